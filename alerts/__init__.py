@@ -1,0 +1,1 @@
+"""From verdicts to alerts: sides, rules, recommendations, lifecycle, rendering. Decides; touches nothing."""

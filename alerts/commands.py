@@ -1,0 +1,50 @@
+"""The exact commands that carry a recommendation out."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+
+from alerts.sides import PartitionEvidence
+
+PLAN_FILE = "headroom-move.json"
+
+
+def headroom_apply(throttle_bytes_per_s: int, brokers: Sequence[int], config: str | None) -> str:
+    """Return Headroom's own command that sets one rate on brokers and reads it back until it is in force."""
+    listed = ",".join(str(b) for b in brokers)
+    where = f" --config {shlex.quote(config)}" if config else ""
+    return f"headroom throttle apply{where} --rate {throttle_bytes_per_s} --brokers {listed} --execute"
+
+
+def kafka_configs(throttle_bytes_per_s: int, broker: int, bootstrap_servers: str) -> str:
+    """Return Kafka's command that sets both throttle rates of one broker."""
+    rates = ",".join(f"{role}.replication.throttled.rate={throttle_bytes_per_s}" for role in ("leader", "follower"))
+    return (
+        f"kafka-configs.sh --bootstrap-server {shlex.quote(bootstrap_servers)} --alter --entity-type brokers "
+        f"--entity-name {broker} --add-config {rates}"
+    )
+
+
+def kafka_reassign(throttle_bytes_per_s: int, partitions: Sequence[PartitionEvidence], bootstrap_servers: str) -> str:
+    """Return Kafka's command that changes the throttle of a running move, with the plan file that it needs."""
+    return (
+        f"{_write_plan(partitions)} && kafka-reassign-partitions.sh --bootstrap-server "
+        f"{shlex.quote(bootstrap_servers)} --reassignment-json-file {PLAN_FILE} --execute --additional "
+        f"--throttle {throttle_bytes_per_s}"
+    )
+
+
+def kafka_cancel(partitions: Sequence[PartitionEvidence], bootstrap_servers: str) -> str:
+    """Return Kafka's command that cancels the move of these partitions."""
+    return (
+        f"{_write_plan(partitions)} && kafka-reassign-partitions.sh --bootstrap-server "
+        f"{shlex.quote(bootstrap_servers)} --reassignment-json-file {PLAN_FILE} --cancel"
+    )
+
+
+def _write_plan(partitions: Sequence[PartitionEvidence]) -> str:
+    moves = [{"topic": p.topic, "partition": p.partition, "replicas": list(p.target)} for p in partitions]
+    plan = json.dumps({"version": 1, "partitions": moves}, separators=(",", ":"))
+    return f"echo {shlex.quote(plan)} > {PLAN_FILE}"

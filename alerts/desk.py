@@ -1,0 +1,129 @@
+"""The desk: takes the sides of each tick, gives the events, and watches that ticks go on coming."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from alerts.lifecycle import Lifecycle
+from alerts.recommend import Recommender
+from alerts.rules import Assessment, assess
+from alerts.sides import SideState
+from alerts.silence import SILENCE, Silence
+from planning.recommend import Wish
+from schemas.config import ClusterSettings, Settings
+from schemas.findings import AlertEvent, Kind
+
+_START_S = 90.0
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One of the clusters whose ticks are judged.
+
+    Attributes:
+        settings: its own.
+        config: the file that they are from, as it stands in commands; None: none.
+    """
+
+    settings: Settings
+    config: str | None = None
+
+    def recommender(self) -> Recommender:
+        """Return what recommends for this cluster."""
+        alerts, cluster = self.settings.alerts, self.settings.cluster
+        wish = Wish(alerts.margin_ratio, alerts.finish_within, cluster.replication_capacity)
+        return Recommender(wish, alerts.bootstrap_servers or cluster.bootstrap_servers, self.config)
+
+    def silent_after_s(self) -> float:
+        """Return how long its ticks may stay away, seconds."""
+        return max(self.settings.alerts.no_data_s, 3 * self.settings.collect.interval_s)
+
+
+class AlertDesk:
+    """Rules and lifecycle of all clusters, safe to use from the alert path and the watchdog at once.
+
+    Args:
+        settings: all settings; their section ``[alerts]`` holds for every cluster but for what is recommended.
+        clock_ms: gives the time now, epoch milliseconds.
+        config: the configuration file that stands in commands; None: none.
+        others: further clusters whose ticks come by the same topic.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock_ms: Callable[[], int],
+        config: str | None = None,
+        others: Sequence[Watched] = (),
+    ) -> None:
+        self._settings = settings
+        self._clusters = {w.settings.cluster.name: w for w in (Watched(settings, config), *others)}
+        self._lifecycle = Lifecycle(settings.alerts.resolve_s, clock_ms)
+        self._clock_ms = clock_ms
+        # Cluster to the last tick (None: none since the start) and when it was seen.
+        self._last_tick: dict[str, tuple[int | None, int]] = {}
+        for name in filter(None, self._clusters):
+            self._last_tick[name] = (None, clock_ms())
+        self._lock = threading.Lock()
+
+    def restore(self, events: Iterable[AlertEvent]) -> None:
+        """Take up the alerts that stored events tell of."""
+        with self._lock:
+            self._lifecycle.restore(events)
+
+    def active(self) -> list[AlertEvent]:
+        """Return the last event of every alert that is pending or firing."""
+        with self._lock:
+            return self._lifecycle.active()
+
+    def observe(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> list[AlertEvent]:
+        """Return the events that one whole tick brings.
+
+        Args:
+            cluster: name of the cluster.
+            tick_ms: time of the tick, epoch milliseconds.
+            sides: every broker and role of the tick.
+        """
+        assessment = assess(sides, self._settings.alerts, self._watched(cluster).recommender())
+        with self._lock:
+            self._last_tick[cluster] = (tick_ms, self._clock_ms())
+            assessment.held.update(self._held_silence(tick_ms))
+            return self._lifecycle.observe(cluster, tick_ms, assessment)
+
+    def silence(self, batch_s: float | None = None) -> list[AlertEvent]:
+        """Return the events of clusters whose ticks stay away; call it now and then.
+
+        Args:
+            batch_s: for how long a batch of ticks has been worked on; None: none is.
+        """
+        now, old_s = self._clock_ms(), self._settings.alerts.no_data_s
+        events: list[AlertEvent] = []
+        with self._lock:
+            for cluster, (tick_ms, seen_ms) in self._last_tick.items():
+                limit_s = self._watched(cluster).silent_after_s()
+                # Before the first tick the collector and Spark take their time to start.
+                if now - seen_ms >= (limit_s if tick_ms is not None else max(limit_s, _START_S)) * 1000:
+                    silence = Silence(cluster, tick_ms, seen_ms, now, batch_s, old_s)
+                    events.extend(self._lifecycle.observe(cluster, now, self._silent(silence)))
+        return events
+
+    def _watched(self, cluster: str) -> Watched:
+        """Return a cluster as it is configured; of one that nobody configured here the commands leave a blank."""
+        if cluster in self._clusters:
+            return self._clusters[cluster]
+        unknown = ClusterSettings(name=cluster, bootstrap_servers=f"<bootstrap servers of {cluster}>")
+        alerts = replace(self._settings.alerts, bootstrap_servers="")
+        return Watched(replace(self._settings, cluster=unknown, alerts=alerts), f"<headroom.toml of {cluster}>")
+
+    def _silent(self, silence: Silence) -> Assessment:
+        """Return that ticks stay away; what other alerts said is held, for nothing is known."""
+        active = [event for event in self._lifecycle.active() if event.cluster == silence.cluster]
+        held = {(Kind(event.kind), event.subject) for event in active}
+        return Assessment([silence.finding(self._watched(silence.cluster).recommender())], held)
+
+    def _held_silence(self, tick_ms: int) -> set[tuple[Kind, str]]:
+        """Hold the silence alert while the ticks that come are old ones, from a backlog."""
+        old = self._clock_ms() - tick_ms > self._settings.alerts.no_data_s * 1000
+        return {(Kind.NO_DATA, SILENCE)} if old else set()

@@ -1,0 +1,148 @@
+"""Pending, firing, resolved: one alert per cluster, kind and subject, the same whatever crashes or comes twice.
+
+The state is what ``alerts/events`` says. A tick that is not later than an alert's last event changes nothing, so that a
+batch that runs again after a crash gives no event twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from alerts.rules import Assessment
+from schemas.findings import AlertEvent, Finding, Kind, State
+
+# A firing alert is announced again when the throttle that would be enough has grown by more than this.
+_UPDATE_RATIO = 1.15
+# An alert may be pending and fire in the same tick, and in the same millisecond.
+_STEP = {State.PENDING.value: 0, State.FIRING.value: 1, State.RESOLVED.value: 2}
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Alert:
+    """An alert as its last event left it.
+
+    Attributes:
+        event: the last event.
+        since_ms: tick of the first event.
+        clear_since_ms: first tick of those without a break that found nothing wrong; None: the last one did.
+    """
+
+    event: AlertEvent
+    since_ms: int
+    clear_since_ms: int | None = None
+
+
+class Lifecycle:
+    """Turns what each tick says into events.
+
+    Args:
+        resolve_s: how long nothing may be wrong before an alert resolves.
+        clock_ms: gives the time that events are stamped with.
+    """
+
+    def __init__(self, resolve_s: float, clock_ms: Callable[[], int]) -> None:
+        self._resolve_ms = resolve_s * 1000
+        self._clock_ms = clock_ms
+        self._alerts: dict[Key, Alert] = {}
+
+    def restore(self, events: Iterable[AlertEvent]) -> None:
+        """Take up the alerts that stored events tell of; in any order."""
+        for event in sorted(events, key=lambda e: (e.tick_ms, _STEP[e.state])):
+            key = (event.cluster, event.kind, event.subject)
+            known = self._alerts.get(key)
+            same = known is not None and known.event.alert_id == event.alert_id
+            self._alerts[key] = Alert(event, known.since_ms if known and same else event.tick_ms)
+
+    def active(self) -> list[AlertEvent]:
+        """Return the last event of every alert that is pending or firing."""
+        return [a.event for a in self._alerts.values() if a.event.state != State.RESOLVED.value]
+
+    def observe(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
+        """Return the events that one tick brings, oldest first.
+
+        Args:
+            cluster: name of the cluster.
+            tick_ms: time of the tick, epoch milliseconds.
+            assessment: what the tick says.
+        """
+        events: list[AlertEvent] = []
+        wrong: set[Key] = set()
+        for finding in assessment.findings:
+            key = (cluster, finding.kind.value, finding.subject)
+            wrong.add(key)
+            events.extend(self._found(key, tick_ms, finding))
+        held = {(cluster, kind.value, subject) for kind, subject in assessment.held}
+        for key in [k for k in self._alerts if k[0] == cluster and k not in wrong]:
+            events.extend(self._not_found(key, tick_ms, key in held))
+        return events
+
+    def _found(self, key: Key, tick_ms: int, finding: Finding) -> Iterable[AlertEvent]:
+        alert = self._alerts.get(key)
+        if alert is None or alert.event.state == State.RESOLVED.value:
+            if alert is not None and tick_ms <= alert.event.tick_ms:
+                return
+            alert = Alert(self._event(key, _alert_id(key, tick_ms), State.PENDING, tick_ms, finding), tick_ms)
+            yield self._keep(key, alert)
+        elif tick_ms <= alert.event.tick_ms:
+            return
+        alert = replace(alert, clear_since_ms=None)
+        self._alerts[key] = alert
+        pending = alert.event.state == State.PENDING.value
+        if (pending and tick_ms - alert.since_ms >= finding.hold_s * 1000) or (
+            not pending and _grown(alert.event, finding)
+        ):
+            event = self._event(key, alert.event.alert_id, State.FIRING, tick_ms, finding)
+            yield self._keep(key, replace(alert, event=event))
+
+    def _not_found(self, key: Key, tick_ms: int, held: bool) -> Iterable[AlertEvent]:
+        alert = self._alerts[key]
+        if alert.event.state == State.RESOLVED.value or tick_ms <= alert.event.tick_ms:
+            return
+        if held:
+            self._alerts[key] = replace(alert, clear_since_ms=None)
+            return
+        clear_since = tick_ms if alert.clear_since_ms is None else alert.clear_since_ms
+        pending = alert.event.state == State.PENDING.value
+        if pending or tick_ms - clear_since >= self._resolve_ms:
+            event = replace(alert.event, state=State.RESOLVED.value, tick_ms=tick_ms, event_ms=self._clock_ms())
+            yield self._keep(key, Alert(event, alert.since_ms))
+        else:
+            self._alerts[key] = replace(alert, clear_since_ms=clear_since)
+
+    def _keep(self, key: Key, alert: Alert) -> AlertEvent:
+        self._alerts[key] = alert
+        return alert.event
+
+    def _event(self, key: Key, alert_id: str, state: State, tick_ms: int, finding: Finding) -> AlertEvent:
+        return AlertEvent(
+            alert_id=alert_id,
+            kind=key[1],
+            severity=finding.severity.value,
+            state=state.value,
+            cluster=key[0],
+            subject=key[2],
+            summary=finding.summary,
+            evidence=json.dumps(finding.evidence),
+            recommendation=json.dumps(finding.recommendation),
+            tick_ms=tick_ms,
+            event_ms=self._clock_ms(),
+        )
+
+
+def _alert_id(key: Key, tick_ms: int) -> str:
+    return hashlib.sha256("\x1f".join((*key, str(tick_ms))).encode()).hexdigest()[:16]
+
+
+def _grown(event: AlertEvent, finding: Finding) -> bool:
+    """Return whether the advice that was announced is no longer enough by a clear margin."""
+    if finding.kind not in (Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.THROTTLE_BELOW_INBOUND):
+        return False
+    before: dict[str, Any] = json.loads(event.recommendation)
+    told, needed = before.get("throttle_bytes_per_s"), finding.recommendation.get("throttle_bytes_per_s")
+    return bool(needed and (not told or needed > told * _UPDATE_RATIO))

@@ -1,0 +1,64 @@
+"""Alert events as text for a terminal or a log."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from typing import Any
+
+from alerts.units import duration, rate, size
+from schemas.findings import AlertEvent, State
+
+_MARK = {State.PENDING.value: "PENDING", State.FIRING.value: "FIRING", State.RESOLVED.value: "RESOLVED"}
+
+
+def render_event(event: AlertEvent, fired: bool = True) -> str:
+    """Return an event as text of several lines: what, the evidence, what puts it right.
+
+    Args:
+        event: event.
+        fired: whether its alert had fired by then; of one that is resolved without, nothing was put right.
+    """
+    at = datetime.fromtimestamp(event.tick_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    head = (
+        f"[{_MARK[event.state]}] {event.severity} {event.kind}  cluster {event.cluster}, {event.subject}  {at}  "
+        f"id {event.alert_id}"
+    )
+    if event.state == State.RESOLVED.value:
+        end = "It is put right" if fired else "It passed before it fired"
+        return f"{head}\n  {end}. It was: {event.summary}."
+    evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
+    lines = [head, f"  {event.summary}.", *_evidence(evidence), *_recommendation(recommendation)]
+    return "\n".join(lines)
+
+
+def _evidence(evidence: dict[str, Any]) -> list[str]:
+    if evidence["broker_id"] is None:
+        return []
+    numbers = (
+        f"  throttle {rate(evidence['throttle_bytes_per_s'])}; in-sync followers use "
+        f"{rate(evidence['in_sync_bytes_per_s'])}; all followers require {rate(evidence['required_bytes_per_s'])}; "
+        f"still to copy {size(evidence['remaining_bytes'])}"
+    )
+    return [numbers, *(_partition(p) for p in evidence["partitions"])]
+
+
+def _partition(p: dict[str, Any]) -> str:
+    switch = f", led by {p['previous_leader']} before" if p["previous_leader"] is not None else ""
+    leader = "no leader" if p["leader"] is None else f"leader {p['leader']}"
+    return (
+        f"    {p['topic']}-{p['partition']}: writes {rate(p['write_bytes_per_s'])} x {p['followers']} follower(s), "
+        f"{p['in_sync_followers']} in sync; {leader}{switch}"
+    )
+
+
+def _recommendation(recommendation: dict[str, Any]) -> list[str]:
+    throttle = recommendation["throttle_bytes_per_s"]
+    lines = []
+    if throttle is not None:
+        finish = recommendation["finish_s"]
+        then = f"the move then finishes in about {duration(finish)}" if finish is not None else "finish unknown"
+        lines.append(f"  Do: raise the throttle to {rate(throttle)} ({throttle}); {then}")
+    if recommendation["reason"]:
+        lines.append(f"  {'Note' if throttle else 'Do'}: {recommendation['reason']}")
+    return lines + [f"    $ {command}" for command in recommendation["commands"]]

@@ -1,0 +1,1 @@
+"""What Headroom must reach, measured on real brokers: ``python -m benchmarks.run``."""

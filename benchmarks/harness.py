@@ -1,0 +1,88 @@
+"""Where benchmarks run: real brokers, their configuration, and a ``headroom watch`` on them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from cli.config import load_settings
+from cli.watch_process import WatchProcess
+from cluster.embedded import EmbeddedCluster, write_config
+from schemas.errors import HeadroomError
+
+Say = Callable[[str], None]
+_SUBJECT = "benchmark"
+_REMEDY = "Nothing is kept of this group; run it again with the machine quiet."
+
+
+def failure(rule: str) -> HeadroomError:
+    """Return the error that says what did not happen, for which nothing is measured."""
+    return HeadroomError(_SUBJECT, rule, _REMEDY)
+
+
+class Ground:
+    """Fresh brokers, their configuration at one tick a second, and the folder that holds it all.
+
+    Args:
+        brokers: how many.
+    """
+
+    def __init__(self, brokers: int) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="headroom-bench-"))
+        self.brokers = range(1, brokers + 1)
+        self._cluster = EmbeddedCluster(self.folder / "kafka", brokers)
+
+    def __enter__(self) -> Ground:
+        """Return this ground with all brokers ready."""
+        try:
+            self._cluster.start()
+            self.config = write_config(self._cluster)
+            self.settings = load_settings(str(self.config))
+            self.admin = self.connect()
+        except BaseException:
+            self._discard()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Stop the brokers and remove the folder."""
+        with suppress(KafkaError):
+            self.admin.close()
+        self._discard()
+
+    def _discard(self) -> None:
+        self._cluster.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Return ``host:port`` of the brokers."""
+        return self._cluster.bootstrap_servers
+
+    @property
+    def store(self) -> str:
+        """Return the folder of the tables as configured."""
+        return self.settings.store.path
+
+    def configure(self, interval_s: float, spark: Mapping[str, str | float] | None = None) -> None:
+        """Set the interval of ticks, and keys of the section ``[spark]``."""
+        text = self.config.read_text(encoding="utf-8").replace("interval_s = 1.0", f"interval_s = {interval_s}")
+        lines = [f"{key} = {json.dumps(value)}" for key, value in (spark or {}).items()]
+        self.config.write_text("\n".join([text, "[spark]", *lines, ""]), encoding="utf-8")
+        self.settings = load_settings(str(self.config))
+
+    def connect(self) -> KafkaAdminClient:
+        """Return an admin client of its own."""
+        return KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+
+    def watch(self, store: Path | None = None, options: Sequence[str] = ()) -> WatchProcess:
+        """Return a running ``headroom watch``; it writes to ``store`` if that is given."""
+        return WatchProcess(self.config, self.folder / "watch.log", store, options, subject=_SUBJECT, remedy=_REMEDY)

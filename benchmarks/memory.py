@@ -1,0 +1,74 @@
+"""Group ``memory``: does ``headroom watch`` grow over an hour of ticks at its default pace, a move always in flight?"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+from benchmarks.harness import Ground, Say
+from benchmarks.results import Figure, slope_per_s
+from benchmarks.scene import Part, Scene
+from cli.watch_process import WatchProcess
+from schemas.config import CollectSettings
+
+# Below its in-sync traffic of 0.3 MB/s the throttle lets nothing through: the move is in flight for ever.
+_PART = Part((1, 2), (1, 3), 0.3e6, 20_000_000)
+_THROTTLE_BYTES_PER_S = 0.2e6
+_SAMPLE_S = 5.0
+_SAY_EVERY = 12
+# JVMs grow into their heaps at first.
+_WARM_UP_RATIO = 0.25
+_BEGINNING_RATIO = 0.1
+Sample = tuple[float, float]
+
+
+def measure(say: Say) -> list[Figure]:
+    """Return the growth over BENCH_MEMORY_S seconds (default 3600) and the peak, of all processes of the watch.
+
+    A tick is taken every BENCH_MEMORY_TICK_S seconds (default: Headroom's own default).
+
+    Raises:
+        HeadroomError: the watch gave no verdict, or ended.
+    """
+    length_s = float(os.environ.get("BENCH_MEMORY_S", "3600"))
+    interval_s = float(os.environ.get("BENCH_MEMORY_TICK_S", CollectSettings().interval_s))
+    with Ground(3) as ground, Scene(ground, "memory", [_PART]) as scene:
+        ground.configure(interval_s)
+        with ground.watch() as watch:
+            scene.start_move(_THROTTLE_BYTES_PER_S)
+            watch.wait(lambda: bool(watch.verdicts()), 180, "first verdict")
+            samples = _sample(watch, length_s, say)
+    used = after_warm_up(samples)
+    return [
+        Figure("memory_growth_ratio_per_hour", growth_ratio_per_hour(used), "ratio/h", len(used)),
+        Figure("memory_peak_bytes", max(rss for _, rss in samples), "bytes", len(samples)),
+        Figure("memory_measured_s", samples[-1][0], "s", len(samples)),
+        Figure("memory_tick_interval_s", interval_s, "s", 1),
+    ]
+
+
+def _sample(watch: WatchProcess, length_s: float, say: Say) -> list[Sample]:
+    samples: list[Sample] = []
+    began_s = time.monotonic()
+    while (at_s := time.monotonic() - began_s) < length_s:
+        parts = watch.resident_bytes()
+        samples.append((at_s, float(sum(parts.values()))))
+        if len(samples) % _SAY_EVERY == 1:
+            told = ", ".join(f"{name} {rss / 1e6:.0f}" for name, rss in sorted(parts.items()))
+            say(f"{at_s:5.0f} s: {samples[-1][1] / 1e6:.0f} MB ({told})")
+        watch.require_running()
+        time.sleep(max(0.0, began_s + len(samples) * _SAMPLE_S - time.monotonic()))
+    return samples
+
+
+def after_warm_up(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the (seconds, bytes) samples without those of the warm-up, the first quarter of the time."""
+    from_s = samples[0][0] + (samples[-1][0] - samples[0][0]) * _WARM_UP_RATIO
+    return [sample for sample in samples if sample[0] >= from_s]
+
+
+def growth_ratio_per_hour(samples: Sequence[Sample]) -> float:
+    """Return the growth of the straight line through (seconds, bytes) samples, per hour, against their beginning."""
+    beginning = samples[: max(1, round(len(samples) * _BEGINNING_RATIO))]
+    return slope_per_s(samples) * 3600 / (sum(rss for _, rss in beginning) / len(beginning))

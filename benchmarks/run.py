@@ -1,0 +1,87 @@
+"""``python -m benchmarks.run``: measures group by group, prints what came out, and keeps it in results.json."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+
+from benchmarks import finish, memory, scale, smallest, start, switch
+from benchmarks.harness import Say
+from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
+from cli.output import print_table
+from schemas.errors import HeadroomError
+
+GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
+    "switch": switch.measure,
+    "start": start.measure,
+    "finish": finish.measure,
+    "smallest": smallest.measure,
+    "memory": memory.measure,
+    "scale": scale.measure,
+}
+
+
+@click.command()
+@click.option("--only", type=click.Choice(list(GROUPS)), help="Run this group alone.")
+def run(only: str | None) -> None:
+    """Measure on real brokers, print the figures, write them to benchmarks/results.json.
+
+    Shorter runs by environment: BENCH_SWITCHES, BENCH_STARTS, BENCH_MOVES, BENCH_SITUATIONS, BENCH_MEMORY_S;
+    BENCH_MEMORY_TICK_S sets the pace of the group memory, BENCH_PARTITIONS the sizes of the group scale, by commas.
+    """
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    # Brokers and children end with the `with` blocks that hold them: a SIGTERM has to unwind these too.
+    signal.signal(signal.SIGTERM, _interrupt)
+    on = machine()
+    click.echo(f"Machine: {on}")
+    failed = [name for name in ([only] if only else GROUPS) if not _run_group(name, on)]
+    if failed:
+        click.echo(f"Failed: {', '.join(failed)}", err=True)
+        sys.exit(1)
+
+
+def _run_group(name: str, on: str) -> bool:
+    """Return whether the group was measured; its figures are kept then."""
+    click.echo(f"\n== {name}")
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        click.echo(f"{time.monotonic() - began:7.1f} s  {text}")
+
+    try:
+        figures = GROUPS[name](say)
+    except HeadroomError as error:
+        say(f"failed: {error}")
+        return False
+    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    write(figures, Origin(_command(name), on, date, commit()))
+    _print(figures)
+    return True
+
+
+def _print(figures: Sequence[Figure]) -> None:
+    rows = [(f.name, f"{f.value:.3f}", f.unit, str(f.n)) for f in figures]
+    click.echo()
+    print_table("", ("name", "value", "unit", "n"), rows)
+    click.echo(f"Kept in {RESULTS}")
+
+
+def _command(name: str) -> str:
+    given = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith("BENCH_")]
+    return " ".join([*given, f"make bench ONLY={name}"])
+
+
+def _interrupt(_number: int, _frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,265 @@
+"""Group ``scale``: the whole pipeline on synthetic ticks of growing clusters, against Spark and Delta alone.
+
+For each size, on a real broker and with the real ``headroom watch`` (its history process included): some ticks at once
+and the time until all of them are judged and recorded; then ticks at their interval, and how long after each its
+verdict is told and its rows stand; then the ceiling, which is the same messages through ``from_json`` and one append.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from benchmarks.feed import Feed, Prepared, prepare
+from benchmarks.harness import Ground, Say, failure
+from benchmarks.results import Figure
+from benchmarks.workload import Side, SyntheticCluster, Workload
+from cli.tables import query
+from cli.watch_process import WatchProcess
+from schemas.tables import MESSAGES, THROTTLE_HEADROOM
+
+_SIZES = "2000,20000,100000,200000"
+_INTERVAL_S = 10.0
+_WARM, _AT_ONCE, _PACED = 2, 5, 6
+_DEADLINE_S = 600.0
+_POLL_S = 0.2
+_DRIVER_MEMORY = os.environ.get("BENCH_DRIVER_MEMORY", "2g")
+
+
+@dataclass
+class Run:
+    """What one size gave; seconds and bytes."""
+
+    size: int
+    rows_per_tick: int = 0
+    sent_bytes_per_tick: int = 0
+    wire_bytes_per_tick: float = 0
+    delta_bytes_per_tick: float = 0
+    at_once_s_per_tick: float = 0
+    alert_s: list[float] = field(default_factory=list)
+    history_s: list[float] = field(default_factory=list)
+    switch_s: float | None = None
+    peak_bytes: int = 0
+    ceiling_s_per_tick: float = 0
+
+
+def measure(say: Say) -> list[Figure]:
+    """Return the figures of every size of BENCH_PARTITIONS (default 2000,20000,100000,200000).
+
+    Raises:
+        HeadroomError: ticks were not judged or recorded in time, or a verdict was not the true one.
+    """
+    sizes = [int(size) for size in os.environ.get("BENCH_PARTITIONS", _SIZES).split(",")]
+    runs = [_run(size, say) for size in sizes]
+    figures = [figure for run in runs for figure in _figures(run)]
+    by_size = {run.size: run for run in runs}
+    if 20_000 in by_size and 200_000 in by_size:
+        small, large = (by_size[n].at_once_s_per_tick / by_size[n].rows_per_tick for n in (20_000, 200_000))
+        figures.append(Figure("cost_growth_ratio", large / small, "ratio", _AT_ONCE))
+    return figures
+
+
+def _figures(run: Run) -> list[Figure]:
+    name = f"{run.size // 1000}k"
+    every = _WARM + _AT_ONCE + _PACED
+    figures = [
+        Figure(f"sustained_interval_s_{name}", run.at_once_s_per_tick, "s", _AT_ONCE),
+        Figure(f"ceiling_s_{name}", run.ceiling_s_per_tick, "s", every),
+        Figure(f"ceiling_ratio_{name}", run.ceiling_s_per_tick / run.at_once_s_per_tick, "ratio", _AT_ONCE),
+        Figure(f"rows_per_s_{name}", run.rows_per_tick / run.at_once_s_per_tick, "rows/s", _AT_ONCE),
+        Figure(f"history_path_s_{name}", median(run.history_s), "s", len(run.history_s)),
+        Figure(f"history_path_growth_s_{name}", run.history_s[-1] - run.history_s[0], "s", len(run.history_s)),
+        Figure(f"peak_memory_bytes_{name}", run.peak_bytes, "bytes", 1),
+        Figure(f"message_bytes_per_tick_{name}", run.sent_bytes_per_tick, "bytes", every),
+        Figure(f"wire_bytes_per_tick_{name}", run.wire_bytes_per_tick, "bytes", every),
+        Figure(f"delta_bytes_per_tick_{name}", run.delta_bytes_per_tick, "bytes", every),
+    ]
+    if run.alert_s:
+        figures.append(Figure(f"alert_path_s_{name}", median(run.alert_s), "s", len(run.alert_s)))
+    if run.switch_s is not None:
+        figures.append(Figure(f"synthetic_switch_to_alert_s_{name}", run.switch_s, "s", 1))
+    return figures
+
+
+def _run(size: int, say: Say) -> Run:
+    """Return what a cluster of so many partitions gives."""
+    run = Run(size)
+    with Ground(1) as ground:
+        ground.configure(_INTERVAL_S, {"driver_memory": _DRIVER_MEMORY, "record_trigger_s": _INTERVAL_S})
+        workload = Workload(
+            brokers=max(6, min(100, size // 2000)),
+            topics=max(10, size // 100),
+            partitions=size,
+            # So that a tick's verdicts differ from those before, and are told.
+            throttle_changes_per_minute=30,
+            interval_s=_INTERVAL_S,
+            cluster=ground.settings.cluster.name,
+            begin_ms=_begin_ms(),
+        )
+        ticks = prepare(SyntheticCluster(workload), _WARM + _AT_ONCE + _PACED)
+        run.rows_per_tick = round(sum(tick.rows for tick in ticks) / len(ticks))
+        run.sent_bytes_per_tick = round(sum(tick.size_bytes for tick in ticks) / len(ticks))
+        say(f"{size} partitions: {run.rows_per_tick} rows, {run.sent_bytes_per_tick / 1e6:.1f} MB a tick")
+        # The feed makes the topic, which has to be there when the watch starts.
+        with (
+            closing(Feed(ground.settings, workload.cluster)) as feed,
+            ground.watch(options=["--without-collector"]) as watch,
+            Peak(watch) as peak,
+        ):
+            _watched(ground, watch, feed, ticks, run, say)
+        run.peak_bytes = peak.bytes
+        _require_truth(ground, ticks)
+        run.wire_bytes_per_tick = _topic_bytes(ground) / len(ticks)
+        run.delta_bytes_per_tick = _folder_bytes(Path(ground.store)) / len(ticks)
+        run.ceiling_s_per_tick = _ceiling_s(ground) / len(ticks)
+    say(
+        f"{size} partitions: {run.at_once_s_per_tick:.2f} s a tick, ceiling {run.ceiling_s_per_tick:.2f} s, "
+        f"alert path {median(run.alert_s or [0]):.2f} s, {run.peak_bytes / 1e6:.0f} MB"
+    )
+    return run
+
+
+def _begin_ms() -> int:
+    """Return a time of the first tick that puts the paced ones about where the clock will be."""
+    return int((time.time() - (_WARM + _AT_ONCE) * _INTERVAL_S) * 1000)
+
+
+def _watched(ground: Ground, watch: WatchProcess, feed: Feed, ticks: Sequence[Prepared], run: Run, say: Say) -> None:
+    watch.wait(lambda: _alert_path_started(ground), 120, "the alert path to start")
+    _send_all(feed, ticks[:_WARM])
+    _wait_recorded(ground, watch, ticks[:_WARM])
+    at_once = ticks[_WARM : _WARM + _AT_ONCE]
+    began_s = time.monotonic()
+    _send_all(feed, at_once)
+    sent_s = time.monotonic() - began_s
+    _wait_recorded(ground, watch, at_once)
+    run.at_once_s_per_tick = (time.monotonic() - began_s) / len(at_once)
+    say(f"{len(at_once)} ticks at once: sent in {sent_s:.1f} s, {run.at_once_s_per_tick:.2f} s each till recorded")
+    _paced(ground, watch, feed, ticks[_WARM + _AT_ONCE :], run)
+
+
+def _alert_path_started(ground: Ground) -> bool:
+    """Return whether the alert path reads: it begins with what comes after its start."""
+    first = Path(ground.settings.store.checkpoints()) / "alert_path" / "sources" / "0" / "0"
+    return first.is_file()
+
+
+def _send_all(feed: Feed, ticks: Sequence[Prepared]) -> None:
+    for tick in ticks:
+        feed.send(tick)
+
+
+def _paced(ground: Ground, watch: WatchProcess, feed: Feed, ticks: Sequence[Prepared], run: Run) -> None:
+    began_s = time.monotonic()
+    recorded: dict[int, float] = {}
+    for number, tick in enumerate(ticks):
+        while time.monotonic() < began_s + number * _INTERVAL_S:
+            _note_recorded(ground, recorded)
+            time.sleep(_POLL_S)
+        feed.send(tick)
+    wanted = {tick.tick_ms for tick in ticks}
+
+    def all_recorded() -> bool:
+        _note_recorded(ground, recorded)
+        return wanted <= recorded.keys()
+
+    watch.wait(all_recorded, _DEADLINE_S, "the paced ticks to be recorded", poll_s=_POLL_S)
+    run.history_s = [recorded[tick_ms] - feed.ended_s[tick_ms] for tick_ms in sorted(wanted)]
+    told = {line.said["tick_ms"]: line.at_s for line in watch.lines if line.said["type"] == "verdicts"}
+    run.alert_s = [told[tick_ms] - feed.ended_s[tick_ms] for tick_ms in sorted(wanted & told.keys())]
+
+
+def _note_recorded(ground: Ground, recorded: dict[int, float]) -> None:
+    now_s = time.monotonic()
+    for tick_ms in _ticks_of(ground):
+        recorded.setdefault(tick_ms, now_s)
+
+
+def _ticks_of(ground: Ground) -> set[int]:
+    """Return the ticks that stand in silver and in gold."""
+    ends = query(ground.store, MESSAGES.path, "SELECT tick_ms FROM data WHERE kind = 'tick_end'") or []
+    judged = query(ground.store, THROTTLE_HEADROOM.path, "SELECT DISTINCT tick_ms FROM data") or []
+    return {row["tick_ms"] for row in ends} & {row["tick_ms"] for row in judged}
+
+
+def _wait_recorded(ground: Ground, watch: WatchProcess, ticks: Sequence[Prepared]) -> None:
+    wanted = {tick.tick_ms for tick in ticks}
+    watch.wait(lambda: wanted <= _ticks_of(ground), _DEADLINE_S, f"{len(wanted)} ticks to be recorded", poll_s=_POLL_S)
+
+
+def _require_truth(ground: Ground, ticks: Sequence[Prepared]) -> None:
+    """Return if every verdict in gold is the true one.
+
+    Raises:
+        HeadroomError: one is not; with the first that differs.
+    """
+    rows = query(ground.store, THROTTLE_HEADROOM.path, "SELECT tick_ms, broker, role, verdict FROM data") or []
+    found: dict[int, dict[Side, str]] = {}
+    for row in rows:
+        found.setdefault(row["tick_ms"], {})[(row["broker"], row["role"])] = row["verdict"]
+    for number, tick in enumerate(ticks):
+        wrong = [side for side, verdict in tick.truth.items() if found.get(tick.tick_ms, {}).get(side) != verdict]
+        if wrong:
+            broker, role = wrong[0]
+            said = found.get(tick.tick_ms, {}).get(wrong[0])
+            true = tick.truth[wrong[0]]
+            raise failure(
+                f"tick {number}: {len(wrong)} verdicts are wrong: broker {broker} as {role}: {said}, not {true}"
+            )
+
+
+def _topic_bytes(ground: Ground) -> int:
+    """Return the size of the ticks topic on the broker's disk, which is that on the wire."""
+    return sum(
+        found["partition_size"]
+        for broker in ground.admin.describe_log_dirs()
+        for folder in broker["log_dirs"]
+        for topic in folder["topics"]
+        if topic["name"] == ground.settings.ticks.topic
+        for found in topic["partitions"]
+    )
+
+
+def _folder_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and "_checkpoints" not in path.parts)
+
+
+def _ceiling_s(ground: Ground) -> float:
+    """Return the seconds of Spark and Delta alone for all ticks, in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.ceiling", str(ground.config), str(ground.folder / "ceiling")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise failure(f"the ceiling could not be measured: {done.stderr.strip()[-300:]}")
+    return float(done.stdout.strip().splitlines()[-1])
+
+
+class Peak:
+    """The greatest resident memory of a watch with all its processes, sampled twice a second."""
+
+    def __init__(self, watch: WatchProcess) -> None:
+        self.bytes = 0
+        self._watch = watch
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="peak-memory", daemon=True)
+
+    def __enter__(self) -> Peak:
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        self._stop.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._stop.wait(0.5):
+            self.bytes = max(self.bytes, sum(self._watch.resident_bytes().values()))

@@ -1,0 +1,90 @@
+"""Group ``smallest``: the recommended throttle against the smallest that is found enough by trial."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from benchmarks.cases import SITUATIONS, Case
+from benchmarks.harness import Ground, Say, failure
+from benchmarks.results import Figure
+from benchmarks.scene import Scene
+from planning.duration import QUOTA_CYCLE_S
+
+_RESOLUTION_RATIO = 0.05
+_SAMPLE_S = 0.4
+_MEASURED_CYCLES = 3
+
+
+def measure(say: Say) -> list[Figure]:
+    """Return the ratios over the first BENCH_SITUATIONS situations (default: all).
+
+    Raises:
+        HeadroomError: an alert did not come, or no throttle near the recommended one was enough.
+    """
+    situations = SITUATIONS[: int(os.environ.get("BENCH_SITUATIONS", len(SITUATIONS)))]
+    with Ground(4) as ground:
+        ratios = [_ratio(ground, number, case, say) for number, case in enumerate(situations)]
+    return [
+        Figure("recommended_over_smallest_ratio_max", max(ratios), "ratio", len(ratios)),
+        Figure("recommended_over_smallest_ratio_min", min(ratios), "ratio", len(ratios)),
+    ]
+
+
+def _ratio(ground: Ground, number: int, case: Case, say: Say) -> float:
+    with Scene(ground, f"smallest-{number}", case.parts) as scene:
+        scene.start_move(case.throttle_bytes_per_s)
+        recommended = _recommended(ground, number, case)
+        say(f"{case.name}: recommended {recommended / 1e6:.2f} MB/s")
+        smallest = _smallest_enough(scene, case.throttle_bytes_per_s, recommended, say)
+    say(f"{case.name}: smallest found enough {smallest / 1e6:.2f} MB/s, ratio {recommended / smallest:.2f}")
+    return recommended / smallest
+
+
+def _recommended(ground: Ground, number: int, case: Case) -> float:
+    # Tables of their own: those of the situation before tell of an alert that was still firing.
+    with ground.watch(ground.folder / f"store-{number}") as watch:
+        alert = watch.wait(lambda: watch.advice(), 180, f"{case.name}: an alert that recommends a throttle")
+        return float(alert.said["recommendation"]["throttle_bytes_per_s"])
+
+
+def _smallest_enough(scene: Scene, too_low: float, recommended: float, say: Say) -> float:
+    """Return the least throttle that was seen to be enough, by halving down to the resolution."""
+    enough = recommended
+    while not _is_enough(scene, enough, say):
+        too_low, enough = enough, enough * 1.15
+        if enough > 2 * recommended:
+            raise failure(f"no throttle up to {enough:.0f} bytes/s was enough")
+    while (enough - too_low) / enough > _RESOLUTION_RATIO:
+        middle = (too_low + enough) / 2
+        if _is_enough(scene, middle, say):
+            enough = middle
+        else:
+            too_low = middle
+    return enough
+
+
+def _is_enough(scene: Scene, throttle_bytes_per_s: float, say: Say) -> bool:
+    """Return whether the real lag falls under a throttle, from the mean of one quota cycle to that of a later one.
+
+    The copy comes in bursts, one a cycle: only whole cycles can be compared.
+    """
+    scene.throttle(throttle_bytes_per_s)
+    # The window still holds what the throttle before let through.
+    time.sleep(QUOTA_CYCLE_S)
+    means = [_mean_lag_bytes(scene) for _ in range(_MEASURED_CYCLES)]
+    if not scene.moving():
+        raise failure("the move finished within the trials: its history is too small")
+    told = ", ".join(f"{mean / 1e6:.1f}" for mean in means)
+    falls = means[-1] < means[0]
+    say(f"  {throttle_bytes_per_s / 1e6:.2f} MB/s: mean lag per cycle {told} MB: {'enough' if falls else 'too low'}")
+    return falls
+
+
+def _mean_lag_bytes(scene: Scene) -> float:
+    end_s = time.monotonic() + QUOTA_CYCLE_S
+    samples: list[int] = []
+    while (left_s := end_s - time.monotonic()) > 0:
+        samples.append(scene.missing_bytes())
+        time.sleep(min(_SAMPLE_S, left_s))
+    return sum(samples) / len(samples)

@@ -1,0 +1,50 @@
+"""Group ``start``: from the start of ``headroom watch`` to its first verdict, on a cluster where a move is running."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from benchmarks.harness import Ground, Say
+from benchmarks.results import Figure, percentile
+from benchmarks.scene import Part, Scene
+from cli.watch_lines import Line, WatchLines
+
+# In-sync traffic alone uses 2 MB/s, both followers need 4: under 3 MB/s the move is in flight for ever.
+_PART = Part((1, 2), (1, 3), 2e6, 40_000_000)
+_THROTTLE_BYTES_PER_S = 3e6
+_OPEN = ("no_data", "idle")
+
+
+def measure(say: Say) -> list[Figure]:
+    """Return the medians over BENCH_STARTS starts (default 5), each with tables of its own.
+
+    A line that says no_data on every side is told apart: the first verdict is one that says how the move fares.
+
+    Raises:
+        HeadroomError: a start gave no verdict.
+    """
+    count = int(os.environ.get("BENCH_STARTS", "5"))
+    with Ground(3) as ground, Scene(ground, "start", [_PART]) as scene:
+        scene.start_move(_THROTTLE_BYTES_PER_S)
+        starts = [_start(ground, number, say) for number in range(count)]
+    return [
+        Figure("start_to_first_verdict_s", percentile([verdict for _, verdict in starts], 0.5), "s", count),
+        Figure("start_to_first_verdict_s_max", max(verdict for _, verdict in starts), "s", count),
+        Figure("start_to_first_line_s", percentile([line for line, _ in starts], 0.5), "s", count),
+    ]
+
+
+def _start(ground: Ground, number: int, say: Say) -> tuple[float, float]:
+    """Return the seconds to the first line of verdicts, and to the first that says how the move fares."""
+    with ground.watch(ground.folder / f"store-{number}") as watch:
+        line = watch.wait(lambda: _first(watch, lambda verdict: True), 180, "first line")
+        verdict = watch.wait(lambda: _first(watch, lambda verdict: verdict not in _OPEN), 180, "first verdict")
+        line_s, verdict_s = line.at_s - watch.started_s, verdict.at_s - watch.started_s
+    say(f"start {number + 1}: first line after {line_s:.1f} s, first verdict after {verdict_s:.1f} s")
+    return line_s, verdict_s
+
+
+def _first(watch: WatchLines, says: Callable[[str], bool]) -> Line | None:
+    told = (line for line in watch.lines if line.said["type"] == "verdicts")
+    return next((line for line in told if any(says(side["verdict"]) for side in line.said["sides"])), None)

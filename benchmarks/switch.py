@@ -1,0 +1,157 @@
+"""Group ``switch``: from the leader switch done in Kafka to the alert written and printed, at one tick a second."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from types import TracebackType
+
+from benchmarks.harness import Ground, Say, failure
+from benchmarks.results import Figure, percentile
+from benchmarks.scene import Part, Scene
+from cli.tables import query
+from cli.watch_lines import Line, WatchLines
+from cli.watch_process import WatchProcess
+from schemas.tables import ALERT_EVENTS
+
+# Each of two leaders sends 2 MB/s to an in-sync and to a new replica: 4 MB/s. After the switch one leads both: 8 MB/s.
+_LIVE_BYTES_PER_S = 2e6
+_THROTTLE_BYTES_PER_S = 5.6e6
+# With what is written while rates become steady 58 MB a partition. The first burst under the throttle brings the
+# destination 58 MB for both, each cycle of 11.4 s some 15 MB more: the move is in flight for some 40 s, and far longer
+# once the switch has ended its progress.
+_HISTORY_BYTES = 30_000_000
+_LEADER_POLL_S = 0.02
+
+
+def measure(say: Say) -> list[Figure]:
+    """Return median and 95th percentile over BENCH_SWITCHES switches (default 20), each with an alert of its own.
+
+    Raises:
+        HeadroomError: a move was not healthy before its switch, or an alert did not come, or is not in the table.
+    """
+    count = int(os.environ.get("BENCH_SWITCHES", "20"))
+    with Ground(3) as ground, ground.watch() as watch:
+        delays_s = [_switch(ground, watch, number, say) for number in range(count)]
+        _require_all_written(ground, watch)
+    return [
+        Figure("switch_to_alert_s_median", percentile(delays_s, 0.5), "s", count),
+        Figure("switch_to_alert_s_p95", percentile(delays_s, 0.95), "s", count),
+        Figure("switch_to_alert_s_max", max(delays_s), "s", count),
+    ]
+
+
+def _switch(ground: Ground, watch: WatchProcess, number: int, say: Say) -> float:
+    """Return the seconds of one switch to broker b, which led one partition and leads both then."""
+    # The brokers take turns, so that no alert is that of the switch before.
+    a, b, c = ((1, 2, 3), (2, 3, 1), (3, 1, 2))[number % 3]
+    parts = [
+        Part((a, b), (b, c), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
+        Part((b, a), (c, a), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
+    ]
+    healthy = {(a, "leader"), (b, "leader"), (c, "follower")}
+    with Scene(ground, f"switch-{number}", parts) as scene:
+        scene.start_move(_THROTTLE_BYTES_PER_S)
+        watch.wait(lambda: _catching_up(watch) == healthy, 60, "all sides catching up before the switch")
+        # At any point between two ticks.
+        time.sleep(random.uniform(0, 1))
+        earlier = len(watch.events())
+        with LeaderWatch(ground, scene.topic, before=a) as leader:
+            scene.elect_preferred(0)
+            alert = watch.wait(lambda: _alert(watch, earlier, b), 60, f"alert on broker {b} as leader")
+            readable_s = _readable_s(ground, alert)
+            switched_s = leader.switched_s()
+    delay_s = max(alert.at_s, readable_s) - switched_s
+    say(f"switch {number + 1}: broker {a} to {b}, {_stages(alert, switched_s)}, written and printed {delay_s:.2f} s")
+    watch.wait(lambda: not watch.firing(), 120, "alerts resolved after the switch")
+    return delay_s
+
+
+class LeaderWatch:
+    """Asks for the leader of partition 0 some fifty times a second, by a client of its own.
+
+    Args:
+        ground: the brokers.
+        topic: whose leader.
+        before: the leader before the switch.
+    """
+
+    def __init__(self, ground: Ground, topic: str, before: int) -> None:
+        self._admin = ground.connect()
+        self._topic = topic
+        self._before = before
+        self._asked_s: float | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="leader-watch", daemon=True)
+
+    def __enter__(self) -> LeaderWatch:
+        """Return this, asking."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Ask no more."""
+        self._ended.set()
+        self._thread.join()
+        self._admin.close()
+
+    def _poll(self) -> None:
+        # The question that the new leader answers was put before the answer: the delay is rather told too long.
+        while not self._ended.wait(_LEADER_POLL_S):
+            asked_s = time.monotonic()
+            found = self._admin.describe_topics([self._topic])[0]["partitions"]
+            if any(p["partition_index"] == 0 and p["leader_id"] not in (self._before, -1) for p in found):
+                self._asked_s = asked_s
+                return
+
+    def switched_s(self) -> float:
+        """Return when metadata first showed the new leader, in seconds of the monotonic clock.
+
+        Raises:
+            HeadroomError: it never did.
+        """
+        if self._asked_s is None:
+            raise failure(f"the leader of {self._topic}-0 did not switch")
+        return self._asked_s
+
+
+def _stages(alert: Line, switched_s: float) -> str:
+    """Return, in seconds after the switch, the tick that showed it, the decision and the line."""
+    switched_ms = (time.time() - time.monotonic() + switched_s) * 1000
+    tick_s, decided_s = ((alert.said[name] - switched_ms) / 1000 for name in ("tick_ms", "event_ms"))
+    return f"tick {tick_s:.2f} s, decided {decided_s:.2f} s, printed {alert.at_s - switched_s:.2f} s"
+
+
+def _catching_up(watch: WatchLines) -> set[tuple[int, str]]:
+    """Return who is catching up; nothing if anybody who takes part is not."""
+    verdicts = watch.verdicts() or {}
+    return set(verdicts) if set(verdicts.values()) == {"catching_up"} else set()
+
+
+def _alert(watch: WatchLines, earlier: int, broker: int) -> Line | None:
+    subject = f"broker {broker} as leader"
+    fired = (line for line in watch.events()[earlier:] if line.said["state"] == "firing")
+    return next((line for line in fired if line.said["subject"] == subject), None)
+
+
+def _readable_s(ground: Ground, alert: Line) -> float:
+    """Return when the event could be read from the table; the time of its line if the first look finds it."""
+    known_s = alert.at_s
+    while not _stored(ground, alert.said["alert_id"], "firing"):
+        known_s = time.monotonic()
+        if known_s - alert.at_s > 30:
+            raise failure(f"event {alert.said['alert_id']} was printed and is not in the table")
+    return known_s
+
+
+def _stored(ground: Ground, alert_id: str, state: str) -> bool:
+    sql = f"SELECT alert_id FROM data WHERE alert_id = '{alert_id}' AND state = '{state}'"
+    return bool(query(ground.store, ALERT_EVENTS.path, sql))
+
+
+def _require_all_written(ground: Ground, watch: WatchLines) -> None:
+    missing = [e.said for e in watch.events() if not _stored(ground, e.said["alert_id"], e.said["state"])]
+    if missing:
+        raise failure(f"printed, and not in the table: {missing}")

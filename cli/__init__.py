@@ -1,0 +1,1 @@
+"""The ``headroom`` command: parses, wires and prints; every other room does the work."""

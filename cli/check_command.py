@@ -1,0 +1,67 @@
+"""``headroom check``: whether everything that Headroom needs is within reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import click
+from rich.text import Text
+
+from cli.check_result import Answer, Check, bounded, unknown
+from cli.config import load_settings
+from cli.options import config_option, format_option
+from cli.output import print_json, print_table
+from schemas.config import Settings
+
+_STYLES = {Answer.OK: "green", Answer.NO: "bold red", Answer.UNKNOWN: "yellow"}
+
+
+@click.command(short_help="Say whether everything Headroom needs is within reach.")
+@config_option
+@format_option
+@click.pass_context
+def check(ctx: click.Context, config: str | None, output_format: str) -> None:
+    """Look whether everything that Headroom needs is within reach: Java, jars, memory, the store, Kafka and the rights
+    there, the ticks topic, and every broker's JMX. For each no, the remedy. Exits with 1 if there is a no.
+
+    Changes nothing.
+
+    \b
+    Example:  headroom check --config headroom.toml
+    """  # noqa: D301
+    checks = list(run_checks(load_settings(config)))
+    if output_format == "json":
+        print_json([{**vars(row), "answer": row.answer.value} for row in checks])
+    else:
+        _print_text(checks)
+    if any(row.answer is Answer.NO for row in checks):
+        ctx.exit(1)
+
+
+def run_checks(settings: Settings) -> Iterator[Check]:
+    """Yield every check; those of the cluster are unknown while the cluster itself cannot be reached."""
+    from cli import check_brokers, check_kafka, check_local
+
+    for name, local in check_local.checks(settings):
+        yield from bounded(name, 30, local)
+    # Three answers of a broker, each of which may take the whole request timeout.
+    limit_s = 3 * settings.cluster.request_timeout_ms / 1000 + 5
+    cluster = bounded("Kafka", limit_s, lambda: check_kafka.cluster_checks(settings))
+    yield from cluster
+    remote: list[tuple[str, Callable[[Settings], list[Check]]]] = [
+        ("Ticks topic", check_kafka.ticks_checks),
+        ("Brokers", check_brokers.broker_checks),
+    ]
+    for name, checks in remote:
+        if cluster[0].answer is Answer.OK:
+            yield from bounded(name, limit_s + 30, partial(checks, settings))
+        else:
+            yield unknown(name, "not tried, for Kafka could not be reached", "Put the row Kafka right first.")
+
+
+def _print_text(checks: list[Check]) -> None:
+    rows = [(row.name, Text(row.answer.value, style=_STYLES[row.answer]), row.found, row.remedy) for row in checks]
+    print_table("", ("what", "answer", "found", "remedy"), rows)
+    count = {answer: sum(row.answer is answer for row in checks) for answer in Answer}
+    click.echo(f"\n{count[Answer.OK]} ok, {count[Answer.NO]} no, {count[Answer.UNKNOWN]} unknown.")

@@ -1,0 +1,134 @@
+"""Checks of the watched cluster and of the ticks topic: reach, and the rights that Headroom uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.errors import AuthorizationError, KafkaError, KafkaTimeoutError, RequestTimedOutError
+
+from cli.check_result import Answer, Check, no, ok, unknown
+from cluster.client import AdminLink
+from schemas.config import KafkaSettings, Settings
+from schemas.errors import HeadroomError
+
+
+def cluster_checks(settings: Settings) -> list[Check]:
+    """Return whether the watched cluster answers, and what this user may do there.
+
+    Raises:
+        HeadroomError: no broker could be reached, or one did not answer.
+    """
+    return _linked(settings.cluster, lambda client: _cluster(settings, client))
+
+
+def ticks_checks(settings: Settings) -> list[Check]:
+    """Return whether the ticks topic is there, or may be made, and may be written and read.
+
+    Raises:
+        HeadroomError: no broker of the cluster that holds it could be reached.
+    """
+    kafka = settings.ticks if settings.ticks.bootstrap_servers else settings.cluster
+    return _linked(kafka, lambda client: _ticks(settings.ticks.topic, client))
+
+
+def rights(name: str, resource: str, granted: Iterable[str] | None, needed: dict[str, str]) -> list[Check]:
+    """Return one check per operation that is needed on a resource.
+
+    Args:
+        name: how the rows begin.
+        resource: what an administrator grants the operation on.
+        granted: what the broker says this user may do; None: it did not say.
+        needed: operation -> what Headroom needs it for.
+    """
+    checks = []
+    for operation, purpose in needed.items():
+        title = f"{name}: {purpose}"
+        remedy = f"Grant {operation} on {resource} to this user."
+        if granted is None:
+            checks.append(unknown(title, "the broker does not tell rights", f"If it fails: {remedy}"))
+        elif operation in granted:
+            checks.append(ok(title, f"{operation} is granted"))
+        else:
+            checks.append(no(title, f"{operation} is not granted", remedy))
+    return checks
+
+
+def may_alter(granted: Iterable[str] | None) -> Check:
+    """Return whether this user may change throttle rates; it need not, for only ``headroom throttle`` does that."""
+    name = "Cluster: change throttle rates"
+    if granted is not None and "ALTER_CONFIGS" not in granted:
+        found = "not granted, nor needed: Headroom recommends, others apply"
+        return Check(
+            name, Answer.OK, found, "For `headroom throttle`: grant ALTER_CONFIGS on the cluster to this user."
+        )
+    return rights("Cluster", "the cluster", granted, {"ALTER_CONFIGS": "change throttle rates"})[0]
+
+
+def _linked(kafka: KafkaSettings, ask: Callable[[KafkaAdminClient], list[Check]]) -> list[Check]:
+    link = AdminLink(kafka)
+    try:
+        return ask(link.client())
+    except (KafkaTimeoutError, RequestTimedOutError):
+        rule = f"a broker took the connection but did not answer within {kafka.request_timeout_ms / 1000:g} s"
+        raise HeadroomError("Kafka", rule, "Look for a broker that hangs; the next try may reach another.") from None
+    finally:
+        link.close()
+
+
+def _cluster(settings: Settings, client: KafkaAdminClient) -> list[Check]:
+    described = client.describe_cluster()
+    ids = sorted(b["broker_id"] for b in described["brokers"] if not b.get("is_fenced"))
+    protocol = settings.cluster.security_protocol.value
+    reached = f"{settings.cluster.bootstrap_servers} by {protocol}: brokers {', '.join(map(str, ids))}"
+    needed = {"DESCRIBE": "see reassignments", "DESCRIBE_CONFIGS": "read throttle rates"}
+    granted = described.get("authorized_operations")
+    return [
+        ok("Kafka", reached),
+        *rights("Cluster", "the cluster", granted, needed),
+        may_alter(granted),
+        _reassignments(client),
+        *_topics(settings.ticks.topic, client),
+    ]
+
+
+def _reassignments(client: KafkaAdminClient) -> Check:
+    try:
+        moving = client.list_partition_reassignments()
+    except AuthorizationError:
+        return no("Reassignments", "not authorized", "Grant DESCRIBE on the cluster to this user.")
+    except KafkaError as error:
+        return no("Reassignments", f"{type(error).__name__}: {error}", "Look at the controller's log.")
+    return ok("Reassignments", f"{len(moving)} partitions are moving")
+
+
+def _topics(ticks_topic: str, client: KafkaAdminClient) -> list[Check]:
+    topics = [topic for topic in client.describe_topics() if topic["name"] != ticks_topic]
+    if not topics:
+        remedy = "If the cluster has topics, grant DESCRIBE and DESCRIBE_CONFIGS on all topics to this user."
+        return [unknown("Topics", "none is shown: there are none, or they are hidden from this user", remedy)]
+    silent = [t["name"] for t in topics if "DESCRIBE_CONFIGS" not in (t.get("authorized_operations") or [])]
+    if silent:
+        shown = ", ".join(silent[:3]) + (" ..." if len(silent) > 3 else "")
+        remedy = "Grant DESCRIBE_CONFIGS on all topics to this user: throttled replica lists stand there."
+        return [no("Topics", f"configuration of {len(silent)} of {len(topics)} is hidden: {shown}", remedy)]
+    return [ok("Topics", f"{len(topics)} shown, with their configuration")]
+
+
+def _ticks(name: str, client: KafkaAdminClient) -> list[Check]:
+    topic: dict[str, Any] = client.describe_topics([name])[0]
+    if topic["error_code"] == 0:
+        found = ok("Ticks topic", f"{name} has {len(topic['partitions'])} partitions")
+        needed = {"WRITE": "send ticks", "READ": "read ticks"}
+        return [found, *rights("Ticks topic", f"topic {name}", topic.get("authorized_operations"), needed)]
+    granted = client.describe_cluster().get("authorized_operations")
+    absent = f"{name} is not there (or hidden)"
+    if granted is None:
+        return [unknown("Ticks topic", absent, f"Grant CREATE on topic {name} to this user, or create it.")]
+    if "CREATE" in granted:
+        return [ok("Ticks topic", f"{absent}; `headroom watch` will make it")]
+    # CREATE may be granted on the topic alone, which a broker tells only of a topic that exists.
+    return [
+        unknown("Ticks topic", f"{absent}; CREATE is not granted on the cluster", f"Create {name}, or grant CREATE.")
+    ]

@@ -1,0 +1,109 @@
+"""Checks of the machine that Headroom runs on: Python, Java, jars, memory and the store."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlparse
+
+import psutil
+
+from cli.check_result import Check, no, ok, unknown
+from cluster.jars import jar_folder, java_command
+from schemas.config import Settings
+
+LEAST_PYTHON = (3, 10)
+LEAST_JAVA = 17
+LEAST_MEMORY_BYTES = 2_000_000_000
+LEAST_DISK_BYTES = 2_000_000_000
+
+
+def checks(settings: Settings) -> list[tuple[str, Callable[[], list[Check]]]]:
+    """Return the checks that need no cluster, by name."""
+    return [
+        ("Python", lambda: [python(sys.version_info[:2])]),
+        ("Java", lambda: [java()]),
+        ("Jars", lambda: [jars(settings)]),
+        ("Memory", lambda: [memory(_available_bytes())]),
+        ("Store", lambda: [store(settings)]),
+    ]
+
+
+def python(version: tuple[int, ...]) -> Check:
+    """Return whether a version of Python, as (major, minor), will do."""
+    found = f"{platform.python_version()} at {sys.executable}"
+    if version >= LEAST_PYTHON:
+        return ok("Python", found)
+    return no("Python", found, "Install Python 3.10 or newer and make the virtual environment anew.")
+
+
+def java() -> Check:
+    """Return whether there is a Java for Spark, from asking it for its version."""
+    command = java_command()
+    said = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=20, check=False).stderr
+    version = java_major(said)
+    if version is None:
+        return unknown("Java", f"{command} did not tell its version", "Run `java -version` and see what it says.")
+    if version < LEAST_JAVA:
+        return no("Java", f"{version} at {command}", f"Install Java {LEAST_JAVA} or newer, or set JAVA_HOME to one.")
+    return ok("Java", f"{version} at {command}")
+
+
+def java_major(said: str) -> int | None:
+    """Return the major version in the output of ``java -version``; None if it names none. 1.8 is Java 8."""
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(match[1]) if match else None
+
+
+def jars(settings: Settings) -> Check:
+    """Return whether the jars of Spark's Kafka source and of Delta are there."""
+    folder = Path(settings.spark.jars) if settings.spark.jars else jar_folder("spark")
+    names = [jar.name for jar in folder.glob("*.jar")]
+    missing = [part for part in ("delta-spark", "spark-sql-kafka") if not any(n.startswith(part) for n in names)]
+    if missing:
+        return no("Jars", f"{folder} lacks {' and '.join(missing)}", "Run `make setup`, or set spark.jars.")
+    return ok("Jars", f"{len(names)} in {folder}")
+
+
+def memory(available_bytes: int) -> Check:
+    """Return whether that much free memory is enough for Spark and the collector."""
+    found = f"{available_bytes / 1e9:.1f} GB available"
+    if available_bytes >= LEAST_MEMORY_BYTES:
+        return ok("Memory", found)
+    need = f"Free {LEAST_MEMORY_BYTES / 1e9:.0f} GB, or lower spark.driver_memory."
+    return no("Memory", found, need)
+
+
+def store(settings: Settings) -> Check:
+    """Return whether the tables' folder can be written and has room; unknown for a URL that only Spark can reach."""
+    path = settings.store.path
+    url = urlparse(path)
+    if url.scheme not in ("", "file"):
+        return unknown("Store", f"{path} was not tried", "Spark opens it at the start of `headroom watch`.")
+    return local_store(Path(url.path if url.scheme else path))
+
+
+def local_store(folder: Path) -> Check:
+    """Return whether a folder, or the nearest one above it that exists, can be written and has room."""
+    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if not existing.is_dir():
+        return no("Store", f"{existing} is a file", "Set store.path to a folder.")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return no(
+            "Store", f"{existing} cannot be written", "Give this user the right to write there, or set store.path."
+        )
+    free = shutil.disk_usage(existing).free
+    found = f"{folder}: {free / 1e9:.1f} GB free"
+    if free < LEAST_DISK_BYTES:
+        return no("Store", found, f"Free {LEAST_DISK_BYTES / 1e9:.0f} GB, or set store.path to a larger disk.")
+    return ok("Store", found)
+
+
+def _available_bytes() -> int:
+    return int(psutil.virtual_memory().available)

@@ -1,0 +1,68 @@
+"""``headroom cluster up|down``: a real Kafka cluster on this machine, to try things on."""
+
+from __future__ import annotations
+
+import json
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from cluster.embedded import BrokerOptions, EmbeddedCluster, describe, stop_recorded, write_config
+
+_STOP_GRACE_S = 10.0
+_FOLDER = click.option(
+    "--dir", "folder", type=click.Path(path_type=Path), required=True, help="Folder of its data, logs and config."
+)
+
+
+@click.group()
+def cluster() -> None:
+    """Start and stop a Kafka cluster on this machine."""
+
+
+@cluster.command()
+@_FOLDER
+@click.option("--brokers", type=click.IntRange(1, 5), help="How many brokers.  [default: those of the folder, or 3]")
+@click.option("--base-port", type=click.IntRange(1024, 65_000), help="Broker i: clients +i, KRaft +10+i, JMX +20+i.")
+@click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Broker setting; may be repeated.")
+@click.option("--foreground", is_flag=True, help="Stay, and stop the brokers at Ctrl-C.")
+def up(folder: Path, brokers: int | None, base_port: int | None, properties: tuple[str, ...], foreground: bool) -> None:
+    """Start brokers and print one JSON object when all are ready.
+
+    A stopped cluster starts again with its data. The brokers run on until `headroom cluster down`; they are gone if
+    this command is interrupted while it starts them.
+    """
+    embedded = EmbeddedCluster(folder, brokers, base_port, BrokerOptions(dict(map(_property, properties))))
+    if foreground:
+        with suppress(KeyboardInterrupt), embedded:
+            _print(embedded)
+            signal.pause()
+    else:
+        embedded.start()
+        _print(embedded)
+        embedded.detach()
+
+
+@cluster.command()
+@_FOLDER
+def down(folder: Path) -> None:
+    """Stop the brokers of a folder; their data stay. Does nothing when they are stopped already."""
+    stopped = stop_recorded(folder.resolve(), _STOP_GRACE_S)
+    click.echo(json.dumps({"dir": str(folder.resolve()), "stopped": stopped}))
+
+
+def _print(embedded: EmbeddedCluster) -> None:
+    click.echo(json.dumps(describe(embedded, write_config(embedded))))
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--property")
+    return key, value
+
+
+if __name__ == "__main__":
+    cluster()

@@ -1,0 +1,109 @@
+"""``headroom collect``: write ticks to the ticks topic."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+import click
+
+from cli.config import load_settings
+from cli.options import config_option
+from cluster.collector import Collector, TickReport
+from cluster.encode import Message
+from cluster.publisher import Sent
+
+
+@click.command()
+@config_option
+@click.option("--for", "seconds", type=float, metavar="SECONDS", help="Stop after this long; without it, go on.")
+@click.option("--once", is_flag=True, help="Collect one tick and stop.")
+@click.option("--print", "print_ticks", is_flag=True, help="Print the messages as JSON lines instead of writing them.")
+@click.option("--verbose", is_flag=True, help="Tell every tick on stderr.")
+@click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+def collect(
+    config: str | None, seconds: float | None, once: bool, print_ticks: bool, verbose: bool, with_parent: bool
+) -> None:
+    """Read the brokers every tick and write what they say to the ticks topic.
+
+    Example: headroom collect --config headroom.toml --verbose
+    """
+    settings = load_settings(config)
+    _log_to_stderr(verbose)
+    stop = threading.Event()
+    stop_on_signals(stop)
+    parent = os.getppid() if with_parent else None
+    collector = Collector(settings, PrintSink() if print_ticks else None, _reporter(stop, verbose, parent))
+    if once:
+        _collect_once(collector)
+        return
+    timer = threading.Timer(seconds, stop.set) if seconds is not None else None
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    collector.run(stop)
+
+
+def _collect_once(collector: Collector) -> None:
+    try:
+        collector.open()
+        collector.tick()
+    finally:
+        collector.close()
+
+
+class PrintSink:
+    """Prints messages on stdout in place of writing them."""
+
+    def open(self) -> None:
+        """Need nothing."""
+
+    def send(self, messages: list[Message]) -> Sent:
+        """Print the messages and return their counts; offsets are 0."""
+        for message in messages:
+            click.echo(message.value.decode())
+        kinds = [message.kind for message in messages]
+        return Sent({kind: kinds.count(kind) for kind in kinds}, 0, sum(m.alert_lane for m in messages))
+
+    def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
+        """Print the end."""
+        click.echo(json.dumps({"cluster": cluster, "tick_ms": tick_ms, "kind": "tick_end", "seq": seq, **end}))
+
+    def close(self) -> None:
+        """Need nothing."""
+
+
+def stop_on_signals(stop: threading.Event) -> None:
+    """Set ``stop`` on SIGTERM and SIGINT; a second signal ends the process at once."""
+
+    def handle(number: int, _frame: Any) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handle)
+
+
+def _reporter(stop: threading.Event, verbose: bool, parent: int | None) -> Any:
+    def report(done: TickReport) -> None:
+        # An orphan has a new parent; the signal of the old one's death may never have come.
+        if parent is not None and os.getppid() != parent:
+            stop.set()
+        if verbose and done.failed is None:
+            silent = "".join(f"; broker {row['broker']}: {row['reason']}" for row in done.unanswered)
+            counts = " ".join(f"{kind}={count}" for kind, count in done.rows.items())
+            click.echo(f"tick {done.tick_ms} in {done.duration_s * 1000:.0f} ms: {counts}{silent}", err=True)
+
+    return report
+
+
+def _log_to_stderr(verbose: bool) -> None:
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    # The clients log every try on a broker that is down; tick_end and the collector's own lines say it once.
+    logging.getLogger("kafka").setLevel(logging.WARNING if verbose else logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -1,0 +1,104 @@
+"""Settings from ``headroom.toml`` and the environment, checked, or one error that names the key and the remedy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from cli.config_rules import Problem, require_cluster, require_rules
+from cli.config_sources import Given, Key, from_environment, from_file
+from cli.units import parse_bytes_per_s, parse_duration_s
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+
+DEFAULT_FILE = "headroom.toml"
+
+# Keys that a person may write as an amount with a unit.
+AMOUNTS: dict[Key, Callable[[str], float]] = {
+    ("cluster", "replication_capacity"): parse_bytes_per_s,
+    ("alerts", "finish_within"): parse_duration_s,
+}
+
+_SETTINGS: TypeAdapter[Settings] = TypeAdapter(Settings)
+
+
+def load_settings(path: str | None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings of a file and the environment, with a cluster to talk to.
+
+    Args:
+        path: a TOML file; None: ``headroom.toml`` in the working directory if it is there, else none.
+        environ: the environment; None: this process's.
+
+    Raises:
+        HeadroomError: a key is unknown, a value is not allowed, or ``cluster.bootstrap_servers`` is missing.
+    """
+    settings, places = _read(path, os.environ if environ is None else environ)
+    _told(lambda: require_cluster(settings), places)
+    return settings
+
+
+def read_settings(path: str | None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings as ``load_settings`` does, for commands that read tables only and need no cluster.
+
+    Raises:
+        HeadroomError: a key is unknown or a value is not allowed.
+    """
+    return _read(path, os.environ if environ is None else environ)[0]
+
+
+def _read(path: str | None, environ: Mapping[str, str]) -> tuple[Settings, dict[Key, str]]:
+    file = Path(path) if path else Path(DEFAULT_FILE)
+    given = from_file(file) if path or file.exists() else {}
+    given.update(from_environment(environ))
+    places = {key: value.place for key, value in given.items()}
+    settings = _validated({key: _plain(key, value) for key, value in given.items()}, places)
+    _told(lambda: require_rules(settings), places)
+    return settings, places
+
+
+def _plain(key: Key, given: Given) -> Any:
+    """Return a value with amounts read and the dotted names that TOML took apart put together again."""
+    try:
+        if key in AMOUNTS and isinstance(given.value, str):
+            return AMOUNTS[key](given.value)
+    except ValueError as error:
+        raise HeadroomError(given.place, str(error), "Put the value right.") from None
+    if key == ("spark", "conf") and isinstance(given.value, dict):
+        return _flat(given.value)
+    return given.value
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[f"{prefix}{name}"] = str(value).lower() if isinstance(value, bool) else str(value)
+    return flat
+
+
+def _validated(values: Mapping[Key, Any], places: Mapping[Key, str]) -> Settings:
+    tables: dict[str, dict[str, Any]] = {}
+    for (section, name), value in values.items():
+        tables.setdefault(section, {})[name] = value
+    try:
+        return _SETTINGS.validate_python(tables)
+    except ValidationError as error:
+        # Only the message is used: pydantic's own text shows the value, which may be a secret.
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        key = (str(first["loc"][0]), str(first["loc"][1]))
+        rule = first["msg"].replace("Input should be", "must be")
+        raise HeadroomError(places[key], rule, "Put the value right.") from None
+
+
+def _told(rules: Callable[[], None], places: Mapping[Key, str]) -> None:
+    try:
+        rules()
+    except Problem as problem:
+        subject = places.get(problem.key, ".".join(problem.key))
+        raise HeadroomError(subject, problem.rule, problem.remedy) from None

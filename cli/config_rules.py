@@ -1,0 +1,170 @@
+"""What values the settings may have beyond their types, alone and together."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from schemas.config import KafkaSettings, Settings
+
+
+class Problem(Exception):
+    """A value that is not allowed: which key, the rule it breaks, and the remedy. Never the value: it may be secret."""
+
+    def __init__(self, key: tuple[str, str], rule: str, remedy: str = "Put the value right.") -> None:
+        self.key = key
+        self.rule = rule
+        self.remedy = remedy
+        super().__init__(f"{'.'.join(key)}: {rule}")
+
+
+@dataclass(frozen=True)
+class Range:
+    """The allowed values of a number.
+
+    Attributes:
+        least: the smallest allowed.
+        above: whether ``least`` itself is left out.
+        most: the greatest allowed.
+    """
+
+    least: float
+    above: bool = False
+    most: float = math.inf
+
+    def holds(self, value: float) -> bool:
+        """Return whether a number is allowed; infinity and NaN never are."""
+        enough = value > self.least if self.above else value >= self.least
+        return math.isfinite(value) and enough and value <= self.most
+
+    def __str__(self) -> str:
+        """Return the rule in words."""
+        if self.most < math.inf:
+            return f"must be from {self.least:g} to {self.most:g}"
+        return f"must be greater than {self.least:g}" if self.above else f"must be {self.least:g} or more"
+
+
+POSITIVE = Range(0, above=True)
+NOT_NEGATIVE = Range(0)
+AT_LEAST_ONE = Range(1)
+
+RANGES: dict[tuple[str, str], Range] = {
+    ("cluster", "request_timeout_ms"): POSITIVE,
+    ("cluster", "replication_capacity"): POSITIVE,
+    ("ticks", "request_timeout_ms"): POSITIVE,
+    ("ticks", "partitions"): AT_LEAST_ONE,
+    ("ticks", "replication_factor"): NOT_NEGATIVE,
+    ("ticks", "retention_ms"): POSITIVE,
+    ("collect", "interval_s"): POSITIVE,
+    ("collect", "port"): Range(1, most=65535),
+    ("collect", "rate_window_s"): NOT_NEGATIVE,
+    ("collect", "broker_timeout_s"): NOT_NEGATIVE,
+    ("collect", "topic_config_max_age_s"): NOT_NEGATIVE,
+    ("store", "bronze_keep_days"): NOT_NEGATIVE,
+    ("store", "silver_keep_days"): NOT_NEGATIVE,
+    ("store", "gold_keep_days"): NOT_NEGATIVE,
+    ("store", "maintain_every_s"): NOT_NEGATIVE,
+    ("spark", "shuffle_partitions"): AT_LEAST_ONE,
+    ("spark", "gold_trigger_s"): NOT_NEGATIVE,
+    ("spark", "record_trigger_s"): NOT_NEGATIVE,
+    ("alerts", "hold_s"): NOT_NEGATIVE,
+    ("alerts", "resolve_s"): NOT_NEGATIVE,
+    ("alerts", "exit_ratio"): AT_LEAST_ONE,
+    ("alerts", "stalled_s"): POSITIVE,
+    ("alerts", "no_data_s"): POSITIVE,
+    ("alerts", "margin_ratio"): AT_LEAST_ONE,
+    ("alerts", "finish_within"): POSITIVE,
+}
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,\[\]]+):(\d{1,5})")
+
+
+def require_cluster(settings: Settings) -> None:
+    """Check that there is a cluster to talk to.
+
+    Raises:
+        Problem: ``cluster.bootstrap_servers`` is empty.
+    """
+    if not settings.cluster.bootstrap_servers:
+        remedy = (
+            "Write a headroom.toml with `headroom init` and set it there, or give HEADROOM_CLUSTER__BOOTSTRAP_SERVERS."
+        )
+        raise Problem(("cluster", "bootstrap_servers"), "is not set", remedy)
+
+
+def require_rules(settings: Settings) -> None:
+    """Check every rule that a single value or a pair of values must keep.
+
+    Raises:
+        Problem: the first rule that does not hold.
+    """
+    for problem in _problems(settings):
+        raise problem
+
+
+def _problems(settings: Settings) -> Iterator[Problem]:
+    for key, allowed in RANGES.items():
+        value = getattr(getattr(settings, key[0]), key[1])
+        if value is not None and not allowed.holds(value):
+            yield Problem(key, str(allowed))
+    yield from _texts(settings)
+    yield from _connection("cluster", settings.cluster)
+    yield from _connection("ticks", settings.ticks)
+    yield from _unused_security(settings)
+
+
+def _texts(settings: Settings) -> Iterator[Problem]:
+    for key in (("cluster", "name"), ("ticks", "topic"), ("store", "path"), ("spark", "driver_memory")):
+        if not getattr(getattr(settings, key[0]), key[1]).strip():
+            yield Problem(key, "must not be empty")
+    for broker, address in settings.collect.endpoints.items():
+        if not broker.isdecimal():
+            yield Problem(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
+        if not _is_server(address):
+            yield Problem(("collect", "endpoints"), f"must be host:port for broker {broker}")
+    if settings.collect.jmx_password and settings.collect.jmx_password_file:
+        yield Problem(("collect", "jmx_password_file"), "is set beside collect.jmx_password", "Keep one of the two.")
+
+
+def _is_server(address: str) -> bool:
+    match = _SERVER.fullmatch(address.strip())
+    return bool(match) and 0 < int(match[2]) < 65536 if match else False
+
+
+def _connection(section: str, kafka: KafkaSettings) -> Iterator[Problem]:
+    if kafka.bootstrap_servers and not all(map(_is_server, kafka.bootstrap_servers.split(","))):
+        yield Problem((section, "bootstrap_servers"), "must be host:port, several separated by commas")
+    if kafka.sasl_password and kafka.sasl_password_file:
+        yield Problem((section, "sasl_password_file"), f"is set beside {section}.sasl_password", "Keep one of the two.")
+    if bool(kafka.ssl_certfile) != bool(kafka.ssl_keyfile):
+        missing = "ssl_keyfile" if kafka.ssl_certfile else "ssl_certfile"
+        yield Problem((section, missing), "is missing: a certificate and its key go together", "Set both or neither.")
+    if kafka.security_protocol.startswith("SASL"):
+        yield from _sasl(section, kafka)
+
+
+def _sasl(section: str, kafka: KafkaSettings) -> Iterator[Problem]:
+    protocol = kafka.security_protocol.value
+    if kafka.sasl_mechanism not in MECHANISMS:
+        rule = f"must be one of {', '.join(MECHANISMS)} with {protocol}"
+        yield Problem((section, "sasl_mechanism"), rule, "Set it.")
+    if not kafka.sasl_username:
+        yield Problem((section, "sasl_username"), f"is not set but {protocol} needs it", "Set it.")
+    if not kafka.sasl_password and not kafka.sasl_password_file:
+        variable = f"HEADROOM_{section.upper()}__SASL_PASSWORD"
+        remedy = f"Give it by {variable}, or name a file in {section}.sasl_password_file."
+        yield Problem((section, "sasl_password"), f"is not set but {protocol} needs it", remedy)
+
+
+def _unused_security(settings: Settings) -> Iterator[Problem]:
+    """Yield security given for a ticks cluster that is not named: it would quietly not be used."""
+    if settings.ticks.bootstrap_servers:
+        return
+    default = KafkaSettings()
+    for item in fields(KafkaSettings):
+        if item.name != "request_timeout_ms" and getattr(settings.ticks, item.name) != getattr(default, item.name):
+            remedy = "Name the cluster of the topic in ticks.bootstrap_servers, or leave this out."
+            yield Problem(("ticks", item.name), "has no effect while ticks.bootstrap_servers is empty", remedy)

@@ -1,0 +1,148 @@
+"""``headroom demo``: a throttled move goes wrong and is put right, on real brokers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+from kafka.errors import KafkaError
+
+from cli.config import load_settings
+from cli.demo_outcome import Outcome, failures, summary_rows
+from cli.demo_scenario import BROKERS, DemoKafka
+from cli.demo_screen import Screen
+from cli.demo_story import Story
+from cli.output import console, print_table
+from cli.pipeline import log_to_stderr
+from cli.watch_process import WatchProcess
+from cluster.embedded import EmbeddedCluster, write_config
+from schemas.errors import HeadroomError
+
+_KEPT_FOLDER = "demo-data"
+# What the brokers write in the course of it, with room for what is written while it takes longer than usual.
+_DISK_BYTES = 4_000_000_000
+
+
+@click.command(short_help="Watch a throttled move go wrong and be put right, on a real cluster.")
+@click.option("--keep", is_flag=True, help="Keep the Delta tables, the brokers' data and all logs for a look.")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    help=f"Where to put them.  [default: a temporary folder; with --keep ./{_KEPT_FOLDER}]",
+)
+def demo(keep: bool, folder: Path | None) -> None:
+    """Run the whole of Headroom against real Kafka brokers on this machine.
+
+    A throttled reassignment is running, a leader switches, and from then on the throttle is too small. Headroom says
+    so, with the throttle that is enough; it is applied, the move finishes, the alert resolves. Beside it runs a move
+    that stays healthy. Ends with what was measured, and with exit code 1 if any of it did not come true.
+    """
+    log_to_stderr()
+    # So that the brokers and `headroom watch` are ended in order, as by Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    place = _prepare(folder, keep)
+    kept = keep
+    try:
+        _judge(_run(place))
+    except HeadroomError:
+        kept = True
+        raise
+    finally:
+        if kept:
+            _tell_where(place)
+        else:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _prepare(folder: Path | None, keep: bool) -> Path:
+    """Return the new or empty folder for everything that is written.
+
+    Raises:
+        HeadroomError: the folder holds something, cannot be made, or has too little room.
+    """
+    try:
+        chosen = folder or (Path(_KEPT_FOLDER) if keep else Path(tempfile.mkdtemp(prefix="headroom-demo-")))
+        chosen.mkdir(parents=True, exist_ok=True)
+        used, free = any(chosen.iterdir()), shutil.disk_usage(chosen).free
+    except OSError as error:
+        raise HeadroomError(str(folder), f"cannot be used ({error.strerror})", "Name another by --dir.") from None
+    if used:
+        raise HeadroomError(str(chosen), "is not empty", "Remove what is there, or name another folder by --dir.")
+    if free < _DISK_BYTES:
+        rule = f"has {free / 1e9:.1f} GB left, and the demo needs {_DISK_BYTES / 1e9:.0f} GB"
+        raise HeadroomError(str(chosen), rule, "Make room there, or name another folder by --dir.")
+    return chosen.resolve()
+
+
+def _run(folder: Path) -> Outcome:
+    screen = Screen(console())
+    _warn_if_busy(screen)
+    cluster = EmbeddedCluster(folder, len(BROKERS))
+    try:
+        with screen.step(f"Starting {len(BROKERS)} Kafka brokers on this machine"):
+            cluster.start()
+        return _play(cluster, screen)
+    except KafkaError as error:
+        raise HeadroomError(
+            "Kafka", f"{type(error).__name__}: {error}", f"See the brokers' logs in {folder}"
+        ) from error
+    finally:
+        cluster.stop()
+
+
+def _warn_if_busy(screen: Screen) -> None:
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > 2 * cores:
+        screen.say(f"Note: this machine is busy (load {load:.0f} on {cores} cores), so that times will be long")
+
+
+def _play(cluster: EmbeddedCluster, screen: Screen) -> Outcome:
+    config = write_config(cluster)
+    settings = load_settings(str(config))
+    kafka = DemoKafka(settings)
+    try:
+        with WatchProcess(config, cluster.folder / "watch.log", subject="demo") as watch:
+            return Story(kafka, watch, screen, settings, config).play()
+    finally:
+        kafka.close()
+
+
+def _judge(outcome: Outcome) -> None:
+    """Print what was measured.
+
+    Raises:
+        HeadroomError: something did not come true.
+    """
+    click.echo()
+    print_table("What happened", ("", ""), summary_rows(outcome))
+    click.echo()
+    wrong = failures(outcome)
+    if wrong:
+        raise HeadroomError("demo", "; ".join(wrong), "The tables and logs of this run are kept for a look")
+    click.echo("All of it came true. On a cluster of yours: headroom init; headroom check; headroom watch")
+
+
+def _tell_where(folder: Path) -> None:
+    config = shlex.quote(str(folder / "headroom.toml"))
+    table = folder / "headroom-data" / "gold" / "throttle_headroom"
+    sql = (
+        "select tick_ms, broker, role, verdict, throttle_bytes_per_s, required_bytes_per_s from t order by 1 desc, 2, 3"
+    )
+    # In double quotes, so that the shell's single quotes hold it.
+    rows = f"QueryBuilder().register({_quoted('t')}, DeltaTable({_quoted(table)})).execute({_quoted(sql)}).read_all()"
+    look = f"from deltalake import DeltaTable, QueryBuilder; print({rows})"
+    click.echo(f"Kept in {folder}: headroom-data (Delta tables), watch.log, the brokers' data and logs. To look:")
+    click.echo(f"  headroom alerts --all --config {config}")
+    click.echo(f"  {shlex.quote(sys.executable)} -c {shlex.quote(look)}")
+
+
+def _quoted(text: object) -> str:
+    return json.dumps(str(text))

@@ -1,0 +1,112 @@
+"""What happened in the demo, and whether all of it came true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alerts.units import duration, rate
+from cli.demo_scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
+from schemas.findings import AlertEvent, Kind, Role
+
+ALERT_WITHIN_S = 15.0
+FINISH_ERROR_RATIO = 0.5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was measured.
+
+    Attributes:
+        alert: the alert as it first recommended a throttle.
+        switch_to_alert_s: seconds from the new leader in Kafka's metadata to the alert.
+        finish_s: seconds from the recommended throttle in force to the end of the move.
+        resolve_s: seconds from the recommended throttle in force to the end of the alert.
+        fired: all events that said that an alert fires.
+    """
+
+    alert: AlertEvent
+    switch_to_alert_s: float
+    finish_s: float
+    resolve_s: float
+    fired: Sequence[AlertEvent]
+
+    @property
+    def promised_s(self) -> float | None:
+        """Return the seconds in which the alert said that the move would finish; None: it did not say."""
+        return recommendation(self.alert)["finish_s"]
+
+    @property
+    def healthy_fired(self) -> list[AlertEvent]:
+        """Return the alerts that name the move that stays healthy."""
+        topics = {p.move.topic for p in PAYMENTS}
+        return [event for event in self.fired if topics & {p["topic"] for p in _evidence(event)["partitions"]}]
+
+    @property
+    def alerts(self) -> int:
+        """Return how many alerts fired, however often each was announced."""
+        return len({event.alert_id for event in self.fired})
+
+
+def recommendation(alert: AlertEvent) -> dict[str, Any]:
+    """Return what an alert recommends."""
+    return dict(json.loads(alert.recommendation))
+
+
+def alert_failures(alert: AlertEvent) -> list[str]:
+    """Return what is wrong with the alert: broker, cause or recommendation; nothing if it is the one expected."""
+    evidence, advice = _evidence(alert), recommendation(alert)
+    switched = [(p["topic"], p["partition"]) for p in evidence["partitions"] if p["switch_tick_ms"] is not None]
+    wanted = (Kind.THROTTLE_BELOW_LEADER_WRITE.value, NEW_LEADER, Role.LEADER.value)
+    found = []
+    if (alert.kind, evidence["broker_id"], evidence["role"]) != wanted:
+        found.append(f"the alert is {alert.kind} about {alert.subject}, not about broker {NEW_LEADER} as leader")
+    if evidence["switch_tick_ms"] is None or SWITCHING not in switched:
+        found.append(f"the alert does not name the leader switch of {SWITCHING[0]}-{SWITCHING[1]}")
+    if not advice["commands"] or advice["throttle_bytes_per_s"] is None:
+        found.append(f"the alert recommends no throttle ({advice['reason']})")
+    return found
+
+
+def failures(outcome: Outcome) -> list[str]:
+    """Return what did not come true, one sentence each; nothing if everything did."""
+    found = alert_failures(outcome.alert)
+    if outcome.alerts != 1:
+        subjects = ", ".join(f"{event.kind} of {event.subject}" for event in outcome.fired)
+        found.append(f"{outcome.alerts} alerts fired instead of one: {subjects}")
+    if outcome.healthy_fired:
+        found.append("the healthy move raised an alert")
+    error = _error_ratio(outcome)
+    if error is None:
+        found.append("the alert did not say when the move would finish")
+    elif error > FINISH_ERROR_RATIO:
+        found.append(f"the move took {duration(outcome.finish_s)}, promised were {duration(outcome.promised_s)}")
+    return found
+
+
+def summary_rows(outcome: Outcome) -> list[tuple[str, str]]:
+    """Return the figures with their names."""
+    evidence = _evidence(outcome.alert)
+    error = _error_ratio(outcome)
+    return [
+        ("Leader switch in Kafka to alert printed", f"{outcome.switch_to_alert_s:.1f} s"),
+        ("Throttle before", rate(THROTTLE_BYTES_PER_S)),
+        (f"Required by broker {NEW_LEADER} after the switch", rate(evidence["required_bytes_per_s"])),
+        ("Throttle recommended and applied", rate(recommendation(outcome.alert)["throttle_bytes_per_s"])),
+        ("Finish promised by the alert", duration(outcome.promised_s)),
+        ("Real finish", duration(outcome.finish_s) + ("" if error is None else f" ({error:.0%} off)")),
+        ("Alert resolved after the throttle was raised", duration(outcome.resolve_s)),
+        ("Alerts that fired", str(outcome.alerts)),
+        ("Alerts raised by the healthy move", str(len(outcome.healthy_fired))),
+    ]
+
+
+def _error_ratio(outcome: Outcome) -> float | None:
+    promised_s = outcome.promised_s
+    return abs(outcome.finish_s - promised_s) / promised_s if promised_s else None
+
+
+def _evidence(event: AlertEvent) -> dict[str, Any]:
+    return dict(json.loads(event.evidence))

@@ -1,0 +1,143 @@
+"""What the demo plays: topics, traffic, moves and throttle, and what Kafka is asked to do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kafka import KafkaAdminClient, TopicPartition
+
+from cluster.throttles import apply_lists, apply_rates
+from planning.lists import Move, lists_of_plan
+from planning.throttle import PartitionTraffic
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+
+BROKERS = (1, 2, 3, 4)
+# Enough for every broker while orders-0 is led by broker 1, too little for broker 2 once that leads both partitions.
+THROTTLE_BYTES_PER_S = 5_600_000
+RECORD_BYTES = 10_000
+_PREFERRED = 0
+
+
+@dataclass(frozen=True)
+class DemoPartition:
+    """One partition of the demo.
+
+    Attributes:
+        move: where its replicas are, and where they go.
+        live_bytes_per_s: what is written to it all the time.
+        history_bytes: what it holds before that begins.
+        history_bytes_per_s: how fast that is written.
+    """
+
+    move: Move
+    live_bytes_per_s: float
+    history_bytes: int
+    history_bytes_per_s: float
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Return topic and partition."""
+        return self.move.topic, self.move.partition
+
+
+# The trouble: once its move runs, the preferred leader of orders-0 is broker 2, which leads orders-1 already.
+ORDERS = (
+    DemoPartition(Move("orders", 0, (1, 2), (2, 3)), 2e6, 30_000_000, 5e6),
+    DemoPartition(Move("orders", 1, (2, 1), (3, 1)), 2e6, 30_000_000, 5e6),
+)
+# The control: it shares no throttled side with orders, and its own sides stay far below the same throttle. Its history
+# is long enough to be still moving when the leader of orders-0 switches.
+PAYMENTS = (DemoPartition(Move("payments", 0, (4, 3), (4, 1)), 1e6, 80_000_000, 8e6),)
+PARTITIONS = ORDERS + PAYMENTS
+
+SWITCHING = ("orders", 0)
+OLD_LEADER, NEW_LEADER = 1, 2
+
+
+def traffic(leaders: Mapping[tuple[str, int], int]) -> list[PartitionTraffic]:
+    """Return the moving partitions as the throttles see them, with these leaders and none of the moves done."""
+    return [_traffic(p, leaders.get(p.key, p.move.before[0])) for p in PARTITIONS]
+
+
+def _traffic(p: DemoPartition, leader: int) -> PartitionTraffic:
+    before, adding = p.move.before, frozenset(p.move.after) - frozenset(p.move.before)
+    return PartitionTraffic(
+        topic=p.move.topic,
+        partition=p.move.partition,
+        leader=leader,
+        followers=tuple(b for b in (*before, *sorted(adding)) if b != leader),
+        in_sync=frozenset(before),
+        adding=adding,
+        leader_listed=frozenset(before),
+        follower_listed=adding,
+        write_bytes_per_s=p.live_bytes_per_s,
+    )
+
+
+class DemoKafka:
+    """What the demo asks Kafka to do and looks up there.
+
+    Args:
+        settings: of the embedded cluster.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._admin = KafkaAdminClient(bootstrap_servers=settings.cluster.bootstrap_servers)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._admin.close()
+
+    def create_topics(self) -> None:
+        """Create the topics with their replicas where the moves begin, and wait for their leaders."""
+        replicas: dict[str, dict[int, list[int]]] = {}
+        for p in PARTITIONS:
+            replicas.setdefault(p.move.topic, {})[p.move.partition] = list(p.move.before)
+        topics = {topic: {"assignments": assignments} for topic, assignments in replicas.items()}
+        self._admin.create_topics(topics, wait_for_metadata=True)
+
+    def start_moves(self) -> None:
+        """Throttle all brokers and start every move, as ``kafka-reassign-partitions --execute --throttle`` does.
+
+        Raises:
+            HeadroomError: a throttle did not get in force, or Kafka refused a move.
+        """
+        apply_lists(self._settings, lists_of_plan(p.move for p in PARTITIONS))
+        apply_rates(self._settings, dict.fromkeys(BROKERS, THROTTLE_BYTES_PER_S))
+        moves = {TopicPartition(*p.key): list(p.move.after) for p in PARTITIONS}
+        refused = {key: error for key, error in self._admin.alter_partition_reassignments(moves).items() if error}
+        if refused:
+            raise HeadroomError("the moves", f"were refused: {refused}", "See the brokers' logs.")
+
+    def elect_preferred(self, topic: str, partition: int) -> None:
+        """Ask for a preferred leader election of one partition."""
+        self._admin.elect_leaders(_PREFERRED, {topic: [partition]})
+
+    def leader(self, topic: str, partition: int) -> int:
+        """Return the broker that leads a partition in the metadata of the broker that was asked; -1: none."""
+        found = self._admin.describe_topics([topic])[0]["partitions"]
+        return next(int(p["leader_id"]) for p in found if p["partition_index"] == partition)
+
+    def moving(self, partitions: Iterable[DemoPartition]) -> bool:
+        """Return whether any of these partitions is still being moved."""
+        running = {(found.topic, found.partition) for found in self._admin.list_partition_reassignments()}
+        return any(p.key in running for p in partitions)
+
+    def missing_bytes(self, partitions: Iterable[DemoPartition]) -> int:
+        """Return how much smaller the new replicas' logs are than the largest log of their partitions, in bytes."""
+        sizes: dict[tuple[str, int], dict[int, int]] = {}
+        for broker in self._admin.describe_log_dirs():
+            for folder in broker["log_dirs"]:
+                for topic in folder["topics"]:
+                    for p in topic["partitions"]:
+                        key = (topic["name"], p["partition_index"])
+                        sizes.setdefault(key, {})[broker["broker"]] = p["partition_size"]
+        return sum(_missing(p, sizes.get(p.key, {})) for p in partitions)
+
+
+def _missing(p: DemoPartition, size_by_broker: Mapping[int, int]) -> int:
+    whole = max(size_by_broker.values(), default=0)
+    return sum(whole - size_by_broker.get(b, 0) for b in p.move.after if b not in p.move.before)

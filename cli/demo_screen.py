@@ -1,0 +1,73 @@
+"""How the demo shows what it is doing: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+# Off a terminal a note of a long step is printed this often at most.
+_NOTE_EVERY_S = 10.0
+
+
+class Screen:
+    """Steps with the time since the start.
+
+    Args:
+        console: where they are shown.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = console.is_terminal
+        self._start_s = time.monotonic()
+        self._note = ""
+        self._noted_s = 0.0
+
+    @contextmanager
+    def step(self, text: str) -> Iterator[None]:
+        """Show a step while it lasts; on a terminal its line stays behind when it is done."""
+        self._note, self._noted_s = "", time.monotonic()
+        if not self._live:
+            self.say(text)
+            yield
+            return
+        spinner = Spinner("dots")
+        line = Live(
+            get_renderable=lambda: self._line(spinner, text),
+            console=self._console,
+            refresh_per_second=8,
+            transient=True,
+        )
+        began = self._elapsed()
+        with line:
+            yield
+        self._print(began, text)
+
+    def note(self, text: str) -> None:
+        """Say how far the running step is."""
+        self._note = text
+        if not self._live and time.monotonic() - self._noted_s >= _NOTE_EVERY_S:
+            self._noted_s = time.monotonic()
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._print(self._elapsed(), text)
+
+    def _line(self, spinner: Spinner, text: str) -> Spinner:
+        note = f"  {self._note}" if self._note else ""
+        spinner.update(text=Text(f"{self._elapsed()}  {text}{note}", overflow="ellipsis", no_wrap=True))
+        return spinner
+
+    def _print(self, at: str, text: str) -> None:
+        self._console.print(Text(f"{at}  {text}"), soft_wrap=True)
+
+    def _elapsed(self) -> str:
+        minutes, seconds = divmod(int(time.monotonic() - self._start_s), 60)
+        return f"{minutes}:{seconds:02d}"

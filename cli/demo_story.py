@@ -1,0 +1,167 @@
+"""The demo from the first record to the end of the alert."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+
+import click
+
+from alerts.render import render_event
+from alerts.units import rate, size
+from cli.demo_outcome import ALERT_WITHIN_S, Outcome, alert_failures, recommendation
+from cli.demo_scenario import (
+    NEW_LEADER,
+    OLD_LEADER,
+    ORDERS,
+    PARTITIONS,
+    PAYMENTS,
+    RECORD_BYTES,
+    SWITCHING,
+    THROTTLE_BYTES_PER_S,
+    DemoKafka,
+)
+from cli.demo_screen import Screen
+from cli.demo_steps import behind_s, history_is_written, moves_text, name_of, run_headroom
+from cli.watch_lines import Line
+from cli.watch_process import WatchProcess
+from cluster.load import PacedLoad
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.findings import Role, Verdict
+
+# The rate window is 10 s: by then every write rate is that of the live traffic alone.
+_LIVE_BEFORE_S = 14.0
+_PATIENCE_S = 120.0
+# Gold is written every five seconds; when all is well, its newest tick is some four seconds old then.
+_PACE_S = 12.0
+_HEALTHY = {
+    (1, Role.LEADER.value): Verdict.CATCHING_UP.value,
+    (2, Role.LEADER.value): Verdict.CATCHING_UP.value,
+    (3, Role.FOLLOWER.value): Verdict.CATCHING_UP.value,
+    (4, Role.LEADER.value): Verdict.CATCHING_UP.value,
+    (1, Role.FOLLOWER.value): Verdict.CATCHING_UP.value,
+}
+
+
+class Story:
+    """The acts of the demo, in order.
+
+    Args:
+        kafka: the cluster.
+        watch: the running ``headroom watch``.
+        screen: shows what is done.
+        settings: of the cluster and the tables.
+        config: the file that they are from.
+    """
+
+    def __init__(self, kafka: DemoKafka, watch: WatchProcess, screen: Screen, settings: Settings, config: Path) -> None:
+        self._kafka = kafka
+        self._watch = watch
+        self._screen = screen
+        self._bootstrap_servers = settings.cluster.bootstrap_servers
+        self._store = settings.store.path
+        self._config = config
+
+    def play(self) -> Outcome:
+        """Return what happened.
+
+        Raises:
+            HeadroomError: something that the rest depends on did not happen in its time.
+        """
+        self._write_history()
+        with PacedLoad(self._bootstrap_servers, {p.key: p.live_bytes_per_s for p in PARTITIONS}, RECORD_BYTES):
+            self._start_moves()
+            switched_s = self._switch_leader()
+            alert = self._await_alert()
+            applied_s = self._apply(alert)
+            finished_s = self._await_finish(alert, applied_s)
+            resolved = self._await_resolved(alert)
+            self._clean_up()
+        fired = [line.event for line in self._watch.fired()]
+        spans = (alert.at_s - switched_s, finished_s - applied_s, resolved.at_s - applied_s)
+        return Outcome(alert.event, *spans, fired)
+
+    def _write_history(self) -> None:
+        total = sum(p.history_bytes for p in PARTITIONS)
+        with self._screen.step(f"Starting headroom watch; writing {size(total)} of history to orders and payments"):
+            self._kafka.create_topics()
+            rates = {p.key: p.history_bytes_per_s for p in PARTITIONS}
+            with PacedLoad(self._bootstrap_servers, rates, RECORD_BYTES) as load:
+                self._watch.wait(lambda: history_is_written(load), _PATIENCE_S, "the end of the history")
+            self._watch.wait(lambda: self._watch.verdicts() is not None, _PATIENCE_S, "a first verdict")
+        with self._screen.step("Waiting until headroom watch keeps pace"):
+            # On a machine that is too busy for Spark every figure that follows would be wrong.
+            what = "headroom watch to keep pace on this machine, which is too busy"
+            self._watch.wait(lambda: behind_s(self._store) < _PACE_S, _PATIENCE_S, what, poll_s=1.0)
+
+    def _start_moves(self) -> None:
+        live = ", ".join(f"{name_of(p.key)} {rate(p.live_bytes_per_s)}" for p in PARTITIONS)
+        with self._screen.step(f"Live traffic: {live}"):
+            end = time.monotonic() + _LIVE_BEFORE_S
+            self._watch.wait(lambda: time.monotonic() >= end, _LIVE_BEFORE_S + 1, "steady rates")
+        with self._screen.step(f"Moving, throttled to {rate(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
+            self._kafka.start_moves()
+            self._watch.wait(self._all_catch_up, _PATIENCE_S, "every broker to catch up")
+        self._screen.say("headroom watch says: every new replica catches up")
+
+    def _all_catch_up(self) -> bool:
+        return (self._watch.verdicts() or {}) == _HEALTHY
+
+    def _switch_leader(self) -> float:
+        """Return when the metadata first showed the new leader."""
+        text = f"Preferred election: the leader of {name_of(SWITCHING)} switches from {OLD_LEADER} to {NEW_LEADER}"
+        with self._screen.step(text):
+            self._kafka.elect_preferred(*SWITCHING)
+            self._watch.wait(
+                lambda: self._kafka.leader(*SWITCHING) == NEW_LEADER, _PATIENCE_S, "the switch of the leader"
+            )
+            return time.monotonic()
+
+    def _await_alert(self) -> Line:
+        with self._screen.step("Waiting for the alert"):
+            alert = self._watch.wait(self._watch.advice, ALERT_WITHIN_S, "an alert that recommends a throttle")
+        click.echo()
+        click.secho(render_event(alert.event), fg="red")
+        click.echo()
+        wrong = alert_failures(alert.event)
+        if wrong:
+            raise HeadroomError("demo", "; ".join(wrong), "See the alert above")
+        return alert
+
+    def _apply(self, alert: Line) -> float:
+        """Carry out the alert's own first command, and return when the throttle was in force."""
+        command = recommendation(alert.event)["commands"][0]
+        with self._screen.step(f"$ {command}"):
+            run_headroom(shlex.split(command)[1:])
+            return time.monotonic()
+
+    def _await_finish(self, alert: Line, applied_s: float) -> float:
+        promised_s = recommendation(alert.event)["finish_s"] or _PATIENCE_S
+        with self._screen.step("Waiting for the end of the move of orders"):
+
+            def finished() -> bool:
+                left_bytes, spent_s = self._kafka.missing_bytes(ORDERS), time.monotonic() - applied_s
+                self._screen.note(f"{size(left_bytes)} to copy; {spent_s:.0f} s of the promised {promised_s:.0f} s")
+                return not self._kafka.moving(ORDERS)
+
+            self._watch.wait(finished, 2 * promised_s + 60, "the end of the move of orders", poll_s=0.5)
+            return time.monotonic()
+
+    def _await_resolved(self, alert: Line) -> Line:
+        with self._screen.step("Every replica of orders is where it should be; waiting for the alert to resolve"):
+            resolved = self._watch.wait(
+                lambda: self._watch.resolved(alert.event.alert_id), _PATIENCE_S, "the end of the alert"
+            )
+        click.echo()
+        click.secho(render_event(resolved.event), fg="green")
+        click.echo()
+        return resolved
+
+    def _clean_up(self) -> None:
+        """Clear the throttles, which would slow ordinary replication from now on."""
+        arguments = ["throttle", "clear", "--config", str(self._config), "--execute"]
+        with self._screen.step(f"$ {shlex.join(['headroom', *arguments])}"):
+            self._watch.wait(lambda: not self._kafka.moving(PAYMENTS), _PATIENCE_S, "the end of the move of payments")
+            run_headroom(arguments)

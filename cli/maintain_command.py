@@ -1,0 +1,48 @@
+"""``headroom maintain``: the tables kept fast, once and now."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from cli.config import load_settings
+from cli.options import config_option, format_option
+from cli.output import print_table
+from cli.pipeline import log_to_stderr
+from streaming.maintenance import Maintained, Maintenance
+from streaming.session import build_session
+from streaming.sinks import Store
+
+
+@click.command()
+@config_option
+@format_option
+def maintain(config: str | None, output_format: str) -> None:
+    """Compact the Delta tables, drop the days that are no longer kept, and remove files that nobody reads any more.
+
+    `headroom watch` and `headroom run record` do the same every store.maintain_every_s; how many days are kept stands
+    in store.bronze_keep_days, silver_keep_days and gold_keep_days. Jobs that run meanwhile are not disturbed.
+
+    Example: headroom maintain --config headroom.toml
+    """
+    log_to_stderr()
+    settings = load_settings(config)
+    spark = build_session(settings.spark, "headroom maintain")
+    try:
+        done = Maintenance(spark, Store(spark, settings.store.path), settings.store).run()
+    finally:
+        spark.stop()
+    if output_format == "json":
+        click.echo(json.dumps([asdict(one) for one in done], default=str))
+        return
+    if not done:
+        click.echo(f"No table of Headroom is under {settings.store.path} yet.")
+        return
+    print_table("", ("table", "files before", "files now", "size", "kept from"), [_row(one) for one in done])
+
+
+def _row(one: Maintained) -> tuple[str, ...]:
+    kept = "the beginning" if one.dropped_before is None else str(one.dropped_before)
+    return one.table, str(one.files_before), str(one.files_after), f"{one.bytes_after / 1e6:.1f} MB", kept

@@ -1,0 +1,64 @@
+"""How results are printed: tables and JSON, and amounts with their units."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+UNKNOWN = "unknown"
+
+
+def mb_per_s(bytes_per_s: float | None) -> str:
+    """Return a rate as text in MB/s, 1 MB being 10^6 bytes; ``unknown`` for None."""
+    if bytes_per_s is None:
+        return UNKNOWN
+    megabytes = bytes_per_s / 1e6
+    digits = 3 if abs(megabytes) < 1 else 2 if abs(megabytes) < 100 else 0
+    return f"{megabytes:,.{digits}f} MB/s"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time as text, e.g. ``45 s``, ``3 min 20 s`` or ``2 h 5 min``; ``unknown`` for None."""
+    if seconds is None:
+        return UNKNOWN
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON on standard output."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
+    """Print rows under a title; cells wrap and are never cut, and a pipe gets the same words without colours."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in header:
+        table.add_column(name, overflow="fold", header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    screen = console()
+    with screen.capture() as capture:
+        screen.print(table)
+    # rich fills every line up to the full width.
+    click.echo("\n".join(line.rstrip() for line in capture.get().rstrip().splitlines()))
+
+
+def console() -> Console:
+    """Return a console on standard output: as wide as the terminal, or 160 columns in a pipe."""
+    width = shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else 160
+    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)

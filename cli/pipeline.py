@@ -1,0 +1,110 @@
+"""What the commands that run Spark jobs share: the pipeline's inputs, and the loop that looks after it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from alerts.desk import Watched
+from cli.config import load_settings
+from cluster.secrets import secret
+from cluster.ticks_topic import ensure_topic
+from schemas.config import KafkaSettings, Settings
+from schemas.errors import HeadroomError
+from streaming.pipeline import Inputs, Pipeline
+from streaming.session import build_session
+
+
+def ticks_cluster(settings: Settings) -> KafkaSettings:
+    """Return how to reach the cluster that holds the ticks topic."""
+    return settings.ticks if settings.ticks.bootstrap_servers.strip() else settings.cluster
+
+
+@dataclass(frozen=True)
+class Configured:
+    """What a command that watches was given.
+
+    Attributes:
+        settings: of the first file; they hold for the pipeline.
+        config: the first file; None: the default.
+        others: further clusters.
+    """
+
+    settings: Settings
+    config: str | None
+    others: tuple[Watched, ...]
+
+    @property
+    def configs(self) -> list[tuple[str, str | None]]:
+        """The name of each cluster and its file."""
+        others = [(watched.settings.cluster.name, watched.config) for watched in self.others]
+        return [(self.settings.cluster.name, self.config), *others]
+
+
+def configured(configs: Sequence[str]) -> Configured:
+    """Return the settings of all files, the first of which leads; no file: the default one.
+
+    Raises:
+        HeadroomError: a file is not in order, two name the same cluster, or their ticks go to different topics.
+    """
+    first = configs[0] if configs else None
+    settings = load_settings(first)
+    others = tuple(Watched(load_settings(path), path) for path in configs[1:])
+    names, home = {settings.cluster.name}, ticks_cluster(settings).bootstrap_servers
+    for watched in others:
+        name = watched.settings.cluster.name
+        if name in names:
+            raise HeadroomError(
+                f"{watched.config}: cluster.name {name}",
+                "must be that of no other file, for rows and alerts are told apart by it",
+                "Give every cluster a name of its own.",
+            )
+        names.add(name)
+        theirs = (ticks_cluster(watched.settings).bootstrap_servers, watched.settings.ticks.topic)
+        if theirs != (home, settings.ticks.topic):
+            raise HeadroomError(
+                f"{watched.config}: [ticks]",
+                f"must lead to the topic of {first}: {settings.ticks.topic} on {home}",
+                f'Set bootstrap_servers = "{home}" and topic = "{settings.ticks.topic}" in its section [ticks].',
+            )
+    return Configured(settings, first, others)
+
+
+def build_pipeline(given: Configured, app_name: str) -> Pipeline:
+    """Return the pipeline over a new Spark session, with the ticks topic made if it is not there.
+
+    Raises:
+        HeadroomError: jars are missing, or the ticks topic is out of reach.
+    """
+    settings = given.settings
+    home = ticks_cluster(settings)
+    password = secret(home.sasl_password, home.sasl_password_file, "sasl_password_file")
+    ensure_topic(settings)
+    return Pipeline(
+        build_session(settings.spark, app_name), Inputs(settings, home, password, given.config, given.others)
+    )
+
+
+def look_after(checks: list[Callable[[], None]], stop: threading.Event, seconds: float | None) -> None:
+    """Call the checks once a second until ``stop`` is set, or ``seconds`` have passed.
+
+    Raises:
+        HeadroomError: a check found that something has stopped.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    while end is None or time.monotonic() < end:
+        for check in checks:
+            check()
+        if stop.wait(1.0 if end is None else max(0.0, min(1.0, end - time.monotonic()))):
+            return
+
+
+def log_to_stderr(level: int = logging.WARNING) -> None:
+    """Send the log to stderr."""
+    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -1,0 +1,61 @@
+"""``headroom run JOB...``: Spark jobs, alone in their process or by ``spark-submit``."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import click
+
+from cli.children import stop_when_orphaned
+from cli.collect_command import stop_on_signals
+from cli.options import configs_option, format_option
+from cli.pipeline import build_pipeline, configured, log_to_stderr, look_after
+from cli.telling import Teller
+from streaming.jobs.alert_path import Listeners
+from streaming.pipeline import Pipeline
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, required=True, type=click.Choice(["watch", "alerts", "gold", "record"]))
+@configs_option
+@format_option
+@click.option("--for", "seconds", type=float, metavar="SECONDS", help="Stop after this long; without it, go on.")
+@click.option("--nice", type=click.IntRange(0, 19), default=0, help="Claim less of the processors: 0 to 19.")
+@click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+def run(
+    jobs: tuple[str, ...],
+    configs: tuple[str, ...],
+    output_format: str,
+    seconds: float | None,
+    nice: int,
+    with_parent: bool,
+) -> None:
+    """Run Spark jobs: alerts, gold (its tables), record (bronze and silver tables), or watch, which is alerts and gold.
+
+    `headroom collect` has to run somewhere. By spark-submit, Spark's own settings come from there.
+
+    Example: headroom run watch --config headroom.toml
+    """
+    os.nice(nice)
+    log_to_stderr()
+    given = configured(configs)
+    stop = threading.Event()
+    stop_on_signals(stop)
+    orphaned = [stop_when_orphaned(stop)] if with_parent else []
+    pipeline = build_pipeline(given, f"headroom {' '.join(jobs)}")
+    try:
+        _start(pipeline, set(jobs), Teller(output_format))
+        look_after([pipeline.check, *orphaned], stop, seconds)
+    finally:
+        pipeline.stop()
+
+
+def _start(pipeline: Pipeline, jobs: set[str], teller: Teller) -> None:
+    if jobs & {"watch", "alerts"}:
+        pipeline.start_alert_path(Listeners(teller.tick, teller.events))
+        teller.standing(pipeline.desk.active())
+    if jobs & {"watch", "gold"}:
+        pipeline.start_gold()
+    if "record" in jobs:
+        pipeline.start_record()

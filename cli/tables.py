@@ -1,0 +1,44 @@
+"""Delta tables read without Spark, for commands that must answer at once."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import TableNotFoundError
+
+from schemas.errors import HeadroomError
+
+logger = logging.getLogger(__name__)
+
+
+def query(store_path: str, table: str, sql: str) -> list[dict[str, Any]] | None:
+    """Return the rows of a query over one table, which the SQL calls ``data``; None while there is no such table.
+
+    Args:
+        store_path: ``store.path``: a folder or URL.
+        table: path of the table below it.
+        sql: one SELECT.
+
+    Raises:
+        HeadroomError: the table is there but cannot be read.
+    """
+    url = table_url(store_path, table)
+    try:
+        data = DeltaTable(url)
+        rows = QueryBuilder().register("data", data).execute(sql).read_all()
+    except TableNotFoundError:
+        return None
+    # The reader raises its own errors, OSError and bare Exceptions, for all that storage can do wrong.
+    except Exception as error:
+        logger.debug("reading %s", url, exc_info=True)
+        reason = str(error).partition("\n")[0]
+        raise HeadroomError(url, f"cannot be read ({reason})", "Look at store.path and the rights on it.") from error
+    return list(rows.to_struct_array().to_pylist())
+
+
+def table_url(store_path: str, table: str) -> str:
+    """Return where a table is, in the scheme that the reader without Spark knows: s3a is Hadoop's word for s3."""
+    root = store_path.rstrip("/")
+    return f"{'s3://' + root[6:] if root.startswith('s3a://') else root}/{table}"

@@ -1,0 +1,99 @@
+"""How ``headroom watch`` tells what it sees: verdicts when they change, alerts when they do, as text or JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+
+from alerts.render import render_event
+from alerts.sides import SideState
+from alerts.units import duration, rate
+from schemas.findings import AlertEvent, State, Verdict
+
+_COLOURS = {State.FIRING.value: "red", State.RESOLVED.value: "green"}
+
+
+class Teller:
+    """Prints what the alert path says.
+
+    Args:
+        output_format: text or json.
+    """
+
+    def __init__(self, output_format: str) -> None:
+        self._json = output_format == "json"
+        self._shown: dict[str, object] = {}
+        self._fired: set[str] = set()
+
+    def events(self, events: Sequence[AlertEvent]) -> None:
+        """Print events; as text only what fires, and the end of what has fired."""
+        for event in events:
+            if self._json:
+                click.echo(json.dumps({"type": "event", **event_json(event)}))
+                continue
+            if event.state == State.FIRING.value:
+                self._fired.add(event.alert_id)
+            if event.alert_id in self._fired:
+                click.secho(render_event(event), fg=_COLOURS.get(event.state))
+
+    def standing(self, events: Sequence[AlertEvent]) -> None:
+        """Print the alerts that a former run left firing."""
+        firing = [event for event in events if event.state == State.FIRING.value]
+        if firing and not self._json:
+            click.echo(f"{len(firing)} alert(s) fired before this start and are not resolved:")
+        self.events(firing)
+
+    def tick(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
+        """Print the verdicts of a tick, if they differ from those last printed for the cluster."""
+        taking_part = [side for side in sides if side.verdict is not Verdict.IDLE]
+        picture = [(side.broker, side.role, side.verdict, side.demand.throttle_bytes_per_s) for side in taking_part]
+        if self._shown.get(cluster) == picture:
+            return
+        self._shown[cluster] = picture
+        if self._json:
+            verdicts = [_side_json(side) for side in taking_part]
+            click.echo(json.dumps({"type": "verdicts", "cluster": cluster, "tick_ms": tick_ms, "sides": verdicts}))
+            return
+        at = datetime.fromtimestamp(tick_ms / 1000, timezone.utc).strftime("%H:%M:%S")
+        if not taking_part:
+            click.echo(f"{at} {cluster}: {len({side.broker for side in sides})} brokers, no replica is out of sync")
+        for side in taking_part:
+            click.echo(f"{at} {cluster}: {_side_text(side)}")
+
+
+def event_json(event: AlertEvent) -> dict[str, Any]:
+    """Return an event with its evidence and recommendation as objects."""
+    return asdict(event) | {
+        "evidence": json.loads(event.evidence),
+        "recommendation": json.loads(event.recommendation),
+    }
+
+
+def _side_text(side: SideState) -> str:
+    demand = side.demand
+    throttle = "none" if demand.throttle_bytes_per_s is None else rate(demand.throttle_bytes_per_s)
+    eta = f", in sync in {duration(side.eta_s)}" if side.eta_s is not None else ""
+    why = f" ({side.reason})" if side.reason else ""
+    return (
+        f"broker {side.broker} as {side.role.value:8} {side.verdict.value:11} throttle {throttle}, "
+        f"requires {rate(demand.required_bytes_per_s)}, in sync {rate(demand.in_sync_bytes_per_s)}{eta}{why}"
+    )
+
+
+def _side_json(side: SideState) -> dict[str, Any]:
+    demand = side.demand
+    return {
+        "broker": side.broker,
+        "role": side.role.value,
+        "verdict": side.verdict.value,
+        "throttle_bytes_per_s": demand.throttle_bytes_per_s,
+        "in_sync_bytes_per_s": demand.in_sync_bytes_per_s,
+        "required_bytes_per_s": demand.required_bytes_per_s,
+        "eta_s": side.eta_s,
+        "reason": side.reason,
+    }

@@ -1,0 +1,48 @@
+"""Amounts as people write them, read into numbers: ``100MB`` and ``1h30m``."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pydantic import ByteSize, TypeAdapter, ValidationError
+
+_BYTES: TypeAdapter[ByteSize] = TypeAdapter(ByteSize)
+_TIME: TypeAdapter[timedelta] = TypeAdapter(timedelta)
+
+
+def parse_bytes_per_s(text: str) -> float:
+    """Return the bytes per second that a text such as ``12500000``, ``12.5MB`` or ``12 MiB/s`` stands for.
+
+    1 MB is 10^6 bytes, 1 MiB is 2^20.
+
+    Raises:
+        ValueError: the text is no such amount.
+    """
+    amount = text.strip().removesuffix("/s").strip()
+    try:
+        return float(amount)
+    except ValueError:
+        pass
+    try:
+        return float(_BYTES.validate_python(amount))
+    except ValidationError:
+        raise ValueError("must be bytes per second, such as 12500000, 12.5MB or 12MiB") from None
+
+
+def parse_duration_s(text: str) -> float:
+    """Return the seconds that a text such as ``1800``, ``30m``, ``1h30m`` or ``2d`` stands for.
+
+    Raises:
+        ValueError: the text is no such time.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    # pydantic reads ISO 8601, where 1d2h30m is P1DT2H30M.
+    days, mark, clock = text.strip().upper().replace(" ", "").rpartition("D")
+    iso = f"P{days}{mark}" + (f"T{clock}" if clock else "")
+    try:
+        return _TIME.validate_python(iso).total_seconds()
+    except ValidationError:
+        raise ValueError("must be seconds or a time such as 90s, 30m or 1h30m") from None

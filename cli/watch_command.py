@@ -1,0 +1,109 @@
+"""``headroom watch``: collector, alert path and history in one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import click
+
+from alerts.sides import SideState
+from cli.children import ChildProcess, stop_when_orphaned
+from cli.collect_command import stop_on_signals
+from cli.options import configs_option, format_option
+from cli.pipeline import build_pipeline, configured, log_to_stderr, look_after
+from cli.telling import Teller
+from streaming.jobs.alert_path import Listeners
+
+
+@click.command()
+@configs_option
+@format_option
+@click.option("--for", "seconds", type=float, metavar="SECONDS", help="Stop after this long; without it, go on.")
+@click.option("--without-collector", is_flag=True, help="Only the Spark jobs: `headroom collect` runs elsewhere.")
+@click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+def watch(
+    configs: tuple[str, ...], output_format: str, seconds: float | None, without_collector: bool, with_parent: bool
+) -> None:
+    """Watch one cluster or several: collect ticks, keep the Delta tables, tell verdicts and alerts.
+
+    Prints a verdict for every broker whose throttle matters whenever one changes, and every alert when it fires and
+    when it is resolved. The history (bronze, silver and gold tables) is written by a process of its own, with less
+    claim on the processors, so that no alert waits for it.
+
+    Example: headroom watch --config headroom.toml --for 600
+    Several clusters: headroom watch --config orders.toml --config payments.toml
+    """
+    log_to_stderr()
+    given = configured(configs)
+    stop = threading.Event()
+    stop_on_signals(stop)
+    orphaned = [stop_when_orphaned(stop)] if with_parent else []
+    teller = Teller(output_format)
+    collectors = [
+        ChildProcess(f"collector of {name}", ["collect"], config)
+        for name, config in given.configs
+        if not without_collector
+    ]
+    history = History(given.config)
+    try:
+        click.echo("Starting the collector and Spark ...", err=True)
+        pipeline = build_pipeline(given, "headroom watch")
+        try:
+            pipeline.start_alert_path(Listeners(_first(history.allow, teller.tick), teller.events))
+            teller.standing(pipeline.desk.active())
+            checks = [pipeline.check, history.check, *(child.check for child in collectors), *orphaned]
+            look_after(checks, stop, seconds)
+        finally:
+            history.ask_to_stop()
+            pipeline.stop()
+    finally:
+        history.stop()
+        for child in collectors:
+            child.stop()
+
+
+class History:
+    """The record and gold jobs in a process of their own, started once the first verdict is out.
+
+    Args:
+        config: configuration file; None: as found.
+    """
+
+    def __init__(self, config: str | None) -> None:
+        self._config = config
+        self._allowed = threading.Event()
+        self._child: ChildProcess | None = None
+
+    def allow(self) -> None:
+        """Let it be started; called from any thread."""
+        self._allowed.set()
+
+    def check(self) -> None:
+        """Start it if it is time, and again if it died."""
+        if self._child is not None:
+            self._child.check()
+        elif self._allowed.is_set():
+            self._child = ChildProcess("history", ["run", "gold", "record", "--nice", "10"], self._config)
+
+    def ask_to_stop(self) -> None:
+        """Ask it to end, and do not wait."""
+        if self._child is not None:
+            self._child.ask_to_stop()
+
+    def stop(self) -> None:
+        """End it."""
+        if self._child is not None:
+            self._child.stop()
+
+
+def _first(
+    before: Callable[[], None], listener: Callable[[str, int, Sequence[SideState]], None]
+) -> Callable[[str, int, Sequence[SideState]], None]:
+    """Return a listener of ticks that calls another function once it has told one."""
+
+    def tell(cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
+        listener(cluster, tick_ms, sides)
+        before()
+
+    return tell

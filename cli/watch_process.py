@@ -1,0 +1,170 @@
+"""The real ``headroom watch`` as a child process: its JSON lines, taken down with their times of arrival."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+import psutil
+from kafka.errors import KafkaError
+
+from cli.children import headroom_command
+from cli.watch_lines import Line, WatchLines
+from schemas.errors import HeadroomError
+
+T = TypeVar("T")
+_NAME = "headroom watch"
+_POLL_S = 0.05
+# It ends its own children, one after the other, and writes what is under way.
+_STOP_S = 45.0
+
+
+class WatchProcess(WatchLines):
+    """A running ``headroom watch``, which ends when this process does.
+
+    Args:
+        config: configuration file.
+        log: file to which its standard error is added.
+        store: folder of its tables; None: as configured.
+        options: further options of ``headroom watch``.
+        subject: what an error calls the one who waited in vain.
+        remedy: what an error tells its reader to do; None: to see the log.
+
+    Attributes:
+        started_s: when it was started, in seconds of the monotonic clock.
+    """
+
+    def __init__(
+        self,
+        config: Path,
+        log: Path,
+        store: Path | None = None,
+        options: Sequence[str] = (),
+        *,
+        subject: str = _NAME,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._log = log
+        self._subject = subject
+        self._remedy = remedy or f"See {log}"
+        self.started_s = time.monotonic()
+        self._process = _start(config, log, store, options)
+        self._reader = threading.Thread(target=self._read, name="watch-lines", daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> WatchProcess:
+        """Return the running watch."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End it, and with it its children."""
+        self.stop()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for text in self._process.stdout:
+            at_s = time.monotonic()
+            if text.startswith("{"):
+                self.lines.append(Line(at_s, json.loads(text)))
+
+    def processes(self) -> list[psutil.Process]:
+        """Return its processes: itself, its children and their JVMs; none if it has ended."""
+        if self._process.poll() is not None:
+            return []
+        process = psutil.Process(self._process.pid)
+        return [process, *process.children(recursive=True)]
+
+    def resident_bytes(self) -> dict[str, int]:
+        """Return the resident memory of each of its processes that lives, by name and id."""
+        found = {}
+        for process in self.processes():
+            with suppress(psutil.NoSuchProcess):
+                found[f"{process.name()} {process.pid}"] = process.memory_info().rss
+        return found
+
+    def wait(self, condition: Callable[[], T | None], deadline_s: float, what: str, poll_s: float = _POLL_S) -> T:
+        """Return what the condition returns as soon as that is true; a broker that does not answer is asked again.
+
+        Args:
+            condition: looked at every ``poll_s`` seconds.
+            deadline_s: longest wait in seconds.
+            what: what is waited for, as the error names it.
+            poll_s: time from one look to the next, seconds.
+
+        Raises:
+            HeadroomError: the deadline passed, with what was last seen; or ``headroom watch`` ended.
+        """
+        give_up = time.monotonic() + deadline_s
+        while True:
+            self.require_running()
+            try:
+                if found := condition():
+                    return found
+                last = ""
+            except KafkaError as error:
+                last = f" ({type(error).__name__})"
+            if time.monotonic() > give_up:
+                rule = f"waited {deadline_s:.0f} s in vain for {what}{last}; last seen: {self.last_seen()}"
+                raise HeadroomError(self._subject, rule, self._remedy)
+            time.sleep(poll_s)
+
+    def require_running(self) -> None:
+        """Return if it runs.
+
+        Raises:
+            HeadroomError: it has ended; with the last lines of its standard error.
+        """
+        code = self._process.poll()
+        if code is not None:
+            said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+            raise HeadroomError(_NAME, f"ended with code {code}: {' | '.join(said)}", self._remedy)
+
+    def kill(self) -> list[int]:
+        """Kill it and Spark at once, as a crash would, and return the ids of all processes it had.
+
+        Its other children are left to notice by themselves that their parent is gone.
+        """
+        tree = self.processes()
+        spark = [process for process in tree[1:] if process.ppid() == self._process.pid and process.name() == "java"]
+        self._process.kill()
+        for process in spark:
+            process.kill()
+        self._process.wait()
+        return [process.pid for process in tree]
+
+    def stop(self) -> None:
+        """End it, and with it its children, by force if they take too long."""
+        tree = self.processes()
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        _, left = psutil.wait_procs(tree, timeout=_STOP_S)
+        for process in left:
+            process.kill()
+        self._reader.join(timeout=_STOP_S)
+
+
+def _start(config: Path, log: Path, store: Path | None, options: Sequence[str]) -> subprocess.Popen[str]:
+    with log.open("a", encoding="utf-8") as errors:
+        # In a session of its own, so that Ctrl-C comes to it as our SIGTERM, once.
+        return subprocess.Popen(
+            headroom_command("watch", "--config", str(config), "--format", "json", "--with-parent", *options),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=os.environ | ({"HEADROOM_STORE__PATH": str(store)} if store else {}),
+            start_new_session=True,
+        )

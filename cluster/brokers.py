@@ -1,0 +1,89 @@
+"""Reading all brokers of a tick side by side; one that hangs costs only its own rows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, wait
+
+from kafka.errors import KafkaError
+
+from cluster.admin import read_broker_throttles
+from cluster.client import AdminLink
+from cluster.jmx import MetricsError, MetricsSource
+from cluster.mbeans import Plan
+from cluster.model import Broker, BrokerRead, BrokerThrottles, Metrics
+from schemas.config import CollectSettings
+from schemas.errors import HeadroomError
+
+log = logging.getLogger(__name__)
+_UNKNOWN = BrokerThrottles(known=False)
+
+
+class BrokerReaders:
+    """One thread per broker and read, at most one of them at a time for a broker.
+
+    Args:
+        link: asks each broker for its throttle rates.
+        source: where metrics are read.
+        collect: endpoints and timeouts.
+    """
+
+    def __init__(self, link: AdminLink, source: MetricsSource, collect: CollectSettings) -> None:
+        self._link = link
+        self._source = source
+        self._collect = collect
+        self._running: dict[int, Future[BrokerRead]] = {}
+
+    def read(self, brokers: Mapping[int, Broker], plans: Mapping[int, Plan], timeout_s: float) -> dict[int, BrokerRead]:
+        """Return what each broker of ``plans`` said within ``timeout_s`` seconds; one that did not says why."""
+        busy = {broker for broker, future in self._running.items() if not future.done()}
+        started = {b: self._start(brokers[b], plan, timeout_s) for b, plan in plans.items() if b not in busy}
+        wait(started.values(), timeout=timeout_s)
+        late = BrokerRead(0, _UNKNOWN, None, f"did not answer within {timeout_s:.1f} s")
+        reads = {b: future.result() if future.done() else _of(b, late) for b, future in started.items()}
+        hanging = BrokerRead(0, _UNKNOWN, None, "still hangs on the read of an earlier tick")
+        return reads | {b: _of(b, hanging) for b in plans if b in busy}
+
+    def _start(self, broker: Broker, plan: Plan, timeout_s: float) -> Future[BrokerRead]:
+        future: Future[BrokerRead] = Future()
+        self._running[broker.broker] = future
+
+        def work() -> None:
+            try:
+                future.set_result(self._read_one(broker, plan, timeout_s))
+            except BaseException as error:  # a lost error would leave the broker busy for ever
+                future.set_exception(error)
+
+        # Daemon threads: one that hangs must not keep the process from ending.
+        threading.Thread(target=work, name=f"broker-{broker.broker}", daemon=True).start()
+        return future
+
+    def _read_one(self, broker: Broker, plan: Plan, timeout_s: float) -> BrokerRead:
+        deadline = time.monotonic() + timeout_s
+        throttles, error = self._throttles(broker.broker, timeout_s / 2)
+        metrics: Metrics | None = None
+        try:
+            left_s = max(0.05, deadline - time.monotonic())
+            metrics = self._source.read(broker.broker, self._endpoint(broker), plan, left_s)
+        except (MetricsError, HeadroomError) as failed:
+            error = str(failed)
+        except Exception as failed:  # an answer of an unforeseen shape costs this broker's rows, not the tick
+            log.exception("broker %d: its metrics could not be understood", broker.broker)
+            error = f"its metrics could not be understood ({type(failed).__name__})"
+        return BrokerRead(broker.broker, throttles, metrics, error)
+
+    def _throttles(self, broker: int, timeout_s: float) -> tuple[BrokerThrottles, str | None]:
+        try:
+            return read_broker_throttles(self._link, broker, timeout_s), None
+        except KafkaError as error:
+            return _UNKNOWN, f"throttle rates could not be read ({type(error).__name__})"
+
+    def _endpoint(self, broker: Broker) -> str:
+        return self._collect.endpoints.get(str(broker.broker)) or f"{broker.host}:{self._collect.port}"
+
+
+def _of(broker: int, read: BrokerRead) -> BrokerRead:
+    return BrokerRead(broker, read.throttles, read.metrics, read.error)

@@ -1,0 +1,193 @@
+"""Connections to Kafka: client options from the settings, and an admin link that asks one chosen broker."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError, UnknownBrokerIdError
+from kafka.protocol.metadata import MetadataRequest
+
+from cluster.bootstrap import first_to_answer
+from cluster.secrets import secret
+from schemas.config import KafkaSettings, SecurityProtocol, Settings
+from schemas.errors import HeadroomError
+
+CLIENT_ID = "headroom"
+_GIVE_UP_MS = 2000
+# How many brokers to greet at the start, and how long to wait for one of them.
+_GREETINGS, _GREETING_S = 3, 1.0
+# A restarted broker is to be found again within a second or so, not after kafka-python's 30 s.
+_RECONNECT = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
+
+
+def connection_options(kafka: KafkaSettings, section: str = "cluster") -> dict[str, Any]:
+    """Return the keyword arguments that any kafka-python client needs to connect.
+
+    Raises:
+        HeadroomError: no bootstrap servers, or a password file cannot be read.
+    """
+    servers = [server.strip() for server in kafka.bootstrap_servers.split(",") if server.strip()]
+    if not servers:
+        raise HeadroomError(f"{section}.bootstrap_servers", "is not set", "Give host:port of one or more brokers.")
+    options: dict[str, Any] = {
+        "bootstrap_servers": servers,
+        "client_id": CLIENT_ID,
+        "security_protocol": kafka.security_protocol.value,
+        "request_timeout_ms": kafka.request_timeout_ms,
+        **_RECONNECT,
+    }
+    return options | _sasl(kafka, section) | _tls(kafka)
+
+
+def _sasl(kafka: KafkaSettings, section: str) -> dict[str, Any]:
+    if kafka.security_protocol not in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL):
+        return {}
+    return {
+        "sasl_mechanism": kafka.sasl_mechanism,
+        "sasl_plain_username": kafka.sasl_username,
+        "sasl_plain_password": secret(kafka.sasl_password, kafka.sasl_password_file, f"{section}.sasl_password_file"),
+    }
+
+
+def _tls(kafka: KafkaSettings) -> dict[str, Any]:
+    if kafka.security_protocol not in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
+        return {}
+    return {
+        "ssl_cafile": kafka.ssl_cafile,
+        "ssl_certfile": kafka.ssl_certfile,
+        "ssl_keyfile": kafka.ssl_keyfile,
+        "ssl_password": kafka.ssl_key_password,
+        "ssl_check_hostname": kafka.ssl_check_hostname,
+    }
+
+
+def ticks_options(settings: Settings) -> dict[str, Any]:
+    """Return the client options for the cluster that holds the ticks topic: its own, else the watched cluster's.
+
+    Raises:
+        HeadroomError: no bootstrap servers, or a password file cannot be read.
+    """
+    if settings.ticks.bootstrap_servers.strip():
+        return connection_options(settings.ticks, "ticks")
+    return connection_options(settings.cluster)
+
+
+class AdminLink:
+    """A connection to the brokers' admin API that can ask one chosen broker, within a time of its own.
+
+    kafka-python picks the broker to ask by itself and waits the whole request timeout for it: one that hangs would
+    cost a tick. The client behind is made at first use and may be asked from several threads.
+    """
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka = kafka
+        self._client: KafkaAdminClient | None = None
+        self._forwarding: AdminLink | None = None
+        self._greeted: int | None = None
+
+    @property
+    def forwarding(self) -> AdminLink:
+        """A second link, for requests that a broker passes on to the controller.
+
+        A broker answers one connection's requests in order: while the controller hangs, one that waits for it would
+        hold up everything behind it.
+        """
+        if self._forwarding is None:
+            self._forwarding = AdminLink(self._kafka)
+        return self._forwarding
+
+    def client(self) -> KafkaAdminClient:
+        """Return the connected kafka-python client.
+
+        Raises:
+            HeadroomError: no broker could be reached, or it refused the connection.
+        """
+        if self._client is None:
+            self._client = _connect(self._kafka)
+            self._greet(self._client)
+        return self._client
+
+    def _greet(self, client: KafkaAdminClient) -> None:
+        """Connect to a broker that answers: for its own requests the client picks one that it is connected to."""
+        nodes = self.nodes()
+        for node in random.sample(nodes, min(_GREETINGS, len(nodes))):
+            with contextlib.suppress(KafkaError):
+                self.ask(MetadataRequest(topics=[], allow_auto_topic_creation=False), node, _GREETING_S)
+                # Any broker passes on what is for the controller; one that does not says so, and the client looks it
+                # up. The broker that metadata calls the controller may be the one that hangs.
+                self._greeted = client._controller_id = node
+                return
+
+    def nodes(self) -> list[int]:
+        """Return the ids of the brokers that the client knows, the one that answered at the start first."""
+        nodes = [broker.node_id for broker in self.client()._manager.cluster.brokers()]
+        return sorted(nodes, key=lambda node: (node != self._greeted, node))
+
+    def ask(self, request: Any, node: int, timeout_s: float) -> Any:
+        """Return the answer of one broker.
+
+        Raises:
+            KafkaError: the broker is unknown or out of reach, or did not answer within ``timeout_s`` seconds.
+        """
+        manager = self.client()._manager
+        timeout_ms = max(1, int(timeout_s * 1000))
+
+        async def send() -> Any:
+            # A request on a connection that is still being set up has no timeout of its own: hence wait_for.
+            # Unanswered requests are given up a while later: they count against the connection until then.
+            answer = manager.send(request, node_id=node, request_timeout_ms=max(_GIVE_UP_MS, 2 * timeout_ms))
+            return await manager.wait_for(answer, timeout_ms)
+
+        try:
+            return manager.run(send)
+        except UnknownBrokerIdError:
+            manager.cluster.request_update()
+            raise
+
+    def close(self) -> None:
+        """Close the connections; the next question opens them anew."""
+        client, self._client = self._client, None
+        forwarding, self._forwarding = self._forwarding, None
+        if client is not None:
+            client.close()
+        if forwarding is not None:
+            forwarding.close()
+
+
+def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
+    options = connection_options(kafka) | {"bootstrap_timeout_ms": kafka.request_timeout_ms}
+    servers = options.pop("bootstrap_servers")
+    try:
+        return first_to_answer(
+            servers,
+            lambda server: _client(bootstrap_servers=[server], **options),
+            KafkaAdminClient.close,
+            kafka.request_timeout_ms / 1000,
+        )
+    except (KafkaError, OSError, ValueError) as error:
+        raise HeadroomError(
+            f"cluster.bootstrap_servers {kafka.bootstrap_servers}",
+            f"no broker could be reached ({type(error).__name__})",
+            "Check the address, that the brokers are up, and the security settings.",
+        ) from None
+
+
+def _client(**options: Any) -> KafkaAdminClient:
+    # Made in two steps so that a client that cannot connect can be closed: its I/O thread runs by then.
+    client = KafkaAdminClient.__new__(KafkaAdminClient)
+    try:
+        client.__init__(**options)
+    except BaseException:
+        _discard(client)
+        raise
+    return client
+
+
+def _discard(client: KafkaAdminClient) -> None:
+    with contextlib.suppress(Exception):
+        client._client.close()
+    with contextlib.suppress(Exception):
+        client._net.stop()

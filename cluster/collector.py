@@ -1,0 +1,206 @@
+"""The collector: one tick of everything seen of the cluster, at a steady pace."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cluster.admin import MetadataError, MetadataReader
+from cluster.brokers import BrokerReaders
+from cluster.client import AdminLink
+from cluster.encode import Message, encode_rows
+from cluster.jmx import JmxSource
+from cluster.jmx_gateway import JmxGateway
+from cluster.pace import Due, Pace
+from cluster.publisher import Publisher, PublishError, Sent
+from cluster.ticks import Rows, TickBuilder, unanswered
+from cluster.watched import read_plans, watched_partitions
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+
+log = logging.getLogger(__name__)
+_HEALTH_EVERY_S = 60.0
+
+
+class Sink(Protocol):
+    """Where ticks go."""
+
+    def open(self) -> None:
+        """Get ready."""
+
+    def send(self, messages: list[Message]) -> Sent:
+        """Write a tick's messages. Raises PublishError."""
+        ...
+
+    def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
+        """Write a tick's end. Raises PublishError."""
+
+    def close(self) -> None:
+        """Let go."""
+
+
+@dataclass(frozen=True)
+class TickReport:
+    """What became of one tick; ``failed`` None: it was written whole."""
+
+    tick_ms: int
+    duration_s: float
+    messages: dict[str, int]
+    rows: dict[str, int]
+    unanswered: list[dict[str, Any]]
+    failed: str | None
+
+
+class Collector:
+    """Collects ticks and hands them to a sink.
+
+    Args:
+        settings: all settings.
+        sink: where ticks go; None: the ticks topic.
+        on_tick: called after every tick.
+    """
+
+    def __init__(
+        self, settings: Settings, sink: Sink | None = None, on_tick: Callable[[TickReport], None] | None = None
+    ) -> None:
+        collect = settings.collect
+        self._settings = settings
+        self._window_ms = int(collect.window_s() * 1000)
+        self._interval_ms = int(collect.interval_s * 1000)
+        self._link = AdminLink(settings.cluster)
+        self._gateway = JmxGateway(collect)
+        self._metadata = MetadataReader(self._link, collect.timeout_s(), collect.topic_config_max_age_s)
+        self._readers = BrokerReaders(self._link, JmxSource(self._gateway), collect)
+        self._builder = TickBuilder(self._window_ms, self._interval_ms)
+        # A tick that cannot be written must not hold up the sampling for much longer than its interval.
+        self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
+        self._on_tick = on_tick or (lambda report: None)
+
+    def open(self) -> None:
+        """Connect to the cluster and start what reads it.
+
+        Raises:
+            HeadroomError: the cluster or the ticks topic is out of reach, or Java is missing.
+        """
+        self._link.client()
+        self._gateway.start()
+        self._sink.open()
+
+    def run(self, stop: threading.Event) -> None:
+        """Collect ticks until ``stop`` is set.
+
+        Raises:
+            HeadroomError: the cluster or the ticks topic is out of reach at the start, or Java is missing.
+        """
+        try:
+            self.open()
+            run_paced(self._settings.collect.interval_s, self._tick_safely, stop)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End every connection and the gateway JVM."""
+        self._gateway.stop()
+        self._sink.close()
+        self._link.close()
+
+    def tick(self, lateness_ms: int = 0, skipped_ticks: int = 0) -> TickReport:
+        """Collect and write one tick and return what became of it.
+
+        Raises:
+            MetadataError: the cluster's metadata could not be read: nothing was written.
+            PublishError: something was not acknowledged: there is no ``tick_end``.
+            HeadroomError: no broker could be reached at all.
+        """
+        tick_ms, start = _now_ms(), time.monotonic()
+        rows, silent = self._collect(tick_ms)
+        messages = encode_rows(self._settings.cluster.name, tick_ms, rows)
+        sent = self._sink.send(messages)
+        end = {
+            "interval_ms": self._interval_ms,
+            "started_ms": tick_ms,
+            "ended_ms": _now_ms(),
+            "lateness_ms": lateness_ms,
+            "skipped_ticks": skipped_ticks,
+            "rate_window_ms": self._window_ms,
+            "messages": sent.messages,
+            "unanswered": silent,
+            "first_offset": sent.first_offset,
+            "lane_messages": sent.lane_messages,
+        }
+        self._sink.send_end(self._settings.cluster.name, tick_ms, len(messages), end)
+        counts = {kind: len(of_kind) for kind, of_kind in rows.items()}
+        return TickReport(tick_ms, time.monotonic() - start, sent.messages, counts, silent, None)
+
+    def _collect(self, tick_ms: int) -> tuple[Rows, list[dict[str, Any]]]:
+        snapshot = self._metadata.snapshot()
+        watched = watched_partitions(snapshot)
+        plans = read_plans(snapshot, watched)
+        reads = self._readers.read(snapshot.brokers, plans, self._settings.collect.timeout_s())
+        return self._builder.rows(tick_ms, snapshot, reads, watched), unanswered(snapshot, reads)
+
+    def _tick_safely(self, due: Due, lateness_s: float) -> bool:
+        start = time.monotonic()
+        try:
+            report = self.tick(int(lateness_s * 1000), due.skipped)
+        except (MetadataError, PublishError, HeadroomError) as error:
+            log.error("tick left out: %s", error)
+            report = TickReport(_now_ms(), time.monotonic() - start, {}, {}, [], str(error))
+        self._on_tick(report)
+        return report.failed is None
+
+
+def run_paced(
+    interval_s: float,
+    tick: Callable[[Due, float], bool],
+    stop: threading.Event,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Call ``tick`` with what is due and its lateness in seconds, at a steady pace until ``stop`` is set."""
+    pace = Pace(clock(), interval_s)
+    health = Health(clock())
+    while not stop.is_set():
+        due = pace.next(clock())
+        if stop.wait(max(0.0, due.at_s - clock())):
+            return
+        began = clock()
+        whole = tick(due, max(0.0, began - due.at_s))
+        health.count(whole, due.skipped, clock() - began)
+        health.report(clock())
+
+
+class Health:
+    """Counts ticks and tells them once a minute."""
+
+    def __init__(self, now_s: float) -> None:
+        self._since_s = now_s
+        self._whole = self._failed = self._skipped = 0
+        self._longest_s = 0.0
+
+    def count(self, whole: bool, skipped: int, duration_s: float) -> None:
+        """Count one tick and those left out before it."""
+        self._whole += whole
+        self._failed += not whole
+        self._skipped += skipped
+        self._longest_s = max(self._longest_s, duration_s)
+
+    def report(self, now_s: float) -> None:
+        """Log the counts when a minute has passed, and begin anew."""
+        if now_s - self._since_s < _HEALTH_EVERY_S:
+            return
+        log.info(
+            "%d ticks written, %d failed, %d skipped; longest %.2f s",
+            self._whole,
+            self._failed,
+            self._skipped,
+            self._longest_s,
+        )
+        self.__init__(now_s)  # type: ignore[misc]
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,122 @@
+"""The broker processes of one cluster: prepared, spawned, looked up and ended."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from cluster.embedded.files import BrokerFiles, broker_command, format_command, write_properties
+from cluster.embedded.layout import BrokerPorts
+from cluster.embedded.processes import Guardian, end, find, last_lines
+from schemas.errors import HeadroomError
+
+
+@dataclass(frozen=True)
+class BrokerOptions:
+    """What differs from the built-in settings.
+
+    Attributes:
+        properties: settings of ``server.properties`` of every broker.
+        broker_properties: settings of single brokers, by id; they win.
+        java_options: further options of single brokers' JVMs, by id.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    broker_properties: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    java_options: Mapping[int, Sequence[str]] = field(default_factory=dict)
+
+    def properties_of(self, broker_id: int) -> dict[str, str]:
+        """Return the settings of one broker that win over the built-in ones."""
+        return {**self.properties, **self.broker_properties.get(broker_id, {})}
+
+
+class Brokers:
+    """The processes of the brokers that this process started.
+
+    Attributes:
+        folder: of the cluster.
+        pids: process id of each broker as last started.
+    """
+
+    def __init__(self, folder: Path, options: BrokerOptions) -> None:
+        self.folder = folder
+        self.pids: dict[int, int] = {}
+        self._options = options
+        self._guardian: Guardian | None = None
+
+    def files(self, broker_id: int) -> BrokerFiles:
+        """Return where a broker keeps what."""
+        return BrokerFiles(self.folder, broker_id)
+
+    def prepare(self, ports: Mapping[int, BrokerPorts], cluster_id: str) -> None:
+        """Write every broker's properties, and format the data folders that are new, side by side.
+
+        Raises:
+            HeadroomError: Kafka refuses to; with what it said.
+        """
+        started = []
+        for files in map(self.files, ports):
+            write_properties(files, ports, self._options.properties_of(files.broker_id))
+            if not files.formatted():
+                with files.format_log.open("wb") as log:
+                    command = format_command(files, cluster_id)
+                    started.append((files, subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)))
+        for files, process in started:
+            if process.wait() != 0:
+                raise _died(files.broker_id, "while its data folder was prepared", files.format_log)
+
+    def spawn(self, broker_id: int, ports: BrokerPorts) -> None:
+        """Start the process of one broker; it is not ready yet."""
+        files = self.files(broker_id)
+        self._guardian = self._guardian or Guardian()
+        command = broker_command(files, ports, self._options.java_options.get(broker_id, ()))
+        self.pids[broker_id] = self._guardian.spawn(command, files.log)
+
+    def living(self) -> dict[int, psutil.Process]:
+        """Return the brokers that run, by id."""
+        found = {i: find(self.files(i), pid) for i, pid in self.pids.items()}
+        return {i: process for i, process in found.items() if process is not None}
+
+    def process(self, broker_id: int) -> psutil.Process:
+        """Return the process of a broker.
+
+        Raises:
+            HeadroomError: it does not run.
+        """
+        living = self.living()
+        if broker_id not in living:
+            raise HeadroomError(f"broker {broker_id}", "is not running", f"Running are {sorted(living)}")
+        return living[broker_id]
+
+    def require_alive(self, *broker_ids: int) -> None:
+        """Return if the brokers run.
+
+        Raises:
+            HeadroomError: one has ended; with the last lines of its log.
+        """
+        living = self.living()
+        for broker_id in broker_ids:
+            if broker_id not in living:
+                raise _died(broker_id, "while starting", self.files(broker_id).log)
+
+    def end(self, grace_s: float) -> None:
+        """End every broker: by a kill, or by an orderly end if it comes within the grace in seconds."""
+        end(self.living().values(), grace_s)
+        if self._guardian is not None:
+            self._guardian.kill_all()
+            self._guardian = None
+        self.pids.clear()
+
+    def release(self) -> None:
+        """Let the brokers run on when this process ends."""
+        if self._guardian is not None:
+            self._guardian.release()
+            self._guardian = None
+
+
+def _died(broker_id: int, when: str, log: Path) -> HeadroomError:
+    return HeadroomError(f"broker {broker_id}", f"died {when}: {last_lines(log)}", f"See {log}")

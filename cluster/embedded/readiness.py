@@ -1,0 +1,68 @@
+"""Waiting until every broker is up, by connecting to it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from cluster.embedded.layout import HOST, BrokerPorts
+from schemas.errors import HeadroomError
+
+_POLL_S = 0.1
+
+
+def wait_until_ready(ports: Mapping[int, BrokerPorts], check_alive: Callable[[], None], deadline_s: float) -> None:
+    """Return when each of the brokers answers, may lead partitions, and listens for JMX.
+
+    Args:
+        ports: of each broker that must be up, by id.
+        check_alive: raises if one of them has ended.
+        deadline_s: longest wait in seconds.
+
+    Raises:
+        HeadroomError: the deadline passed; says what was last seen of which broker.
+    """
+    give_up = time.monotonic() + deadline_s
+    for broker_id, own in ports.items():
+        while (lacks := _lacks(own, ports)) is not None:
+            check_alive()
+            if time.monotonic() > give_up:
+                rule = f"not ready after {deadline_s:.0f} s: {lacks}"
+                raise HeadroomError(f"broker {broker_id}", rule, "See its log; a busy machine may need fewer brokers")
+            time.sleep(_POLL_S)
+
+
+def _lacks(ports: BrokerPorts, expected: Collection[int]) -> str | None:
+    """Return what the broker still lacks, or None if it is ready."""
+    if not _accepts(ports.jmx):
+        return f"nothing listens on its JMX port {ports.jmx}"
+    if not _accepts(ports.client):
+        return f"nothing listens on its port {ports.client}"
+    return _missing(ports.client, expected)
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((HOST, port)) == 0
+
+
+def _missing(port: int, expected: Collection[int]) -> str | None:
+    try:
+        admin = KafkaAdminClient(bootstrap_servers=f"{HOST}:{port}", request_timeout_ms=5_000)
+    except KafkaError as error:
+        return f"does not answer ({type(error).__name__})"
+    try:
+        brokers = admin.describe_cluster()["brokers"]
+    except KafkaError as error:
+        return f"does not describe the cluster ({type(error).__name__})"
+    finally:
+        admin.close()
+    # A fenced broker has registered but may not lead yet; older brokers do not list it at all.
+    alive = {int(broker["broker_id"]) for broker in brokers if not broker.get("is_fenced")}
+    missing = sorted(set(expected) - alive)
+    return f"broker {missing[0]} may not lead yet" if missing else None

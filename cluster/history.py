@@ -1,0 +1,78 @@
+"""Earlier samples of counters and positions, so that every message carries what a rate needs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Hashable
+from typing import Generic, NamedTuple, TypeVar
+
+_Key = TypeVar("_Key", bound=Hashable)
+# A sample this many windows old tells of another time: no rate is better than one over a long gap.
+_STALE_WINDOWS = 3
+
+
+class Sample(NamedTuple):
+    """Values that were read together, and when, epoch milliseconds."""
+
+    read_ms: int
+    values: tuple[int | None, ...]
+
+
+class History(Generic[_Key]):
+    """Samples of one kind of thing per broker, as far back as the rate window needs.
+
+    Args:
+        window_ms: least age of the sample that rates are taken against.
+        interval_ms: time from tick to tick.
+        rising: how many of the first values never fall; when one does, the thing was reset and its history restarts.
+    """
+
+    def __init__(self, window_ms: int, interval_ms: int, rising: int = 1) -> None:
+        self._window_ms = window_ms
+        self._stale_ms = _STALE_WINDOWS * max(window_ms, interval_ms)
+        self._rising = rising
+        self._samples: dict[int, dict[_Key, deque[Sample]]] = {}
+
+    def add(self, broker: int, key: _Key, sample: Sample) -> Sample | None:
+        """Keep a sample and return the earlier one to compare it with; None: there is none.
+
+        It is the newest that is at least one window older, else the oldest there is.
+        """
+        samples = self._samples.setdefault(broker, {}).setdefault(key, deque())
+        if samples and self._fell(samples[-1], sample):
+            samples.clear()
+        while len(samples) > 1 and sample.read_ms - samples[1].read_ms >= self._window_ms:
+            samples.popleft()
+        while samples and sample.read_ms - samples[0].read_ms > self._stale_ms:
+            samples.popleft()
+        earlier = samples[0] if samples else None
+        samples.append(sample)
+        return earlier
+
+    def keep_only(self, broker: int, keys: Collection[_Key]) -> None:
+        """Drop what a broker that answered does not have any more."""
+        samples = self._samples.get(broker, {})
+        for key in [key for key in samples if key not in keys]:
+            del samples[key]
+
+    def forget(self, broker: int) -> None:
+        """Drop everything of a broker."""
+        self._samples.pop(broker, None)
+
+    def forget_keys(self, keys: Collection[_Key]) -> None:
+        """Drop some keys on every broker."""
+        for samples in self._samples.values():
+            for key in keys:
+                samples.pop(key, None)
+
+    def keep_brokers(self, brokers: Collection[int]) -> None:
+        """Drop brokers that the cluster does not name any more."""
+        for broker in [broker for broker in self._samples if broker not in brokers]:
+            del self._samples[broker]
+
+    def __len__(self) -> int:
+        return sum(len(samples) for keys in self._samples.values() for samples in keys.values())
+
+    def _fell(self, last: Sample, sample: Sample) -> bool:
+        pairs = zip(last.values[: self._rising], sample.values[: self._rising], strict=True)
+        return any(before is not None and now is not None and now < before for before, now in pairs)

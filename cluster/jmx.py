@@ -1,0 +1,75 @@
+"""Reading brokers over JMX RMI: one reader per broker, each of which costs only itself when its broker hangs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Protocol
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+
+from cluster.jmx_gateway import JmxGateway
+from cluster.mbeans import Plan
+from cluster.model import Metrics
+
+
+class MetricsError(Exception):
+    """A broker's metrics could not be read; the text says why, in words fit for ``tick_end``."""
+
+
+class MetricsSource(Protocol):
+    """Where brokers' metrics are read."""
+
+    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+        """Return what the broker's MBeans say. Raises MetricsError when it does not answer in time."""
+        ...
+
+
+class JmxSource:
+    """Metrics by JMX over RMI. One thread at a time may read one broker; different brokers side by side.
+
+    Args:
+        gateway: the gateway JVM; started before a read when it does not run.
+    """
+
+    def __init__(self, gateway: JmxGateway) -> None:
+        self._gateway = gateway
+        self._readers: dict[int, tuple[str, int | None, Any]] = {}
+
+    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+        """Return what the broker's MBeans say.
+
+        Raises:
+            MetricsError: it could not be reached, or did not answer within ``timeout_s`` seconds.
+        """
+        try:
+            answer = self._reader(broker, endpoint).read(plan.request, max(1, int(timeout_s * 1000)))
+        except Py4JJavaError as error:
+            raise MetricsError(_reason(str(error.java_exception), endpoint)) from None
+        except (Py4JNetworkError, Py4JError, OSError):
+            raise MetricsError("the JVM that reads JMX went away; it is started again") from None
+        metrics = plan.parse(answer)
+        if not metrics.gauges:
+            raise MetricsError(f"JMX {endpoint}: answers, but has no Kafka metrics yet")
+        return metrics
+
+    def _reader(self, broker: int, endpoint: str) -> Any:
+        self._gateway.start()
+        kept = self._readers.get(broker)
+        if kept is None or kept[:2] != (endpoint, self._gateway.process_id):
+            kept = (endpoint, self._gateway.process_id, self._gateway.reader(endpoint))
+            self._readers[broker] = kept
+        return kept[2]
+
+
+def _reason(text: str, endpoint: str) -> str:
+    line = text.splitlines()[0]
+    for pattern, words in (
+        ("Connection refused", "connection refused"),
+        ("Read timed out|time is up", "did not answer in time"),
+        ("UnknownHost", "host name unknown"),
+        ("SecurityException|[Aa]uthentication|Credentials", "user or password refused"),
+        ("SSL|certificate|PKIX", "TLS failed"),
+    ):
+        if re.search(pattern, text):
+            return f"JMX {endpoint}: {words}"
+    return f"JMX {endpoint}: {line[:200]}"

@@ -1,0 +1,174 @@
+"""The gateway JVM: a small Java process of the collector's own that speaks JMX over RMI for it."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import importlib.util
+import os
+import subprocess
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from py4j.finalizer import ThreadSafeFinalizer
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JError
+
+from cluster.jars import java_command
+from cluster.java_reader import CLASS_NAME, SOURCE
+from cluster.secrets import secret
+from schemas.config import CollectSettings
+from schemas.errors import HeadroomError
+
+
+class JmxGateway:
+    """The gateway JVM with the bulk reader compiled in it; it ends with this process, however that ends.
+
+    Args:
+        collect: the collector's settings (timeouts, user, TLS).
+    """
+
+    def __init__(self, collect: CollectSettings) -> None:
+        self._collect = collect
+        self._lock = threading.Lock()
+        self._gateway: JavaGateway | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._class: Any = None
+
+    def start(self) -> None:
+        """Start the JVM when it does not run; cheap when it does.
+
+        Raises:
+            HeadroomError: Java or PySpark's jars are not there, or the JVM did not start.
+        """
+        with self._lock:
+            if self._process is not None and self._process.poll() is None:
+                return
+            self._launch()
+
+    @property
+    def process_id(self) -> int | None:
+        """The JVM's process id; None: it does not run."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def reader(self, endpoint: str) -> Any:
+        """Return a new bulk reader of the broker at ``host:port``; it connects at its first read."""
+        assert self._gateway is not None, "start() comes first"
+        jvm = self._gateway.jvm
+        names = ("java.lang.String", "java.util.Map", "java.lang.Object")
+        values = (f"service:jmx:rmi:///jndi/rmi://{endpoint}/jmxrmi", self._environment(), self._tls_registry())
+        types = self._array(jvm.java.lang.Class, [jvm.java.lang.Class.forName(name) for name in names])
+        return self._class.getDeclaredConstructor(types).newInstance(self._array(jvm.java.lang.Object, values))
+
+    def stop(self) -> None:
+        """End the JVM, and with it every read that still hangs."""
+        with self._lock:
+            process, self._process = self._process, None
+            gateway, self._gateway = self._gateway, None
+        if gateway is not None:
+            _forget_objects(gateway)
+        if process is not None:
+            process.kill()
+            process.wait()
+        if gateway is not None:
+            with contextlib.suppress(Exception):
+                gateway.close()
+
+    def _launch(self) -> None:
+        jars = gateway_jars()
+        if self._gateway is not None:
+            _forget_objects(self._gateway)
+        try:
+            port, token, self._process = launch_gateway(
+                jarpath=jars[0],
+                java_path=java_command(),
+                classpath=os.pathsep.join(jars),
+                javaopts=self._java_options(),
+                die_on_exit=True,
+                enable_auth=True,
+                return_proc=True,
+            )
+        except (OSError, Py4JError, ValueError):
+            raise HeadroomError(
+                "Java", "cannot be started", "Install Java 17 or later and put it on the PATH."
+            ) from None
+        self._gateway = JavaGateway(
+            gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True)
+        )
+        self._set_trust_store()
+        compiler = self._gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.cook(SOURCE)
+        self._class = compiler.getClassLoader().loadClass(CLASS_NAME)
+
+    def _java_options(self) -> list[str]:
+        wait_ms = int(self._collect.timeout_s() * 1000)
+        return [
+            "-Xmx128m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            # Without these a thread waits for ever for a broker that hangs.
+            f"-Dsun.rmi.transport.tcp.responseTimeout={wait_ms}",
+            f"-Dsun.rmi.transport.tcp.handshakeTimeout={wait_ms}",
+        ]
+
+    def _set_trust_store(self) -> None:
+        # Set from inside: a password on the command line is for every user of the machine to read.
+        assert self._gateway is not None
+        system = self._gateway.jvm.java.lang.System
+        if self._collect.jmx_truststore:
+            system.setProperty("javax.net.ssl.trustStore", self._collect.jmx_truststore)
+        if self._collect.jmx_truststore_password:
+            system.setProperty("javax.net.ssl.trustStorePassword", self._collect.jmx_truststore_password)
+
+    def _environment(self) -> Any:
+        assert self._gateway is not None
+        environment = self._gateway.jvm.java.util.HashMap()
+        # No thread of its own that asks the broker whether it is still there.
+        environment.put("jmx.remote.x.client.connection.check.period", self._gateway.jvm.java.lang.Long.valueOf("0"))
+        if self._collect.jmx_username:
+            environment.put("jmx.remote.credentials", self._credentials())
+        return environment
+
+    def _tls_registry(self) -> Any:
+        assert self._gateway is not None
+        return self._gateway.jvm.javax.rmi.ssl.SslRMIClientSocketFactory() if self._collect.jmx_ssl else None
+
+    def _credentials(self) -> Any:
+        assert self._gateway is not None
+        password = secret(self._collect.jmx_password, self._collect.jmx_password_file, "collect.jmx_password_file")
+        return self._array(self._gateway.jvm.java.lang.String, (self._collect.jmx_username, password or ""))
+
+    def _array(self, of: Any, values: Sequence[Any]) -> Any:
+        assert self._gateway is not None
+        array = self._gateway.new_array(of, len(values))
+        for place, value in enumerate(values):
+            array[place] = value
+        return array
+
+
+def _forget_objects(gateway: JavaGateway) -> None:
+    # Py4J tells the JVM of every Java object that is dropped here, and logs a traceback for each once the JVM is gone.
+    client = gateway._gateway_client
+    ours = f"{client.address}{client.port}"
+    for key in [key for key in list(ThreadSafeFinalizer.finalizers) if str(key).startswith(ours)]:
+        ThreadSafeFinalizer.remove_finalizer(key)
+
+
+def gateway_jars() -> list[str]:
+    """Return the jars of the gateway JVM, Py4J's first; PySpark ships them all.
+
+    Raises:
+        HeadroomError: PySpark, or one of the jars, is not installed.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    folders = list(spec.submodule_search_locations or []) if spec is not None else []
+    found = []
+    for name in ("py4j", "janino", "commons-compiler"):
+        matches = [path for folder in folders for path in glob.glob(os.path.join(folder, "jars", f"{name}-[0-9]*.jar"))]
+        if not matches:
+            raise HeadroomError(
+                f"jar {name}", "is not among PySpark's jars", "Install pyspark as requirements.lock pins it."
+            )
+        found.append(matches[0])
+    return found

@@ -1,0 +1,169 @@
+"""A load of an exact rate per partition, for tests, the demo and measurements."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+
+# How often the load is topped up to where it should be.
+_STEP_S = 0.05
+# Records of a partition that were not acknowledged may add up to this time of its rate; more wait outside the
+# producer, whose memory has no bound.
+_AHEAD_S = 1.0
+# A partition that is further behind than this, because it had no leader, goes on from now: it does not make up for
+# the gap with a burst that no throttle was planned for.
+_FORGET_BEHIND_S = 2.0
+_VALUES = 16
+
+
+class PacedLoad:
+    """Writes to each partition at its own steady rate, in bytes of record values per second, from one thread.
+
+    Values are random bytes, so that compression changes nothing. A partition's records wait while it has no leader,
+    and the others go on.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        rates_bytes_per_s: Mapping[tuple[str, int], float],
+        record_bytes: int = 10_000,
+        acks: int | str = 1,
+    ) -> None:
+        """Describe a load; ``start`` begins it.
+
+        Args:
+            bootstrap_servers: ``host:port`` list of the cluster.
+            rates_bytes_per_s: of each (topic, partition).
+            record_bytes: size of a record's value; the rates are kept in whole records.
+            acks: as for a Kafka producer: 0, 1 or "all".
+        """
+        self._bootstrap_servers = bootstrap_servers
+        self._acks = acks
+        self._values = [os.urandom(record_bytes) for _ in range(_VALUES)]
+        self._record_bytes = record_bytes
+        self._pacers = {key: _Pacer(rate, record_bytes) for key, rate in rates_bytes_per_s.items()}
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._flush_timeout_s = 5.0
+
+    def start(self) -> PacedLoad:
+        """Return this load, running."""
+        producer = KafkaProducer(
+            bootstrap_servers=self._bootstrap_servers,
+            acks=self._acks,
+            enable_idempotence=False,
+            linger_ms=20,
+            batch_size=262_144,
+            retry_backoff_ms=100,
+        )
+        now = time.monotonic()
+        for pacer in self._pacers.values():
+            pacer.begin(now)
+        self._thread = threading.Thread(target=self._run, args=(producer,), name="paced-load", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """End the load; records that are not acknowledged within the timeout in seconds are given up."""
+        self._ended.set()
+        if self._thread is not None:
+            self._flush_timeout_s = timeout_s
+            self._thread.join()
+            self._thread = None
+
+    def set_rate(self, topic: str, partition: int, bytes_per_s: float) -> None:
+        """Change the rate of one partition from now on; a partition that had none is added."""
+        pacer = _Pacer(bytes_per_s, self._record_bytes)
+        pacer.begin(time.monotonic())
+        earlier = self._pacers.get((topic, partition))
+        if earlier is not None:
+            pacer.carry_on(earlier)
+        self._pacers = {**self._pacers, (topic, partition): pacer}
+
+    @property
+    def sent_bytes(self) -> dict[tuple[str, int], int]:
+        """Return the bytes of values that were acknowledged so far, per (topic, partition)."""
+        return {key: pacer.counts.acknowledged * self._record_bytes for key, pacer in self._pacers.items()}
+
+    def __enter__(self) -> PacedLoad:
+        """Return the running load."""
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Stop the load."""
+        self.stop()
+
+    def _run(self, producer: KafkaProducer) -> None:
+        while not self._ended.wait(_STEP_S):
+            now = time.monotonic()
+            for (topic, partition), pacer in self._pacers.items():
+                for _ in range(pacer.due(now)):
+                    self._send(producer, topic, partition, pacer.counts)
+        with suppress(KafkaError):
+            producer.close(timeout=self._flush_timeout_s)
+
+    def _send(self, producer: KafkaProducer, topic: str, partition: int, counts: _Counts) -> None:
+        value = self._values[counts.handed_over % _VALUES]
+        counts.handed_over += 1
+        try:
+            future = producer.send(topic, value, partition=partition)
+        except KafkaError as error:
+            counts.on_failed(error)
+        else:
+            future.add_callback(counts.on_acknowledged).add_errback(counts.on_failed)
+
+
+class _Counts:
+    """Records of one partition: given to the producer, and how they ended."""
+
+    def __init__(self) -> None:
+        self.handed_over = 0
+        self.acknowledged = 0
+        self.failed = 0
+
+    def on_acknowledged(self, _metadata: object) -> None:
+        self.acknowledged += 1
+
+    def on_failed(self, _error: BaseException) -> None:
+        self.failed += 1
+
+    @property
+    def pending(self) -> int:
+        return self.handed_over - self.acknowledged - self.failed
+
+
+class _Pacer:
+    """Says how many records of one partition are due, at a rate held from a point of time on."""
+
+    def __init__(self, bytes_per_s: float, record_bytes: int) -> None:
+        self._records_per_s = bytes_per_s / record_bytes
+        self._ahead = max(2, int(self._records_per_s * _AHEAD_S))
+        self._origin_s = 0.0
+        self._released = 0
+        self.counts = _Counts()
+
+    def begin(self, now_s: float) -> None:
+        self._origin_s = now_s
+        self._released = 0
+
+    def carry_on(self, earlier: _Pacer) -> None:
+        """Go on counting where the pacer of the earlier rate counted."""
+        self.counts = earlier.counts
+
+    def due(self, now_s: float) -> int:
+        """Return how many records to send now; what is left out for want of room is made up for, unless it is old."""
+        behind = int((now_s - self._origin_s) * self._records_per_s) - self._released
+        if behind > max(1.0, self._records_per_s * _FORGET_BEHIND_S):
+            self.begin(now_s)
+            return 0
+        count = max(0, min(behind, self._ahead - self.counts.pending))
+        self._released += count
+        return count

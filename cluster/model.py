@@ -1,0 +1,159 @@
+"""What one tick saw of the cluster: the values that the readers hand to the tick builder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A partition's name."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True)
+class Broker:
+    """One broker; ``host`` and ``port`` are None when it was never seen registered."""
+
+    broker: int
+    host: str | None
+    port: int | None
+    alive: bool
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One partition as the metadata and the reassignments tell it; ``leader`` None: it has none."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def moving(self) -> bool:
+        """Whether a reassignment of the partition is running."""
+        return bool(self.adding or self.removing)
+
+
+@dataclass(frozen=True)
+class TopicConfig:
+    """The configuration of a topic that matters here.
+
+    Attributes:
+        leader_list: leader.replication.throttled.replicas; None: not set.
+        follower_list: follower.replication.throttled.replicas; None: not set.
+        compacted: whether cleanup.policy has compact.
+        current: whether it was read when it was due; false: it is what was last known.
+    """
+
+    leader_list: str | None
+    follower_list: str | None
+    compacted: bool
+    current: bool = True
+
+    @property
+    def listed(self) -> bool:
+        """Whether the topic has a throttled replica list."""
+        return self.leader_list is not None or self.follower_list is not None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The cluster's metadata at one time.
+
+    Attributes:
+        brokers: every broker that is registered, or that holds a replica.
+        partitions: every partition.
+        topic_ids: identity of each topic: it changes when a topic is deleted and made again.
+        topic_configs: configuration of topics as last read; a topic that could never be read is missing.
+    """
+
+    brokers: dict[int, Broker]
+    partitions: dict[TopicPartition, Partition]
+    topic_ids: dict[str, str]
+    topic_configs: dict[str, TopicConfig] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BrokerThrottles:
+    """Rates in force on one broker, bytes per second; None with ``known``: none is set.
+
+    Attributes:
+        known: whether the broker itself told them.
+        leader_source: broker, default or none: the entity that the rate comes from; None when not known.
+        follower_source: the same of the follower rate.
+    """
+
+    known: bool
+    leader_bytes_per_s: int | None = None
+    follower_bytes_per_s: int | None = None
+    leader_source: str | None = None
+    follower_source: str | None = None
+
+
+class Meter(NamedTuple):
+    """The name of one meter or gauge of a broker; ``meter`` is its MBean's type and name."""
+
+    meter: str
+    topic: str | None = None
+    fetcher: str | None = None
+    source_broker: int | None = None
+
+
+class Reading(NamedTuple):
+    """A value and when it was read, epoch milliseconds of the collector's clock."""
+
+    read_ms: int
+    value: float
+
+
+class Lag(NamedTuple):
+    """One lag gauge of a follower; ``lag_offsets`` None: the gauge said -1."""
+
+    partition: TopicPartition
+    source_broker: int
+    fetcher: str
+    lag_offsets: int | None
+
+
+class LogReading(NamedTuple):
+    """One log; start and size are None where only the end was asked for, or not told."""
+
+    read_ms: int
+    log_end_offset: int
+    log_start_offset: int | None
+    size_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What one broker's MBeans said."""
+
+    started_ms: int | None
+    counters: dict[Meter, Reading]
+    gauges: dict[Meter, Reading]
+    lags: tuple[Lag, ...]
+    logs: dict[TopicPartition, LogReading]
+
+
+@dataclass(frozen=True)
+class BrokerRead:
+    """What one tick learned from one broker; ``metrics`` None: it did not answer, ``error`` says why."""
+
+    broker: int
+    throttles: BrokerThrottles
+    metrics: Metrics | None
+    error: str | None

@@ -1,0 +1,176 @@
+"""Writing ticks to their topic: alert lane first, tick_end only after everything else was acknowledged."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+
+from cluster.bootstrap import first_to_answer
+from cluster.client import ticks_options
+from cluster.encode import Message, encode_end
+from cluster.ticks_topic import ensure_topic
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.messages import ALERT_LANE
+
+_FIRST_ACK_S = 10.0
+
+
+class PublishError(Exception):
+    """A tick, or its end, was not acknowledged; the text says which message and why."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What was written of a tick before its end.
+
+    Attributes:
+        messages: messages per kind.
+        first_offset: offset of the first one in the alert lane.
+        lane_messages: how many are in the alert lane.
+    """
+
+    messages: dict[str, int]
+    first_offset: int
+    lane_messages: int
+
+
+class Publisher:
+    """The producer of ticks. The topic is made at first use when it is not there.
+
+    Args:
+        settings: where the topic is, and how it is made.
+        ack_timeout_s: longest wait for the acknowledgements of one tick, seconds.
+    """
+
+    def __init__(self, settings: Settings, ack_timeout_s: float) -> None:
+        self._settings = settings
+        self._ack_timeout_s = ack_timeout_s
+        self._producer: KafkaProducer | None = None
+        self._partitions = 1
+        self._turn = 0
+        self._warm = False
+
+    def open(self) -> None:
+        """Make the topic when it is not there, and connect.
+
+        Raises:
+            HeadroomError: the cluster of the ticks topic is out of reach, or refuses.
+        """
+        if self._producer is None:
+            self._partitions = ensure_topic(self._settings)
+            try:
+                self._connect()
+            except KafkaError as error:
+                raise HeadroomError(
+                    f"ticks.topic {self._settings.ticks.topic}",
+                    f"no broker could be reached ({type(error).__name__})",
+                    "Check that the brokers are up.",
+                ) from None
+
+    def send(self, messages: Sequence[Message]) -> Sent:
+        """Write a tick's messages and return what was acknowledged.
+
+        Raises:
+            PublishError: one of them was not acknowledged in time.
+        """
+        # The first tick also pays for connecting, and for leaders of a topic that was made just now.
+        deadline = time.monotonic() + max(self._ack_timeout_s, 0.0 if self._warm else _FIRST_ACK_S)
+        try:
+            futures = [(message, self._send(message)) for message in messages]
+            records = [(message, self._acknowledged(message, future, deadline)) for message, future in futures]
+        except PublishError:
+            self._give_up()
+            raise
+        self._warm = True
+        lane = [record.offset for _, record in records if record.partition == ALERT_LANE]
+        return Sent(dict(Counter(m.kind for m in messages)), lane[0], len(lane))
+
+    def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
+        """Write the ``tick_end`` message.
+
+        Raises:
+            PublishError: it was not acknowledged in time.
+        """
+        message = encode_end(cluster, tick_ms, seq, end)
+        try:
+            self._acknowledged(message, self._send(message), time.monotonic() + self._ack_timeout_s)
+        except PublishError:
+            self._give_up()
+            raise
+
+    def close(self, timeout_s: float = 1.0) -> None:
+        """Give up what is not acknowledged within ``timeout_s`` seconds, and disconnect."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with contextlib.suppress(KafkaError):
+                producer.close(timeout_s)
+
+    def _send(self, message: Message) -> Any:
+        try:
+            return self._connect().send(
+                self._settings.ticks.topic,
+                key=message.key,
+                value=message.value,
+                partition=self._lane(message),
+            )
+        except KafkaError as error:
+            raise PublishError(f"{message.kind} was not sent ({type(error).__name__})") from None
+
+    def _connect(self) -> KafkaProducer:
+        if self._producer is None:
+            options = self._options()
+            servers = options.pop("bootstrap_servers")
+            self._producer = first_to_answer(
+                servers,
+                lambda server: KafkaProducer(bootstrap_servers=[server], **options),
+                _discard,
+                options["bootstrap_timeout_ms"] / 1000,
+            )
+        return self._producer
+
+    def _give_up(self) -> None:
+        # What was not acknowledged in time must not be written later, among other ticks; and a producer whose batches
+        # expired while a leader was away does not find the new one. So the next tick gets a producer of its own.
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            _discard(producer)
+
+    def _lane(self, message: Message) -> int:
+        if message.alert_lane or self._partitions == 1:
+            return ALERT_LANE
+        self._turn = self._turn % (self._partitions - 1) + 1
+        return self._turn
+
+    def _acknowledged(self, message: Message, future: Any, deadline: float) -> Any:
+        try:
+            return future.get(timeout=max(0.001, deadline - time.monotonic()))
+        except KafkaError as error:
+            raise PublishError(f"{message.kind} was not acknowledged ({type(error).__name__})") from None
+
+    def _options(self) -> dict[str, Any]:
+        timeout_ms = max(1000, int(self._ack_timeout_s * 1000))
+        connect_ms = timeout_ms if self._warm else max(timeout_ms, int(_FIRST_ACK_S * 1000))
+        return ticks_options(self._settings) | {
+            "acks": "all",
+            "compression_type": "zstd",
+            "linger_ms": 2,
+            "batch_size": 262_144,
+            "max_block_ms": timeout_ms,
+            "bootstrap_timeout_ms": connect_ms,
+            "request_timeout_ms": max(2000, timeout_ms),
+            "delivery_timeout_ms": max(5000, 3 * timeout_ms),
+        }
+
+
+def _discard(producer: KafkaProducer) -> None:
+    producer._sender.force_close()
+    with contextlib.suppress(KafkaError):
+        producer.close(0)

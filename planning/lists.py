@@ -1,0 +1,101 @@
+"""Throttled replica lists: how Kafka writes them, what they cover, and how its own tool builds them from a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+EVERY_REPLICA = "*"
+
+
+@dataclass(frozen=True)
+class ReplicaList:
+    """One throttled replica list of a topic.
+
+    Attributes:
+        every: whether the list is ``*``, which means every replica of every partition.
+        entries: (partition, broker) pairs in the order of the text; empty when ``every`` is true.
+    """
+
+    every: bool
+    entries: tuple[tuple[int, int], ...]
+
+    def brokers(self, partition: int, replicas: Sequence[int]) -> tuple[int, ...]:
+        """Return the brokers that the list names for a partition; of ``*``, the replicas themselves."""
+        if self.every:
+            return tuple(replicas)
+        return tuple(dict.fromkeys(broker for listed, broker in self.entries if listed == partition))
+
+    def partitions(self) -> frozenset[int]:
+        """Return the partitions that the list names; of ``*`` none, for it names no partition by number."""
+        return frozenset(partition for partition, _ in self.entries)
+
+
+@dataclass(frozen=True)
+class Move:
+    """The planned move of one partition.
+
+    Attributes:
+        before: replicas before the move, adding replicas of a running move left out.
+        after: replicas when the move is done.
+    """
+
+    topic: str
+    partition: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TopicLists:
+    """The two lists of one topic as text; None: not set."""
+
+    leader: str | None
+    follower: str | None
+
+
+def parse_replica_list(text: str | None) -> ReplicaList | None:
+    """Return the list that a topic's configuration holds; None when it lists nothing.
+
+    Raises:
+        ValueError: the text is neither ``*`` nor ``partition:broker,...``.
+    """
+    stripped = (text or "").strip()
+    if not stripped:
+        return None
+    if stripped == EVERY_REPLICA:
+        return ReplicaList(every=True, entries=())
+    return ReplicaList(every=False, entries=tuple(_entry(part) for part in stripped.split(",") if part.strip()))
+
+
+def _entry(text: str) -> tuple[int, int]:
+    partition, _, broker = text.strip().partition(":")
+    try:
+        return int(partition), int(broker)
+    except ValueError:
+        raise ValueError(f"a throttled replica is written partition:broker, not {text!r}") from None
+
+
+def format_replica_list(entries: Iterable[tuple[int, int]]) -> str:
+    """Return the text of a list, entries sorted as strings as Kafka's own tool sorts them."""
+    return ",".join(sorted({f"{partition}:{broker}" for partition, broker in entries}))
+
+
+def lists_of_plan(moves: Iterable[Move]) -> dict[str, TopicLists]:
+    """Return the lists that ``kafka-reassign-partitions --execute --throttle`` sets for a plan, per topic.
+
+    Leader list: every replica before the move, for any of them may come to lead. Follower list: the destinations
+    that were no replicas.
+
+    Source: Kafka 4.3.1, ``ReassignPartitionsCommand.calculateLeaderThrottles`` and ``calculateFollowerThrottles``.
+    """
+    leaders: dict[str, list[tuple[int, int]]] = {}
+    followers: dict[str, list[tuple[int, int]]] = {}
+    for move in moves:
+        new = [broker for broker in move.after if broker not in move.before]
+        leaders.setdefault(move.topic, []).extend((move.partition, broker) for broker in move.before)
+        followers.setdefault(move.topic, []).extend((move.partition, broker) for broker in new)
+    return {
+        topic: TopicLists(format_replica_list(leaders[topic]) or None, format_replica_list(followers[topic]) or None)
+        for topic in leaders
+    }

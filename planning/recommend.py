@@ -1,0 +1,103 @@
+"""Which throttle puts a move right: the smallest that is enough, a margin, a deadline, a capacity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planning.duration import finish_s, throttle_for
+from planning.throttle import Demand
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the operator asks of a recommendation.
+
+    Attributes:
+        margin_ratio: the throttle is the smallest that is enough times this.
+        finish_within_s: wished length of the rest of the move; None: no wish.
+        capacity_bytes_per_s: most that a broker can carry; None: not known.
+    """
+
+    margin_ratio: float = 1.2
+    finish_within_s: float | None = None
+    capacity_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The throttle that puts a move right.
+
+    Attributes:
+        throttle_bytes_per_s: one rate that is enough on every broker; None: none would do, or nothing is known.
+        smallest_bytes_per_s: the rate that must be exceeded; None: unknown.
+        finish_s: expected seconds from when it is applied to the end; None: unknown.
+        over_capacity: no throttle will do, for the live traffic alone is more than a broker can carry.
+        misses_deadline: the capacity does not allow to finish as wished.
+        unknown: (broker, role) pairs whose need is not known, which forbids a recommendation.
+    """
+
+    throttle_bytes_per_s: int | None
+    smallest_bytes_per_s: float | None
+    finish_s: float | None
+    over_capacity: bool = False
+    misses_deadline: bool = False
+    unknown: tuple[tuple[int, str], ...] = ()
+
+
+def advise(demands: Sequence[Demand], wish: Wish) -> Advice | None:
+    """Return the throttle that lets every limited replica catch up, or None if no replica is limited.
+
+    A side whose need is unknown forbids a number: too low a throttle would pass for enough.
+
+    Args:
+        demands: of one cluster in one tick.
+        wish: margin, deadline and capacity.
+    """
+    limited = [d for d in demands if d.limited_replicas]
+    if not limited:
+        return None
+    unknown = tuple((d.broker, d.role.value) for d in limited if d.required_bytes_per_s is None)
+    if unknown:
+        return Advice(None, None, None, unknown=unknown)
+    smallest = max(_required(d) for d in limited)
+    capacity = math.inf if wish.capacity_bytes_per_s is None else math.floor(wish.capacity_bytes_per_s)
+    if capacity <= smallest:
+        return Advice(None, smallest, None, over_capacity=True)
+    # Rates are whole bytes, and one that only equals what is required does not catch up.
+    enough = max(smallest * wish.margin_ratio, math.floor(smallest) + 1)
+    wanted = max(enough, _for_deadline(limited, wish))
+    # A wish that no throttle grants must not ask for an endless one.
+    throttle = math.ceil(min(wanted, capacity)) if math.isfinite(min(wanted, capacity)) else math.ceil(enough)
+    return Advice(throttle, smallest, expected_finish_s(limited, throttle), misses_deadline=wanted > capacity)
+
+
+def expected_finish_s(limited: Sequence[Demand], throttle_bytes_per_s: float) -> float | None:
+    """Return seconds until the slowest side is done under one throttle; None: never, or not known."""
+    times = [
+        None if d.remaining_bytes is None else finish_s(d.remaining_bytes, _required(d), throttle_bytes_per_s, _used(d))
+        for d in limited
+    ]
+    known = [t for t in times if t is not None]
+    return max(known) if len(known) == len(times) else None
+
+
+def _for_deadline(limited: Sequence[Demand], wish: Wish) -> float:
+    """Return what the deadline asks in bytes per second; 0 without one, or where the rest is not known."""
+    if wish.finish_within_s is None:
+        return 0.0
+    within_s = wish.finish_within_s
+    return max(throttle_for(d.remaining_bytes or 0, _required(d), _used(d), within_s) for d in limited)
+
+
+def _used(demand: Demand) -> float | None:
+    """Return what of the quota's window is taken: at least the in-sync traffic, which a window just begun lacks yet."""
+    if demand.used_bytes_per_s is None:
+        return None
+    return max(demand.used_bytes_per_s, demand.in_sync_bytes_per_s or 0.0)
+
+
+def _required(demand: Demand) -> float:
+    assert demand.required_bytes_per_s is not None, "advise() passes known sides only"
+    return demand.required_bytes_per_s

@@ -1,0 +1,223 @@
+"""Every setting of Headroom with its default and meaning: the one place where defaults stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Source(str, Enum):
+    """Where a broker's metrics are read."""
+
+    JMX = "jmx"
+
+
+class SecurityProtocol(str, Enum):
+    """How the Kafka clients of Headroom connect."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+
+@dataclass(frozen=True)
+class KafkaSettings:
+    """How to reach one Kafka cluster.
+
+    Attributes:
+        bootstrap_servers: ``host:port`` list, separated by commas.
+        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; None unless SASL is used.
+        sasl_username: user of SASL; None unless SASL is used.
+        sasl_password: the password itself: give it by ``HEADROOM_CLUSTER__SASL_PASSWORD``, not in the file.
+        sasl_password_file: a file whose only content is the password; None: not used.
+        ssl_cafile: PEM file of the authorities to trust; None: the system's.
+        ssl_certfile: PEM file of the client's certificate; None: no client certificate.
+        ssl_keyfile: PEM file of the client's key, PKCS 8; None: no client certificate.
+        ssl_key_password: password of the key file; give it by the environment.
+        ssl_check_hostname: whether a broker's certificate must carry its host name.
+        request_timeout_ms: longest wait for one answer of a broker.
+    """
+
+    bootstrap_servers: str = ""
+    security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: str | None = field(default=None, repr=False)
+    sasl_password_file: str | None = None
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_key_password: str | None = field(default=None, repr=False)
+    ssl_check_hostname: bool = True
+    request_timeout_ms: int = 10_000
+
+
+@dataclass(frozen=True)
+class ClusterSettings(KafkaSettings):
+    """The cluster that is watched.
+
+    Attributes:
+        name: the cluster's name in every table and alert.
+        replication_capacity: most replication traffic in bytes per second that one broker can carry, in or out
+            ("100MB" is understood); None: not known, and no recommendation is capped.
+    """
+
+    name: str = "kafka"
+    replication_capacity: float | None = None
+
+
+@dataclass(frozen=True)
+class TicksSettings(KafkaSettings):
+    """The topic that carries ticks from the collector to Spark.
+
+    Attributes:
+        bootstrap_servers: of the cluster that holds the topic; empty: the watched cluster, with its security.
+        topic: name of the topic.
+        partitions: partitions when the topic is created; partition 0 is the alert lane, the others carry history.
+        replication_factor: replicas when the topic is created; 0: the lesser of 3 and the number of brokers.
+        retention_ms: how long the topic keeps ticks, when it is created.
+    """
+
+    topic: str = "headroom.ticks"
+    partitions: int = 4
+    replication_factor: int = 0
+    retention_ms: int = 86_400_000
+
+
+@dataclass(frozen=True)
+class CollectSettings:
+    """The collector.
+
+    Attributes:
+        interval_s: time from one tick to the next.
+        source: where metrics come from.
+        port: JMX port of brokers that have no entry in ``endpoints``.
+        endpoints: broker id to ``host:port`` of its metrics; a broker without one is asked at its advertised host
+            and ``port``.
+        rate_window_s: least time over which rates are taken; 0: the greater of 10 s and 5 intervals.
+        broker_timeout_s: longest wait for one broker in a tick; 0: 0.8 of the interval, at most 10 s.
+        topic_config_max_age_s: a topic's throttled replica lists are read again at least this often; topics that
+            move, or had lists when last read, are read every tick.
+        jmx_username: user of JMX; None: no authentication.
+        jmx_password: its password; give it by ``HEADROOM_COLLECT__JMX_PASSWORD``.
+        jmx_password_file: a file whose only content is that password; None: not used.
+        jmx_ssl: whether JMX speaks TLS.
+        jmx_truststore: Java trust store (PKCS 12 or JKS) with the authority of the brokers' JMX; None: Java's own.
+        jmx_truststore_password: its password; give it by the environment.
+    """
+
+    interval_s: float = 5.0
+    source: Source = Source.JMX
+    port: int = 9999
+    endpoints: dict[str, str] = field(default_factory=dict)
+    rate_window_s: float = 0.0
+    broker_timeout_s: float = 0.0
+    topic_config_max_age_s: float = 30.0
+    jmx_username: str | None = None
+    jmx_password: str | None = field(default=None, repr=False)
+    jmx_password_file: str | None = None
+    jmx_ssl: bool = False
+    jmx_truststore: str | None = None
+    jmx_truststore_password: str | None = field(default=None, repr=False)
+
+    def window_s(self) -> float:
+        """Return the rate window in seconds that is in force."""
+        return self.rate_window_s or max(10.0, 5 * self.interval_s)
+
+    def timeout_s(self) -> float:
+        """Return the longest wait for one broker in seconds that is in force."""
+        return self.broker_timeout_s or min(10.0, 0.8 * self.interval_s)
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """Where the Delta tables are.
+
+    Attributes:
+        path: folder or Hadoop file system URL of all tables.
+        checkpoint_path: folder or URL of the streaming checkpoints; empty: ``_checkpoints`` under ``path``.
+        bronze_keep_days: days of the bronze tables that are kept; 0: all.
+        silver_keep_days: days of the silver tables that are kept; 0: all.
+        gold_keep_days: days of the gold tables that are kept; 0: all.
+        maintain_every_s: time from one maintenance of the tables by the record job to the next; 0: it does none.
+    """
+
+    path: str = "headroom-data"
+    checkpoint_path: str = ""
+    bronze_keep_days: int = 3
+    silver_keep_days: int = 30
+    gold_keep_days: int = 90
+    maintain_every_s: float = 3600.0
+
+    def keep_days(self, table: str) -> int:
+        """Return how many days of a table, named by its path, are kept; 0: all."""
+        layer = table.split("/")[0]
+        days = {"bronze": self.bronze_keep_days, "silver": self.silver_keep_days, "gold": self.gold_keep_days}
+        return days.get(layer, 0)
+
+    def checkpoints(self) -> str:
+        """Return the folder or URL of the streaming checkpoints."""
+        return self.checkpoint_path or f"{self.path.rstrip('/')}/_checkpoints"
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """Spark.
+
+    Attributes:
+        master: Spark master; empty: as ``spark-submit`` set it, else ``local[*]``.
+        driver_memory: heap of the driver when Headroom starts it.
+        shuffle_partitions: partitions of every shuffle; the data of a tick is small.
+        gold_trigger_s: least time between two commits to the gold tables.
+        record_trigger_s: least time between two commits to the bronze and silver tables.
+        jars: folder of the connector's and Delta's jars; empty: the project's own, or as ``spark-submit`` set it.
+        conf: further Spark settings, which win over Headroom's.
+    """
+
+    master: str = ""
+    driver_memory: str = "1g"
+    shuffle_partitions: int = 2
+    gold_trigger_s: float = 5.0
+    record_trigger_s: float = 30.0
+    jars: str = ""
+    conf: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AlertSettings:
+    """When alerts are raised and what they recommend.
+
+    Attributes:
+        hold_s: how long a throttle must fall short before its alert fires; a shortfall caused by a leader switch
+            fires at once, for its rates are known from before.
+        resolve_s: how long a throttle must be enough again before its alert resolves.
+        exit_ratio: a throttle counts as enough again from ``required x exit_ratio`` on.
+        stalled_s: how long an adding replica may make no progress before ``reassignment_stalled`` fires.
+        no_data_s: how long a verdict may be unknown, or ticks stay away, before ``no_data`` fires.
+        margin_ratio: the recommended throttle is the smallest that is enough times this.
+        finish_within: wished length in seconds of the rest of a move ("30m" is understood); None: no wish.
+        bootstrap_servers: what stands in the commands of alerts; empty: ``cluster.bootstrap_servers``.
+    """
+
+    hold_s: float = 3.0
+    resolve_s: float = 5.0
+    exit_ratio: float = 1.05
+    stalled_s: float = 30.0
+    no_data_s: float = 15.0
+    margin_ratio: float = 1.2
+    finish_within: float | None = None
+    bootstrap_servers: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All sections of ``headroom.toml``."""
+
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    ticks: TicksSettings = field(default_factory=TicksSettings)
+    collect: CollectSettings = field(default_factory=CollectSettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    alerts: AlertSettings = field(default_factory=AlertSettings)

@@ -1,0 +1,99 @@
+"""Findings and alert events: the words that the verdicts, rules and receivers share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Role(str, Enum):
+    """Which of a broker's two throttles is meant."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+class Verdict(str, Enum):
+    """What a throttle means for the replicas that are out of sync behind it.
+
+    Attributes:
+        IDLE: none is out of sync, so the throttle holds nobody back.
+        CATCHING_UP: it exceeds what is required: they get there.
+        LOSING: it exceeds the in-sync traffic but not what is required: their lag grows.
+        STARVED: it does not exceed the in-sync traffic: they get nothing.
+        UNTHROTTLED: no rate and list limits them.
+        NO_DATA: something that the verdict needs is not known.
+    """
+
+    IDLE = "idle"
+    CATCHING_UP = "catching_up"
+    LOSING = "losing"
+    STARVED = "starved"
+    UNTHROTTLED = "unthrottled"
+    NO_DATA = "no_data"
+
+
+class Kind(str, Enum):
+    """What an alert is about."""
+
+    THROTTLE_BELOW_LEADER_WRITE = "throttle_below_leader_write"
+    THROTTLE_BELOW_INBOUND = "throttle_below_inbound"
+    REASSIGNMENT_STALLED = "reassignment_stalled"
+    NO_DATA = "no_data"
+
+
+class State(str, Enum):
+    """Where an alert stands."""
+
+    PENDING = "pending"
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+class Severity(str, Enum):
+    """How soon a person has to look."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong in one tick.
+
+    Attributes:
+        kind: what it is about.
+        subject: whom it is about; with cluster and kind it names the alert, so it holds no number that changes.
+        severity: how soon a person has to look.
+        summary: one sentence for a person.
+        evidence: the numbers behind it, ready for JSON.
+        recommendation: what puts it right, ready for JSON.
+        hold_s: how long it must last before it fires; 0: at once.
+    """
+
+    kind: Kind
+    subject: str
+    severity: Severity
+    summary: str
+    evidence: dict[str, Any]
+    recommendation: dict[str, Any]
+    hold_s: float
+
+
+@dataclass(frozen=True)
+class AlertEvent:
+    """One change of one alert's state: a row of ``alerts/events``, whose table tells the columns."""
+
+    alert_id: str
+    kind: str
+    severity: str
+    state: str
+    cluster: str
+    subject: str
+    summary: str
+    evidence: str
+    recommendation: str
+    tick_ms: int
+    event_ms: int

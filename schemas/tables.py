@@ -1,0 +1,312 @@
+"""The Delta tables: columns with their units and meaning, grain, keys and partitioning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, Spark type, and meaning with the unit and what null says."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """One Delta table.
+
+    Attributes:
+        path: below ``store.path``.
+        grain: what one row stands for.
+        keys: columns that name a row for ever.
+        partition_by: columns of the folder layout.
+        columns: in the order of the table.
+    """
+
+    path: str
+    grain: str
+    keys: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    def ddl(self) -> str:
+        """Return the Spark DDL of the columns."""
+        return ", ".join(f"{c.name} {c.type}" for c in self.columns)
+
+    def names(self) -> list[str]:
+        """Return the column names in order."""
+        return [c.name for c in self.columns]
+
+
+def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
+    return tuple(Column(*row) for row in rows)
+
+
+_TICK = (
+    ("cluster", "STRING", "name of the watched cluster"),
+    ("tick_ms", "BIGINT", "time of the tick, epoch milliseconds UTC"),
+    ("date", "DATE", "day of tick_ms in UTC; the folder"),
+)
+_PARTITION = (
+    ("topic", "STRING", "topic"),
+    ("partition", "INT", "partition"),
+)
+_EVIDENCE = (
+    "ARRAY<STRUCT<topic STRING, partition INT, write_bytes_per_s DOUBLE, followers INT, in_sync_followers INT, "
+    "leader INT, previous_leader INT, switch_tick_ms BIGINT, moving BOOLEAN, "
+    "replicas ARRAY<INT>, target ARRAY<INT>, stalled BOOLEAN>>"
+)
+
+BRONZE_TICKS = Table(
+    "bronze/ticks",
+    "one record of the ticks topic, untouched",
+    ("topic", "partition", "offset"),
+    ("date",),
+    _columns(
+        ("key", "BINARY", "the record's key: the message's envelope, or just its kind"),
+        ("value", "BINARY", "the record's value: the message"),
+        ("topic", "STRING", "topic the record was read from"),
+        ("partition", "INT", "its partition"),
+        ("offset", "BIGINT", "its offset"),
+        ("timestamp", "TIMESTAMP", "the record's own time"),
+        ("date", "DATE", "day of timestamp in UTC; the folder"),
+    ),
+)
+
+MESSAGES = Table(
+    "silver/messages",
+    "one message that was decoded",
+    ("cluster", "tick_ms", "kind", "seq"),
+    ("date",),
+    _columns(
+        *_TICK,
+        ("kind", "STRING", "kind of the message"),
+        ("seq", "INT", "its number within the tick"),
+        ("rows", "INT", "rows it carried; null for tick_end"),
+    ),
+)
+
+FETCHER_LAG = Table(
+    "silver/fetcher_lag",
+    "tick, follower broker, topic, partition, source broker",
+    ("cluster", "tick_ms", "broker", "topic", "partition", "source_broker"),
+    ("date",),
+    _columns(
+        *_TICK,
+        ("broker", "INT", "the follower"),
+        *_PARTITION,
+        ("source_broker", "INT", "the broker it fetches from"),
+        ("fetcher", "STRING", "client id of the fetcher thread"),
+        ("lag_offsets", "BIGINT", "FetcherLagMetrics ConsumerLag, offsets; null: the gauge said -1"),
+    ),
+)
+
+BYTES_PER_SEC = Table(
+    "silver/bytes_per_sec",
+    "tick, broker, meter, topic or fetcher",
+    ("cluster", "tick_ms", "broker", "meter", "topic", "fetcher", "source_broker"),
+    ("date",),
+    _columns(
+        *_TICK,
+        ("broker", "INT", "the broker that has the meter"),
+        ("meter", "STRING", "type and name of the MBean, e.g. FetcherStats.BytesPerSec"),
+        ("topic", "STRING", "topic of the meter; null: all of the broker"),
+        ("fetcher", "STRING", "client id of the fetcher thread; null: not of a fetcher"),
+        ("source_broker", "INT", "broker the fetcher fetches from; null: not of a fetcher"),
+        ("count_total", "BIGINT", "the meter's Count (bytes; messages for MessagesInPerSec); null: a gauge"),
+        ("bytes_per_s", "DOUBLE", "rate over window_ms, per second; null: no earlier sample, or the counter fell"),
+        ("window_ms", "BIGINT", "time between the two samples, ms; null: a gauge or no earlier sample"),
+    ),
+)
+
+LOG_END_OFFSETS = Table(
+    "silver/log_end_offsets",
+    "tick, broker, topic, partition",
+    ("cluster", "tick_ms", "broker", "topic", "partition"),
+    ("date",),
+    _columns(
+        *_TICK,
+        ("broker", "INT", "the broker that holds the log"),
+        *_PARTITION,
+        ("is_leader", "BOOLEAN", "whether the broker led the partition"),
+        ("log_end_offset", "BIGINT", "log end offset"),
+        ("log_start_offset", "BIGINT", "log start offset; null: read for watched partitions only"),
+        ("size_bytes", "BIGINT", "size of the log, bytes; null: read for watched partitions only"),
+        ("offsets_per_s", "DOUBLE", "growth of the log end offset over window_ms; null: no earlier sample, or it fell"),
+        ("window_ms", "BIGINT", "time between the two samples, ms; null: no earlier sample"),
+    ),
+)
+
+LEADER_DISTRIBUTION = Table(
+    "silver/leader_distribution",
+    "tick, topic, partition",
+    ("cluster", "tick_ms", "topic", "partition"),
+    ("date",),
+    _columns(
+        *_TICK,
+        *_PARTITION,
+        ("leader", "INT", "leading broker; null: none"),
+        ("preferred_leader", "INT", "first of replicas"),
+        ("replicas", "ARRAY<INT>", "replicas in order, adding and removing ones included"),
+        ("isr", "ARRAY<INT>", "in-sync replicas"),
+        ("adding", "ARRAY<INT>", "replicas that the reassignment adds"),
+        ("removing", "ARRAY<INT>", "replicas that the reassignment removes"),
+        ("leader_epoch", "INT", "leader epoch; null: not told"),
+    ),
+)
+
+THROTTLES = Table(
+    "silver/throttles",
+    "tick, broker or topic",
+    ("cluster", "tick_ms", "entity", "broker", "topic"),
+    ("date",),
+    _columns(
+        *_TICK,
+        ("entity", "STRING", "broker or topic"),
+        ("broker", "INT", "broker; null for a topic"),
+        ("topic", "STRING", "topic; null for a broker"),
+        ("known", "BOOLEAN", "whether the values could be read"),
+        ("leader_throttle_bytes_per_s", "BIGINT", "leader.replication.throttled.rate in force, bytes/s; null: none"),
+        (
+            "follower_throttle_bytes_per_s",
+            "BIGINT",
+            "follower.replication.throttled.rate in force, bytes/s; null: none",
+        ),
+        ("leader_throttle_source", "STRING", "broker, default or none: the entity that sets it; null for a topic"),
+        ("follower_throttle_source", "STRING", "broker, default or none: the entity that sets it; null for a topic"),
+        ("leader_throttled_replicas", "STRING", "leader.replication.throttled.replicas of the topic; null: none"),
+        ("follower_throttled_replicas", "STRING", "follower.replication.throttled.replicas of the topic; null: none"),
+    ),
+)
+
+QUARANTINE = Table(
+    "silver/quarantine",
+    "one rejected record",
+    ("topic", "partition", "offset"),
+    ("date",),
+    _columns(
+        ("topic", "STRING", "topic the record was read from"),
+        ("partition", "INT", "its partition"),
+        ("offset", "BIGINT", "its offset"),
+        ("timestamp", "TIMESTAMP", "the record's own time"),
+        ("date", "DATE", "day of timestamp in UTC; the folder"),
+        ("cluster", "STRING", "cluster that the record names; null: unreadable"),
+        ("tick_ms", "BIGINT", "tick that the record names; null: unreadable"),
+        ("payload", "STRING", "the value as text"),
+        ("reason", "STRING", "why it was rejected"),
+    ),
+)
+
+THROTTLE_HEADROOM = Table(
+    "gold/throttle_headroom",
+    "tick, broker, role",
+    ("cluster", "tick_ms", "broker", "role"),
+    ("date",),
+    _columns(
+        *_TICK,
+        ("broker", "INT", "the broker"),
+        ("role", "STRING", "leader (what it sends) or follower (what it receives)"),
+        ("throttle_bytes_per_s", "DOUBLE", "rate in force for the role, bytes/s; null: none, or unknown (no_data)"),
+        (
+            "in_sync_bytes_per_s",
+            "DOUBLE",
+            "traffic of in-sync followers that counts against it, bytes/s; null: unknown",
+        ),
+        ("required_bytes_per_s", "DOUBLE", "traffic of all followers that counts against it, bytes/s; null: unknown"),
+        ("headroom_bytes_per_s", "DOUBLE", "throttle - required, bytes/s; null: no throttle, or unknown"),
+        ("verdict", "STRING", "idle, catching_up, losing, starved, unthrottled or no_data"),
+        ("reason", "STRING", "for no_data: what is unknown; else null"),
+        (
+            "quota_bytes_per_s",
+            "DOUBLE",
+            "what the broker itself measures against the quota, bytes/s; null: no such gauge",
+        ),
+        ("moving_replicas", "INT", "replicas out of sync that the role serves or receives"),
+        ("remaining_bytes", "BIGINT", "bytes these still have to copy; null: unknown"),
+        ("eta_s", "DOUBLE", "seconds until they are in sync at this throttle; null: never, or unknown"),
+        ("stalled_replicas", "INT", "adding replicas that copied nothing over the window"),
+        ("rate_window_ms", "BIGINT", "window of the rates, ms"),
+        ("partitions", _EVIDENCE, "the partitions that count, greatest traffic first, at most 20"),
+    ),
+)
+
+REASSIGNMENT_PROGRESS = Table(
+    "gold/reassignment_progress",
+    "tick, topic, partition, adding replica",
+    ("cluster", "tick_ms", "topic", "partition", "adding_replica"),
+    ("date",),
+    _columns(
+        *_TICK,
+        *_PARTITION,
+        ("adding_replica", "INT", "the broker that receives the replica"),
+        ("leader", "INT", "the broker it copies from; null: no leader"),
+        ("lag_offsets", "BIGINT", "offsets behind the leader's log end; null: unknown"),
+        ("lag_gauge_offsets", "BIGINT", "FetcherLagMetrics of the replica; null: -1 or gone"),
+        ("remaining_bytes", "BIGINT", "bytes behind the leader's log end; null: unknown"),
+        ("write_bytes_per_s", "DOUBLE", "write rate of the partition, bytes/s; null: unknown"),
+        (
+            "catch_up_bytes_per_s",
+            "DOUBLE",
+            "fall of remaining_bytes over the window, bytes/s; negative: it grows; null: unknown",
+        ),
+        ("eta_s", "DOUBLE", "seconds until in sync; null: never, or unknown"),
+        ("state", "STRING", "in_sync, catching_up, never or no_data: what eta_s says, or why it says nothing"),
+        ("frozen", "BOOLEAN", "the lag gauge stands still or is gone while the real lag does not"),
+        ("in_sync", "BOOLEAN", "the replica is in the ISR"),
+        ("throttled", "BOOLEAN", "a rate and a list limit the copy at its leader or destination"),
+        ("rate_window_ms", "BIGINT", "window of the rates, ms"),
+    ),
+)
+
+PARTITION_WRITE_RATE = Table(
+    "gold/partition_write_rate",
+    "tick, topic, partition that moves or is listed",
+    ("cluster", "tick_ms", "topic", "partition"),
+    ("date",),
+    _columns(
+        *_TICK,
+        *_PARTITION,
+        ("leader", "INT", "leading broker; null: none"),
+        ("write_bytes_per_s", "DOUBLE", "bytes appended per second; null: unknown"),
+        ("method", "STRING", "log_size, end_offset or before_switch; null: unknown"),
+        ("window_ms", "BIGINT", "window of the rate, ms; null: unknown"),
+    ),
+)
+
+ALERT_EVENTS = Table(
+    "alerts/events",
+    "one change of one alert's state",
+    ("alert_id", "state", "tick_ms"),
+    (),
+    _columns(
+        ("alert_id", "STRING", "names the alert from pending to resolved"),
+        ("kind", "STRING", "throttle_below_leader_write, throttle_below_inbound, reassignment_stalled or no_data"),
+        ("severity", "STRING", "critical, warning or info"),
+        ("state", "STRING", "pending, firing or resolved"),
+        ("cluster", "STRING", "name of the watched cluster"),
+        ("subject", "STRING", "what it is about, e.g. broker 2 as leader"),
+        ("summary", "STRING", "one sentence for a person"),
+        ("evidence", "STRING", "JSON: the numbers behind it"),
+        ("recommendation", "STRING", "JSON: what puts it right; action none where nothing is known"),
+        ("tick_ms", "BIGINT", "tick that changed the state, epoch milliseconds UTC"),
+        ("event_ms", "BIGINT", "when the event was written, epoch milliseconds UTC"),
+    ),
+)
+
+TABLES: tuple[Table, ...] = (
+    BRONZE_TICKS,
+    MESSAGES,
+    FETCHER_LAG,
+    BYTES_PER_SEC,
+    LOG_END_OFFSETS,
+    LEADER_DISTRIBUTION,
+    THROTTLES,
+    QUARANTINE,
+    THROTTLE_HEADROOM,
+    REASSIGNMENT_PROGRESS,
+    PARTITION_WRITE_RATE,
+    ALERT_EVENTS,
+)

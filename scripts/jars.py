@@ -1,0 +1,117 @@
+"""Fetches the jars that ivy.xml names, by the Ivy that PySpark ships; standard library only, see setup.py."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import preflight
+from preflight import NotPossible
+
+ATTEMPTS = 3
+PAUSE_S = 5
+# May name an ivysettings.xml of yours, for instance with a mirror.
+SETTINGS_VARIABLE = "HEADROOM_IVY_SETTINGS"
+# What a complete fetch holds at least: Ivy's exit code alone has been seen to be kinder than the facts.
+REQUIRED = {
+    "spark": ("delta-spark_", "spark-sql-kafka-"),
+    "kafka": ("kafka_2.13-", "kafka-tools-", "log4j-slf4j-impl-"),
+}
+
+
+def are_fetched(root: Path) -> bool:
+    """Return whether the jars of this very ivy.xml are all there."""
+    return preflight.is_stamped(root / ".jars" / ".fetched", _mark(root))
+
+
+def fetch(root: Path, pyspark_jars: Path) -> None:
+    """Fetch the jars into ``.jars``, one folder per configuration; nothing counts as done before all are there."""
+    if are_fetched(root):
+        return
+    print("set-up: fetching jars into .jars (once, about 70 MB)", flush=True)
+    target = root / ".jars"
+    target.mkdir(exist_ok=True)
+    (target / ".fetched").unlink(missing_ok=True)
+    arriving = target / ".arriving"
+    shutil.rmtree(str(arriving), ignore_errors=True)
+    _retrieve(root, pyspark_jars, arriving)
+    for configuration in REQUIRED:
+        shutil.rmtree(str(target / configuration), ignore_errors=True)
+        (arriving / configuration).rename(target / configuration)
+    (target / ".fetched").write_text(_mark(root))
+    shutil.rmtree(str(arriving), ignore_errors=True)
+    shutil.rmtree(str(target / ".ivy-cache"), ignore_errors=True)
+
+
+def _retrieve(root: Path, pyspark_jars: Path, arriving: Path) -> None:
+    command = ivy_command(root, pyspark_jars, arriving)
+    log = root / ".jars" / "ivy.log"
+    for attempt in range(1, ATTEMPTS + 1):
+        with log.open("wb") as output:
+            code = subprocess.run(command, cwd=str(root), stdout=output, stderr=subprocess.STDOUT).returncode
+        if code == 0 and _complete(arriving):
+            return
+        if attempt < ATTEMPTS:
+            # What has arrived stays in Ivy's cache, so another attempt goes on from there.
+            print("set-up: not all jars arrived, trying again", flush=True)
+            time.sleep(PAUSE_S)
+    remedy = f"Check the network, HTTPS_PROXY and {SETTINGS_VARIABLE} if you use them, then run this again; see {log}"
+    raise NotPossible("jars", "cannot be fetched: " + _why(log), remedy)
+
+
+def ivy_command(root: Path, pyspark_jars: Path, arriving: Path) -> "list[str]":
+    """Return the command that fetches all configurations; it keeps its state under ``.jars`` alone."""
+    classpath = os.pathsep.join(
+        str(jar) for name in ("ivy-*.jar", "commons-cli-*.jar") for jar in pyspark_jars.glob(name)
+    )
+    settings = os.environ.get(SETTINGS_VARIABLE)
+    cache = root / ".jars" / ".ivy-cache"
+    return (
+        [preflight.java_command(), "-Dsun.net.client.defaultConnectTimeout=20000"]
+        + ["-Dsun.net.client.defaultReadTimeout=60000", f"-Divy.default.ivy.user.dir={cache}"]
+        + proxy_options(os.environ)
+        + ["-cp", classpath, "org.apache.ivy.Main", "-ivy", "ivy.xml", "-cache", str(cache)]
+        + (["-settings", settings] if settings else [])
+        + ["-confs"]
+        + list(REQUIRED)
+        + [
+            "-retrieve",
+            str(arriving / "[conf]" / "[artifact]-[revision](-[classifier]).[ext]"),
+            "-types",
+            "jar",
+            "bundle",
+        ]
+    )
+
+
+def proxy_options(environment: "os._Environ[str] | dict[str, str]") -> "list[str]":
+    """Return Java's options for the proxies that the environment names as other programs read them."""
+    options = []
+    for scheme in ("http", "https"):
+        name = scheme + "_proxy"
+        proxy = urlsplit(environment.get(name) or environment.get(name.upper()) or "")
+        if proxy.hostname:
+            options.append(f"-D{scheme}.proxyHost={proxy.hostname}")
+            options.append(f"-D{scheme}.proxyPort={proxy.port or 80}")
+    return options
+
+
+def _complete(arriving: Path) -> bool:
+    return all(any((arriving / conf).glob(name + "*.jar")) for conf, names in REQUIRED.items() for name in names)
+
+
+def _why(log: Path) -> str:
+    """Return the line of Ivy's log that tells most: a failed connection rather than what was not found for it."""
+    lines = [line.strip(" \t:") for line in log.read_text(errors="replace").splitlines()]
+    for telling in ("UnknownHost", "Connection refused", "timed out", "SSL", "Server access", "FAILED", "Exception"):
+        for line in lines:
+            if telling in line:
+                return line[:200]
+    return "Ivy failed"
+
+
+def _mark(root: Path) -> str:
+    return hashlib.sha256((root / "ivy.xml").read_bytes()).hexdigest()

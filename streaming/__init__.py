@@ -1,0 +1,1 @@
+"""Spark: session, sources, transforms from DataFrame to DataFrame, sinks and jobs."""

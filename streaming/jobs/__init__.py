@@ -1,0 +1,1 @@
+"""The Spark jobs: record (history) and watch (alert path and gold)."""

@@ -1,0 +1,122 @@
+"""The alert path: from the alert lane to events, decided first, made durable, then told."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from alerts.desk import AlertDesk
+from alerts.sides import SideState, side_state
+from schemas.findings import AlertEvent
+from streaming.events import EventLog
+from streaming.jobs.gate import Gate
+from streaming.jobs.lane import whole_batch
+from streaming.sinks import writer_id
+from streaming.sources import TicksTopic
+from streaming.transforms.gold import headroom_rows
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """Who is told.
+
+    Attributes:
+        on_tick: cluster, tick and its sides, after the events of its batch are durable.
+        on_events: events, after they are durable.
+    """
+
+    on_tick: Callable[[str, int, Sequence[SideState]], None]
+    on_events: Callable[[Sequence[AlertEvent]], None]
+
+
+class AlertPath:
+    """One streaming query over the alert lane, a batch as soon as a tick is there.
+
+    Args:
+        spark: session.
+        topic: ticks.
+        log: table of events.
+        desk: rules and lifecycle.
+        listeners: who is told.
+        checkpoint: folder or URL of this query's checkpoint.
+        max_offsets: most records in one micro-batch; None: no limit.
+    """
+
+    name = "alert_path"
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        topic: TicksTopic,
+        log: EventLog,
+        desk: AlertDesk,
+        listeners: Listeners,
+        checkpoint: str,
+        max_offsets: int | None = None,
+    ) -> None:
+        self._spark = spark
+        self._topic = topic
+        self._log = log
+        self._desk = desk
+        self._listeners = listeners
+        self._checkpoint = checkpoint
+        self._max_offsets = max_offsets
+        self.gate = Gate()
+        self._watchdog_version = 0
+        self._writer = ""
+        self._writing = threading.Lock()
+
+    def start(self) -> StreamingQuery:
+        """Restore the alerts from their events and start; the running query is returned."""
+        self._desk.restore(self._log.last_events())
+        stream = self._topic.lane_stream("latest", self._max_offsets)
+        writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        return writer.foreachBatch(self.gate.through(self._decide)).start()
+
+    def _decide(self, batch: DataFrame, batch_id: int) -> None:
+        with whole_batch(batch, self._topic) as whole:
+            if not whole.ticks:
+                return
+            rows = headroom_rows(whole.messages).collect()
+        sides = _by_tick(row.asDict(recursive=True) for row in rows)
+        events = [event for tick in whole.ticks for event in self._desk.observe(*tick, sides[tick])]
+        if events:
+            self._writer = self._writer or writer_id(self._spark, self._checkpoint)
+            self._commit(events, self._writer, batch_id)
+        for tick in whole.ticks:
+            self._listeners.on_tick(*tick, sides[tick])
+
+    def check_silence(self, writer: str) -> None:
+        """Raise ``no_data`` for clusters whose ticks stay away; called now and then by a thread of its own.
+
+        Args:
+            writer: names this run for ever.
+        """
+        events = self._desk.silence(self.gate.batch_s)
+        if events:
+            self._watchdog_version += 1
+            self._commit(events, writer, self._watchdog_version)
+
+    def _commit(self, events: Sequence[AlertEvent], writer: str, version: int) -> None:
+        """Make events durable, then tell of them."""
+        with self._writing:
+            self._log.append(events, writer, version)
+        self._listeners.on_events(events)
+
+
+def _by_tick(rows: Any) -> dict[tuple[str, int], list[SideState]]:
+    sides: dict[tuple[str, int], list[SideState]] = defaultdict(list)
+    for row in rows:
+        _add(sides, row)
+    return sides
+
+
+def _add(sides: dict[tuple[str, int], list[SideState]], row: Mapping[str, Any]) -> None:
+    sides[(row["cluster"], row["tick_ms"])].append(side_state(row))

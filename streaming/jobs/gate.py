@@ -1,0 +1,53 @@
+"""A gate for the batches of a query, so that it is stopped between two of them and not in the midst of a write."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+
+Batch = Callable[[DataFrame, int], None]
+
+_LONGEST_BATCH_S = 30.0
+
+
+class Stopping(Exception):
+    """A batch came after the stop was asked for; it is done again at the next start."""
+
+
+class Gate:
+    """Lets batches through until it is closed."""
+
+    def __init__(self) -> None:
+        self._busy = threading.Lock()
+        self._closed = False
+        self._began_s: float | None = None
+
+    @property
+    def batch_s(self) -> float | None:
+        """Return for how many seconds the batch that is within has been there; None: there is none."""
+        began_s = self._began_s
+        return None if began_s is None else time.monotonic() - began_s
+
+    def through(self, batch: Batch) -> Batch:
+        """Return the batch function behind this gate."""
+
+        def guarded(rows: DataFrame, batch_id: int) -> None:
+            with self._busy:
+                if self._closed:
+                    raise Stopping("the job is being stopped")
+                self._began_s = time.monotonic()
+                try:
+                    batch(rows, batch_id)
+                finally:
+                    self._began_s = None
+
+        return guarded
+
+    def close(self) -> None:
+        """Let no further batch through, and return when the running one is done, or has taken too long."""
+        self._closed = True
+        if self._busy.acquire(timeout=_LONGEST_BATCH_S):
+            self._busy.release()

@@ -1,0 +1,59 @@
+"""Whole ticks of a micro-batch of the alert lane, kept in memory while they are worked on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from streaming.jobs.held import holding
+from streaming.sources import TicksTopic
+from streaming.transforms.decode import MESSAGE_KEYS, lane_messages
+from streaming.transforms.ticks import tick_status, whole_ticks
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WholeTicks:
+    """The whole ticks of a micro-batch.
+
+    Attributes:
+        messages: their messages.
+        ticks: (cluster, tick_ms) in order of time.
+        any_moves: whether a partition moves, or is listed, in one of them.
+    """
+
+    messages: DataFrame
+    ticks: list[tuple[str, int]]
+    any_moves: bool
+
+
+@contextmanager
+def whole_batch(batch: DataFrame, topic: TicksTopic) -> Iterator[WholeTicks]:
+    """Give the whole ticks whose ``tick_end`` is in the batch; what came in earlier batches is read again.
+
+    The lane is one partition of the topic and a tick of it is small, so one task does it all without a shuffle.
+
+    Args:
+        batch: micro-batch of Kafka records.
+        topic: to read the beginning of a tick that came before the batch.
+    """
+    with holding() as hold:
+        messages = hold(lane_messages(batch.coalesce(1)))
+        status = tick_status(messages).collect()
+        cut = [row for row in status if not row["whole"]]
+        if cut:
+            first, end = min(row["first_offset"] for row in cut), max(row["end_offset"] for row in cut)
+            earlier = lane_messages(topic.lane_range(first, end + 1).coalesce(1))
+            messages = hold(messages.unionByName(earlier).coalesce(1).dropDuplicates(MESSAGE_KEYS))
+            status = tick_status(messages).collect()
+        for row in status:
+            if not row["whole"]:
+                log.warning("tick %s of cluster %s is not whole; it gives no verdict", row["tick_ms"], row["cluster"])
+        whole = [row for row in status if row["whole"]]
+        ticks = [(row["cluster"], row["tick_ms"]) for row in whole]
+        yield WholeTicks(whole_ticks(messages), ticks, any(row["any_moves"] for row in whole))

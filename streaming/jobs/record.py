@@ -1,0 +1,153 @@
+"""The record job: the topic to bronze untouched, bronze to silver decoded; the rejected to quarantine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from schemas.messages import KINDS
+from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
+from streaming.jobs.gate import Gate
+from streaming.jobs.heads import Heads, heads_of
+from streaming.jobs.held import Hold, holding
+from streaming.sinks import Store, writer_id
+from streaming.sources import TicksTopic
+from streaming.transforms.decode import MESSAGE_KEYS, with_head, with_message
+from streaming.transforms.gold import as_table
+from streaming.transforms.silver import SILVER
+
+_COORDINATES = ["topic", "partition", "offset"]
+_RECORD = [*_COORDINATES, "timestamp", "date", "value", "head"]
+_WITHOUT_TABLE = [kind for kind in KINDS if not any(kind in kinds for kinds in SILVER.values())]
+
+
+class RecordJob:
+    """Two streaming queries: topic to bronze, bronze to silver.
+
+    Args:
+        spark: session.
+        topic: ticks.
+        store: tables.
+        checkpoints: folder or URL under which both keep their checkpoints.
+        trigger_s: least time between two commits.
+    """
+
+    name = "record"
+
+    def __init__(
+        self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoints: str, trigger_s: float
+    ) -> None:
+        self._spark = spark
+        self._topic = topic
+        self._store = store
+        self._bronze_checkpoint = f"{checkpoints}/bronze"
+        self._silver_checkpoint = f"{checkpoints}/silver"
+        self._trigger = {"processingTime": f"{round(trigger_s * 1000)} milliseconds"}
+        self.gate = Gate()
+        self._writer = ""
+        self._last_tick: dict[str, int] = {}
+
+    def start(self) -> list[StreamingQuery]:
+        """Start; the running queries are returned."""
+        self._store.ensure(BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES)
+        self._last_tick = self._store.last_ticks(MESSAGES)
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        return [self._start_bronze(), self._start_silver()]
+
+    def _start_bronze(self) -> StreamingQuery:
+        writer = bronze(self._topic.stream()).writeStream.format("delta").queryName("bronze")
+        writer = writer.option("checkpointLocation", self._bronze_checkpoint).partitionBy(*BRONZE_TICKS.partition_by)
+        return writer.trigger(**self._trigger).start(self._store.location(BRONZE_TICKS))
+
+    def _start_silver(self) -> StreamingQuery:
+        # Days that are no longer kept are dropped from bronze, long after they were read.
+        reader = self._spark.readStream.format("delta").option("ignoreDeletes", "true")
+        records = reader.load(self._store.location(BRONZE_TICKS))
+        writer = records.writeStream.queryName("silver").option("checkpointLocation", self._silver_checkpoint)
+        return writer.trigger(**self._trigger).foreachBatch(self.gate.through(self._write_silver)).start()
+
+    def _write_silver(self, batch: DataFrame, batch_id: int) -> None:
+        self._writer = self._writer or writer_id(self._spark, self._silver_checkpoint)
+        with holding() as hold:
+            heads = heads_of(hold(with_head(batch)))
+            if heads.rows or heads.any_rejected:
+                bad = [head_rejected(heads.records)] if heads.any_rejected else []
+                self._write(self._not_written(heads, hold), bad, batch_id)
+                self._last_tick |= {c: max(t, self._last_tick.get(c, 0)) for c, t in heads.last_tick.items()}
+
+    def _write(self, fresh: Heads, rejected: list[DataFrame], batch_id: int) -> None:
+        for table, kinds in SILVER.items():
+            there = [kind for kind in kinds if kind in fresh.rows]
+            if there:
+                self._store.append(silver_rows(fresh.valid, table, there), table, (self._writer, batch_id))
+                # A message is parsed once, on its way to its table, and looked at again only if rows are missing there.
+                if self._store.rows_of_last_commit(table) != fresh.rows_of(there):
+                    rejected += [value_rejected(fresh.valid, kind) for kind in there]
+        rejected += [value_rejected(fresh.valid, kind) for kind in _WITHOUT_TABLE if kind in fresh.rows]
+        self._write_ledger(fresh.valid, rejected, batch_id)
+
+    def _write_ledger(self, fresh: DataFrame, rejected: Sequence[DataFrame], batch_id: int) -> None:
+        """Write what was rejected, then what was not: the ledger comes last, for it says that a message is written."""
+        good = fresh
+        with holding() as hold:
+            bad = hold(reduce(DataFrame.unionByName, rejected)) if rejected else None
+            if bad is not None and bad.limit(1).count():
+                self._store.append(quarantine(bad), QUARANTINE, (self._writer, batch_id))
+                good = fresh.join(bad.select(*_COORDINATES), _COORDINATES, "left_anti")
+            self._store.append(ledger(good), MESSAGES, (self._writer, batch_id))
+
+    def _not_written(self, heads: Heads, hold: Hold) -> Heads:
+        """Return each valid record once, and none that an earlier batch wrote."""
+        new = all(tick_ms > self._last_tick.get(cluster, sys.maxsize) for cluster, tick_ms in heads.first_tick.items())
+        if new and not heads.doubled:
+            return heads
+        named = heads.valid.withColumns({key: F.col(f"head.{key}") for key in MESSAGE_KEYS})
+        written = self._store.read_since(MESSAGES, min(heads.first_tick.values())).select(*MESSAGE_KEYS)
+        once = named.dropDuplicates(MESSAGE_KEYS).join(written, MESSAGE_KEYS, "left_anti")
+        return heads_of(hold(once.drop(*MESSAGE_KEYS)))
+
+
+def bronze(records: DataFrame) -> DataFrame:
+    """Return the rows of ``bronze/ticks`` from Kafka records."""
+    dated = records.withColumn("date", F.to_date("timestamp"))
+    return dated.select(*[F.col(c.name).cast(c.type).alias(c.name) for c in BRONZE_TICKS.columns])
+
+
+def head_rejected(records: DataFrame) -> DataFrame:
+    """Return the records that are rejected for their head, as ``quarantine`` takes them."""
+    return records.where("reason IS NOT NULL").select(*_RECORD, "reason")
+
+
+def value_rejected(records: DataFrame, kind: str) -> DataFrame:
+    """Return the records of a kind that are rejected for their value, as ``quarantine`` takes them."""
+    return with_message(records, kind).where("reason IS NOT NULL").select(*_RECORD, "reason")
+
+
+def quarantine(rejected: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/quarantine`` from rejected records."""
+    rows = rejected.withColumns(
+        {"cluster": F.col("head.cluster"), "tick_ms": F.col("head.tick_ms"), "payload": F.col("value").cast("string")}
+    )
+    return rows.select(*[F.col(c.name).cast(c.type).alias(c.name) for c in QUARANTINE.columns])
+
+
+def ledger(records: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/messages`` from valid records."""
+    return as_table(records.selectExpr("head.*", "head.row_count AS rows"), MESSAGES)
+
+
+def silver_rows(records: DataFrame, table: Table, kinds: Sequence[str]) -> DataFrame:
+    """Return the rows of a silver table from the valid messages of some kinds."""
+    parts = []
+    for kind in kinds:
+        # Not a filter on the reason: the optimizer would parse the message once for it and once more for the rows.
+        rows = with_message(records, kind).selectExpr(
+            "head.cluster AS cluster", "head.tick_ms AS tick_ms", "inline(CASE WHEN reason IS NULL THEN rows END)"
+        )
+        parts.append(SILVER[table][kind](rows))
+    return reduce(DataFrame.unionByName, parts)

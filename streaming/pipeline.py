@@ -1,0 +1,147 @@
+"""The jobs put together over one session: which run, how they are looked after, how they end."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from alerts.desk import AlertDesk, Watched
+from schemas.config import KafkaSettings, Settings
+from schemas.errors import HeadroomError
+from streaming.events import EventLog
+from streaming.jobs.alert_path import AlertPath, Listeners
+from streaming.jobs.gate import Gate, Stopping
+from streaming.jobs.gold import GoldJob
+from streaming.jobs.record import RecordJob
+from streaming.maintenance import Maintenance, Schedule
+from streaming.session import COMPILED
+from streaming.sinks import Store
+from streaming.sources import TicksTopic, kafka_options
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the pipeline is made from.
+
+    Attributes:
+        settings: all settings.
+        ticks: how to reach the cluster that holds the ticks topic.
+        password: its SASL password; None unless SASL is used.
+        config: the configuration file that stands in commands; None: none.
+        others: further clusters whose ticks come by the same topic.
+        clock_ms: gives the time now, epoch milliseconds.
+    """
+
+    settings: Settings
+    ticks: KafkaSettings
+    password: str | None = None
+    config: str | None = None
+    others: Sequence[Watched] = ()
+    clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+
+
+class Pipeline:
+    """The Spark jobs of one process.
+
+    Args:
+        spark: session.
+        inputs: what they are made from.
+    """
+
+    def __init__(self, spark: SparkSession, inputs: Inputs) -> None:
+        settings = inputs.settings
+        self._spark = spark
+        self._settings = settings
+        self._topic = TicksTopic(spark, settings.ticks.topic, kafka_options(inputs.ticks, inputs.password))
+        self._store = Store(spark, settings.store.path)
+        self._events = EventLog(spark, self._store)
+        self._desk = AlertDesk(settings, inputs.clock_ms, inputs.config, inputs.others)
+        self._alert_path: AlertPath | None = None
+        self._run = f"watchdog-{uuid.uuid4()}"
+        self._queries: list[StreamingQuery] = []
+        self._gates: list[Gate] = []
+        self._schedule: Schedule | None = None
+
+    @property
+    def desk(self) -> AlertDesk:
+        """Return the desk that holds the alerts."""
+        return self._desk
+
+    def start_alert_path(self, listeners: Listeners) -> None:
+        """Start the way from ticks to alerts."""
+        checkpoint = f"{self._settings.store.checkpoints()}/alert_path"
+        self._alert_path = AlertPath(self._spark, self._topic, self._events, self._desk, listeners, checkpoint)
+        self._gates.append(self._alert_path.gate)
+        self._queries.append(self._alert_path.start())
+
+    def start_gold(self) -> None:
+        """Start the gold tables."""
+        checkpoint = f"{self._settings.store.checkpoints()}/gold"
+        job = GoldJob(self._spark, self._topic, self._store, checkpoint, self._settings.spark.gold_trigger_s)
+        self._gates.append(job.gate)
+        self._queries.append(job.start())
+
+    def start_record(self) -> None:
+        """Start the bronze and silver tables, and the regular maintenance of all tables."""
+        # Their rows are many, so that compiled plans pay; a query keeps the settings that it finds at its start.
+        for key, value in COMPILED.items():
+            self._spark.conf.set(key, value)
+        checkpoints, trigger_s = self._settings.store.checkpoints(), self._settings.spark.record_trigger_s
+        job = RecordJob(self._spark, self._topic, self._store, checkpoints, trigger_s)
+        self._gates.append(job.gate)
+        self._queries.extend(job.start())
+        store = self._settings.store
+        if store.maintain_every_s:
+            self._schedule = Schedule(Maintenance(self._spark, self._store, store).run, store.maintain_every_s)
+            self._schedule.start()
+
+    def check(self) -> None:
+        """Look after what runs; call it about once a second.
+
+        Raises:
+            HeadroomError: a job has stopped.
+        """
+        for query in self._queries:
+            if not query.isActive:
+                raise HeadroomError(f"job {query.name}", f"has stopped: {_reason(query)}", _remedy(_reason(query)))
+        if self._alert_path is not None:
+            self._alert_path.check_silence(self._run)
+
+    def stop(self) -> None:
+        """Stop the jobs; what a batch did not finish is done again at the next start."""
+        # What a query logs of being stopped looks like a failure and is none; a real one is told below.
+        self._spark.sparkContext.setLogLevel("OFF")
+        if self._schedule is not None:
+            self._schedule.stop()
+        for gate in self._gates:
+            gate.close()
+        for query in self._queries:
+            try:
+                query.stop()
+            except Exception:
+                log.warning("job %s did not stop in time", query.name)
+            error = query.exception()
+            if error is not None and Stopping.__name__ not in str(error):
+                log.warning("job %s had failed: %s", query.name, _reason(query))
+
+
+def _reason(query: StreamingQuery) -> str:
+    error = query.exception()
+    if error is None:
+        return "it was stopped from outside"
+    lines: Sequence[str] = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:300] if lines else "unknown"
+
+
+def _remedy(reason: str) -> str:
+    if "offset" in reason.lower() and ("lost" in reason.lower() or "out of range" in reason.lower()):
+        return "Records were deleted before they were read: raise the topic's retention, remove this job's checkpoint."
+    return "Start it again: it goes on where it stopped. If it stops again, the log says more."

@@ -1,0 +1,111 @@
+"""Where Spark reads ticks: the topic as a stream, a range of it, or bronze."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from schemas.config import KafkaSettings, SecurityProtocol
+from schemas.messages import ALERT_LANE
+
+
+def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, str]:
+    """Return the options of Spark's Kafka connector for one cluster.
+
+    Args:
+        settings: how to reach it.
+        password: the SASL password; None unless SASL is used.
+    """
+    options = {
+        "kafka.bootstrap.servers": settings.bootstrap_servers,
+        "kafka.security.protocol": settings.security_protocol.value,
+        "kafka.request.timeout.ms": str(settings.request_timeout_ms),
+        "kafka.default.api.timeout.ms": str(max(60_000, settings.request_timeout_ms)),
+    }
+    if settings.security_protocol in (SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT):
+        options |= _sasl_options(settings, password or "")
+    if settings.security_protocol in (SecurityProtocol.SASL_SSL, SecurityProtocol.SSL):
+        options |= _ssl_options(settings)
+    return options
+
+
+def _sasl_options(settings: KafkaSettings, password: str) -> dict[str, str]:
+    mechanism = settings.sasl_mechanism or "PLAIN"
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    user, secret = (_jaas_quoted(text) for text in (settings.sasl_username or "", password))
+    jaas = f"org.apache.kafka.common.security.{module} required username={user} password={secret};"
+    return {"kafka.sasl.mechanism": mechanism, "kafka.sasl.jaas.config": jaas}
+
+
+def _jaas_quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _ssl_options(settings: KafkaSettings) -> dict[str, str]:
+    options: dict[str, str] = {}
+    if not settings.ssl_check_hostname:
+        options["kafka.ssl.endpoint.identification.algorithm"] = ""
+    if settings.ssl_cafile:
+        options |= {
+            "kafka.ssl.truststore.type": "PEM",
+            "kafka.ssl.truststore.certificates": Path(settings.ssl_cafile).read_text(),
+        }
+    if settings.ssl_certfile and settings.ssl_keyfile:
+        options |= {
+            "kafka.ssl.keystore.type": "PEM",
+            "kafka.ssl.keystore.certificate.chain": Path(settings.ssl_certfile).read_text(),
+            "kafka.ssl.keystore.key": Path(settings.ssl_keyfile).read_text(),
+        }
+        if settings.ssl_key_password:
+            options["kafka.ssl.key.password"] = settings.ssl_key_password
+    return options
+
+
+class TicksTopic:
+    """The ticks topic as Spark reads it.
+
+    Args:
+        spark: session.
+        topic: name.
+        options: of ``kafka_options``.
+    """
+
+    def __init__(self, spark: SparkSession, topic: str, options: dict[str, str]) -> None:
+        self._spark = spark
+        self._topic = topic
+        self._options = options
+
+    def lane_stream(self, starting: str, max_offsets: int | None = None) -> DataFrame:
+        """Return the alert lane as a stream of Kafka records.
+
+        Args:
+            starting: latest or earliest: where a new checkpoint begins.
+            max_offsets: most records in one micro-batch; None: no limit.
+        """
+        reader = self._spark.readStream.format("kafka").options(**self._options)
+        reader = reader.option("assign", json.dumps({self._topic: [ALERT_LANE]})).option("startingOffsets", starting)
+        # The alert path is about now: what retention took while it was away must not keep it away.
+        reader = reader.option("failOnDataLoss", "false")
+        if max_offsets:
+            reader = reader.option("maxOffsetsPerTrigger", max_offsets)
+        return reader.load()
+
+    def stream(self) -> DataFrame:
+        """Return the whole topic as a stream of Kafka records, from its beginning; lost records stop it loudly."""
+        reader = self._spark.readStream.format("kafka").options(**self._options)
+        return reader.option("subscribe", self._topic).option("startingOffsets", "earliest").load()
+
+    def lane_range(self, first: int, end: int) -> DataFrame:
+        """Return the records of the alert lane from offset ``first`` up to, not including, ``end``."""
+        reader = self._spark.read.format("kafka").options(**self._options)
+        lane = str(ALERT_LANE)
+        return (
+            reader.option("assign", json.dumps({self._topic: [ALERT_LANE]}))
+            .option("startingOffsets", json.dumps({self._topic: {lane: first}}))
+            .option("endingOffsets", json.dumps({self._topic: {lane: end}}))
+            .option("failOnDataLoss", "false")
+            .load()
+        )

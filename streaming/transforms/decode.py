@@ -1,0 +1,157 @@
+"""Kafka records to messages: known by their key, parsed by kind, the malformed told apart with the reason.
+
+A record is parsed once, for the one table that it goes to. What it is stands in its key (cluster, tick, kind, seq, how
+many rows), so that duplicates are found, and kinds are told apart, without a look at the value.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from schemas.messages import (
+    ALERT_KINDS,
+    COLUMNAR,
+    ENVELOPE,
+    KINDS,
+    REQUIRED,
+    ROWS,
+    TICK_END,
+    VERSION,
+    column_types,
+    message_ddl,
+)
+
+MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
+
+# The alert kinds in one schema, so that one pass over a batch reads them all: a field that a kind has not is null.
+_LANE_DDL = f"{ENVELOPE}, rows ARRAY<STRUCT<{ROWS['brokers']}, {ROWS['moves']}>>, {TICK_END}"
+_LANE_COLUMNS = [*MESSAGE_KEYS, "rows", "first_offset", "lane_messages", "rate_window_ms"]
+_NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
+_KEY, _VALUE = "CAST(key AS STRING)", "CAST(value AS STRING)"
+_HEAD_DDL = f"{ENVELOPE}, _bad STRING"
+
+
+def lane_messages(records: DataFrame) -> DataFrame:
+    """Return the valid alert-lane messages, one row per message, each message once.
+
+    Args:
+        records: Kafka records (key, value, topic, partition, offset, timestamp).
+
+    Returns:
+        The envelope's names, ``rows`` (of brokers or of moves; null for tick_end), ``first_offset``,
+        ``lane_messages`` and ``rate_window_ms`` (of tick_end) and ``record_offset``.
+    """
+    kinds = ", ".join(f"'{kind}'" for kind in ALERT_KINDS)
+    parsed = (
+        records.select("offset", F.from_json(F.expr(_VALUE), _LANE_DDL).alias("m"))
+        .where(f"m.version = {VERSION} AND m.kind IN ({kinds})")
+        .where("m.cluster IS NOT NULL AND m.tick_ms IS NOT NULL AND m.seq IS NOT NULL")
+        .where("m.rows IS NOT NULL OR m.lane_messages IS NOT NULL")
+        # A row that lacks what its verdict needs would pass for an idle one: its tick is not whole without it.
+        .where(f"NOT coalesce(CASE {_lane_lacks('brokers')} {_lane_lacks('moves')} END, false)")
+        .selectExpr(*[f"m.{name}" for name in _LANE_COLUMNS], "offset AS record_offset")
+    )
+    return parsed.dropDuplicates(MESSAGE_KEYS)
+
+
+def _lane_lacks(kind: str) -> str:
+    return f"WHEN m.kind = '{kind}' THEN exists(m.rows, {_lacks(kind)})"
+
+
+def _lacks(kind: str) -> str:
+    return f"r -> r IS NULL OR {' OR '.join(f'r.{column} IS NULL' for column in REQUIRED[kind])}"
+
+
+def with_head(records: DataFrame) -> DataFrame:
+    """Return the records with what they say they are, and why a record must be rejected for that alone.
+
+    Args:
+        records: Kafka records.
+
+    Returns:
+        The records with ``head`` (the envelope: from the key or, where the key is just the kind, from the value) and
+        ``reason`` (null: nothing is wrong so far).
+    """
+    # from_json makes nulls of what it cannot read, so that each rule looks at what a valid head must have.
+    head = f"""CASE WHEN {_KEY} LIKE '{{%' THEN from_json({_KEY}, '{_HEAD_DDL}')
+        ELSE from_json({_VALUE}, '{_HEAD_DDL}', map('columnNameOfCorruptRecord', '_bad')) END"""
+    kinds = ", ".join(f"'{kind}'" for kind in KINDS)
+    reason = f"""CASE
+        WHEN value IS NULL THEN 'the record has no value'
+        WHEN head IS NULL OR head._bad IS NOT NULL THEN '{_NOT_A_MESSAGE}'
+        WHEN head.version IS NULL THEN 'version is missing'
+        WHEN head.version != {VERSION}
+            THEN concat('version ', head.version, ' is unknown; this Headroom reads {VERSION}')
+        WHEN head.kind IS NULL THEN 'kind is missing'
+        WHEN head.kind NOT IN ({kinds}) THEN concat('kind ', head.kind, ' is unknown')
+        WHEN key IS NULL OR NOT ({_KEY} LIKE '{{%' OR {_KEY} = head.kind)
+            THEN 'the key does not name the kind of the message'
+        WHEN head.cluster IS NULL OR head.cluster = '' THEN 'cluster is missing'
+        WHEN head.tick_ms IS NULL OR head.tick_ms <= 0 THEN 'tick_ms is missing or not positive'
+        WHEN head.seq IS NULL THEN 'seq is missing'
+        END"""
+    return records.withColumn("head", F.expr(head)).withColumn("reason", F.expr(reason))
+
+
+def with_message(records: DataFrame, kind: str) -> DataFrame:
+    """Return the records of a kind with ``message`` and ``rows``, and in ``reason`` why each must be rejected.
+
+    Args:
+        records: of ``with_head``, none of them rejected.
+        kind: kind of message.
+
+    Returns:
+        The records with ``message`` (the columns of the message), ``rows`` (an array of structs; null for tick_end)
+        and ``reason`` (null: nothing is wrong).
+    """
+    rows = "CAST(NULL AS ARRAY<STRUCT<x INT>>)" if kind == "tick_end" else "message.rows"
+    parsed = records.where(F.col("head.kind") == kind).withColumn("message", F.expr(_parse(kind)))
+    return parsed.withColumn("rows", F.expr(_zipped(kind) if kind in COLUMNAR else rows)).withColumn(
+        "reason", F.expr(f"CASE {_value_reasons(kind)} END")
+    )
+
+
+def _parse(kind: str) -> str:
+    return f"from_json({_VALUE}, '{message_ddl(kind)}')"
+
+
+def _zipped(kind: str) -> str:
+    """Return the rows of columns; a column that was left out is null in every row."""
+    columns = []
+    for name, of in column_types(kind).items():
+        null = f"array_repeat(CAST(NULL AS {of}), size(message.columns.{REQUIRED[kind][0]}))"
+        columns.append(f"coalesce(message.columns.{name}, {null})")
+    fields = ", ".join(f"{name}: {of}" for name, of in column_types(kind).items())
+    return f"CAST(arrays_zip({', '.join(columns)}) AS ARRAY<STRUCT<{fields}>>)"
+
+
+def _value_reasons(kind: str) -> str:
+    same = " AND ".join(f"message.{name} <=> head.{name}" for name in MESSAGE_KEYS)
+    rules = [
+        ("message IS NULL OR message.version IS NULL", _NOT_A_MESSAGE),
+        (f"NOT ({same})", "the key and the value name different messages"),
+    ]
+    if kind == "tick_end":
+        where = "message.lane_messages IS NULL OR message.first_offset IS NULL"
+        rules.append((where, "tick_end does not say where its tick begins"))
+    else:
+        rules.append(
+            ("message.columns IS NULL" if kind in COLUMNAR else "rows IS NULL", "rows are missing or cut short")
+        )
+        lacks = f"a row lacks {', '.join(REQUIRED[kind])}, or has it in another type"
+        rules.append((_columns_lack(kind) if kind in COLUMNAR else f"exists(rows, {_lacks(kind)})", lacks))
+        if kind in COLUMNAR:
+            rules.append((_columns_differ(kind), "the columns differ in length"))
+        rules.append(("head.row_count != size(rows)", "row_count is not the number of rows"))
+    return "\n".join(f"WHEN {rule} THEN '{reason}'" for rule, reason in rules)
+
+
+def _columns_lack(kind: str) -> str:
+    columns = [f"message.columns.{name}" for name in REQUIRED[kind]]
+    return " OR ".join(f"{column} IS NULL OR exists({column}, x -> x IS NULL)" for column in columns)
+
+
+def _columns_differ(kind: str) -> str:
+    first = f"size(message.columns.{REQUIRED[kind][0]})"
+    return " OR ".join(f"size(message.columns.{name}) != {first}" for name in column_types(kind))

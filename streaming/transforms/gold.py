@@ -1,0 +1,69 @@
+"""From whole ticks to the rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from streaming.transforms.headroom import throttle_headroom
+from streaming.transforms.progress import reassignment_progress
+from streaming.transforms.replicas import replicas
+from streaming.transforms.ticks import rows_of
+from streaming.transforms.write_rate import with_write_rate
+
+
+@dataclass(frozen=True)
+class Gold:
+    """The rows of the gold tables for the same ticks, in the tables' columns.
+
+    Attributes:
+        headroom: ``gold/throttle_headroom``.
+        progress: ``gold/reassignment_progress``.
+        write_rate: ``gold/partition_write_rate``.
+    """
+
+    headroom: DataFrame
+    progress: DataFrame
+    write_rate: DataFrame
+
+
+def headroom_rows(messages: DataFrame) -> DataFrame:
+    """Return the rows of ``gold/throttle_headroom``: all that the alert path needs.
+
+    Args:
+        messages: of ``streaming.transforms.ticks.whole_ticks``.
+    """
+    rows = throttle_headroom(replicas(rows_of(messages, "moves")), rows_of(messages, "brokers"))
+    return as_table(rows, THROTTLE_HEADROOM)
+
+
+def gold(messages: DataFrame, hold: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> Gold:
+    """Return the rows of every gold table.
+
+    Args:
+        messages: of ``streaming.transforms.ticks.whole_ticks``.
+        hold: keeps a frame that several tables are made from, and returns it.
+    """
+    moves = rows_of(messages, "moves")
+    followers = hold(replicas(moves))
+    headroom = hold(throttle_headroom(followers, rows_of(messages, "brokers")))
+    return Gold(
+        as_table(headroom, THROTTLE_HEADROOM),
+        as_table(reassignment_progress(followers, headroom), REASSIGNMENT_PROGRESS),
+        as_table(with_write_rate(moves), PARTITION_WRITE_RATE),
+    )
+
+
+def as_table(rows: DataFrame, table: Table) -> DataFrame:
+    """Return the rows in a table's columns and types, ``date`` made from ``tick_ms``.
+
+    Args:
+        rows: has every column of the table but ``date``.
+        table: table.
+    """
+    # As text, for every Column made in Python is several calls into the JVM, and there is a batch a second.
+    made = {"date": "to_date(timestamp_millis(tick_ms))"}
+    return rows.selectExpr(*[f"CAST({made.get(c.name, c.name)} AS {c.type}) AS {c.name}" for c in table.columns])

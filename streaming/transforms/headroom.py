@@ -1,0 +1,219 @@
+"""Throttle headroom: what each broker's throttles carry, against the rates in force.
+
+The verdict is the one of ``planning.throttle.Demand``, as Column expressions; a property test holds the two equal.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from planning.duration import QUOTA_YIELD_RATIO
+
+EVIDENCE_PARTITIONS = 20
+SIDE = ["cluster", "tick_ms", "broker", "role"]
+
+VERDICT = """CASE
+    WHEN limited_replicas + free_replicas = 0 THEN 'idle'
+    WHEN NOT throttle_known THEN 'no_data'
+    WHEN throttle_bytes_per_s IS NULL OR limited_replicas = 0 THEN 'unthrottled'
+    WHEN in_sync_bytes_per_s IS NULL OR required_bytes_per_s IS NULL THEN 'no_data'
+    WHEN throttle_bytes_per_s <= in_sync_bytes_per_s THEN 'starved'
+    WHEN throttle_bytes_per_s <= required_bytes_per_s THEN 'losing'
+    ELSE 'catching_up' END"""
+
+_REASON = """CASE WHEN verdict = 'no_data' THEN
+    CASE WHEN NOT alive THEN 'the broker is down'
+        WHEN unknown_lists > 0 THEN concat('throttled replica lists unknown of ', unknown_lists, ' partition(s)')
+        WHEN NOT throttle_known THEN concat('its throttle rates could not be read: ', coalesce(error, 'no answer'))
+        WHEN unread_partitions = unknown_partitions
+            THEN concat('write rate not known yet of ', unknown_partitions, ' partition(s): it takes two readings')
+        ELSE concat('write rate unknown of ', unknown_partitions, ' partition(s)') END END"""
+
+# At a throttle that binds, what is over the live traffic catches up. Where the broker measures clearly less than the
+# throttle, something else is the limit, and only what is seen to be copied can tell.
+_ETA = f"""CASE
+    WHEN moving_replicas = 0 THEN NULL
+    WHEN verdict = 'catching_up' AND (quota_bytes_per_s IS NULL OR quota_bytes_per_s >= 0.8 * throttle_bytes_per_s
+        OR coalesce(catch_up_bytes_per_s, 0) <= 0)
+        THEN CASE WHEN {QUOTA_YIELD_RATIO} * throttle_bytes_per_s > required_bytes_per_s
+            THEN remaining_bytes / ({QUOTA_YIELD_RATIO} * throttle_bytes_per_s - required_bytes_per_s) END
+    WHEN verdict IN ('catching_up', 'unthrottled') AND catch_up_bytes_per_s > 0
+        THEN remaining_bytes / catch_up_bytes_per_s
+    END"""
+
+
+def shares(replicas: DataFrame) -> DataFrame:
+    """Return what each follower replica adds to its leader's and to its own side, one row per replica and side.
+
+    Args:
+        replicas: of ``streaming.transforms.replicas.replicas``.
+    """
+    sides = F.expr(
+        """array(
+            struct(leader AS broker, 'leader' AS role, array_contains(leader_listed, leader) AS listed,
+                leader_listed IS NOT NULL AS list_known),
+            struct(follower AS broker, 'follower' AS role, array_contains(follower_listed, follower) AS listed,
+                follower_listed IS NOT NULL AS list_known))"""
+    )
+    kept = [
+        "cluster",
+        "tick_ms",
+        "topic",
+        "partition",
+        "leader",
+        "previous_leader",
+        "switch_tick_ms",
+        "replicas",
+        "target",
+        "moving",
+    ]
+    rates = ["write_bytes_per_s", "first_reading", "window_ms", "remaining_bytes", "copied_bytes_per_s", "stalled"]
+    return (
+        replicas.withColumns(
+            {
+                "target": F.expr("array_except(replicas, removing)"),
+                "moving": F.expr("size(adding) + size(removing) > 0"),
+            }
+        )
+        .withColumn("side", F.explode(sides))
+        .where("side.broker IS NOT NULL")
+        .selectExpr(
+            *kept,
+            *rates,
+            "side.broker AS broker",
+            "side.role AS role",
+            "side.list_known AS list_known",
+            "coalesce(side.listed, false) AND alive AS listed",
+            # A replica on a broker that is down fetches nothing: no traffic of its leader, but still not idle itself.
+            "CAST(alive AND in_sync AS INT) AS in_sync",
+            "CAST(NOT in_sync AND (alive OR (side.role = 'follower' AND is_adding)) AS INT) AS out_of_sync",
+        )
+    )
+
+
+def _evidence() -> Column:
+    """Return the partitions of a side, greatest traffic first: per partition, its followers on this side."""
+    entry = F.expr(
+        "struct(-coalesce(write_bytes_per_s, 0D) * followers AS rank, topic, partition, write_bytes_per_s, followers, "
+        "in_sync_followers, leader, previous_leader, switch_tick_ms, moving, replicas, target, "
+        "stalled > 0 AS stalled)"
+    )
+    counts = F.expr("followers > 0 OR limited + free > 0")
+    ranked = F.slice(F.array_sort(F.collect_list(F.when(counts, entry))), 1, EVIDENCE_PARTITIONS)
+    return F.transform(ranked, lambda e: e.dropFields("rank"))
+
+
+def sides(replicas: DataFrame) -> DataFrame:
+    """Return the demand of every broker and role that takes part, one row per tick, broker and role.
+
+    Args:
+        replicas: of ``streaming.transforms.replicas.replicas``.
+
+    Returns:
+        ``in_sync_bytes_per_s``, ``required_bytes_per_s`` (null: a list, or the rate of a listed partition, is unknown),
+        ``limited_replicas``, ``free_replicas``, ``remaining_bytes``, ``catch_up_bytes_per_s``, ``stalled_replicas``,
+        ``unknown_partitions``, ``unread_partitions`` (those of them that want a second reading), ``unknown_lists``,
+        ``rate_window_ms`` and ``partitions`` (the evidence).
+    """
+    partition = ["topic", "partition", "leader", "previous_leader", "switch_tick_ms", "moving", "replicas", "target"]
+    by_partition = (
+        shares(replicas)
+        .groupBy(*SIDE, *partition, "write_bytes_per_s")
+        .agg(
+            F.expr("max(window_ms) AS window_ms"),
+            F.expr("CAST(sum(CAST(listed AS INT)) AS INT) AS followers"),
+            F.expr("CAST(sum(in_sync * CAST(listed AS INT)) AS INT) AS in_sync_followers"),
+            F.expr("sum(out_of_sync * CAST(listed AS INT)) AS limited"),
+            F.expr("sum(out_of_sync * CAST(NOT listed AS INT)) AS free"),
+            F.expr("sum(CASE WHEN out_of_sync = 1 THEN remaining_bytes END) AS remaining"),
+            F.expr("sum(CASE WHEN out_of_sync = 1 THEN copied_bytes_per_s END) AS copied"),
+            F.expr("count_if(out_of_sync = 1 AND remaining_bytes IS NULL) AS remaining_unknown"),
+            F.expr("count_if(out_of_sync = 1 AND copied_bytes_per_s IS NULL) AS copied_unknown"),
+            F.expr("sum(CAST(stalled AS INT)) AS stalled"),
+            F.expr("bool_and(list_known) AS list_known"),
+            F.expr("bool_or(first_reading) AS first_reading"),
+        )
+    )
+    return by_partition.groupBy(*SIDE).agg(
+        F.expr(_known_sum("write_bytes_per_s * in_sync_followers", "in_sync_followers > 0", "in_sync_bytes_per_s")),
+        F.expr(_known_sum("write_bytes_per_s * followers", "followers > 0", "required_bytes_per_s")),
+        F.expr("CAST(sum(limited) AS INT) AS limited_replicas"),
+        F.expr("CAST(sum(free) AS INT) AS free_replicas"),
+        F.expr("CASE WHEN sum(remaining_unknown) = 0 THEN coalesce(sum(remaining), 0) END AS remaining_bytes"),
+        F.expr(
+            "CASE WHEN sum(copied_unknown) = 0 AND count_if(limited + free > 0 AND write_bytes_per_s IS NULL) = 0 "
+            "THEN sum(copied) - sum((limited + free) * write_bytes_per_s) END AS catch_up_bytes_per_s"
+        ),
+        F.expr("CAST(sum(stalled) AS INT) AS stalled_replicas"),
+        F.expr("count_if(followers > 0 AND write_bytes_per_s IS NULL) AS unknown_partitions"),
+        F.expr("count_if(followers > 0 AND write_bytes_per_s IS NULL AND first_reading) AS unread_partitions"),
+        F.expr("count_if(NOT list_known) AS unknown_lists"),
+        F.expr("max(window_ms) AS rate_window_ms"),
+        _evidence().alias("partitions"),
+    )
+
+
+def _known_sum(amount: str, counts: str, name: str) -> str:
+    """Return a sum that is null if any part that counts is unknown: half a sum would be a false verdict."""
+    return (
+        f"CASE WHEN count_if(NOT list_known OR ({counts} AND write_bytes_per_s IS NULL)) = 0 "
+        f"THEN coalesce(sum(CASE WHEN {counts} THEN {amount} END), 0D) END AS {name}"
+    )
+
+
+def throttles(brokers: DataFrame) -> DataFrame:
+    """Return the rates in force, one row per tick, broker and role.
+
+    Args:
+        brokers: one row per tick and broker, with the columns of the message kind ``brokers``.
+    """
+    roles = F.expr(
+        """array(
+            struct('leader' AS role, CAST(leader_throttle_bytes_per_s AS DOUBLE) AS throttle_bytes_per_s,
+                leader_quota_bytes_per_s AS quota_bytes_per_s),
+            struct('follower' AS role, CAST(follower_throttle_bytes_per_s AS DOUBLE) AS throttle_bytes_per_s,
+                follower_quota_bytes_per_s AS quota_bytes_per_s))"""
+    )
+    return brokers.select(
+        "cluster", "tick_ms", "broker", "alive", "error", "throttles_known", F.explode(roles).alias("r")
+    ).select("cluster", "tick_ms", "broker", "r.*", "alive", "error", F.col("throttles_known").alias("throttle_known"))
+
+
+def throttle_headroom(replicas: DataFrame, brokers: DataFrame) -> DataFrame:
+    """Return the rows of ``gold/throttle_headroom`` but for ``date``, one per tick, broker and role.
+
+    Args:
+        replicas: of ``streaming.transforms.replicas.replicas``.
+        brokers: one row per tick and broker, with the columns of the message kind ``brokers``.
+    """
+    joined = throttles(brokers).join(sides(replicas), SIDE, "full_outer")
+    return (
+        joined.withColumns(
+            {
+                "alive": F.expr("coalesce(alive, false)"),
+                "throttle_known": F.expr("coalesce(throttle_known, false) AND coalesce(unknown_lists, 0) = 0"),
+                "limited_replicas": F.expr("coalesce(limited_replicas, 0)"),
+                "free_replicas": F.expr("coalesce(free_replicas, 0)"),
+                "stalled_replicas": F.expr("coalesce(stalled_replicas, 0)"),
+                "partitions": F.expr("coalesce(partitions, array())"),
+                "takes_part": F.expr("partitions IS NOT NULL"),
+            }
+        )
+        .withColumns(
+            {
+                "verdict": F.expr(VERDICT),
+                "moving_replicas": F.expr("limited_replicas + free_replicas"),
+                "in_sync_bytes_per_s": F.expr("CASE WHEN takes_part THEN in_sync_bytes_per_s ELSE 0D END"),
+                "required_bytes_per_s": F.expr("CASE WHEN takes_part THEN required_bytes_per_s ELSE 0D END"),
+                "remaining_bytes": F.expr("CASE WHEN takes_part THEN remaining_bytes ELSE 0 END"),
+            }
+        )
+        .withColumns(
+            {
+                "headroom_bytes_per_s": F.expr("throttle_bytes_per_s - required_bytes_per_s"),
+                "reason": F.expr(_REASON),
+                "eta_s": F.expr(_ETA),
+            }
+        )
+    )

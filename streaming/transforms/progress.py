@@ -1,0 +1,67 @@
+"""Progress of a reassignment: how far each adding replica is, and when it will be there."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+# The slower of the two sides that limit a replica says when it is there; an unlimited one goes on as it is seen to.
+_LIMITS = "CASE WHEN {side}_listed AND {side}_throttle IS NOT NULL THEN {side}_verdict ELSE 'unthrottled' END"
+_STATE = """CASE
+    WHEN in_sync THEN 'in_sync'
+    WHEN NOT alive OR leader IS NULL THEN 'never'
+    WHEN 'no_data' IN (leader_verdict, follower_verdict) OR remaining_bytes IS NULL THEN 'no_data'
+    WHEN leader_limit IN ('starved', 'losing') OR follower_limit IN ('starved', 'losing') THEN 'never'
+    WHEN throttled THEN 'catching_up'
+    WHEN catch_up_bytes_per_s IS NULL THEN 'no_data'
+    WHEN catch_up_bytes_per_s <= 0 THEN 'never'
+    ELSE 'catching_up' END"""
+_ETA = """CASE
+    WHEN state = 'in_sync' THEN 0D
+    WHEN state != 'catching_up' THEN NULL
+    WHEN NOT throttled THEN remaining_bytes / catch_up_bytes_per_s
+    ELSE greatest(CASE WHEN leader_limit != 'unthrottled' THEN leader_eta_s END,
+        CASE WHEN follower_limit != 'unthrottled' THEN follower_eta_s END) END"""
+
+
+def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame:
+    """Return the rows of ``gold/reassignment_progress`` but for ``date``, one per tick, partition and adding replica.
+
+    Args:
+        replicas: of ``streaming.transforms.replicas.replicas``.
+        headroom: of ``streaming.transforms.headroom.throttle_headroom``, of the same ticks.
+    """
+    return (
+        replicas.where("is_adding")
+        .join(_side(headroom, "leader", "leader"), ["cluster", "tick_ms", "leader"], "left")
+        .join(_side(headroom, "follower", "follower"), ["cluster", "tick_ms", "follower"], "left")
+        .withColumns(
+            {
+                "leader_listed": F.expr("coalesce(array_contains(leader_listed, leader), false)"),
+                "follower_listed": F.expr("coalesce(array_contains(follower_listed, follower), false)"),
+                "leader_verdict": F.expr("coalesce(leader_verdict, 'no_data')"),
+                "follower_verdict": F.expr("coalesce(follower_verdict, 'no_data')"),
+                "catch_up_bytes_per_s": F.expr("copied_bytes_per_s - write_bytes_per_s"),
+            }
+        )
+        .withColumns(
+            {
+                "leader_limit": F.expr(_LIMITS.format(side="leader")),
+                "follower_limit": F.expr(_LIMITS.format(side="follower")),
+            }
+        )
+        .withColumn("throttled", F.expr("leader_limit != 'unthrottled' OR follower_limit != 'unthrottled'"))
+        .withColumn("state", F.expr(_STATE))
+        .withColumns({"eta_s": F.expr(_ETA), "adding_replica": F.col("follower"), "rate_window_ms": F.col("window_ms")})
+    )
+
+
+def _side(headroom: DataFrame, role: str, name: str) -> DataFrame:
+    return headroom.where(F.col("role") == role).selectExpr(
+        "cluster",
+        "tick_ms",
+        f"broker AS {name}",
+        f"verdict AS {name}_verdict",
+        f"eta_s AS {name}_eta_s",
+        f"throttle_bytes_per_s AS {name}_throttle",
+    )

@@ -1,0 +1,85 @@
+"""From decoded messages to the rows of the silver tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from schemas.tables import (
+    BYTES_PER_SEC,
+    FETCHER_LAG,
+    LEADER_DISTRIBUTION,
+    LOG_END_OFFSETS,
+    THROTTLES,
+    Table,
+)
+from streaming.transforms.gold import as_table
+
+_WINDOW_MS = "CASE WHEN read_ms > prev_read_ms THEN read_ms - prev_read_ms END"
+
+
+def fetcher_lag(lags: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/fetcher_lag`` from the rows of the kind ``lags``."""
+    return as_table(lags, FETCHER_LAG)
+
+
+def bytes_per_sec(meters: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/bytes_per_sec`` from those of the kind ``meters``; a fallen counter has no rate."""
+    rate = """CASE WHEN count_total IS NULL THEN gauge_value
+        WHEN window_ms > 0 AND count_total >= prev_count_total
+        THEN (count_total - prev_count_total) * 1000D / window_ms END"""
+    rows = meters.withColumn("window_ms", F.expr(_WINDOW_MS)).withColumn("bytes_per_s", F.expr(rate))
+    return as_table(rows, BYTES_PER_SEC)
+
+
+def log_end_offsets(logs: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/log_end_offsets`` from those of the kind ``logs``; a log that was cut has no rate."""
+    rate = """CASE WHEN window_ms > 0 AND log_end_offset >= prev_log_end_offset
+        THEN (log_end_offset - prev_log_end_offset) * 1000D / window_ms END"""
+    rows = logs.withColumn("window_ms", F.expr(_WINDOW_MS)).withColumn("offsets_per_s", F.expr(rate))
+    return as_table(rows, LOG_END_OFFSETS)
+
+
+def leader_distribution(leaders: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/leader_distribution`` from the rows of the kind ``leaders``."""
+    return as_table(leaders.withColumn("preferred_leader", F.expr("get(replicas, 0)")), LEADER_DISTRIBUTION)
+
+
+def broker_throttles(brokers: DataFrame) -> DataFrame:
+    """Return the broker rows of ``silver/throttles`` from the rows of the kind ``brokers``."""
+    rows = brokers.selectExpr(
+        "*",
+        "'broker' AS entity",
+        "CAST(NULL AS STRING) AS topic",
+        "throttles_known AS known",
+        "CAST(NULL AS STRING) AS leader_throttled_replicas",
+        "CAST(NULL AS STRING) AS follower_throttled_replicas",
+    )
+    return as_table(rows, THROTTLES)
+
+
+def topic_throttles(lists: DataFrame) -> DataFrame:
+    """Return the topic rows of ``silver/throttles`` from the rows of the kind ``topic_throttles``."""
+    rows = lists.selectExpr(
+        "*",
+        "'topic' AS entity",
+        "CAST(NULL AS INT) AS broker",
+        "true AS known",
+        "CAST(NULL AS BIGINT) AS leader_throttle_bytes_per_s",
+        "CAST(NULL AS BIGINT) AS follower_throttle_bytes_per_s",
+        "CAST(NULL AS STRING) AS leader_throttle_source",
+        "CAST(NULL AS STRING) AS follower_throttle_source",
+    )
+    return as_table(rows, THROTTLES)
+
+
+# Which rows of which message kind make which table.
+SILVER: Mapping[Table, Mapping[str, Callable[[DataFrame], DataFrame]]] = {
+    FETCHER_LAG: {"lags": fetcher_lag},
+    BYTES_PER_SEC: {"meters": bytes_per_sec},
+    LOG_END_OFFSETS: {"logs": log_end_offsets},
+    LEADER_DISTRIBUTION: {"leaders": leader_distribution},
+    THROTTLES: {"brokers": broker_throttles, "topic_throttles": topic_throttles},
+}

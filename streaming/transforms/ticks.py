@@ -1,0 +1,55 @@
+"""Whole ticks only: a sum over half a tick would be a false verdict.
+
+A micro-batch may end in the middle of a tick. Nothing is held back between batches: a tick counts in the batch that has
+its ``tick_end``, which says at which offset of the lane the tick begins; what came in an earlier batch is read again
+from there. So no state is kept, a restart loses nothing, and a replay gives the same rows.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+TICK = ["cluster", "tick_ms"]
+
+
+def tick_status(messages: DataFrame) -> DataFrame:
+    """Return one row per tick whose ``tick_end`` is there: ``first_offset``, ``whole`` and ``any_moves``, by time.
+
+    Args:
+        messages: of ``streaming.transforms.decode.lane_messages``.
+    """
+    return (
+        messages.groupBy(*TICK)
+        .agg(
+            F.expr("max(first_offset) AS first_offset"),
+            F.expr("max(CASE WHEN kind = 'tick_end' THEN record_offset END) AS end_offset"),
+            F.expr("count_if(kind != 'tick_end') AS messages"),
+            F.expr("max(lane_messages) AS lane_messages"),
+            F.expr("bool_or(kind = 'moves') AS any_moves"),
+        )
+        .where("lane_messages IS NOT NULL")
+        .selectExpr(*TICK, "first_offset", "end_offset", "messages = lane_messages AS whole", "any_moves")
+        .orderBy("tick_ms", "cluster")
+    )
+
+
+def whole_ticks(messages: DataFrame) -> DataFrame:
+    """Return the messages of the ticks that are there from the first message to ``tick_end``.
+
+    Args:
+        messages: of ``streaming.transforms.decode.lane_messages``.
+    """
+    in_tick = Window.partitionBy(*TICK)
+    counted = messages.withColumns(
+        {
+            "_sent": F.max("lane_messages").over(in_tick),
+            "_there": F.sum(F.expr("CAST(kind != 'tick_end' AS INT)")).over(in_tick),
+        }
+    )
+    return counted.where("_sent = _there").drop("_sent", "_there")
+
+
+def rows_of(messages: DataFrame, kind: str) -> DataFrame:
+    """Return the rows of the lane's messages of one kind, with ``cluster`` and ``tick_ms``."""
+    return messages.where(F.col("kind") == kind).selectExpr(*TICK, "inline(rows)")

@@ -1,0 +1,73 @@
+"""The write rate of a partition, from samples that carry their own earlier sample.
+
+Two ways, the better first. (1) What the leader's log grew by in bytes: exact for this very partition, unless retention
+deleted a segment (the log's start moved), the log was cut, or the topic is compacted. (2) What its log end offset grew
+by, times the bytes per message that the topic's BytesInPerSec and MessagesInPerSec show on the leader: a mean over the
+topic's partitions there. For one rate window after a leader switch the rate from before it holds, for the new leader's
+own readings reach back over the switch. A counter or offset that fell gives no rate.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+
+def _log_size_rate(log: str) -> str:
+    return f"""CASE WHEN NOT coalesce(compacted, true) AND {log}.read_ms > {log}.prev_read_ms
+        AND {log}.log_start_offset = {log}.prev_log_start_offset AND {log}.log_end_offset >= {log}.prev_log_end_offset
+        AND {log}.size_bytes >= {log}.prev_size_bytes
+        THEN ({log}.size_bytes - {log}.prev_size_bytes) * 1000D / ({log}.read_ms - {log}.prev_read_ms) END"""
+
+
+def _end_offset_rate(log: str, counters: str) -> str:
+    grown = f"({log}.log_end_offset - {log}.prev_log_end_offset)"
+    bytes_in = f"({counters}.bytes_in - {counters}.prev_bytes_in)"
+    messages = f"({counters}.messages_in - {counters}.prev_messages_in)"
+    return f"""CASE WHEN {log}.read_ms > {log}.prev_read_ms AND {grown} = 0 THEN 0D
+        WHEN {log}.read_ms > {log}.prev_read_ms AND {grown} > 0 AND {bytes_in} >= 0 AND {messages} > 0
+        THEN {grown} * 1000D / ({log}.read_ms - {log}.prev_read_ms) * {bytes_in} / {messages} END"""
+
+
+# A rate takes two readings of the leader's log, or, where bytes are counted by topic, of its leader's counters.
+_FIRST_READING = """leader_log IS NOT NULL AND (leader_log.prev_read_ms IS NULL
+    OR (topic_counters IS NOT NULL AND topic_counters.prev_read_ms IS NULL))"""
+
+
+def with_write_rate(moves: DataFrame) -> DataFrame:
+    """Return the rows of ``moves`` with their write rate and ``leader_log``.
+
+    Args:
+        moves: one row per partition that moves or is listed, with the columns of the message kind ``moves``.
+
+    Returns:
+        The same rows with ``leader_log``, ``write_bytes_per_s`` (null: unknown; if ``first_reading``, for want of a
+        second one), ``method`` (log_size, end_offset or before_switch) and ``window_ms``.
+    """
+    before = f"coalesce({_log_size_rate('before_log')}, {_end_offset_rate('before_log', 'before_topic_counters')})"
+    return (
+        moves.withColumns({"leader_log": F.expr("get(filter(logs, x -> x.broker = leader), 0)")})
+        .withColumns(
+            {
+                "first_reading": F.expr(_FIRST_READING),
+                "_before": F.expr(before),
+                "_log_size": F.expr(_log_size_rate("leader_log")),
+                "_end_offset": F.expr(_end_offset_rate("leader_log", "topic_counters")),
+            }
+        )
+        .withColumns(
+            {
+                "write_bytes_per_s": F.expr("coalesce(_before, _log_size, _end_offset)"),
+                "method": F.expr(
+                    "CASE WHEN _before IS NOT NULL THEN 'before_switch' WHEN _log_size IS NOT NULL THEN 'log_size' "
+                    "WHEN _end_offset IS NOT NULL THEN 'end_offset' END"
+                ),
+                "window_ms": F.expr(
+                    "CASE WHEN _before IS NOT NULL THEN before_log.read_ms - before_log.prev_read_ms "
+                    "WHEN coalesce(_log_size, _end_offset) IS NOT NULL "
+                    "THEN leader_log.read_ms - leader_log.prev_read_ms END"
+                ),
+            }
+        )
+        .drop("_before", "_log_size", "_end_offset")
+    )

@@ -1,0 +1,80 @@
+"""Random small clusters: what the throttles of a few brokers see. The unit and the Spark tier share them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from planning.throttle import PartitionTraffic, Side
+from schemas.findings import Role
+
+BROKERS = (1, 2, 3, 4, 5)
+RECORD_BYTES = 1000
+
+# Few whole hundreds of bytes per second: their sums are exact, and throttles often lie just on a mark.
+_WRITE_RATES = tuple(hundreds * 100.0 for hundreds in range(6))
+_THROTTLES = tuple(hundreds * 100.0 for hundreds in range(1, 12))
+_remaining = st.integers(0, 5_000).map(lambda count: count * RECORD_BYTES)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Partitions and the rates in force; a broker that is missing from ``rates`` did not tell its own.
+
+    Attributes:
+        partitions: every partition that moves or is listed.
+        rates: leader and follower rate by broker, None for none.
+    """
+
+    partitions: tuple[PartitionTraffic, ...]
+    rates: dict[int, tuple[float | None, float | None]]
+
+    def throttles(self) -> dict[Side, float | None]:
+        """The rates in force by broker and role, as ``planning`` takes them."""
+        roles = (Role.LEADER, Role.FOLLOWER)
+        return {(b, role): rate for b, both in self.rates.items() for role, rate in zip(roles, both, strict=True)}
+
+
+def subsets(of: tuple[int, ...]) -> st.SearchStrategy[frozenset[int]]:
+    return st.frozensets(st.sampled_from(of)) if of else st.just(frozenset())
+
+
+def _lists(usual: tuple[int, ...], among: tuple[int, ...]) -> st.SearchStrategy[frozenset[int] | None]:
+    """Mostly the list that Kafka's own tool makes, else any replicas, and now and then unknown."""
+    whole = st.just(frozenset(usual))
+    return st.integers(0, 9).flatmap(lambda n: st.none() if n == 9 else subsets(among) if n > 5 else whole)
+
+
+@st.composite
+def partitions(draw: st.DrawFn, number: int) -> PartitionTraffic:
+    """One partition of topic ``t``; one without a leader has no write rate and nothing to copy from."""
+    replicas = tuple(draw(st.lists(st.sampled_from(BROKERS), min_size=1, max_size=4, unique=True)))
+    leader = draw(st.sampled_from((*replicas * 4, None)))
+    followers = tuple(b for b in replicas if b != leader)
+    in_sync = draw(subsets(followers)) | ({leader} if leader is not None else set())
+    known = draw(subsets(followers)) | draw(subsets(followers)) if leader is not None else frozenset()
+    return PartitionTraffic(
+        topic="t",
+        partition=number,
+        leader=leader,
+        followers=followers,
+        in_sync=frozenset(in_sync),
+        adding=draw(subsets(followers)),
+        leader_listed=draw(_lists(replicas, replicas)),
+        follower_listed=draw(_lists(followers, replicas)),
+        write_bytes_per_s=draw(st.sampled_from((*_WRITE_RATES * 2, None))) if leader is not None else None,
+        remaining_bytes={b: draw(_remaining) for b in sorted(known)},
+    )
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    """One to four partitions on five brokers, of which each tells its two rates or is not heard of."""
+    count = draw(st.integers(1, 4))
+    rate = st.sampled_from((*_THROTTLES, None))
+    answers = {b: draw(st.tuples(rate, rate)) if draw(st.integers(0, 7)) else None for b in BROKERS}
+    return Cluster(
+        tuple(draw(partitions(number)) for number in range(count)),
+        {b: both for b, both in answers.items() if both is not None},
+    )

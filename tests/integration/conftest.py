@@ -1,0 +1,71 @@
+"""Real clusters for tests: one of three brokers that tests share, and others made to measure."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.config import load_settings
+from cli.watch_process import WatchProcess
+from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
+from schemas.config import Settings
+from tests.integration.scene import Scene
+
+# kafka-python reports every refused connection as an error with a traceback, and tests kill brokers on purpose.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+# Started in the background by a shell, this process ignores Ctrl-C, and so would every process that a test sends it to.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+StartCluster = Callable[..., EmbeddedCluster]
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """Return a cluster of three brokers that all tests share: name topics for the test, and leave no broker down."""
+    with EmbeddedCluster(tmp_path_factory.mktemp("kafka"), brokers=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
+    """Return a function that starts a cluster for this test alone: of so many brokers, with options if given."""
+    started: list[EmbeddedCluster] = []
+
+    def start(brokers: int = 3, options: BrokerOptions | None = None) -> EmbeddedCluster:
+        cluster = EmbeddedCluster(tmp_path / f"kafka-{len(started)}", brokers, options=options)
+        started.append(cluster)
+        return cluster.start()
+
+    yield start
+    for cluster in started:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """Return a cluster of four brokers for one module alone."""
+    with EmbeddedCluster(tmp_path_factory.mktemp("module"), brokers=4) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def config_file(cluster: EmbeddedCluster) -> Path:
+    return write_config(cluster)
+
+
+@pytest.fixture(scope="module")
+def settings(config_file: Path) -> Settings:
+    return load_settings(str(config_file))
+
+
+@pytest.fixture(scope="module")
+def watch(config_file: Path, scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchProcess]:
+    """Return ``headroom watch`` on the scene that the module sets, once it has told a first verdict."""
+    with WatchProcess(config_file, tmp_path_factory.mktemp("watch") / "watch.log") as process:
+        process.wait(process.verdicts, 120, "a first verdict")
+        yield process

@@ -1,0 +1,82 @@
+"""A scene on a real cluster: topics with traffic, throttles and moves, and what Kafka itself says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka import KafkaAdminClient, TopicPartition
+
+from cluster.embedded import EmbeddedCluster
+from cluster.throttles import apply_lists, apply_rates
+from planning.lists import Move, lists_of_plan
+from schemas.config import Settings
+from tests.integration.support import wait_until
+
+MB = 1_000_000
+ROLES = ("leader", "follower")
+
+
+class Scene:
+    """Moves and throttles, asked of a cluster and looked up there.
+
+    Args:
+        cluster: the brokers.
+        settings: how to reach them.
+    """
+
+    def __init__(self, cluster: EmbeddedCluster, settings: Settings) -> None:
+        self._settings = settings
+        self._admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._admin.close()
+
+    def move(self, moves: Sequence[Move]) -> None:
+        """Set the throttled replica lists as Kafka's tool does, and start the moves."""
+        apply_lists(self._settings, lists_of_plan(moves))
+        targets = {TopicPartition(m.topic, m.partition): list(m.after) for m in moves}
+        refused = {k: v for k, v in self._admin.alter_partition_reassignments(targets).items() if v}
+        assert not refused, refused
+
+    def throttle(self, rates_bytes_per_s: Mapping[int, float], role: str) -> None:
+        """Set the rate of one role on brokers, and wait until it is in force."""
+        apply_rates(self._settings, {b: round(rate) for b, rate in rates_bytes_per_s.items()}, (role,))
+
+    def elect(self, topic: str, partition: int) -> None:
+        """Elect the preferred leader of one partition."""
+        self._admin.elect_leaders(0, {topic: [partition]})
+
+    def leader(self, topic: str, partition: int) -> int:
+        """Return the leader's broker id, -1 for none."""
+        found = self._admin.describe_topics([topic])[0]["partitions"]
+        return next(int(p["leader_id"]) for p in found if p["partition_index"] == partition)
+
+    def moving(self, topic: str) -> bool:
+        """Return whether any partition of the topic is being moved."""
+        return any(found.topic == topic for found in self._admin.list_partition_reassignments())
+
+    def log_sizes(self, topic: str, partition: int) -> dict[int, int]:
+        """Return the size in bytes of a partition's log on each broker, as the brokers' disks have it."""
+        return {
+            int(broker["broker"]): int(p["partition_size"])
+            for broker in self._admin.describe_log_dirs()
+            for folder in broker["log_dirs"]
+            for t in folder["topics"]
+            if t["name"] == topic
+            for p in t["partitions"]
+            if p["partition_index"] == partition
+        }
+
+    def await_size(self, topic: str, partition: int, at_least_bytes: int, deadline_s: float) -> None:
+        """Wait until a partition's log has so many bytes on every replica."""
+        wait_until(
+            lambda: min(self.log_sizes(topic, partition).values(), default=0) >= at_least_bytes,
+            deadline_s,
+            f"{at_least_bytes} bytes in {topic}-{partition}",
+            lambda: self.log_sizes(topic, partition),
+        )
+
+    def await_end(self, topic: str, deadline_s: float) -> None:
+        """Wait until no partition of the topic is being moved."""
+        wait_until(lambda: not self.moving(topic), deadline_s, f"end of the move of {topic}")

@@ -1,0 +1,75 @@
+"""What tests on real brokers share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+import psutil
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError
+
+from cluster.embedded import EmbeddedCluster
+
+T = TypeVar("T")
+_POLL_S = 0.1
+
+
+def wait_until(
+    condition: Callable[[], T], deadline_s: float, what: str, describe: Callable[[], object] | None = None
+) -> T:
+    """Return what the condition returns as soon as that is true.
+
+    Args:
+        condition: looked at until it returns something true.
+        deadline_s: longest wait in seconds.
+        what: what is waited for, as the failure names it.
+        describe: tells what was last seen; None: what the condition returned last.
+
+    Raises:
+        AssertionError: the deadline passed; says what was last seen.
+    """
+    give_up = time.monotonic() + deadline_s
+    while not (seen := condition()):
+        if time.monotonic() > give_up:
+            last = describe() if describe else seen
+            raise AssertionError(f"{what}: not within {deadline_s:g} s; last seen: {last!r}")
+        time.sleep(_POLL_S)
+    return seen
+
+
+def create_topic(cluster: EmbeddedCluster, topic: str, replicas: Mapping[int, list[int]]) -> None:
+    """Create a topic with these replicas of each partition, the preferred leader first, and wait for its leaders."""
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        admin.create_topics([NewTopic(topic, -1, -1, replica_assignments={p: list(r) for p, r in replicas.items()})])
+    finally:
+        admin.close()
+    expected = {p: r[0] for p, r in replicas.items()}
+    wait_until(lambda: leaders(cluster, topic) == expected, 30, f"leaders of {topic}", lambda: leaders(cluster, topic))
+
+
+def leaders(cluster: EmbeddedCluster, topic: str) -> dict[int, int]:
+    """Return the leader's broker id of each partition, -1 for none; nothing if the broker that was asked is down."""
+    admin = None
+    try:
+        admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+        found = admin.describe_topics([topic])[0]["partitions"]
+    except KafkaError:
+        return {}
+    finally:
+        if admin is not None:
+            admin.close()
+    return {int(p["partition_index"]): int(p["leader_id"]) for p in found}
+
+
+def partition(topic: str, number: int) -> TopicPartition:
+    """Return the key by which kafka-python names a partition."""
+    return TopicPartition(topic, number)
+
+
+def living(pids: Iterable[int]) -> list[int]:
+    """Return those of the processes that still run."""
+    return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]

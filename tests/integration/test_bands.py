@@ -1,0 +1,115 @@
+"""The three bands of a throttle, RF 2 and RF 3 at once: our verdict against what the new replica's log really does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from cli.tables import query
+from cli.watch_process import WatchProcess
+from cluster.embedded import EmbeddedCluster
+from cluster.load import PacedLoad
+from planning.duration import QUOTA_CYCLE_S
+from planning.lists import Move
+from schemas.config import Settings
+from tests.integration.scene import MB, Scene
+from tests.integration.support import create_topic
+
+# Topic, replicas before and after, and its leader. Each partition takes 1 MB/s, and broker 4 comes in to both.
+RF2 = Move("rf2", 0, (1, 2), (2, 4))
+RF3 = Move("rf3", 0, (3, 1, 2), (1, 2, 4))
+WRITE = 1 * MB
+NEW = 4
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How two logs grew over the same time, bytes per second."""
+
+    leader: float
+    new: float
+
+
+@pytest.fixture(scope="module")
+def scene(cluster: EmbeddedCluster, settings: Settings) -> Iterator[Scene]:
+    """Both moves under way, starved: RF 2 at 0.7 of in-sync use 1, RF 3 at 1.5 of in-sync use 2 (MB/s)."""
+    scene = Scene(cluster, settings)
+    for move in (RF2, RF3):
+        create_topic(cluster, move.topic, {0: list(move.before)})
+    load = PacedLoad(cluster.bootstrap_servers, {("rf2", 0): 8 * WRITE, ("rf3", 0): 8 * WRITE})
+    with load:
+        # More than a throttle lets through at once, while its window is still empty.
+        for move in (RF2, RF3):
+            scene.await_size(move.topic, 0, 60 * MB, 60)
+            load.set_rate(move.topic, 0, WRITE)
+        scene.throttle({NEW: 50 * MB}, "follower")
+        scene.throttle({1: 0.7 * MB, 3: 1.5 * MB}, "leader")
+        scene.move([RF2, RF3])
+        yield scene
+    scene.close()
+
+
+def _growth(scene: Scene, move: Move, leader: int) -> Growth:
+    """Return the growth over two cycles of the quota, so that a burst weighs as it does in the long run."""
+    before, began = scene.log_sizes(move.topic, 0), time.monotonic()
+    time.sleep(2 * QUOTA_CYCLE_S)  # What is measured is what happens in this time; there is no condition to wait for.
+    after, took = scene.log_sizes(move.topic, 0), time.monotonic() - began
+    return Growth((after[leader] - before[leader]) / took, (after.get(NEW, 0) - before.get(NEW, 0)) / took)
+
+
+# RF 2: one in-sync follower and one new one: in-sync use 1, required 2 MB/s. RF 3: two and one: 2 and 3.
+@pytest.mark.parametrize(
+    ("verdict", "rf2_mb", "rf3_mb"), [("starved", 0.7, 1.5), ("losing", 1.5, 2.5), ("catching_up", 3.0, 4.0)]
+)
+def test_the_verdict_is_what_the_new_replica_does(
+    watch: WatchProcess, scene: Scene, settings: Settings, verdict: str, rf2_mb: float, rf3_mb: float
+) -> None:
+    scene.throttle({1: rf2_mb * MB, 3: rf3_mb * MB}, "leader")
+    sides = {(1, "leader"): verdict, (3, "leader"): verdict}
+    watch.wait(lambda: _agrees(watch, sides), 90, f"both leaders {verdict}")
+    since_ms = time.time_ns() // MB
+    if verdict != "catching_up":
+        # What the former throttle left unused in the window goes first.
+        time.sleep(QUOTA_CYCLE_S)
+    rf2, rf3 = _growth(scene, RF2, leader=1), _growth(scene, RF3, leader=3)
+    for grown in (rf2, rf3):
+        if verdict == "starved":
+            assert grown.new < 0.05 * WRITE
+        elif verdict == "losing":
+            assert 0.05 * WRITE < grown.new < 0.95 * grown.leader
+        else:
+            assert grown.new > grown.leader
+    _table_agrees(watch, settings, verdict, since_ms)
+
+
+def _agrees(watch: WatchProcess, wanted: dict[tuple[int, str], str]) -> bool:
+    told = watch.verdicts() or {}
+    return all(told.get(side) == verdict for side, verdict in wanted.items())
+
+
+def _table_agrees(watch: WatchProcess, settings: Settings, verdict: str, since_ms: int) -> None:
+    sql = (
+        "SELECT broker, verdict, in_sync_bytes_per_s AS in_sync, required_bytes_per_s AS required FROM data "
+        f"WHERE role = 'leader' AND broker IN (1, 3) AND tick_ms > {since_ms} AND moving_replicas > 0"
+    )
+    # The history writes gold in its own time, the more so on a busy machine.
+    rows = watch.wait(lambda: query(settings.store.path, "gold/throttle_headroom", sql), 120, "rows of this band")
+    assert {row["verdict"] for row in rows} == {verdict}
+    for row in rows:
+        in_sync = WRITE if row["broker"] == 1 else 2 * WRITE
+        assert row["in_sync"] == pytest.approx(in_sync, rel=0.1)
+        assert row["required"] == pytest.approx(in_sync + WRITE, rel=0.1)
+
+
+def test_both_moves_end_and_no_row_is_doubled(watch: WatchProcess, scene: Scene, settings: Settings) -> None:
+    scene.throttle({1: 50 * MB, 3: 50 * MB}, "leader")
+    for move in (RF2, RF3):
+        scene.await_end(move.topic, 60)
+    watch.wait(lambda: not watch.verdicts(), 60, "no replica out of sync")
+    rows = query(settings.store.path, "gold/throttle_headroom", "SELECT cluster, tick_ms, broker, role FROM data")
+    assert rows is not None
+    keys = [tuple(row.values()) for row in rows]
+    assert len(keys) == len(set(keys))

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from click.testing import CliRunner
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+
+from cli.config import load_settings
+from cli.main import headroom
+from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
+from cluster.throttles import apply_lists
+from planning.lists import TopicLists
+from tests.integration.conftest import StartCluster
+from tests.integration.support import create_topic, partition, wait_until
+
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
+def _run(cluster: EmbeddedCluster, *arguments: str) -> tuple[int, Any]:
+    """Return the exit code and the JSON of a command."""
+    config = str(write_config(cluster))
+    result = CliRunner().invoke(headroom, [*arguments, "--config", config, "--format", "json"])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        return 1, result.exception
+    return result.exit_code, json.loads(result.stdout)
+
+
+def _answers(checks: list[dict[str, str]]) -> dict[str, str]:
+    return {row["name"]: row["answer"] for row in checks}
+
+
+def _noes(cluster: EmbeddedCluster) -> list[dict[str, str]]:
+    return [row for row in _run(cluster, "check")[1] if row["answer"] == "no"]
+
+
+def _deny(cluster: EmbeddedCluster, operation: ACLOperation, resource: ResourcePattern) -> None:
+    """Take one right on a resource from everybody and leave the others; return when the broker knows."""
+
+    def acl(which: ACLOperation, permission: ACLPermissionType) -> ACL:
+        return ACL("User:ANONYMOUS", "*", which, permission, resource)
+
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        admin.create_acls([acl(ACLOperation.ALL, ACLPermissionType.ALLOW), acl(operation, ACLPermissionType.DENY)])
+        wait_until(lambda: operation.name not in _cluster_rights(admin), 30, f"{operation.name} denied")
+    finally:
+        admin.close()
+
+
+def _cluster_rights(admin: KafkaAdminClient) -> list[str]:
+    return list(admin.describe_cluster()["authorized_operations"])
+
+
+def test_check_finds_everything_on_a_healthy_cluster(kafka_cluster: EmbeddedCluster) -> None:
+    create_topic(kafka_cluster, "cli-check", {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
+    # A follower has its lag gauges once it has begun to fetch.
+    wait_until(lambda: _run(kafka_cluster, "check")[0] == 0, 60, "a check without a no", lambda: _noes(kafka_cluster))
+    answers = _answers(_run(kafka_cluster, "check")[1])
+    for broker in (1, 2, 3):
+        for what in ("throttle rates", "JMX", "Log MBeans", "FetcherLag MBeans"):
+            assert answers[f"Broker {broker}: {what}"] == "ok"
+
+
+def test_check_names_the_right_that_is_missing(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(1, BrokerOptions(AUTHORIZER))
+    _deny(cluster, ACLOperation.DESCRIBE_CONFIGS, ResourcePattern(ResourceType.CLUSTER, "kafka-cluster"))
+    code, checks = _run(cluster, "check")
+    assert code == 1
+    answers = _answers(checks)
+    assert answers["Cluster: see reassignments"] == "ok"
+    assert answers["Cluster: read throttle rates"] == "no"
+    assert answers["Broker 1: throttle rates"] == "no"
+    assert answers["Broker 1: JMX"] == "ok"
+
+
+def test_a_throttle_is_seen_raised_and_cleared_around_a_real_move(kafka_cluster: EmbeddedCluster) -> None:
+    topic = "cli-throttle"
+    create_topic(kafka_cluster, topic, {0: [1, 2]})
+    _fill(kafka_cluster, topic, records=500)
+    settings = load_settings(str(write_config(kafka_cluster)), {})
+    apply_lists(settings, {topic: TopicLists("0:1,0:2", "0:3")})
+    # 500 records of 10 kB at 50 kB/s: the move would take 100 s.
+    assert _run(kafka_cluster, "throttle", "apply", "--rate", "50kB", "--brokers", "1,2,3", "--execute")[0] == 0
+    _move(kafka_cluster, topic, [1, 2, 3])
+
+    _, seen = _run(kafka_cluster, "throttle", "show")
+    assert seen["moving"] == [{"topic": topic, "partition": 0, "adding": [3], "removing": []}]
+    assert {b["leader_bytes_per_s"] for b in seen["brokers"]} == {50_000}
+    code, error = _run(kafka_cluster, "throttle", "clear", "--execute")
+    assert code == 1
+    assert f"{topic}-0" in str(error)
+
+    code, said = _run(kafka_cluster, "throttle", "apply", "--rate", "50MB", "--execute")
+    assert code == 0
+    assert [(b["broker"], b["after"]["follower_bytes_per_s"]) for b in said["brokers"]] == [
+        (1, 50_000_000),
+        (2, 50_000_000),
+        (3, 50_000_000),
+    ]
+    wait_until(lambda: not _run(kafka_cluster, "throttle", "show")[1]["moving"], 60, "the end of the move")
+    assert _run(kafka_cluster, "throttle", "clear", "--execute")[0] == 0
+    _, seen = _run(kafka_cluster, "throttle", "show")
+    assert seen["topics"] == []
+    assert {b["leader_bytes_per_s"] for b in seen["brokers"]} == {None}
+
+
+def _fill(cluster: EmbeddedCluster, topic: str, records: int) -> None:
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        for _ in range(records):
+            producer.send(topic, os.urandom(10_000), partition=0)
+        producer.flush(60)
+    finally:
+        producer.close()
+
+
+def _move(cluster: EmbeddedCluster, topic: str, replicas: list[int]) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        refused = admin.alter_partition_reassignments({partition(topic, 0): replicas})[partition(topic, 0)]
+        assert refused is None
+    finally:
+        admin.close()

@@ -1,0 +1,330 @@
+"""The collector on real brokers: what it writes, and what it does when brokers hang, die and come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+
+from cluster.alter import Change, alter_configs
+from cluster.client import AdminLink
+from cluster.collector import Collector, TickReport
+from cluster.configs import BROKER, LEADER_RATE, TOPIC
+from cluster.embedded import EmbeddedCluster
+from cluster.load import PacedLoad
+from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates
+from planning.lists import Move, TopicLists, lists_of_plan
+from schemas.config import Settings
+from schemas.messages import ROWS
+from tests.integration.support import create_topic, leaders, living, wait_until
+from tests.integration.ticks import Running, Tick, collecting, settings_of
+
+RATE_BYTES_PER_S = 200_000.0
+# Kafka's byte-rate counts every follower of a listed partition: below this the new replica gets nothing.
+STARVING = 20_000
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """Three brokers of this module's own, whose members it stops and kills."""
+    with EmbeddedCluster(tmp_path_factory.mktemp("collector"), brokers=3) as started:
+        create_topic(started, "orders", {0: [1, 2], 1: [2, 1]})
+        create_topic(started, "still", {0: [2, 3], 1: [3, 2]})
+        yield started
+
+
+@pytest.fixture(scope="module")
+def settings(cluster: EmbeddedCluster) -> Settings:
+    return settings_of(cluster)
+
+
+@pytest.fixture(scope="module")
+def load(cluster: EmbeddedCluster) -> Iterator[PacedLoad]:
+    rates = {("orders", 0): RATE_BYTES_PER_S, ("orders", 1): RATE_BYTES_PER_S}
+    with PacedLoad(cluster.bootstrap_servers, rates) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def running(settings: Settings, load: PacedLoad) -> Iterator[Running]:
+    with collecting(settings) as started:
+        yield started
+
+
+@pytest.fixture
+def moving(cluster: EmbeddedCluster, settings: Settings, running: Running) -> Iterator[None]:
+    """Partition 0 of orders gains broker 3 under a throttle that starves it, for the length of the test."""
+    apply_rates(settings, dict.fromkeys((1, 2, 3), STARVING))
+    apply_lists(settings, lists_of_plan([Move("orders", 0, (1, 2), (1, 2, 3))]))
+    # A quota that was idle lets a burst through: the small move would be over before it bites.
+    running.tick_with(
+        lambda t: (t.broker(1)["leader_quota_bytes_per_s"] or 0) > STARVING, "the quota of broker 1 used up"
+    )
+    _reassign(cluster, {TopicPartition("orders", 0): [1, 2, 3]})
+    yield
+    _reassign(cluster, {TopicPartition("orders", 0): None})
+    clear_rates(settings, (1, 2, 3))
+    clear_lists(settings, ["orders"])
+
+
+def _reassign(cluster: EmbeddedCluster, wanted: dict[TopicPartition, list[int] | None]) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        admin.alter_partition_reassignments(wanted)
+    finally:
+        admin.close()
+
+
+def _elect(cluster: EmbeddedCluster, topic: str, partition: int) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        admin.elect_leaders(0, {topic: [partition]})
+    finally:
+        admin.close()
+
+
+def _logs(move: dict[str, Any] | None) -> dict[int, dict[str, Any]]:
+    return {log["broker"]: log for log in move["logs"]} if move is not None else {}
+
+
+def test_a_tick_has_every_broker_partition_log_and_fetcher(running: Running) -> None:
+    tick = running.tick_with(lambda t: not t.end["unanswered"], "a tick in which all answer")
+    assert [(row["broker"], row["alive"], row["answered"], row["error"]) for row in tick.rows("brokers")] == [
+        (broker, True, True, None) for broker in (1, 2, 3)
+    ]
+    partitions = {(row["topic"], row["partition"]) for row in tick.rows("leaders")}
+    assert {("orders", 0), ("orders", 1), ("still", 0), ("still", 1)} <= partitions
+    assert {(row["topic"], row["partition"]) for row in tick.rows("logs") if row["is_leader"]} == partitions
+    lags = {(row["broker"], row["topic"], row["partition"], row["source_broker"]) for row in tick.rows("lags")}
+    assert {(2, "orders", 0, 1), (1, "orders", 1, 2), (3, "still", 0, 2)} <= lags
+
+
+def test_counters_give_the_rate_that_was_written(running: Running) -> None:
+    def rate(tick: Tick) -> float | None:
+        row = tick.meter(1, "BrokerTopicMetrics.BytesInPerSec", "orders")
+        if row is None or row["prev_read_ms"] is None or row["read_ms"] - row["prev_read_ms"] < 2900:
+            return None
+        return float(row["count_total"] - row["prev_count_total"]) / (row["read_ms"] - row["prev_read_ms"]) * 1000
+
+    # Broker 1 leads one of the two partitions. Records are whole, so a window of 3 s is off by one or two of them.
+    tick = running.tick_with(lambda t: (r := rate(t)) and abs(r / RATE_BYTES_PER_S - 1) < 0.15, "the rate of the load")
+    assert tick.end["rate_window_ms"] == 3000
+
+
+def test_a_move_is_told_with_its_lists_rates_and_every_replicas_log(running: Running, moving: None) -> None:
+    tick = running.tick_with(lambda t: len(_logs(t.move("orders"))) == 3, "the log of the new replica")
+    row = tick.move("orders")
+    assert row is not None
+    assert (row["leader"], row["adding"], row["removing"]) == (1, [3], [])
+    assert sorted(row["replicas"]) == [1, 2, 3]
+    assert (row["leader_listed"], row["follower_listed"], row["compacted"]) == ([1, 2], [3], False)
+    assert [tick.broker(b)["leader_throttle_bytes_per_s"] for b in (1, 2, 3)] == [STARVING] * 3
+    assert {tick.broker(b)["follower_throttle_source"] for b in (1, 2, 3)} == {"broker"}
+    log = _logs(row)[1]
+    assert log["size_bytes"] > log["log_end_offset"] > 0
+    assert tick.rows("topic_throttles") == [
+        {"topic": "orders", "leader_throttled_replicas": "0:1,0:2", "follower_throttled_replicas": "0:3"}
+    ]
+
+
+def test_a_leader_switch_shows_in_its_first_tick_with_the_samples_from_before(
+    cluster: EmbeddedCluster, running: Running, moving: None
+) -> None:
+    running.tick_with(lambda t: (m := t.move("orders")) and m["topic_counters"] and m["logs"], "a tick under leader 1")
+    _reassign(cluster, {TopicPartition("orders", 0): [2, 3, 1]})
+    running.tick_with(lambda t: (m := t.move("orders")) and m["replicas"][0] == 2, "broker 2 preferred")
+    _elect(cluster, "orders", 0)
+    tick = running.tick_with(lambda t: (m := t.move("orders")) and m["leader"] == 2, "broker 2 as leader")
+    row = tick.move("orders")
+    assert row is not None
+    assert (row["previous_leader"], row["switch_tick_ms"]) == (1, tick.tick_ms)
+    assert row["before_log"]["broker"] == 1
+    assert row["before_log"]["read_ms"] > row["before_log"]["prev_read_ms"]
+    assert row["before_topic_counters"]["bytes_in"] >= row["before_topic_counters"]["prev_bytes_in"]
+    # Broker 2 held the log as a follower: the earlier sample of its own log is there at once.
+    assert _logs(row)[2]["prev_log_end_offset"] is not None
+    later = running.tick_with(lambda t: t.tick_ms > tick.tick_ms + 3000, "a rate window later").move("orders")
+    assert later is not None
+    assert (later["previous_leader"], later["before_log"]) == (1, None)
+
+
+def test_rates_of_the_cluster_default_are_told_as_such(running: Running, settings: Settings) -> None:
+    link = AdminLink(settings.cluster)
+    alter_configs(link, [Change(BROKER, "", {LEADER_RATE: "7000000"})], 10)
+    try:
+        tick = running.tick_with(lambda t: t.broker(3)["leader_throttle_source"] == "default", "the default rate")
+        assert tick.broker(3)["leader_throttle_bytes_per_s"] == 7_000_000
+        assert tick.broker(3)["follower_throttle_source"] == "none"
+    finally:
+        alter_configs(link, [Change(BROKER, "", {LEADER_RATE: None})], 10)
+        link.close()
+    running.tick_with(lambda t: t.broker(3)["leader_throttle_source"] == "none", "no rate")
+
+
+def test_a_star_and_a_compacted_topic_are_seen(running: Running, settings: Settings) -> None:
+    apply_lists(settings, {"still": TopicLists("*", None)})
+    link = AdminLink(settings.cluster)
+    alter_configs(link, [Change(TOPIC, "still", {"cleanup.policy": "compact"})], 10)
+    link.close()
+    tick = running.tick_with(lambda t: (m := t.move("still", 1)) and m["compacted"], "the star")
+    row = tick.move("still", 1)
+    assert row is not None
+    assert (row["leader_listed"], row["follower_listed"]) == ([3, 2], [])
+    clear_lists(settings, ["still"])
+    running.tick_with(lambda t: t.move("still", 1) is None, "no longer watched")
+
+
+def test_a_broker_that_hangs_costs_only_its_own_rows_and_no_pace(cluster: EmbeddedCluster, running: Running) -> None:
+    cluster.pause(3)
+    try:
+        first = running.tick_with(lambda t: not t.broker(3)["answered"], "broker 3 without an answer")
+        begin = len(running.ticks)
+        last = running.tick_with(lambda t: t.tick_ms > first.tick_ms + 5000, "5 s later")
+    finally:
+        cluster.resume(3)
+    assert [row["broker"] for row in last.end["unanswered"]] == [3]
+    assert last.broker(3)["throttles_known"] is False
+    assert {row["broker"] for row in last.rows("meters")} == {1, 2}
+    # Five ticks in 5 s; a busy machine may cost one.
+    assert len(running.ticks) - begin >= 4
+    running.tick_with(lambda t: t.broker(3)["answered"] and t.broker(3)["throttles_known"], "broker 3 back")
+
+
+def test_a_broker_that_died_is_named_and_its_counters_start_anew(cluster: EmbeddedCluster, running: Running) -> None:
+    cluster.kill(3)
+    tick = running.tick_with(lambda t: not t.broker(3)["answered"], "broker 3 dead")
+    assert "refused" in tick.broker(3)["error"]
+    running.tick_with(lambda t: not t.broker(3)["alive"], "broker 3 no longer registered")
+    cluster.restart(3)
+    tick = running.tick_with(lambda t: t.broker(3)["answered"], "broker 3 back")
+    row = tick.meter(3, "BrokerTopicMetrics.ReplicationBytesInPerSec")
+    assert row is None or row["prev_read_ms"] is None
+    running.tick_with(
+        lambda t: (m := t.meter(3, "BrokerTopicMetrics.ReplicationBytesInPerSec")) and m["prev_read_ms"],
+        "samples again",
+    )
+
+
+def test_ticks_go_on_when_the_alert_lane_lost_its_leader(cluster: EmbeddedCluster, settings: Settings) -> None:
+    reports: list[TickReport] = []
+    stop = threading.Event()
+    own = replace(settings, ticks=replace(settings.ticks, topic="lane.ticks"))
+    thread = threading.Thread(target=Collector(own, on_tick=reports.append).run, args=(stop,), daemon=True)
+    thread.start()
+    try:
+        wait_until(lambda: reports and reports[-1].failed is None, 60, "whole ticks", lambda: reports[-1:])
+        leader = leaders(cluster, "lane.ticks")[0]
+        cluster.kill(leader)
+        wait_until(lambda: reports[-1].failed, 20, "ticks that fail while the lane has no leader")
+        # The cluster takes 9 s to see that a broker died.
+        wait_until(lambda: reports[-1].failed is None, 60, "whole ticks again", lambda: reports[-1])
+        assert [row["broker"] for row in reports[-1].unanswered] == [leader]
+        cluster.restart(leader)
+    finally:
+        stop.set()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_gateway_that_died_is_started_again(running: Running) -> None:
+    pid = running.collector._gateway.process_id
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    running.tick_with(lambda t: not t.end["unanswered"], "all brokers read again")
+    assert running.collector._gateway.process_id != pid
+
+
+def _config(folder: Path, settings: Settings) -> Path:
+    path = folder / "headroom.toml"
+    endpoints = "\n".join(f'{b} = "{e}"' for b, e in settings.collect.endpoints.items())
+    path.write_text(
+        f'[cluster]\nname = "test"\nbootstrap_servers = "{settings.cluster.bootstrap_servers}"\n'
+        f'[ticks]\ntopic = "test.ticks"\n[collect]\ninterval_s = 1.0\n[collect.endpoints]\n{endpoints}\n'
+    )
+    return path
+
+
+@pytest.fixture
+def command(tmp_path: Path, settings: Settings) -> list[str]:
+    config = str(_config(tmp_path, settings))
+    return [sys.executable, "-m", "cli.main", "collect", "--config", config, "--verbose"]
+
+
+def _records(settings: Settings, topic: str) -> dict[int, list[Any]]:
+    consumer = KafkaConsumer(bootstrap_servers=settings.cluster.bootstrap_servers, consumer_timeout_ms=3000)
+    try:
+        partitions = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        records = list(consumer)
+    finally:
+        consumer.close()
+    return {p.partition: [r for r in records if r.partition == p.partition] for p in partitions}
+
+
+def test_the_command_writes_whole_ticks_to_the_topic_with_the_alert_lane_apart(
+    command: list[str], settings: Settings
+) -> None:
+    done = subprocess.run([*command, "--for", "5"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    records = _records(settings, "test.ticks")
+    assert sorted(records) == [0, 1, 2, 3]
+    lane = [(record.offset, json.loads(record.value)) for record in records[0]]
+    assert {message["kind"] for _, message in lane} <= {"brokers", "moves", "tick_end"}
+    history = [json.loads(r.value) for p, of_lane in records.items() if p for r in of_lane]
+    ends = [(offset, message) for offset, message in lane if message["kind"] == "tick_end"]
+    assert len(ends) >= 3
+    for offset, end in ends:
+        of_tick = [m for m in [*(m for _, m in lane), *history] if m["tick_ms"] == end["tick_ms"] and m is not end]
+        assert sorted(m["seq"] for m in of_tick) == list(range(end["seq"]))
+        assert end["messages"] == {kind: [m["kind"] for m in of_tick].count(kind) for kind in end["messages"]}
+        assert end["first_offset"] + end["lane_messages"] == offset
+        assert {m["kind"] for m in of_tick} <= set(ROWS)
+    # The key is the envelope, which the value begins with.
+    for record in [record for of_lane in records.values() for record in of_lane]:
+        assert json.loads(record.key).items() <= json.loads(record.value).items()
+
+
+def _children(pid: int) -> list[int]:
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+
+
+def _started(process: subprocess.Popen[str]) -> list[int]:
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("tick ")
+    return _children(process.pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_the_command_ends_on_a_signal_and_leaves_no_process(command: list[str], number: signal.Signals) -> None:
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    children = _started(process)
+    assert children, "the gateway JVM"
+    process.send_signal(number)
+    assert process.wait(3) == (-number if number is signal.SIGKILL else 0)
+    wait_until(lambda: not living(children), 10, "the gateway JVM has ended")
+
+
+def test_the_command_ends_with_its_parent_when_told_so(command: list[str]) -> None:
+    # A parent that starts the collector, tells its process id, and is killed.
+    child = [*command, "--with-parent"]
+    script = f"import subprocess, time; print(subprocess.Popen({child}).pid, flush=True); time.sleep(600)"
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    assert parent.stderr is not None
+    assert parent.stderr.readline().startswith("tick ")
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not living([pid]), 10, "the collector has ended")

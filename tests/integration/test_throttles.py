@@ -1,0 +1,157 @@
+"""Throttles on real brokers, with Kafka's own tool as the judge."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.alter import Change, alter_configs
+from cluster.client import AdminLink
+from cluster.configs import BROKER, FOLLOWER_RATE, RATE_KEYS
+from cluster.embedded import EmbeddedCluster
+from cluster.jars import jar_folder, java_command
+from cluster.model import BrokerThrottles
+from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates, read_throttles
+from planning.lists import Move, TopicLists, lists_of_plan
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from tests.integration.support import create_topic, wait_until
+from tests.integration.ticks import settings_of
+
+TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+NO_RATES = BrokerThrottles(True, None, None, "none", "none")
+MOVES = [
+    Move("judged", 0, (1, 2), (2, 3)),
+    Move("judged", 1, (2, 3), (3, 1)),
+    Move("judged", 2, (3, 1), (1, 3)),
+    Move("judged", 10, (2, 3), (2, 3, 1)),
+]
+
+
+@pytest.fixture(scope="module")
+def settings(kafka_cluster: EmbeddedCluster) -> Settings:
+    create_topic(kafka_cluster, "judged", {p: [1 + p % 3, 1 + (p + 1) % 3] for p in range(11)})
+    create_topic(kafka_cluster, "listed", {0: [1, 2]})
+    return settings_of(kafka_cluster)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(settings: Settings) -> Iterator[None]:
+    yield
+    clear_rates(settings, (1, 2, 3), cluster_default=True)
+    clear_lists(settings, ["judged", "listed"])
+
+
+def _tool(settings: Settings, *arguments: str) -> str:
+    command = [java_command(), "-cp", f"{jar_folder('kafka')}/*", TOOL]
+    done = subprocess.run(
+        [*command, "--bootstrap-server", settings.cluster.bootstrap_servers, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _plan_file(folder: Path) -> str:
+    partitions = [{"topic": m.topic, "partition": m.partition, "replicas": list(m.after)} for m in MOVES]
+    path = folder / "plan.json"
+    path.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    return str(path)
+
+
+def test_our_lists_and_rates_are_those_that_kafkas_tool_sets(settings: Settings, tmp_path: Path) -> None:
+    plan = _plan_file(tmp_path)
+    _tool(settings, "--reassignment-json-file", plan, "--execute", "--throttle", "5000000")
+    state = read_throttles(settings)
+    lists = {topic: TopicLists(c.leader_list, c.follower_list) for topic, c in state.lists.items()}
+    assert lists == lists_of_plan(MOVES)
+    assert state.rates == dict.fromkeys((1, 2, 3), BrokerThrottles(True, 5_000_000, 5_000_000, "broker", "broker"))
+
+
+def test_kafkas_tool_finds_and_clears_what_we_set(settings: Settings, tmp_path: Path) -> None:
+    apply_rates(settings, dict.fromkeys((1, 2, 3), 6_000_000))
+    apply_lists(settings, lists_of_plan(MOVES))
+    plan = _plan_file(tmp_path)
+
+    def told() -> str:
+        text = _tool(settings, "--reassignment-json-file", plan, "--verify")
+        return text if re.search(r"Clearing topic-level throttles on topic judged", text) else ""
+
+    # Verifying the plan of moves that are done clears every broker's rates and the topic's lists.
+    _tool(settings, "--reassignment-json-file", plan, "--execute")
+    wait_until(told, 60, "the tool clears the throttles")
+    state = read_throttles(settings)
+    assert (state.lists, state.rates) == ({}, dict.fromkeys((1, 2, 3), NO_RATES))
+
+
+def test_a_rate_is_in_force_when_the_call_returns(settings: Settings) -> None:
+    steps: list[str] = []
+    in_force = apply_rates(settings, {1: 2_000_000, 3: 4_000_000}, on_step=steps.append)
+    assert in_force[1] == BrokerThrottles(True, 2_000_000, 2_000_000, "broker", "broker")
+    assert read_throttles(settings).rates == {**in_force, 2: NO_RATES}
+    assert "brokers 1, 3" in steps[0]
+
+
+def test_one_role_can_be_set_alone(settings: Settings) -> None:
+    apply_rates(settings, {2: 3_000_000}, roles=["leader"])
+    assert read_throttles(settings).rates[2] == BrokerThrottles(True, 3_000_000, None, "broker", "none")
+
+
+def test_without_its_own_rate_a_broker_falls_back_to_the_cluster_default(settings: Settings) -> None:
+    link = AdminLink(settings.cluster)
+    alter_configs(link, [Change(BROKER, "", dict.fromkeys(RATE_KEYS, "9000000"))], 10)
+    link.close()
+    apply_rates(settings, {1: 2_000_000})
+    assert clear_rates(settings, [1])[1] == BrokerThrottles(True, 9_000_000, 9_000_000, "default", "default")
+    assert clear_rates(settings, [1, 2, 3], cluster_default=True) == dict.fromkeys((1, 2, 3), NO_RATES)
+
+
+def test_other_settings_of_a_broker_stay_as_they_are(settings: Settings) -> None:
+    apply_rates(settings, {1: 2_000_000})
+    link = AdminLink(settings.cluster)
+    alter_configs(link, [Change(BROKER, "1", {FOLLOWER_RATE: "1500000"})], 10)
+    link.close()
+    wait_until(
+        lambda: read_throttles(settings).rates[1] == BrokerThrottles(True, 2_000_000, 1_500_000, "broker", "broker"),
+        10,
+        "one rate changed, the other not",
+        lambda: read_throttles(settings).rates[1],
+    )
+
+
+def test_a_broker_that_is_not_there_is_named_and_the_others_are_changed(settings: Settings) -> None:
+    with pytest.raises(HeadroomError, match=r"broker 9: .*the others were changed"):
+        apply_rates(settings, {1: 2_000_000, 9: 2_000_000})
+    wait_until(
+        lambda: read_throttles(settings).rates[1].leader_bytes_per_s == 2_000_000,
+        10,
+        "broker 1 changed",
+        lambda: read_throttles(settings).rates,
+    )
+
+
+def test_a_refused_list_is_an_error_that_names_the_topic(settings: Settings) -> None:
+    with pytest.raises(HeadroomError, match=r"topic listed: .*InvalidConfigurationError"):
+        apply_lists(settings, {"listed": TopicLists("no list", None)})
+
+
+def test_a_rate_of_nothing_is_refused_before_anything_is_changed(settings: Settings) -> None:
+    with pytest.raises(HeadroomError, match="broker 2"):
+        apply_rates(settings, {1: 2_000_000, 2: 0})
+    assert read_throttles(settings).rates[1] == NO_RATES
+
+
+def test_a_star_can_be_set_and_cleared(settings: Settings) -> None:
+    apply_lists(settings, {"listed": TopicLists("*", "*")})
+    config = read_throttles(settings).lists["listed"]
+    assert (config.leader_list, config.follower_list) == ("*", "*")
+    clear_lists(settings, ["listed"])
+    assert "listed" not in read_throttles(settings).lists

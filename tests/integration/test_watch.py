@@ -1,0 +1,157 @@
+"""``headroom watch`` on real brokers: Spark killed in the midst, traffic that grows, a leader that dies."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.tables import query
+from cli.watch_lines import Line
+from cli.watch_process import WatchProcess
+from cluster.embedded import EmbeddedCluster
+from cluster.load import PacedLoad
+from planning.lists import Move
+from schemas.config import Settings
+from tests.integration.scene import MB, Scene
+from tests.integration.support import create_topic, living, wait_until
+
+WRITE = 1 * MB
+BROKERS = (1, 2, 3, 4)
+# RF 3, both gain broker 4; once they move, broker 2 comes first in line after broker 1.
+MOVES = [Move("w", 0, (1, 2, 3), (2, 3, 4)), Move("w", 1, (2, 3, 1), (3, 1, 4))]
+
+
+@pytest.fixture(scope="module")
+def load(cluster: EmbeddedCluster) -> Iterator[PacedLoad]:
+    create_topic(cluster, "w", {m.partition: list(m.before) for m in MOVES})
+    with PacedLoad(cluster.bootstrap_servers, {("w", 0): WRITE, ("w", 1): WRITE}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def scene(cluster: EmbeddedCluster, settings: Settings, load: PacedLoad) -> Iterator[Scene]:
+    """Both partitions on their way to broker 4 at 3.6 MB/s; each leader requires 1 MB/s x 3 followers."""
+    scene = Scene(cluster, settings)
+    for move in MOVES:
+        scene.await_size("w", move.partition, 40 * MB, 120)
+    scene.throttle(dict.fromkeys(BROKERS, 3.6 * MB), "leader")
+    # Less than one partition takes: neither gets in sync, and the move outlasts the tests.
+    scene.throttle(dict.fromkeys(BROKERS, 0.8 * MB), "follower")
+    scene.move(MOVES)
+    yield scene
+    scene.close()
+
+
+def _fired(watch: WatchProcess, subject: str, since_s: float) -> Line | None:
+    return next((line for line in watch.fired() if line.event.subject == subject and line.at_s >= since_s), None)
+
+
+def _await_verdict(watch: WatchProcess, side: tuple[int, str], verdict: str, deadline_s: float = 90) -> None:
+    watch.wait(lambda: (watch.verdicts() or {}).get(side) == verdict, deadline_s, f"{side} {verdict}")
+
+
+def test_spark_killed_in_the_midst_loses_and_doubles_nothing(
+    config_file: Path, scene: Scene, settings: Settings, tmp_path: Path
+) -> None:
+    process = WatchProcess(config_file, tmp_path / "killed.log")
+    try:
+        process.wait(process.verdicts, 120, "a first verdict")
+        _await_rows(settings, "silver/messages", 20)
+        scene.throttle({1: 1.5 * MB}, "leader")  # In-sync followers alone use 2 MB/s: starved.
+        process.wait(lambda: _fired(process, "broker 1 as leader", 0), 60, "an alert on broker 1")
+    finally:
+        pids = process.kill()
+    wait_until(lambda: not living(pids), 120, "end of all processes", lambda: living(pids))
+    scene.throttle({1: 3.6 * MB}, "leader")
+    with WatchProcess(config_file, tmp_path / "again.log") as again:
+        before = len(_rows(settings, "silver/messages", "SELECT seq FROM data"))
+        again.wait(again.verdicts, 120, "a verdict after the kill")
+        alert_id = _only_alert(settings)["alert_id"]
+        again.wait(lambda: again.resolved(alert_id), 90, "the end of the alert that was firing")
+        _await_rows(settings, "silver/messages", before + 20)
+    _bronze_is_whole(settings)
+    _keys_are_unique(settings)
+    events = _rows(settings, "alerts/events", f"SELECT state FROM data WHERE alert_id = '{alert_id}'")
+    assert Counter(e["state"] for e in events) == {"pending": 1, "firing": 1, "resolved": 1}
+
+
+def test_traffic_that_grows_raises_an_alert_without_a_switch(
+    watch: WatchProcess, scene: Scene, load: PacedLoad
+) -> None:
+    _await_verdict(watch, (1, "leader"), "catching_up")
+    began = time.monotonic()
+    load.set_rate("w", 0, 1.5 * WRITE)  # Requires 1.5 x 3 = 4.5 of 3.6 MB/s.
+    told = watch.wait(lambda: _fired(watch, "broker 1 as leader", began), 60, "an alert on broker 1")
+    evidence = json.loads(told.event.evidence)
+    assert told.event.kind == "throttle_below_leader_write"
+    assert evidence["switch_tick_ms"] is None
+    assert evidence["throttle_bytes_per_s"] == 3.6 * MB
+    load.set_rate("w", 0, WRITE)
+    watch.wait(lambda: watch.resolved(told.event.alert_id), 90, "its end")
+
+
+def test_a_dead_leader_makes_the_new_one_fall_short_at_once(
+    watch: WatchProcess, cluster: EmbeddedCluster, scene: Scene
+) -> None:
+    _await_verdict(watch, (2, "leader"), "catching_up")
+    began = time.monotonic()
+    cluster.kill(1)
+    try:
+        # Broker 2 leads both, broker 1 fetches no more: 2 x 1 MB/s to brokers 3 and 4 each: 4 of 3.6 MB/s.
+        told = watch.wait(lambda: _fired(watch, "broker 2 as leader", began), 60, "an alert on broker 2")
+    finally:
+        cluster.restart(1)
+    evidence = json.loads(told.event.evidence)
+    assert evidence["required_bytes_per_s"] == pytest.approx(4 * MB, rel=0.1)
+    assert evidence["in_sync_bytes_per_s"] == pytest.approx(2 * MB, rel=0.1)
+    assert evidence["switch_tick_ms"] is not None
+    moved = next(p for p in evidence["partitions"] if p["partition"] == 0)
+    assert (moved["leader"], moved["previous_leader"]) == (2, 1)
+    recommendation = json.loads(told.event.recommendation)
+    assert recommendation["throttle_bytes_per_s"] == pytest.approx(1.2 * 4 * MB, rel=0.1)
+
+
+def _rows(settings: Settings, table: str, sql: str) -> list[dict[str, Any]]:
+    return query(settings.store.path, table, sql) or []
+
+
+def _await_rows(settings: Settings, table: str, count: int) -> None:
+    def found() -> int:
+        return len(_rows(settings, table, "SELECT cluster FROM data"))
+
+    wait_until(lambda: found() >= count, 300, f"{count} rows in {table}", found)
+
+
+def _only_alert(settings: Settings) -> dict[str, Any]:
+    sql = "SELECT * FROM data WHERE state = 'firing' AND subject = 'broker 1 as leader' ORDER BY tick_ms DESC LIMIT 1"
+    return _rows(settings, "alerts/events", sql)[0]
+
+
+def _bronze_is_whole(settings: Settings) -> None:
+    """Every record of the topic from the first on is there once, without a gap."""
+    columns = 'count(*) AS n, min("offset") AS first, max("offset") AS last'
+    sql = f'SELECT "partition", {columns} FROM data GROUP BY "partition"'
+    rows = _rows(settings, "bronze/ticks", sql)
+    assert rows
+    for row in rows:
+        assert (row["first"], row["n"]) == (0, row["last"] + 1), row
+
+
+def _keys_are_unique(settings: Settings) -> None:
+    keys = {
+        "silver/messages": "tick_ms, kind, seq",
+        "silver/leader_distribution": "tick_ms, topic, partition",
+        "silver/fetcher_lag": "tick_ms, broker, topic, partition, source_broker",
+        "gold/throttle_headroom": "tick_ms, broker, role",
+        "gold/reassignment_progress": "tick_ms, topic, partition, adding_replica",
+        "alerts/events": "alert_id, state, tick_ms",
+    }
+    for table, columns in keys.items():
+        sql = f"SELECT {columns}, count(*) AS n FROM data GROUP BY {columns} HAVING count(*) > 1"
+        assert _rows(settings, table, sql) == [], table

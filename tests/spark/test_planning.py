@@ -1,0 +1,101 @@
+"""The verdicts in Spark are those of ``planning.throttle``, on random clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from planning.throttle import Demand, PartitionTraffic, demands
+from schemas.findings import Role
+from streaming.transforms.decode import lane_messages
+from streaming.transforms.headroom import throttle_headroom
+from streaming.transforms.replicas import replicas
+from streaming.transforms.ticks import rows_of, whole_ticks
+from tests.clusters import BROKERS, RECORD_BYTES, Cluster, clusters
+from tests.spark.support import examples
+from tests.spark.ticks import broker, log, move, records, tick
+
+CLUSTERS = examples(clusters(), 250)
+END = 100_000
+
+
+def move_row(p: PartitionTraffic) -> dict[str, Any]:
+    """The row that a collector sends of a partition; what is unknown has no earlier sample, or no log at all."""
+    unknown = {"prev_read_ms": None} if p.write_bytes_per_s is None else {}
+    leader_log = [log(p.leader, END, p.write_bytes_per_s or 0.0) | unknown] if p.leader is not None else []
+    behind = [log(b, END - size // RECORD_BYTES) for b, size in p.remaining_bytes.items()]
+    return move(
+        p.topic,
+        p.partition,
+        p.leader,
+        [b for b in (p.leader, *p.followers) if b is not None],
+        isr=sorted(p.in_sync),
+        adding=sorted(p.adding),
+        leader_listed=None if p.leader_listed is None else sorted(p.leader_listed),
+        follower_listed=None if p.follower_listed is None else sorted(p.follower_listed),
+        logs=[*leader_log, *behind],
+    )
+
+
+def broker_row(cluster: Cluster, broker_id: int) -> dict[str, Any]:
+    told = cluster.rates.get(broker_id)
+    rates = [None if rate is None else round(rate) for rate in told or (None, None)]
+    return broker(broker_id, *rates, throttles_known=told is not None)
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
+    """The sides of every cluster, each a cluster of its own in one batch."""
+    messages = [
+        m | {"cluster": str(number)}
+        for number, cluster in enumerate(CLUSTERS)
+        for m in tick([broker_row(cluster, b) for b in BROKERS], [move_row(p) for p in cluster.partitions])
+    ]
+    whole = whole_ticks(lane_messages(records(spark, messages)))
+    rows = throttle_headroom(replicas(rows_of(whole, "moves")), rows_of(whole, "brokers")).collect()
+    sides: dict[str, dict[tuple[int, str], Row]] = {}
+    for row in rows:
+        sides.setdefault(row["cluster"], {})[(row["broker"], row["role"])] = row
+    return sides
+
+
+def in_planning(demand: Demand) -> tuple[Any, ...]:
+    return (
+        demand.throttle_bytes_per_s,
+        demand.in_sync_bytes_per_s,
+        demand.required_bytes_per_s,
+        demand.limited_replicas,
+        demand.free_replicas,
+        demand.remaining_bytes,
+        demand.verdict.value,
+    )
+
+
+def in_spark(row: Row) -> tuple[Any, ...]:
+    rates = [row[name] for name in ("throttle_bytes_per_s", "in_sync_bytes_per_s", "required_bytes_per_s")]
+    return (*rates, row["limited_replicas"], row["free_replicas"], row["remaining_bytes"], row["verdict"])
+
+
+def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[tuple[int, str], Row]]) -> None:
+    verdicts = set()
+    for number, cluster in enumerate(CLUSTERS):
+        for demand in demands(cluster.partitions, cluster.throttles()):
+            row = found[str(number)][(demand.broker, demand.role.value)]
+            assert in_spark(row) == in_planning(demand), f"broker {demand.broker} as {demand.role.value} of {cluster}"
+            verdicts.add(demand.verdict.value)
+    # The examples are worth something: every verdict is among them.
+    assert verdicts == {"idle", "catching_up", "losing", "starved", "unthrottled", "no_data"}
+
+
+def test_a_side_that_takes_no_part_is_idle_and_every_broker_has_both(
+    found: dict[str, dict[tuple[int, str], Row]],
+) -> None:
+    for number, cluster in enumerate(CLUSTERS):
+        sides = found[str(number)]
+        assert set(sides) == {(b, role.value) for b in BROKERS for role in Role}
+        part = {(d.broker, d.role.value) for d in demands(cluster.partitions, cluster.throttles())}
+        for side in set(sides) - part:
+            row = sides[side]
+            assert (row["verdict"], row["required_bytes_per_s"], row["moving_replicas"]) == ("idle", 0, 0)

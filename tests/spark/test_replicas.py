@@ -1,0 +1,140 @@
+"""What a replica still has to copy, and whether it does. Every case is a partition of the same tick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streaming.transforms.replicas import replicas
+from tests.spark.support import frame
+from tests.spark.ticks import TICK_MS, log, move
+
+MB = 1_000_000
+
+
+def case(follower: dict[str, Any] | None, leader: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """Partition led by broker 1 (9,000 records of 1,000 bytes), which broker 3 is to join."""
+    logs = [leader or log(1, 9000, 2 * MB), *([follower] if follower else [])]
+    return {"leader": 1, "replicas": [1, 3], "isr": [1], "adding": [3], "logs": logs} | more
+
+
+def cut_by_retention(end: int, rate: float = 0.0) -> dict[str, Any]:
+    return log(3, end, rate, log_start_offset=500)
+
+
+IN_SYNC = {"isr": [1, 3], "adding": []}
+# The real lag was 7,000 (9,000 - 2,000) a window ago and is 8,000 now: the leader grew by 2,000, the follower by 1,000.
+FALLING_BACK = {"leader": log(1, 9000, 0.2 * MB)}
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    # 9,000 - 1,000 records; 9 - 1 MB.
+    "sizes of logs with one beginning differ by what is missing": (
+        case(log(3, 1000, MB)),
+        {"lag_offsets": 8000, "remaining_bytes": 8 * MB, "copied_bytes_per_s": MB, "stalled": False},
+    ),
+    # 18 MB in 9,000 records are 2,000 bytes a record; 8,000 are missing.
+    "other beginnings: missing records at the leader's mean size": (
+        case(cut_by_retention(1000), log(1, 9000, size=18 * MB)),
+        {"lag_offsets": 8000, "remaining_bytes": 16 * MB},
+    ),
+    "a follower that holds more bytes: missing records at the mean size": (
+        case(log(3, 1000, size=20 * MB)),
+        {"remaining_bytes": 8 * MB},
+    ),
+    "no lag is nothing to copy whatever the sizes": (
+        case(log(3, 9000, size=1)),
+        {"lag_offsets": 0, "remaining_bytes": 0, "stalled": False},
+    ),
+    "a follower ahead of its leader lags by nothing": (case(log(3, 9500)), {"lag_offsets": 0, "remaining_bytes": 0}),
+    "a follower that is not heard is unknown": (
+        case(None),
+        {
+            "lag_offsets": None,
+            "lag_gauge_offsets": None,
+            "remaining_bytes": None,
+            "copied_bytes_per_s": None,
+            "frozen": False,
+            "stalled": False,
+        },
+    ),
+    "a leader that is not heard leaves the lag unknown": (
+        case(log(3, 1000, MB), leader=log(2, 9000)),
+        {"lag_offsets": None, "remaining_bytes": None, "write_bytes_per_s": None, "copied_bytes_per_s": MB},
+    ),
+    "an empty log tells no mean size": (
+        case(cut_by_retention(1000), log(1, 9000, log_start_offset=9000)),
+        {"remaining_bytes": None},
+    ),
+    "a copy that stands still is stalled": (
+        case(log(3, 1000)),
+        {"copied_bytes_per_s": 0, "stalled": True},
+    ),
+    "a log that was cut copies an unknown amount and is stalled": (
+        case(log(3, 1000, prev_log_end_offset=1200)),
+        {"copied_bytes_per_s": None, "stalled": True},
+    ),
+    "one sample cannot tell that it stands still": (
+        case(log(3, 1000, prev_read_ms=None, prev_log_end_offset=None)),
+        {"copied_bytes_per_s": None, "stalled": False},
+    ),
+    # 1,000 records in 10 s at 2,000 bytes each.
+    "a copy behind a moved beginning: records at the leader's mean size": (
+        case(cut_by_retention(1000, 0.1 * MB), log(1, 9000, size=18 * MB)),
+        {"copied_bytes_per_s": 0.2 * MB},
+    ),
+    "a replica that is not being added is never stalled": (case(log(3, 1000), adding=[]), {"stalled": False}),
+    "an adding replica in the ISR is not stalled": (case(log(3, 8999), isr=[1, 3]), {"stalled": False}),
+    "an adding replica on a broker that is down is stalled": (
+        case(None, offline=[3]),
+        {"alive": False, "stalled": True, "remaining_bytes": None},
+    ),
+    "a gauge that is gone or -1 is frozen": (case(log(3, 1000, MB)), {"frozen": True, "lag_gauge_offsets": None}),
+    "a gauge that stands still while the lag grows is frozen": (
+        case(log(3, 1000, 0.1 * MB, lag_offsets=7000, prev_lag_offsets=7000), **FALLING_BACK),
+        {"frozen": True, "lag_gauge_offsets": 7000},
+    ),
+    "a gauge that moves is not frozen": (
+        case(log(3, 1000, 0.1 * MB, lag_offsets=8000, prev_lag_offsets=7000), **FALLING_BACK),
+        {"frozen": False},
+    ),
+    # Both grow by 2,000 in the window.
+    "a lag that really stays the same is not frozen": (
+        case(log(3, 1000, 0.2 * MB, lag_offsets=8000, prev_lag_offsets=8000), **FALLING_BACK),
+        {"frozen": False},
+    ),
+    "a lag of 0 that stays 0 is not frozen": (
+        case(log(3, 9000, 0.2 * MB, lag_offsets=0, prev_lag_offsets=0), **FALLING_BACK),
+        {"frozen": False},
+    ),
+    "a replica in sync is not frozen": (case(log(3, 9000), **IN_SYNC), {"frozen": False, "in_sync": True}),
+}
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> dict[str, Any]:
+    rows = [move("t", number, 1, [1, 3]) | row for number, (row, _) in enumerate(CASES.values())]
+    three = move("u", 0, 2, [3, 2, 1], isr=[2, 1], adding=[3], removing=[1], logs=[log(2, 10)])
+    leaderless = move("u", 1, None, [1, 2], isr=[], logs=[log(1, 10)])
+    collected = replicas(frame(spark, "moves", [*rows, three, leaderless])).collect()
+    names = list(CASES)
+    found = {names[row["partition"]]: row for row in collected if row["topic"] == "t"}
+    return found | {"others": [row for row in collected if row["topic"] == "u"]}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_replica(found: dict[str, Any], name: str) -> None:
+    expected = CASES[name][1]
+    assert {column: found[name][column] for column in expected} == {
+        column: pytest.approx(value) if isinstance(value, float) else value for column, value in expected.items()
+    }
+
+
+def test_there_is_a_row_for_every_replica_but_the_leader(found: dict[str, Any]) -> None:
+    rows = {(row["partition"], row["follower"], row["in_sync"], row["is_adding"]) for row in found["others"]}
+    assert rows == {(0, 3, False, True), (0, 1, True, False), (1, 1, False, False), (1, 2, False, False)}
+
+
+def test_rows_name_their_tick(found: dict[str, Any]) -> None:
+    assert {(row["cluster"], row["tick_ms"]) for row in found["others"]} == {("c1", TICK_MS)}

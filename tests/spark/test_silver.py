@@ -1,0 +1,154 @@
+"""From decoded messages to silver rows."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import StructType
+
+from schemas.findings import AlertEvent
+from schemas.tables import (
+    ALERT_EVENTS,
+    BRONZE_TICKS,
+    MESSAGES,
+    PARTITION_WRITE_RATE,
+    QUARANTINE,
+    REASSIGNMENT_PROGRESS,
+    TABLES,
+    THROTTLE_HEADROOM,
+)
+from streaming.jobs.record import bronze, head_rejected, ledger, quarantine, silver_rows, value_rejected
+from streaming.transforms.decode import lane_messages, with_head
+from streaming.transforms.gold import gold
+from streaming.transforms.silver import (
+    SILVER,
+    broker_throttles,
+    bytes_per_sec,
+    fetcher_lag,
+    leader_distribution,
+    log_end_offsets,
+    topic_throttles,
+)
+from tests.spark.support import frame
+from tests.spark.ticks import TICK_MS, broker, log, records
+
+
+def meter(name: str, count: int | None, previous: int | None, **more: Any) -> dict[str, Any]:
+    """A meter of broker 1, read twice within 10 s."""
+    row: dict[str, Any] = {
+        "broker": 1,
+        "meter": name,
+        "topic": None,
+        "fetcher": None,
+        "source_broker": None,
+        "read_ms": TICK_MS,
+        "count_total": count,
+        "prev_read_ms": None if previous is None else TICK_MS - 10_000,
+        "prev_count_total": previous,
+        "gauge_value": None,
+    }
+    return row | more
+
+
+def by(rows: list[Row], *names: str) -> dict[Any, Row]:
+    return {tuple(row[name] for name in names) if len(names) > 1 else row[names[0]]: row for row in rows}
+
+
+def test_rates_of_meters(spark: SparkSession) -> None:
+    meters = [
+        # 5,000 in 10 s.
+        meter("grows", 6000, 1000),
+        meter("stands", 1000, 1000),
+        meter("reset", 7, 1000),
+        meter("first", 1000, None),
+        meter("twice", 1000, 1000, prev_read_ms=TICK_MS),
+        meter("gauge", None, None, gauge_value=1.5),
+        meter("missed", 6000, 1000, prev_read_ms=TICK_MS - 50_000),
+    ]
+    rows = by(bytes_per_sec(frame(spark, "meters", meters)).collect(), "meter")
+    rates = {name: (row["bytes_per_s"], row["window_ms"]) for name, row in rows.items()}
+    assert rates == {
+        "grows": (500, 10_000),
+        "stands": (0, 10_000),
+        "reset": (None, 10_000),
+        "first": (None, None),
+        "twice": (None, None),
+        "gauge": (1.5, None),
+        "missed": (100, 50_000),
+    }
+    # 1,800,000,000 s after the epoch.
+    assert {str(row["date"]) for row in rows.values()} == {"2027-01-15"}
+
+
+def test_growth_of_logs(spark: SparkSession) -> None:
+    def sample(partition: int, **more: Any) -> dict[str, Any]:
+        row = log(1, 5000, 200_000, **more)
+        kept = {name: value for name, value in row.items() if "lag" not in name}
+        return {"topic": "t", "partition": partition, "is_leader": True} | kept
+
+    logs = [sample(0), sample(1, prev_log_end_offset=5001), sample(2, prev_read_ms=None, prev_log_end_offset=None)]
+    rows = by(log_end_offsets(frame(spark, "logs", logs)).collect(), "partition")
+    # 2,000 records in 10 s; a log that was cut and a first sample have no rate.
+    assert [rows[n]["offsets_per_s"] for n in range(3)] == [200, None, None]
+    assert (rows[0]["log_end_offset"], rows[0]["size_bytes"], rows[0]["is_leader"]) == (5000, 5_000_000, True)
+
+
+def test_a_lag_of_minus_one_stays_unknown(spark: SparkSession) -> None:
+    lag = {"broker": 3, "topic": "t", "partition": 0, "source_broker": 1, "fetcher": "f", "lag_offsets": None}
+    rows = by(fetcher_lag(frame(spark, "lags", [lag, lag | {"partition": 1, "lag_offsets": 0}])).collect(), "partition")
+    assert [rows[n]["lag_offsets"] for n in (0, 1)] == [None, 0]
+
+
+def test_the_preferred_leader_is_the_first_replica(spark: SparkSession) -> None:
+    row = {"topic": "t", "partition": 0, "leader": 1, "leader_epoch": 4, "replicas": [3, 1], "isr": [1]}
+    leaders = [
+        row | {"adding": [3], "removing": []},
+        row | {"partition": 1, "replicas": [], "adding": [], "removing": []},
+    ]
+    rows = by(leader_distribution(frame(spark, "leaders", leaders)).collect(), "partition")
+    assert [rows[n]["preferred_leader"] for n in (0, 1)] == [3, None]
+    assert (rows[0]["leader"], rows[0]["leader_epoch"], rows[0]["adding"]) == (1, 4, [3])
+
+
+def test_throttles_of_brokers_and_topics_stand_in_one_table(spark: SparkSession) -> None:
+    brokers = [broker(1, 5, None), broker(2, None, None, throttles_known=False)]
+    topic = {"topic": "t", "leader_throttled_replicas": "0:1", "follower_throttled_replicas": "*"}
+    parts = (
+        broker_throttles(frame(spark, "brokers", brokers)),
+        topic_throttles(frame(spark, "topic_throttles", [topic])),
+    )
+    rows = by(parts[0].unionByName(parts[1]).collect(), "entity", "broker", "topic")
+    first, unread, lists = rows[("broker", 1, None)], rows[("broker", 2, None)], rows[("topic", None, "t")]
+    assert (first["leader_throttle_bytes_per_s"], first["follower_throttle_bytes_per_s"], first["known"]) == (
+        5,
+        None,
+        True,
+    )
+    assert (unread["known"], unread["leader_throttle_bytes_per_s"]) == (False, None)
+    assert (lists["leader_throttled_replicas"], lists["follower_throttled_replicas"]) == ("0:1", "*")
+
+
+def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: SparkSession) -> None:
+    raw = records(spark, [])
+    stored = bronze(raw)
+    heads = with_head(stored)
+    rows = gold(lane_messages(raw))
+    written = [
+        *[(table, silver_rows(heads, table, list(kinds))) for table, kinds in SILVER.items()],
+        (BRONZE_TICKS, stored),
+        (QUARANTINE, quarantine(head_rejected(heads).unionByName(value_rejected(heads, "lags")))),
+        (MESSAGES, ledger(heads)),
+        (THROTTLE_HEADROOM, rows.headroom),
+        (REASSIGNMENT_PROGRESS, rows.progress),
+        (PARTITION_WRITE_RATE, rows.write_rate),
+    ]
+    assert {table.path for table, _ in written} == {table.path for table in TABLES} - {ALERT_EVENTS.path}
+    for table, made in written:
+        assert columns(made.schema) == columns(StructType.fromDDL(table.ddl())), table.path
+    assert [field.name for field in fields(AlertEvent)] == ALERT_EVENTS.names()
+
+
+def columns(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema]

@@ -1,0 +1,40 @@
+"""The verdicts of synthetic clusters are the true ones, tick after tick."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.workload import SyntheticCluster, Workload
+from cluster.encode import encode_rows
+from streaming.transforms.decode import lane_messages
+from streaming.transforms.gold import headroom_rows
+from streaming.transforms.ticks import whole_ticks
+from tests.spark.ticks import message, records
+
+
+@pytest.mark.parametrize(("seed", "replication_factor"), [(1, 2), (2, 3), (3, 4)])
+def test_the_verdicts_are_the_true_ones(spark: SparkSession, seed: int, replication_factor: int) -> None:
+    workload = Workload(
+        brokers=12,
+        topics=10,
+        partitions=200,
+        replication_factor=replication_factor,
+        moving_ratio=0.5,
+        throttle_changes_per_minute=30,
+        seed=seed,
+        cluster="c1",
+    )
+    messages: list[dict[str, Any]] = []
+    truth: dict[tuple[int, int, str], str] = {}
+    for tick in SyntheticCluster(workload).ticks(4):
+        sent = [json.loads(m.value) for m in encode_rows("c1", tick.tick_ms, tick) if m.alert_lane]
+        end = {"first_offset": len(messages), "lane_messages": len(sent)}
+        messages += [*sent, message("tick_end", 99, None, tick.tick_ms, **end)]
+        truth |= {(tick.tick_ms, *side): verdict for side, verdict in tick.truth.items()}
+    rows = headroom_rows(whole_ticks(lane_messages(records(spark, messages)))).collect()
+    assert {(row["tick_ms"], row["broker"], row["role"]): row["verdict"] for row in rows} == truth
+    assert {"starved", "losing", "catching_up", "unthrottled"} <= set(truth.values())

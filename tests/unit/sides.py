@@ -1,0 +1,64 @@
+"""Sides of a tick made by hand, as the rules look at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alerts.sides import PartitionEvidence, SideState
+from planning.throttle import Demand
+from schemas.findings import Role, Verdict
+
+MB = 1_000_000.0
+TICK_MS = 1_800_000_000_000
+
+
+def partition(number: int = 0, **more: Any) -> PartitionEvidence:
+    """Partition of topic ``t`` of 2 MB/s that moves from 2, 1 to 3, 2 and is led by broker 1."""
+    fields: dict[str, Any] = {
+        "topic": "t",
+        "partition": number,
+        "write_bytes_per_s": 2 * MB,
+        "followers": 2,
+        "in_sync_followers": 1,
+        "leader": 1,
+        "previous_leader": None,
+        "switch_tick_ms": None,
+        "moving": True,
+        "replicas": (3, 2, 1),
+        "target": (3, 2),
+        "stalled": False,
+    }
+    return PartitionEvidence(**fields | more)
+
+
+def side(
+    broker: int,
+    role: Role,
+    throttle_mb: float | None,
+    required_mb: float | None,
+    *partitions: PartitionEvidence,
+    in_sync_mb: float | None = 2.0,
+    limited: int = 1,
+    **more: Any,
+) -> SideState:
+    """A side with one replica held back; the verdict is the one of its demand."""
+    demand = Demand(
+        broker=broker,
+        role=role,
+        throttle_bytes_per_s=None if throttle_mb is None else throttle_mb * MB,
+        in_sync_bytes_per_s=None if in_sync_mb is None else in_sync_mb * MB,
+        required_bytes_per_s=None if required_mb is None else required_mb * MB,
+        limited_replicas=limited,
+        free_replicas=more.pop("free", 0),
+        remaining_bytes=more.pop("remaining_bytes", 10_000_000),
+        throttle_known=more.pop("throttle_known", True),
+    )
+    fields: dict[str, Any] = {
+        "demand": demand,
+        "verdict": demand.verdict,
+        "reason": "write rate unknown of 1 partition(s)" if demand.verdict is Verdict.NO_DATA else None,
+        "eta_s": None,
+        "stalled_replicas": sum(p.stalled for p in partitions),
+        "partitions": partitions,
+    }
+    return SideState(**fields | more)

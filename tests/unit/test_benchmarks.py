@@ -1,0 +1,91 @@
+"""The results file and the statistics of the benchmarks, worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.finish import Outcome
+from benchmarks.memory import after_warm_up, growth_ratio_per_hour
+from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
+
+_OLD = Origin("make bench", "old machine", "2026-01-01T00:00:00Z", "aaa")
+_NEW = Origin("make bench ONLY=start", "new machine", "2026-02-02T00:00:00Z", "bbb")
+_FIELDS = ["command", "commit", "date", "machine", "n", "name", "unit", "value"]
+
+
+def test_a_group_replaces_its_own_names_and_no_other() -> None:
+    known = merge([], [Figure("kept", 1.0, "s", 3), Figure("measured_again", 2.0, "s", 3)], _OLD)
+    merged = merge(known, [Figure("measured_again", 2.5, "s", 5), Figure("another", 4.0, "ratio", 5)], _NEW)
+    assert [(r["name"], r["value"], r["n"], r["commit"]) for r in merged] == [
+        ("another", 4.0, 5, "bbb"),
+        ("kept", 1.0, 3, "aaa"),
+        ("measured_again", 2.5, 5, "bbb"),
+    ]
+
+
+def test_the_file_is_a_list_of_whole_objects(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    write([Figure("first", 1.0, "s", 1)], _OLD, path)
+    write([Figure("second", 2.0, "s", 1)], _NEW, path)
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert [r["name"] for r in stored] == ["first", "second"]
+    assert all(sorted(r) == _FIELDS for r in stored)
+    assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
+
+
+@pytest.mark.parametrize(
+    ("values", "ratio", "expected"),
+    [
+        ([3.0, 1.0, 2.0], 0.5, 2.0),
+        # Place 0.5 x 3 = 1.5: half way from 2 to 3.
+        ([1.0, 2.0, 3.0, 4.0], 0.5, 2.5),
+        # Place 0.95 x 20 = 19 of 0 to 20.
+        ([float(n) for n in range(21)], 0.95, 19.0),
+        # Place 0.95 x 2 = 1.9: nine tenths from 20 to 30.
+        ([10.0, 20.0, 30.0], 0.95, 29.0),
+        ([7.0], 0.95, 7.0),
+    ],
+)
+def test_a_percentile_lies_between_its_neighbours(values: list[float], ratio: float, expected: float) -> None:
+    assert percentile(values, ratio) == pytest.approx(expected)
+
+
+def test_no_values_have_no_percentile() -> None:
+    with pytest.raises(ValueError, match="no values"):
+        percentile([], 0.5)
+
+
+def test_a_slope_is_that_of_the_least_squares() -> None:
+    # Means 1 and 2: (-1)(-1) + 0 x 2 + 1 x (-1) = 0.
+    assert slope_per_s([(0, 1), (1, 4), (2, 1)]) == pytest.approx(0.0)
+    # Means 1 and 3: (-1)(-2) + 0 x (-1) + 1 x 3 = 5, over (-1)^2 + 0 + 1^2 = 2.
+    assert slope_per_s([(0, 1), (1, 2), (2, 6)]) == pytest.approx(2.5)
+
+
+def test_samples_of_one_time_have_no_slope() -> None:
+    with pytest.raises(ValueError, match="two times"):
+        slope_per_s([(1.0, 5.0)])
+
+
+def test_growth_is_per_hour_and_against_the_beginning() -> None:
+    # 1000 bytes at first and 1 byte more every 36 s: 100 an hour. Of 11 samples the first tenth is one.
+    samples = [(36.0 * n, 1000.0 + n) for n in range(11)]
+    assert growth_ratio_per_hour(samples) == pytest.approx(0.1)
+
+
+def test_the_warm_up_does_not_count() -> None:
+    # A quarter of 0 to 100 s.
+    assert after_warm_up([(0, 1), (20, 2), (25, 3), (100, 4)]) == [(25, 3), (100, 4)]
+
+
+@pytest.mark.parametrize(
+    ("promised_s", "real_s", "ratio"),
+    # 6 of 40 s too late, 6 of 40 s too early; no promise is wholly wrong.
+    [(40.0, 46.0, 0.15), (40.0, 34.0, 0.15), (None, 30.0, 1.0)],
+)
+def test_an_error_is_told_against_the_promise(promised_s: float | None, real_s: float, ratio: float) -> None:
+    outcome = Outcome("case", promised_s, real_s, 4e6, 4.8e6, 10e6)
+    assert outcome.error_ratio == pytest.approx(ratio)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from cli import main
+from schemas.errors import HeadroomError
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def _raising(error: BaseException) -> click.Command:
+    @click.command()
+    def command() -> None:
+        raise error
+
+    return command
+
+
+def _install(monkeypatch: pytest.MonkeyPatch, command: click.Command) -> None:
+    monkeypatch.setitem(sys.modules, "cli.sample", type(sys)("cli.sample"))
+    monkeypatch.setattr(sys.modules["cli.sample"], "sample", command, raising=False)
+    monkeypatch.setitem(main.COMMANDS, "sample", ("cli.sample:sample", "A sample."))
+
+
+def test_help_names_every_command_and_imports_none() -> None:
+    code = "import sys; from cli import main; main.run(['--help']); print(sorted(m for m in sys.modules if '.' in m))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    text, _, modules = said.stdout.rpartition("\n[")
+    assert all(name in text for name in main.COMMANDS)
+    for heavy in ("pyspark", "kafka", "pydantic", "rich", "deltalake"):
+        assert f"'{heavy}." not in modules
+
+
+def test_a_users_mistake_is_one_line_and_exit_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _install(monkeypatch, _raising(HeadroomError("broker 3", "is down\nfor long", "Start it.")))
+    assert main.run(["sample"]) == 1
+    assert capsys.readouterr().err == "headroom: broker 3: is down for long. Start it.\n"
+
+
+@pytest.mark.parametrize("arguments", [["nosuch"], ["--nosuch"], ["sample", "--nosuch"], ["sample", "extra"]])
+def test_wrong_use_is_exit_2(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(monkeypatch, _raising(AssertionError("must not be called")))
+    assert main.run(arguments) == 2
+
+
+def test_ctrl_c_is_quiet_and_exit_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    _install(monkeypatch, _raising(KeyboardInterrupt()))
+    assert main.run(["sample"]) == 130
+    assert capsys.readouterr().err.strip() == ""
+
+
+def test_a_command_may_choose_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(monkeypatch, _raising(click.exceptions.Exit(1)))
+    assert main.run(["sample"]) == 1
+
+
+def test_an_unknown_command_is_told_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["nosuch"]) == 2
+    assert "there are demo, init, check" in capsys.readouterr().err

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.config import load_settings, read_settings
+from cli.config_sources import all_keys, env_name
+from cli.settings_docs import commented_toml, markdown, setting_docs
+from cluster.secrets import secret
+from schemas.config import SecurityProtocol
+from schemas.errors import HeadroomError
+
+SERVERS = {"HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "broker1:9092"}
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def settings_file(tmp_path: Path) -> Path:
+    return tmp_path / "headroom.toml"
+
+
+def error_of(file: Path | None, environ: dict[str, str]) -> HeadroomError:
+    with pytest.raises(HeadroomError) as caught:
+        load_settings(None if file is None else str(file), environ)
+    return caught.value
+
+
+def test_environment_wins_over_file_and_file_over_default(settings_file: Path) -> None:
+    settings_file.write_text('[cluster]\nname = "file"\n[collect]\ninterval_s = 2\n')
+    settings = load_settings(str(settings_file), {**SERVERS, "HEADROOM_CLUSTER__NAME": "environment"})
+    assert settings.cluster.name == "environment"
+    assert settings.collect.interval_s == 2.0
+    assert settings.alerts.margin_ratio == 1.2
+
+
+def test_every_key_can_be_given_in_the_environment() -> None:
+    values = {
+        ("cluster", "bootstrap_servers"): "a:1",
+        ("ticks", "bootstrap_servers"): "b:2",
+        ("cluster", "security_protocol"): "SASL_SSL",
+        ("ticks", "security_protocol"): "SASL_SSL",
+        ("cluster", "sasl_mechanism"): "PLAIN",
+        ("ticks", "sasl_mechanism"): "PLAIN",
+        ("collect", "source"): "jmx",
+        ("cluster", "ssl_check_hostname"): "false",
+        ("ticks", "ssl_check_hostname"): "false",
+        ("collect", "jmx_ssl"): "true",
+        ("collect", "endpoints"): '{"1": "broker1:9999"}',
+        ("spark", "conf"): '{"spark.ui.enabled": false, "spark.executor.cores": 2}',
+    }
+    passwords = [key for key in all_keys() if key[1].endswith("password_file")]
+    environ = {env_name(key): values.get(key, "7") for key in all_keys() if key not in passwords}
+    settings = load_settings(None, environ)
+    assert settings.ticks.security_protocol is SecurityProtocol.SASL_SSL
+    assert settings.collect.endpoints == {"1": "broker1:9999"}
+    assert settings.spark.conf == {"spark.ui.enabled": "false", "spark.executor.cores": "2"}
+    unchanged = [key for key, default in all_keys().items() if _value(settings, key) == default]
+    # There is one source only; a password file beside its password is refused.
+    assert unchanged == [passwords[0], passwords[1], ("collect", "source"), passwords[2]]
+
+
+def _value(settings: object, key: tuple[str, str]) -> object:
+    return getattr(getattr(settings, key[0]), key[1])
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert load_settings(None, {**SERVERS, "HEADROOM_CLUSTER__NAME": ""}).cluster.name == "kafka"
+
+
+def test_variables_without_a_section_are_left_alone() -> None:
+    assert load_settings(None, {**SERVERS, "HEADROOM_JARS": "/opt/jars"}).cluster.name == "kafka"
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "remedy"),
+    [
+        ("[clster]\nname = 'a'", "[clster] in", "Did you mean cluster?"),
+        ("[cluster]\nbootstrap_server = 'a:1'", "cluster.bootstrap_server in", "Did you mean bootstrap_servers?"),
+        ("interval_s = 1", "[interval_s] in", "There are: cluster, ticks, collect, store, spark, alerts."),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_nearest_right_one(
+    settings_file: Path, text: str, subject: str, remedy: str
+) -> None:
+    settings_file.write_text(text)
+    error = error_of(settings_file, SERVERS)
+    assert error.subject.startswith(subject)
+    assert str(settings_file) in error.subject
+    assert error.remedy == remedy
+
+
+def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
+    error = error_of(None, {**SERVERS, "HEADROOM_COLLECT__INTERVL_S": "1"})
+    assert error.remedy == "Did you mean HEADROOM_COLLECT__INTERVAL_S?"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rule"),
+    [
+        ("HEADROOM_COLLECT__INTERVAL_S", "0", "must be greater than 0"),
+        ("HEADROOM_COLLECT__INTERVAL_S", "nan", "must be greater than 0"),
+        ("HEADROOM_COLLECT__INTERVAL_S", "inf", "must be greater than 0"),
+        ("HEADROOM_COLLECT__INTERVAL_S", "soon", "must be a valid number, unable to parse string as a number"),
+        ("HEADROOM_COLLECT__PORT", "70000", "must be from 1 to 65535"),
+        ("HEADROOM_ALERTS__EXIT_RATIO", "0.9", "must be 1 or more"),
+        ("HEADROOM_ALERTS__FINISH_WITHIN", "soon", "must be seconds or a time such as 90s, 30m or 1h30m"),
+        ("HEADROOM_COLLECT__ENDPOINTS", '{"one": "a:1"}', "must have broker ids as names"),
+        ("HEADROOM_COLLECT__ENDPOINTS", '{"1": "a"}', "must be host:port for broker 1"),
+        ("HEADROOM_COLLECT__ENDPOINTS", "{1", "must be a JSON object"),
+        ("HEADROOM_CLUSTER__SECURITY_PROTOCOL", "TLS", "must be 'PLAINTEXT', 'SSL', 'SASL_PLAINTEXT' or 'SASL_SSL'"),
+        ("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1", "must be host:port, several separated by commas"),
+        ("HEADROOM_CLUSTER__SSL_CERTFILE", "a.pem", "is missing: a certificate and its key go together"),
+        ("HEADROOM_TICKS__SASL_USERNAME", "me", "has no effect while ticks.bootstrap_servers is empty"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_refused(name: str, text: str, rule: str) -> None:
+    assert error_of(None, {**SERVERS, name: text}).rule == rule
+
+
+def test_sasl_without_a_password_tells_where_to_give_it() -> None:
+    error = error_of(
+        None,
+        {
+            **SERVERS,
+            "HEADROOM_CLUSTER__SECURITY_PROTOCOL": "SASL_SSL",
+            "HEADROOM_CLUSTER__SASL_MECHANISM": "PLAIN",
+            "HEADROOM_CLUSTER__SASL_USERNAME": "me",
+        },
+    )
+    assert "HEADROOM_CLUSTER__SASL_PASSWORD" in error.remedy
+
+
+@pytest.mark.parametrize("key", ["cluster.sasl_password", "cluster.ssl_key_password", "collect.jmx_password"])
+def test_a_secret_is_in_no_error_and_no_repr(settings_file: Path, key: str) -> None:
+    section, name = key.split(".")
+    settings_file.write_text(f"[{section}]\n{name} = 192837465\n")
+    assert "192837465" not in str(error_of(settings_file, SERVERS))
+    settings = load_settings(None, {**SERVERS, env_name((section, name)): "192837465"})
+    assert _value(settings, (section, name)) == "192837465"
+    assert "192837465" not in repr(settings)
+
+
+def test_amounts_may_carry_units(settings_file: Path) -> None:
+    settings_file.write_text('[cluster]\nreplication_capacity = "1.5 MiB/s"\n[alerts]\nfinish_within = "1h30m"\n')
+    settings = load_settings(str(settings_file), SERVERS)
+    # 1.5 x 2^20 = 1,572,864; 3,600 + 1,800 = 5,400
+    assert settings.cluster.replication_capacity == 1_572_864
+    assert settings.alerts.finish_within == 5400
+
+
+def test_spark_settings_need_no_quotes(settings_file: Path) -> None:
+    settings_file.write_text('[spark.conf]\nspark.executor.memory = "2g"\nspark.executor.cores = 2\n')
+    conf = load_settings(str(settings_file), SERVERS).spark.conf
+    assert conf == {"spark.executor.memory": "2g", "spark.executor.cores": "2"}
+
+
+def test_without_a_cluster_the_error_names_init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "headroom init" in error_of(None, {}).remedy
+    assert read_settings(None, {}).store.path == "headroom-data"
+
+
+def test_headroom_toml_in_the_working_directory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "headroom.toml").write_text('[cluster]\nname = "here"\n')
+    monkeypatch.chdir(tmp_path)
+    assert load_settings(None, SERVERS).cluster.name == "here"
+
+
+@pytest.mark.parametrize("content", [None, b"[cluster\n", b"\xff\xfe"])
+def test_a_file_that_cannot_be_read_is_one_error(settings_file: Path, content: bytes | None) -> None:
+    if content is not None:
+        settings_file.write_bytes(content)
+    assert str(settings_file) in error_of(settings_file, SERVERS).subject
+
+
+def test_the_commented_file_says_the_defaults(settings_file: Path) -> None:
+    settings_file.write_text(commented_toml("kafka", "broker1:9092"))
+    assert load_settings(str(settings_file), {}) == load_settings(None, SERVERS)
+
+
+def test_the_commented_file_is_still_right_with_every_default_uncommented(settings_file: Path) -> None:
+    names = {doc.name for doc in setting_docs()}
+    lines = [_uncommented(line, names) for line in commented_toml("kafka", "broker1:9092").splitlines()]
+    settings_file.write_text("\n".join(lines))
+    assert load_settings(str(settings_file), {}) == load_settings(None, SERVERS)
+
+
+def _uncommented(line: str, names: set[str]) -> str:
+    name, separator, value = line.removeprefix("# ").partition(" = ")
+    return f"{name} = {value}" if separator and name in names and value else line
+
+
+def test_the_page_of_settings_is_the_one_that_the_code_writes() -> None:
+    page = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert page == markdown(), "write it anew: python -m cli.settings_docs > docs/configuration.md"
+
+
+def test_every_key_has_a_meaning() -> None:
+    assert [doc for doc in setting_docs() if not doc.meaning] == []
+
+
+def test_a_password_file_is_read_without_its_line_end(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("p w\n")
+    assert secret(None, str(file), "cluster.sasl_password_file") == "p w"
+    assert secret("given", str(file), "cluster.sasl_password_file") == "given"
+    assert secret(None, None, "cluster.sasl_password_file") is None
+
+
+@pytest.mark.parametrize("content", [None, "", "\n"])
+def test_a_password_file_that_is_missing_or_empty_is_an_error(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "password"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(HeadroomError, match=r"cluster\.sasl_password_file"):
+        secret(None, str(file), "cluster.sasl_password_file")

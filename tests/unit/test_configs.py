@@ -1,0 +1,37 @@
+"""What brokers' and topics' configuration answers mean."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Answer
+from typing import Any
+
+from cluster.configs import CLEANUP_POLICY, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, rates_of, topic_config_of
+from cluster.model import BrokerThrottles, TopicConfig
+
+OWN, DEFAULT = 2, 3
+
+
+def rate(name: str, source: int, *values: str) -> Any:
+    """A rate and its synonyms, the one in force first."""
+    return Answer(name=name, value=values[0], config_source=source, synonyms=[Answer(value=v) for v in values])
+
+
+def test_a_rate_is_the_brokers_own_or_the_cluster_default() -> None:
+    told = rates_of([rate(LEADER_RATE, OWN, "5", "7"), rate(FOLLOWER_RATE, DEFAULT, "7")])
+    assert told == BrokerThrottles(True, 5, 7, "broker", "default")
+
+
+def test_a_rate_that_is_missing_or_unlimited_is_none() -> None:
+    assert rates_of([rate(LEADER_RATE, DEFAULT, str(2**63 - 1))]) == BrokerThrottles(True, None, None, "none", "none")
+
+
+def test_an_answer_from_the_midst_of_a_change_is_unknown() -> None:
+    # Seen on a broker whose own rate was being cleared: the old value under the entity that is left.
+    config = Answer(name=LEADER_RATE, value="5", config_source=DEFAULT, synonyms=[Answer(value="7")])
+    assert rates_of([config]) == BrokerThrottles(known=False)
+
+
+def test_a_topic_without_lists_has_none_and_may_be_compacted() -> None:
+    policy = Answer(name=CLEANUP_POLICY, value="compact,delete")
+    assert topic_config_of([Answer(name=LEADER_LIST, value=""), policy]) == TopicConfig(None, None, compacted=True)
+    assert topic_config_of([Answer(name=CLEANUP_POLICY, value="delete")]).compacted is False

@@ -1,0 +1,138 @@
+"""The demo's scenario by the arithmetic of planning, and its judgement of what happened."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cli.demo_command import demo
+from cli.demo_outcome import Outcome, failures, summary_rows
+from cli.demo_scenario import BROKERS, NEW_LEADER, ORDERS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
+from cli.watch_lines import Line
+from planning.throttle import Demand, demands
+from schemas.errors import HeadroomError
+from schemas.findings import AlertEvent, Role, Verdict
+
+THROTTLES: dict[tuple[int, Role], float | None] = {(b, r): THROTTLE_BYTES_PER_S for b in BROKERS for r in Role}
+
+
+def sides(leaders: dict[tuple[str, int], int]) -> dict[tuple[int, Role], Demand]:
+    return {(d.broker, d.role): d for d in demands(traffic(leaders), THROTTLES) if d.verdict is not Verdict.IDLE}
+
+
+def test_before_the_switch_every_side_catches_up() -> None:
+    found = sides({})
+    assert {d.verdict for d in found.values()} == {Verdict.CATCHING_UP}
+    # Brokers 1 and 2 lead one partition of orders each: 2 MB/s x (one in-sync follower + broker 3) = 4 MB/s.
+    assert [found[b, Role.LEADER].required_bytes_per_s for b in (1, 2)] == [4e6, 4e6]
+
+
+def test_after_the_switch_only_the_new_leader_falls_short() -> None:
+    found = sides({SWITCHING: NEW_LEADER})
+    assert [side for side, d in found.items() if d.verdict is Verdict.LOSING] == [(NEW_LEADER, Role.LEADER)]
+    # It leads both: 2 x 2 MB/s x 2 followers, half of them in sync.
+    losing = found[NEW_LEADER, Role.LEADER]
+    assert (losing.in_sync_bytes_per_s, losing.required_bytes_per_s) == (4e6, 8e6)
+
+
+def limited(topic: str, leaders: dict[tuple[str, int], int]) -> set[tuple[int, Role]]:
+    own = [partition for partition in traffic(leaders) if partition.topic == topic]
+    return {(d.broker, d.role) for d in demands(own, THROTTLES) if d.limited_replicas}
+
+
+def test_the_healthy_move_shares_no_throttled_side_with_the_other_one() -> None:
+    healthy = limited("payments", {})
+    assert healthy == {(4, Role.LEADER), (1, Role.FOLLOWER)}
+    assert healthy & (limited("orders", {}) | limited("orders", {SWITCHING: NEW_LEADER})) == set()
+
+
+def test_the_switch_is_to_the_preferred_leader_of_the_running_move() -> None:
+    move = next(p.move for p in ORDERS if p.key == SWITCHING)
+    assert move.after[0] == NEW_LEADER != move.before[0]
+
+
+def event(**changes: Any) -> AlertEvent:
+    partitions = [{"topic": "orders", "partition": 0, "switch_tick_ms": 1}]
+    evidence = {"broker_id": 2, "role": "leader", "partitions": partitions, "switch_tick_ms": 1}
+    advice = {"throttle_bytes_per_s": 9_600_000, "finish_s": 60.0, "commands": ["headroom throttle"], "reason": None}
+    made = AlertEvent(
+        alert_id="a",
+        kind="throttle_below_leader_write",
+        severity="warning",
+        state="firing",
+        cluster="embedded",
+        subject="broker 2 as leader",
+        summary="",
+        evidence=json.dumps({**evidence, "required_bytes_per_s": 8e6}),
+        recommendation=json.dumps(advice),
+        tick_ms=1,
+        event_ms=2,
+    )
+    return replace(made, **changes)
+
+
+def outcome(finish_s: float = 60.0, fired: list[AlertEvent] | None = None, alert: AlertEvent | None = None) -> Outcome:
+    first = alert or event()
+    return Outcome(first, switch_to_alert_s=2.0, finish_s=finish_s, resolve_s=7.0, fired=fired or [first])
+
+
+def test_what_came_true_has_no_failures() -> None:
+    assert failures(outcome()) == []
+    # |75 - 60| / 60 = 25 %
+    assert ("Real finish", "1 min 15 s (25% off)") in summary_rows(outcome(finish_s=75.0))
+
+
+def test_an_alert_announced_twice_is_one_alert() -> None:
+    assert failures(outcome(fired=[event(), event(tick_ms=9)])) == []
+
+
+def test_a_second_alert_is_a_failure() -> None:
+    assert failures(outcome(fired=[event(), event(alert_id="b", subject="broker 1 as leader")])) == [
+        "2 alerts fired instead of one: throttle_below_leader_write of broker 2 as leader, "
+        "throttle_below_leader_write of broker 1 as leader"
+    ]
+
+
+def test_an_alert_of_the_healthy_move_is_a_failure() -> None:
+    partitions = [{"topic": "payments", "partition": 0, "switch_tick_ms": None}]
+    other = event(alert_id="b", evidence=json.dumps({"partitions": partitions}))
+    assert "the healthy move raised an alert" in failures(outcome(fired=[event(), other]))
+
+
+def test_an_alert_about_another_broker_is_a_failure() -> None:
+    evidence = {**json.loads(event().evidence), "broker_id": 1}
+    wrong = event(evidence=json.dumps(evidence), subject="broker 1 as leader")
+    assert failures(outcome(alert=wrong)) == [
+        "the alert is throttle_below_leader_write about broker 1 as leader, not about broker 2 as leader"
+    ]
+
+
+@pytest.mark.parametrize(("finish_s", "true"), [(90.0, True), (91.0, False), (30.0, True), (29.0, False)])
+def test_a_finish_more_than_half_off_is_a_failure(finish_s: float, true: bool) -> None:
+    # Promised are 60 s: 30 s to 90 s will do.
+    assert (failures(outcome(finish_s=finish_s)) == []) is true
+
+
+def test_an_alert_without_a_promise_is_a_failure() -> None:
+    advice = {**json.loads(event().recommendation), "finish_s": None}
+    silent = event(recommendation=json.dumps(advice))
+    assert failures(outcome(alert=silent)) == ["the alert did not say when the move would finish"]
+
+
+def test_an_event_reads_back_from_its_json_line() -> None:
+    told = event()
+    parsed = {"evidence": json.loads(told.evidence), "recommendation": json.loads(told.recommendation)}
+    assert Line(0.0, {"type": "event", **asdict(told), **parsed}).event == told
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    result = CliRunner().invoke(demo, ["--dir", str(tmp_path)])
+    assert isinstance(result.exception, HeadroomError)
+    assert "is not empty" in str(result.exception)
+    assert (tmp_path / "mine").exists()

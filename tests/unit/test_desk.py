@@ -1,0 +1,182 @@
+"""The desk: sides of a tick to events, and the silence of ticks that stay away."""
+
+from __future__ import annotations
+
+import json
+
+from alerts.desk import AlertDesk, Watched
+from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
+from schemas.findings import AlertEvent, Role
+from tests.unit.sides import partition, side
+
+START_MS = 1_800_000_000_000
+SHORT = [side(1, Role.LEADER, 3, 4, partition())]
+GOOD = [side(1, Role.LEADER, 9, 4, partition())]
+
+
+class Desk:
+    """A desk with its clock; the time of a tick is the clock's."""
+
+    def __init__(self, interval_s: float = 1.0, bootstrap_servers: str = "") -> None:
+        self.now_ms = START_MS
+        settings = Settings(
+            cluster=ClusterSettings(name="c", bootstrap_servers="broker1:9092"),
+            collect=CollectSettings(interval_s=interval_s),
+            alerts=AlertSettings(hold_s=0, resolve_s=2, no_data_s=15, bootstrap_servers=bootstrap_servers),
+        )
+        self.desk = AlertDesk(settings, lambda: self.now_ms, "headroom.toml")
+
+    def at(self, second: float) -> AlertDesk:
+        self.now_ms = START_MS + round(second * 1000)
+        return self.desk
+
+    def tick(self, second: float, sides: list, cluster: str = "c") -> list[tuple[str, str, str]]:  # type: ignore[type-arg]
+        return told(self.at(second).observe(cluster, self.now_ms, sides))
+
+
+def told(events: list[AlertEvent]) -> list[tuple[str, str, str]]:
+    return [(event.kind, event.subject, event.state) for event in events]
+
+
+LEADER_ALERT = ("throttle_below_leader_write", "broker 1 as leader")
+SILENCE = ("no_data", "ticks")
+
+
+def test_a_tick_brings_events_with_evidence_and_advice() -> None:
+    desk = Desk()
+    assert desk.tick(0, SHORT) == [(*LEADER_ALERT, "pending"), (*LEADER_ALERT, "firing")]
+    (event,) = desk.desk.active()
+    assert (event.tick_ms, event.event_ms, event.cluster) == (START_MS, START_MS, "c")
+    recommendation = json.loads(event.recommendation)
+    # 4 MB/s x 1.2
+    assert recommendation["throttle_bytes_per_s"] == 4_800_000
+    assert "--bootstrap-server broker1:9092" in recommendation["commands"][1]
+
+
+def test_commands_may_name_other_servers_than_headroom_uses() -> None:
+    desk = Desk(bootstrap_servers="public:9092")
+    desk.tick(0, SHORT)
+    assert "--bootstrap-server public:9092" in json.loads(desk.desk.active()[0].recommendation)["commands"][1]
+
+
+def test_each_cluster_has_its_own_commands_and_an_unknown_one_gets_blanks() -> None:
+    theirs = Settings(cluster=ClusterSettings(name="other", bootstrap_servers="broker9:9092", replication_capacity=1e6))
+    own = Settings(cluster=ClusterSettings(name="c", bootstrap_servers="broker1:9092"), alerts=AlertSettings(hold_s=0))
+    desk = AlertDesk(own, lambda: START_MS, "c.toml", [Watched(theirs, "other.toml")])
+    for cluster in ("c", "other", "stranger"):
+        desk.observe(cluster, START_MS, SHORT)
+    advice = {event.cluster: json.loads(event.recommendation) for event in desk.active()}
+    assert "--config c.toml" in advice["c"]["commands"][0]
+    assert "--bootstrap-server broker1:9092" in advice["c"]["commands"][1]
+    # 4 MB/s are more than the 1 MB/s that its brokers carry.
+    assert advice["other"]["action"] == "reduce_move"
+    assert "--bootstrap-server broker9:9092" in advice["other"]["commands"][0]
+    assert "--bootstrap-server '<bootstrap servers of stranger>'" in advice["stranger"]["commands"][1]
+
+
+def test_it_resolves_and_a_tick_twice_says_nothing_new() -> None:
+    desk = Desk()
+    desk.tick(0, SHORT)
+    assert desk.tick(1, GOOD) == desk.tick(2, GOOD) == []
+    assert desk.tick(3, GOOD) == [(*LEADER_ALERT, "resolved")]
+    assert desk.tick(3, SHORT) == desk.tick(0, SHORT) == []
+
+
+def test_ticks_that_stay_away_are_told_after_a_while_once() -> None:
+    desk = Desk()
+    desk.tick(0, GOOD)
+    assert desk.at(14.9).silence() == []
+    events = desk.at(15).silence()
+    assert told(events) == [(*SILENCE, "pending"), (*SILENCE, "firing")]
+    assert json.loads(events[0].evidence)["last_tick_ms"] == START_MS
+    assert json.loads(events[0].recommendation)["throttle_bytes_per_s"] is None
+    assert desk.at(16).silence() == []
+
+
+def test_at_a_slow_pace_three_ticks_must_stay_away() -> None:
+    desk = Desk(interval_s=10)
+    desk.tick(0, GOOD)
+    assert desk.at(29.9).silence() == []
+    assert desk.at(30).silence() != []
+
+
+def test_silence_puts_no_other_alert_right_and_ends_with_ticks() -> None:
+    desk = Desk()
+    desk.tick(0, SHORT)
+    desk.at(20).silence()
+    desk.at(90).silence()
+    assert {event.kind for event in desk.desk.active()} == {"no_data", "throttle_below_leader_write"}
+    assert desk.tick(91, SHORT) == desk.tick(92, SHORT) == []
+    assert desk.tick(93, SHORT) == [(*SILENCE, "resolved")]
+
+
+def test_old_ticks_from_a_backlog_do_not_end_a_silence() -> None:
+    desk = Desk()
+    desk.tick(0, GOOD)
+    desk.at(60).silence()
+    assert desk.at(80).observe("c", START_MS + 61_000, GOOD) == []
+    assert desk.at(80).observe("c", START_MS + 64_000, GOOD) == []
+    assert [event.subject for event in desk.desk.active()] == ["ticks"]
+
+
+def silence(desk: Desk, second: float, batch_s: float | None = None) -> tuple[str, str]:
+    """Summary and advice of the silence that the desk tells at a time."""
+    event = desk.at(second).silence(batch_s)[-1]
+    return event.summary, json.loads(event.recommendation)["reason"]
+
+
+def in_order(advice: str) -> list[str]:
+    return sorted(("the collector:", "the cluster that holds", "the process that judges"), key=advice.index)
+
+
+def test_a_silence_tells_the_last_tick_judged_and_where_to_look_first() -> None:
+    desk = Desk()
+    desk.tick(0, GOOD)
+    # 1,800,000,000 s after the epoch: 08:00:00
+    summary, advice = silence(desk, 20, batch_s=0.4)
+    assert summary == (
+        "No verdict on any move: the last tick of cluster c that was judged is of 08:00:00 UTC, 20 s ago"
+    )
+    assert in_order(advice) == ["the collector:", "the cluster that holds", "the process that judges"]
+
+
+def test_a_silence_while_a_batch_takes_long_is_put_down_to_the_process_that_judges() -> None:
+    desk = Desk()
+    desk.tick(0, GOOD)
+    summary, advice = silence(desk, 20, batch_s=17.0)
+    assert summary.endswith("20 s ago; ticks have come, but their batch has been worked on for 17 s")
+    assert in_order(advice) == ["the process that judges", "the cluster that holds", "the collector:"]
+
+
+def test_a_silence_after_a_tick_judged_late_is_put_down_to_the_process_that_judges() -> None:
+    desk = Desk()
+    # Judged at second 40, of second 20: 20 s late; in time is up to 15 s.
+    desk.at(40).observe("c", START_MS + 20_000, GOOD)
+    summary, advice = silence(desk, 60)
+    assert summary.endswith("is of 08:00:20 UTC, 40 s ago; that one was judged 20 s late")
+    assert in_order(advice)[0] == "the process that judges"
+
+
+def test_a_silence_from_the_start_on_says_so() -> None:
+    clock = [START_MS]
+    desk = AlertDesk(Settings(cluster=ClusterSettings(name="c")), lambda: clock[0])
+    clock[0] += 90_000
+    summary = desk.silence()[-1].summary
+    assert summary.endswith("no tick of cluster c was judged since the start at 08:00:00 UTC, 1 min 30 s ago")
+
+
+def test_each_cluster_is_silent_for_itself() -> None:
+    desk = Desk()
+    desk.tick(0, GOOD, "c")
+    desk.tick(0, GOOD, "d")
+    desk.tick(14, GOOD, "d")
+    assert {event.cluster for event in desk.at(16).silence()} == {"c"}
+
+
+def test_what_was_stored_is_taken_up() -> None:
+    first = Desk()
+    events = first.at(0).observe("c", START_MS, SHORT)
+    second = Desk()
+    second.desk.restore(events[::-1])
+    assert [event.state for event in second.desk.active()] == ["firing"]
+    assert second.tick(0, SHORT) == second.tick(1, SHORT) == []

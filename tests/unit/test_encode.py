@@ -1,0 +1,80 @@
+"""Tick messages as bytes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cluster.encode import MAX_BYTES, MAX_COLUMNAR_ROWS, MAX_ROWS, encode_end, encode_rows
+
+
+def test_the_alert_lane_goes_first_and_seq_counts_from_zero() -> None:
+    rows = {kind: [{"a": 1}] for kind in ("logs", "leaders", "moves", "brokers")}
+    messages = encode_rows("prod", 5, rows)
+    assert [m.kind for m in messages] == ["brokers", "moves", "leaders", "logs"]
+    assert [m.alert_lane for m in messages] == [True, True, False, False]
+    assert json.loads(messages[1].value) == {
+        "version": 2,
+        "cluster": "prod",
+        "tick_ms": 5,
+        "kind": "moves",
+        "seq": 1,
+        "row_count": 1,
+        "rows": [{"a": 1}],
+    }
+    assert json.loads(messages[3].value)["columns"] == {"a": [1]}
+
+
+def test_the_key_is_the_envelope() -> None:
+    (message, end) = [*encode_rows("prod", 5, {"brokers": []}), encode_end("prod", 5, 1, {"lateness_ms": 3})]
+    assert json.loads(message.key) == {
+        "version": 2,
+        "cluster": "prod",
+        "tick_ms": 5,
+        "kind": "brokers",
+        "seq": 0,
+        "row_count": 0,
+    }
+    assert json.loads(end.key) == {"version": 2, "cluster": "prod", "tick_ms": 5, "kind": "tick_end", "seq": 1}
+
+
+def test_a_column_that_is_null_throughout_is_left_out() -> None:
+    logs = [{"n": 1, "none": None, "some": None}, {"n": 2, "none": None, "some": 3}]
+    assert json.loads(encode_rows("c", 1, {"logs": logs})[1].value)["columns"] == {"n": [1, 2], "some": [None, 3]}
+
+
+def test_a_tick_always_has_brokers_and_no_other_empty_message() -> None:
+    (message,) = encode_rows("prod", 5, {"moves": [], "brokers": []})
+    assert json.loads(message.value)["rows"] == []
+
+
+def test_rows_are_cut_by_number() -> None:
+    rows = {"moves": [{"n": n} for n in range(2 * MAX_ROWS + 1)]}
+    rows |= {"logs": [{"n": n} for n in range(2 * MAX_COLUMNAR_ROWS + 1)]}
+    messages = [json.loads(m.value) for m in encode_rows("c", 1, rows)[1:]]
+    most = [MAX_ROWS, MAX_ROWS, 1, MAX_COLUMNAR_ROWS, MAX_COLUMNAR_ROWS, 1]
+    assert [message["row_count"] for message in messages] == most
+    assert [row["n"] for message in messages[:3] for row in message["rows"]] == list(range(2 * MAX_ROWS + 1))
+    assert [n for message in messages[3:] for n in message["columns"]["n"]] == list(range(2 * MAX_COLUMNAR_ROWS + 1))
+
+
+@pytest.mark.parametrize("kind", ["moves", "logs"])
+def test_rows_are_cut_by_size(kind: str) -> None:
+    # Each row is a bit over 300,000 bytes: two fit, three do not. Five are halved to 2 and 3, three to 1 and 2.
+    messages = encode_rows("c", 1, {kind: [{"text": "x" * 300_000}] * 5})[1:]
+    assert [json.loads(m.value)["row_count"] for m in messages] == [2, 1, 2]
+    assert max(len(m.value) for m in messages) < MAX_BYTES + 1000
+
+
+def test_the_end_carries_the_envelope_too() -> None:
+    end = encode_end("é", 5, 9, {"lateness_ms": 3, "messages": {"brokers": 1}})
+    assert json.loads(end.value) == {
+        "version": 2,
+        "cluster": "é",
+        "tick_ms": 5,
+        "kind": "tick_end",
+        "seq": 9,
+        "lateness_ms": 3,
+        "messages": {"brokers": 1},
+    }

@@ -1,0 +1,181 @@
+"""Reading the cluster's metadata when brokers fail: a fake admin link plays the brokers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Answer
+from typing import Any
+
+import pytest
+from kafka.errors import KafkaTimeoutError
+
+from cluster.admin import MetadataError, MetadataReader
+from cluster.model import TopicPartition
+
+ORDERS = TopicPartition("orders", 0)
+OTHER = TopicPartition("other", 0)
+
+
+class FakeLink:
+    """Brokers 1 to 3 with two topics; what is in ``silent`` does not answer: a broker, or a kind of request."""
+
+    def __init__(self) -> None:
+        self.forwarding = self
+        self.silent: set[Any] = set()
+        self.asked: list[tuple[int, str]] = []
+        self.replicas = [1, 2]
+        self.adding: list[int] = []
+        self.topics = ["orders", "other"]
+        self.refused = 0
+        self.lists = {"orders": "0:1", "other": None}
+
+    def nodes(self) -> list[int]:
+        return [1, 2, 3]
+
+    def ask(self, request: Any, node: int, timeout_s: float) -> Any:
+        kind = type(request).__name__
+        self.asked.append((node, kind))
+        if {node, kind} & self.silent:
+            raise KafkaTimeoutError(f"after {timeout_s} s")
+        return {
+            "MetadataRequest": self.metadata,
+            "ListPartitionReassignmentsRequest": self.reassignments,
+            "DescribeConfigsRequest": lambda: self.configs(request),
+        }[kind]()
+
+    def metadata(self) -> Any:
+        topics = [Answer(name=n, topic_id=n, partitions=[self.partition(n)]) for n in self.topics]
+        return Answer(brokers=[Answer(node_id=b, host="h", port=9092) for b in (1, 2, 3)], topics=topics)
+
+    def partition(self, topic: str) -> Any:
+        replicas = self.replicas if topic == "orders" else [2, 3]
+        return Answer(
+            partition_index=0, leader_id=2, leader_epoch=4, replica_nodes=replicas, isr_nodes=[2], offline_replicas=[]
+        )
+
+    def reassignments(self) -> Any:
+        moving = Answer(partition_index=0, adding_replicas=self.adding, removing_replicas=[])
+        return Answer(
+            error_code=self.refused, topics=[Answer(name="orders", partitions=[moving])] if self.adding else []
+        )
+
+    def configs(self, request: Any) -> Any:
+        names = [resource[1] for resource in request.resources]
+        self.asked[-1] = (self.asked[-1][0], f"configs of {', '.join(names)}")
+        config = "leader.replication.throttled.replicas"
+        values = {n: [Answer(name=config, value=self.lists[n])] for n in names}
+        return Answer(results=[Answer(error_code=0, resource_name=n, configs=values[n]) for n in names])
+
+    def configs_asked(self) -> list[str]:
+        return [kind for _, kind in self.asked if kind.startswith("configs")]
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def reader(link: FakeLink, clock: Clock | None = None) -> MetadataReader:
+    return MetadataReader(link, 0.8, 30.0, clock or Clock())  # type: ignore[arg-type]
+
+
+def test_a_broker_that_hangs_is_passed_over_and_not_asked_first_again() -> None:
+    link = FakeLink()
+    link.silent = {1}
+    read = reader(link)
+    read.snapshot()
+    assert [node for node, _ in link.asked[:2]] == [1, 2]
+    link.asked.clear()
+    read.snapshot()
+    assert {node for node, _ in link.asked} == {2}
+
+
+def test_when_no_broker_answers_the_tick_is_left_out_and_the_error_names_each() -> None:
+    link = FakeLink()
+    link.silent = {1, 2, 3}
+    with pytest.raises(MetadataError, match=r"broker 1: .*broker 2: .*broker 3"):
+        reader(link).snapshot()
+
+
+def test_reassignments_that_nobody_can_tell_are_those_of_before_while_replicas_stay() -> None:
+    link = FakeLink()
+    link.replicas, link.adding = [1, 2, 3], [3]
+    read = reader(link)
+    assert read.snapshot().partitions[ORDERS].adding == (3,)
+    link.silent = {"ListPartitionReassignmentsRequest"}
+    assert read.snapshot().partitions[ORDERS].adding == (3,)
+    link.replicas = [2, 3]
+    with pytest.raises(MetadataError, match=r"read \(.*\), and the replicas of orders-0 changed since"):
+        read.snapshot()
+
+
+def test_a_partition_made_after_the_last_reading_is_told_as_new() -> None:
+    link = FakeLink()
+    link.topics = ["other"]
+    read = reader(link)
+    read.snapshot()
+    link.topics, link.silent = ["orders", "other"], {"ListPartitionReassignmentsRequest"}
+    with pytest.raises(MetadataError, match="and orders-0 is new since they were read"):
+        read.snapshot()
+
+
+def test_reassignments_never_read_are_not_invented() -> None:
+    link = FakeLink()
+    link.silent = {"ListPartitionReassignmentsRequest"}
+    with pytest.raises(MetadataError, match="and there is no earlier reading"):
+        reader(link).snapshot()
+
+
+def test_reassignments_that_are_denied_are_told_as_denied() -> None:
+    link = FakeLink()
+    # 31 is CLUSTER_AUTHORIZATION_FAILED: https://kafka.apache.org/protocol#protocol_error_codes
+    link.refused = 31
+    with pytest.raises(MetadataError) as failed:
+        reader(link).snapshot()
+    told = "reassignments could not be read (ClusterAuthorizationFailedError), and there is no earlier reading"
+    assert str(failed.value) == told
+
+
+def test_lists_are_read_every_tick_where_there_are_some_and_in_turn_elsewhere() -> None:
+    link, clock = FakeLink(), Clock()
+    read = reader(link, clock)
+    read.snapshot()
+    clock.now_s = 1.0
+    read.snapshot()
+    # other is the second of two: first read with half of its 30 s gone.
+    clock.now_s = 15.0
+    read.snapshot()
+    clock.now_s = 16.0
+    read.snapshot()
+    both, one = "configs of orders, other", "configs of orders"
+    assert link.configs_asked() == [both, one, both, one]
+
+
+def test_a_topic_that_moves_is_read_every_tick() -> None:
+    link = FakeLink()
+    link.lists, link.replicas, link.adding = {"orders": None, "other": None}, [1, 2, 3], [3]
+    read = reader(link)
+    read.snapshot()
+    read.snapshot()
+    assert link.configs_asked()[1] == "configs of orders"
+
+
+def test_lists_that_cannot_be_read_are_last_known_ones_marked_as_such() -> None:
+    link = FakeLink()
+    read = reader(link)
+    assert read.snapshot().topic_configs["orders"].current
+    link.silent = {"DescribeConfigsRequest"}
+    config = read.snapshot().topic_configs["orders"]
+    assert (config.leader_list, config.current) == ("0:1", False)
+    link.silent = set()
+    assert read.snapshot().topic_configs["orders"].current
+
+
+def test_lists_never_read_leave_the_tick_out() -> None:
+    link = FakeLink()
+    link.silent = {"DescribeConfigsRequest"}
+    with pytest.raises(MetadataError, match="topic configurations"):
+        reader(link).snapshot()

@@ -1,0 +1,56 @@
+"""What the pages say of the command is so: every command and option they show is there, every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from cli.main import headroom
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = [REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+# A command in a block or in backquotes, to the end of the line, the backquote, or what is not its own.
+_COMMAND = re.compile(r"^headroom [a-z][^#;&|\n]*|(?<=`)headroom [a-z][^`\n]*(?=`)", re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def commands() -> list[str]:
+    return sorted({shown.strip() for page in PAGES for shown in _COMMAND.findall(page.read_text(encoding="utf-8"))})
+
+
+def missing(shown: str) -> list[str]:
+    """Return the words of a command line that the command does not know."""
+    context = click.Context(headroom)
+    command: click.Command = headroom
+    unknown = []
+    for word in shlex.split(shown)[1:]:
+        if isinstance(command, click.Group) and not word.startswith("-"):
+            found = [command.get_command(context, name) for name in word.split("|")]
+            if None in found:
+                unknown.append(word)
+                break
+            assert found[0] is not None
+            command = found[0]
+        elif word.startswith("--") and word not in {o for p in command.params for o in p.opts}:
+            unknown.append(word)
+    return unknown
+
+
+@pytest.mark.parametrize("shown", commands())
+def test_every_command_and_option_that_a_page_shows_is_there(shown: str) -> None:
+    assert missing(shown) == []
+
+
+def test_what_is_not_there_is_noticed() -> None:
+    assert missing("headroom throttle appply") == ["appply"]
+    assert missing("headroom watch --forever") == ["--forever"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
+    links = _LINK.findall(page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []

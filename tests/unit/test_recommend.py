@@ -1,0 +1,141 @@
+"""Which throttle is advised: enough on every side, not wasteful, and no number where something is unknown."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planning.recommend import Advice, Wish, advise
+from planning.throttle import Demand, demands
+from schemas.findings import Role, Verdict
+from tests.clusters import Cluster, clusters
+
+MB = 1_000_000.0
+
+
+def demand(
+    broker: int, required_mb: float | None, remaining_mb: float | None = 0, role: Role = Role.LEADER, limited: int = 1
+) -> Demand:
+    return Demand(
+        broker=broker,
+        role=role,
+        throttle_bytes_per_s=MB,
+        in_sync_bytes_per_s=0.0,
+        required_bytes_per_s=None if required_mb is None else required_mb * MB,
+        limited_replicas=limited,
+        free_replicas=0,
+        remaining_bytes=None if remaining_mb is None else round(remaining_mb * MB),
+    )
+
+
+def advised(demands: list[Demand], **wish: float) -> Advice:
+    advice = advise(demands, Wish(**wish))
+    assert advice is not None
+    return advice
+
+
+def test_it_is_the_greatest_need_times_the_margin() -> None:
+    advice = advised([demand(1, 4), demand(2, 8), demand(3, 6, role=Role.FOLLOWER)])
+    # 8 MB/s x 1.2
+    assert (advice.throttle_bytes_per_s, advice.smallest_bytes_per_s) == (9_600_000, 8 * MB)
+    assert advised([demand(1, 4)], margin_ratio=1.5).throttle_bytes_per_s == 6_000_000
+
+
+def test_it_is_a_whole_number_of_bytes_and_never_rounded_down() -> None:
+    # 0.0000021 MB/s = 2.1 B/s, x 1.2 = 2.52
+    assert advised([demand(1, 0.0000021)]).throttle_bytes_per_s == 3
+    assert advised([demand(1, 0)]).throttle_bytes_per_s == 1
+
+
+def test_without_a_replica_that_is_held_back_there_is_nothing_to_advise() -> None:
+    assert advise([], Wish()) is None
+    assert advise([demand(1, 4, limited=0)], Wish()) is None
+
+
+def test_one_side_whose_need_is_unknown_forbids_a_number() -> None:
+    advice = advised([demand(1, 4), demand(2, None)])
+    assert (advice.throttle_bytes_per_s, advice.finish_s) == (None, None)
+    assert advice.unknown == ((2, "leader"),)
+
+
+def test_the_expected_finish_is_that_of_the_slowest_side() -> None:
+    # A cycle of 11.6 s at 9.6 MB/s, of which 0.98 pass: broker 1 gains (9.408 - 8) x 11.6 = 16.3 MB, broker 2
+    # (9.408 - 4) x 11.6 = 62.7 MB.
+    advice = advised([demand(1, 8, 16), demand(2, 4, 64)])
+    # 16 MB take one cycle, 64 MB two, and the end 1 s.
+    assert advice.finish_s == pytest.approx(2 * 11.6 + 1)
+
+
+def test_the_finish_is_unknown_as_soon_as_what_one_side_has_to_copy_is() -> None:
+    assert advised([demand(1, 8, 18), demand(2, 4, None)]).finish_s is None
+
+
+def test_capacity_caps_the_advice_and_says_so() -> None:
+    capped = advised([demand(1, 8)], capacity_bytes_per_s=9 * MB)
+    assert (capped.throttle_bytes_per_s, capped.over_capacity) == (9_000_000, False)
+
+
+@pytest.mark.parametrize("capacity_mb", [8, 7.9])
+def test_no_throttle_will_do_where_the_need_exceeds_the_capacity(capacity_mb: float) -> None:
+    advice = advised([demand(1, 8, 1)], capacity_bytes_per_s=capacity_mb * MB)
+    assert (advice.throttle_bytes_per_s, advice.finish_s, advice.over_capacity) == (None, None, True)
+    assert advice.smallest_bytes_per_s == 8 * MB
+
+
+def test_a_deadline_raises_the_advice_as_far_as_the_capacity_allows() -> None:
+    wished = advised([demand(1, 8, 600)], finish_within_s=60)
+    # 600 MB within 60 s are 10 MB/s above the 8.
+    assert wished.throttle_bytes_per_s is not None
+    assert wished.throttle_bytes_per_s >= 18_000_000
+    assert not wished.misses_deadline
+    capped = advised([demand(1, 8, 600)], finish_within_s=60, capacity_bytes_per_s=12 * MB)
+    assert (capped.throttle_bytes_per_s, capped.misses_deadline) == (12_000_000, True)
+
+
+def test_a_deadline_that_the_margin_meets_anyway_changes_nothing() -> None:
+    assert advised([demand(1, 8, 1)], finish_within_s=3600).throttle_bytes_per_s == 9_600_000
+
+
+@given(clusters(), st.floats(1, 3), st.one_of(st.none(), st.floats(1, 1e9)))
+def test_the_advice_is_enough_on_every_side_and_not_wasteful(
+    cluster: Cluster, margin: float, capacity: float | None
+) -> None:
+    known = [replace(p, write_bytes_per_s=p.write_bytes_per_s or 0.0) for p in cluster.partitions]
+    sides = demands(known, cluster.throttles())
+    advice = advise(sides, Wish(margin_ratio=margin, capacity_bytes_per_s=capacity))
+    if advice is None or advice.throttle_bytes_per_s is None:
+        return
+    assert advice.smallest_bytes_per_s is not None
+    for side in sides:
+        if side.limited_replicas:
+            applied = replace(side, throttle_known=True, throttle_bytes_per_s=float(advice.throttle_bytes_per_s))
+            assert applied.verdict is Verdict.CATCHING_UP
+    # One byte more for the rounding up; at least one.
+    assert advice.throttle_bytes_per_s <= max(advice.smallest_bytes_per_s * margin, 1) + 1
+    assert capacity is None or advice.throttle_bytes_per_s <= capacity
+
+
+@given(clusters(), st.floats(1, 3), st.floats(1, 1e9))
+def test_there_is_a_number_unless_the_capacity_or_something_unknown_forbids_it(
+    cluster: Cluster, margin: float, capacity: float
+) -> None:
+    limited = [d for d in demands(cluster.partitions, cluster.throttles()) if d.limited_replicas]
+    advice = advise(limited, Wish(margin_ratio=margin, capacity_bytes_per_s=capacity))
+    assert (advice is None) == (not limited)
+    if advice is None:
+        return
+    assert bool(advice.unknown) == any(d.required_bytes_per_s is None for d in limited)
+    assert (advice.throttle_bytes_per_s is None) == (bool(advice.unknown) or advice.over_capacity)
+    if advice.over_capacity:
+        assert max(d.required_bytes_per_s or 0 for d in limited) + 1 > math.floor(capacity)
+
+
+# In-sync followers will take 4 of 9.6 MB/s of the window, though a window just begun has seen 1 so far. In 2 s
+# (8 - 4) x 2 = 8 MB come; (9.6 - 4) x 10.4 = 58.24 MB go at once; for the other 9.76 MB one cycle (16.3 MB) is enough.
+def test_a_window_just_begun_has_no_room_for_what_in_sync_followers_will_take() -> None:
+    begun = replace(demand(1, 8, 60), in_sync_bytes_per_s=4 * MB, used_bytes_per_s=1 * MB)
+    assert advised([begun]).finish_s == pytest.approx(11.6 + 1)

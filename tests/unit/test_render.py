@@ -1,0 +1,103 @@
+"""Alerts as text: what a person reads carries units, the evidence and the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from alerts.desk import AlertDesk
+from alerts.render import render_event
+from alerts.sides import SideState
+from alerts.units import duration, rate, size
+from schemas.config import AlertSettings, ClusterSettings, Settings
+from schemas.findings import AlertEvent, Role
+from tests.unit.sides import TICK_MS, partition, side
+
+PROD = ClusterSettings(name="prod")
+
+
+def last_event(*sides: SideState) -> AlertEvent:
+    desk = AlertDesk(Settings(cluster=PROD, alerts=AlertSettings(hold_s=0, no_data_s=0)), lambda: TICK_MS)
+    return desk.observe("prod", TICK_MS, sides)[-1]
+
+
+def clock(step_s: int) -> Callable[[], int]:
+    """A clock that moves on at every look."""
+    return count(TICK_MS, step_s * 1000).__next__
+
+
+CAME = partition(leader=2, previous_leader=1, switch_tick_ms=TICK_MS)
+FIRING = last_event(side(2, Role.LEADER, 5.6, 8, CAME, in_sync_mb=4))
+
+
+def test_a_firing_alert_tells_what_why_and_what_to_do() -> None:
+    lines = render_event(FIRING).splitlines()
+    assert lines[0].startswith("[FIRING] warning throttle_below_leader_write  cluster prod, broker 2 as leader  ")
+    # 1,800,000,000 s after the epoch
+    assert "2027-01-15 08:00:00 UTC" in lines[0]
+    assert FIRING.alert_id in lines[0]
+    assert "throttled to 5.6 MB/s, but its leaders must send 8.0 MB/s" in lines[1]
+    assert lines[2] == (
+        "  throttle 5.6 MB/s; in-sync followers use 4.0 MB/s; all followers require 8.0 MB/s; still to copy 10.0 MB"
+    )
+    assert lines[3] == "    t-0: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 2, led by 1 before"
+    # 8 MB/s x 1.2, and its exact number for the command
+    assert lines[4].startswith("  Do: raise the throttle to 9.6 MB/s (9600000); the move then finishes in about ")
+    assert lines[5].startswith("    $ headroom throttle apply --rate 9600000 ")
+
+
+def test_what_is_unknown_is_called_so_and_never_zero() -> None:
+    unknown = partition(write_bytes_per_s=None, leader=None)
+    text = render_event(last_event(side(2, Role.LEADER, 5.6, None, unknown, in_sync_mb=None, remaining_bytes=None)))
+    assert "in-sync followers use unknown; all followers require unknown; still to copy unknown" in text
+    assert "writes unknown x 2 follower(s), 1 in sync; no leader" in text
+    assert "Do: unknown: write rate unknown" in text
+
+
+def test_a_resolved_alert_says_what_it_was() -> None:
+    text = render_event(replace(FIRING, state="resolved"))
+    assert text.startswith("[RESOLVED]")
+    assert "It is put right. It was: The move will not finish" in text
+    assert "$" not in text
+
+
+def test_an_alert_that_never_fired_is_not_called_put_right() -> None:
+    text = render_event(replace(FIRING, state="resolved"), fired=False)
+    assert "It passed before it fired. It was: The move will not finish" in text
+    assert "put right" not in text
+
+
+def test_of_ticks_that_stay_away_no_rates_are_told() -> None:
+    desk = AlertDesk(Settings(cluster=PROD, alerts=AlertSettings(no_data_s=0)), clock(90))
+    first, *rest = render_event(desk.silence()[-1]).splitlines()[1:]
+    assert first.startswith("  No verdict on any move: no tick of cluster prod was judged since the start")
+    assert [line[:10] for line in rest] == ["  Do: look"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [(None, "unknown"), (0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (5_600_000, "5.6 MB"), (2.5e9, "2.5 GB")],
+)
+def test_amounts_carry_a_unit(amount: float | None, text: str) -> None:
+    assert size(amount) == text
+    assert rate(amount) == (text if amount is None else f"{text}/s")
+
+
+# 3,599 s = 59 min 59 s; 4,800 s = 1 h 20 min
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "unknown"),
+        (0.4, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 0 s"),
+        (599, "9 min 59 s"),
+        (3599, "59 min"),
+        (4800, "1 h 20 min"),
+    ],
+)
+def test_durations_carry_units(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,144 @@
+"""What is wrong in one tick, for whom, and when it fires."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from alerts.recommend import Recommender
+from alerts.rules import Assessment, assess
+from alerts.sides import SideState
+from planning.recommend import Wish
+from schemas.config import AlertSettings
+from schemas.findings import Finding, Kind, Role, Severity
+from tests.unit.sides import MB, TICK_MS, partition, side
+
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+SETTINGS = AlertSettings(hold_s=3, stalled_s=30, no_data_s=15, exit_ratio=1.05)
+
+
+def assessed(*sides: SideState) -> Assessment:
+    return assess(sides, SETTINGS, Recommender(Wish(), "broker1:9092"))
+
+
+def found(*sides: SideState) -> Finding:
+    (finding,) = assessed(*sides).findings
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("role", "throttle_mb", "kind", "subject", "severity"),
+    [
+        (LEADER, 3, Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader", Severity.WARNING),
+        (LEADER, 2, Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader", Severity.CRITICAL),
+        (FOLLOWER, 3, Kind.THROTTLE_BELOW_INBOUND, "broker 1 as destination", Severity.WARNING),
+    ],
+)
+def test_a_throttle_below_what_is_required_is_found(
+    role: Role, throttle_mb: float, kind: Kind, subject: str, severity: Severity
+) -> None:
+    finding = found(side(1, role, throttle_mb, 4, partition()))
+    assert (finding.kind, finding.subject, finding.severity, finding.hold_s) == (kind, subject, severity, 3)
+    assert "The move will not finish" in finding.summary
+    assert "4.0 MB/s" in finding.summary
+
+
+def test_what_is_in_order_is_not_found() -> None:
+    enough, idle = side(1, LEADER, 9, 4, partition()), side(2, LEADER, 3, 4, limited=0)
+    unthrottled = side(3, FOLLOWER, None, 4, partition())
+    assert assessed(enough, idle, unthrottled) == Assessment([], set())
+
+
+# Broker 2 must send 2 MB/s to each of 2 followers of t-0 (4 MB/s), which it took over, and 4 MB/s more.
+@pytest.mark.parametrize(
+    ("throttle_mb", "hold_s", "switch_tick_ms"),
+    [
+        (5.6, 0, TICK_MS),  # enough for the 4 MB/s of before: the switch did it
+        (4.0, 3, None),  # too small before it as well
+    ],
+)
+def test_a_shortfall_that_a_switch_caused_needs_no_hold(
+    throttle_mb: float, hold_s: float, switch_tick_ms: int | None
+) -> None:
+    came = partition(0, leader=2, previous_leader=1, switch_tick_ms=TICK_MS)
+    finding = found(side(2, LEADER, throttle_mb, 8, came, partition(1, leader=2), in_sync_mb=1))
+    assert finding.hold_s == hold_s
+    assert finding.evidence["switch_tick_ms"] == switch_tick_ms
+    assert ("since the leader switch of t-0 (1 to 2)" in finding.summary) == (hold_s == 0)
+
+
+def test_a_switch_to_another_broker_is_no_cause_here() -> None:
+    went = partition(0, leader=1, previous_leader=2, switch_tick_ms=TICK_MS)
+    assert found(side(3, FOLLOWER, 3, 4, went)).hold_s == 3
+
+
+def test_evidence_and_recommendation_carry_what_readers_rely_on() -> None:
+    finding = found(side(1, LEADER, 3, 4, partition()))
+    assert set(finding.evidence) >= {
+        "broker_id",
+        "role",
+        "throttle_bytes_per_s",
+        "in_sync_bytes_per_s",
+        "required_bytes_per_s",
+        "partitions",
+        "switch_tick_ms",
+    }
+    assert finding.evidence["partitions"][0]["write_bytes_per_s"] == 2 * MB
+    assert set(finding.evidence["partitions"][0]) >= {"topic", "partition", "leader", "previous_leader"}
+    wanted = {"action", "throttle_bytes_per_s", "per_broker", "finish_s", "commands"}
+    assert set(finding.recommendation) >= wanted
+    json.dumps([finding.evidence, finding.recommendation])
+
+
+def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_number() -> None:
+    unknown = side(1, LEADER, 9, None, partition(write_bytes_per_s=None))
+    assessment = assessed(unknown)
+    (finding,) = assessment.findings
+    assert (finding.kind, finding.hold_s) == (Kind.NO_DATA, 15)
+    assert finding.recommendation["throttle_bytes_per_s"] is None
+    assert finding.recommendation["commands"] == []
+    kinds = (Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.REASSIGNMENT_STALLED)
+    assert assessment.held == {(kind, "broker 1 as leader") for kind in kinds}
+
+
+# The exit margin: 4 x 1.05 = 4.2 MB/s.
+@pytest.mark.parametrize(("throttle_mb", "held"), [(4.1, True), (4.2, False), (4.3, False)])
+def test_just_enough_is_neither_wrong_nor_right(throttle_mb: float, held: bool) -> None:
+    assessment = assessed(side(1, FOLLOWER, throttle_mb, 4, partition()))
+    assert assessment.findings == []
+    assert assessment.held == ({(Kind.THROTTLE_BELOW_INBOUND, "broker 1 as destination")} if held else set())
+
+
+def test_a_copy_that_stands_still_is_found_at_its_destination_alone() -> None:
+    stalled = partition(stalled=True)
+    finding = found(side(1, LEADER, 9, 4, stalled), side(3, FOLLOWER, 9, 4, stalled))
+    assert (finding.kind, finding.subject) == (Kind.REASSIGNMENT_STALLED, "broker 3 as destination")
+    assert (finding.hold_s, finding.recommendation["action"]) == (30, "inspect_broker")
+    assert "t-0 (no throttle explains it)" in finding.summary
+
+
+def test_a_throttle_that_starves_a_copy_explains_why_it_stands_still() -> None:
+    stalled = partition(stalled=True)
+    finding = found(side(1, LEADER, 2, 4, stalled), side(3, FOLLOWER, 9, 4, stalled))
+    assert finding.kind is Kind.THROTTLE_BELOW_LEADER_WRITE
+
+
+def test_a_copy_without_a_leader_is_told_as_such() -> None:
+    finding = found(side(3, FOLLOWER, 9, 4, partition(stalled=True, leader=None)))
+    assert "t-0 has no leader" in finding.summary
+
+
+def test_a_destination_that_is_down_is_to_be_brought_back() -> None:
+    down = side(3, FOLLOWER, None, 0, partition(stalled=True), throttle_known=False, reason="the broker is down")
+    kinds = {finding.kind: finding for finding in assessed(down).findings}
+    assert set(kinds) == {Kind.REASSIGNMENT_STALLED, Kind.NO_DATA}
+    assert kinds[Kind.REASSIGNMENT_STALLED].recommendation["action"] == "restore_broker"
+    assert "the broker is down" in kinds[Kind.REASSIGNMENT_STALLED].summary
+
+
+def test_long_lists_are_cut_in_the_text_and_kept_in_the_evidence() -> None:
+    stalled = [partition(number, stalled=True) for number in range(5)]
+    finding = found(side(3, FOLLOWER, 9, 4, *stalled))
+    assert "t-0, t-1, t-2 and 2 more" in finding.summary
+    assert len(finding.evidence["partitions"]) == 5

@@ -1,0 +1,150 @@
+"""Set-up says in one line what is missing, and nothing half done counts as done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jars
+import preflight
+import pytest
+import setup
+from preflight import NotPossible
+
+ROOT = Path(__file__).resolve().parents[2]
+SETUP = ROOT / "scripts" / "setup.py"
+
+
+def java_that(folder: Path, does: str) -> dict[str, str]:
+    """Return an environment whose JAVA_HOME has a java that is this shell script."""
+    java = folder / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{does}\n")
+    java.chmod(0o755)
+    return {**os.environ, "JAVA_HOME": str(folder)}
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_402"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ("command not found", None),
+    ],
+)
+def test_the_version_of_java_is_read_from_what_it_says(said: str, version: int | None) -> None:
+    assert preflight.java_version(said) == version
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [("""echo 'openjdk version "11.0.2"' >&2""", "is Java 11, and 17 or newer is needed"), ("exit 1", "its version")],
+)
+def test_an_unfit_java_is_told_in_one_line(does: str, told: str, tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, str(SETUP)], env=java_that(tmp_path, does), capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 1
+    assert len(result.stderr.splitlines()) == 1
+    assert told in result.stderr
+
+
+def test_a_missing_java_is_told_with_the_package_that_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(NotPossible, match=r"java: not found in JAVA_HOME.*apt install openjdk-17"):
+        preflight.check_java()
+
+
+def test_an_old_python_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 9, 18))
+    with pytest.raises(NotPossible, match=r"this is Python 3\.9, and 3\.10 or newer is needed"):
+        preflight.check_python()
+
+
+def test_a_missing_venv_module_is_told_with_the_package_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(NotPossible, match=r"apt install python3\.\d+-venv"):
+        preflight.check_venv_module()
+
+
+def test_a_containers_limit_counts_less_what_its_programs_hold(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n")
+    (tmp_path / "memory.max").write_text("4000000000\n")
+    (tmp_path / "memory.stat").write_text("anon 1500000000\nfile 900000000\n")
+    # 4.0 GB - 1.5 GB is less than the 8.192 GB of the machine.
+    assert preflight.available_memory_bytes(tmp_path / "meminfo", tmp_path) == 2_500_000_000
+
+
+def test_without_a_limit_the_machines_memory_counts(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemAvailable: 8000000 kB\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert preflight.available_memory_bytes(tmp_path / "meminfo", tmp_path) == 8_192_000_000
+
+
+def test_memory_that_is_not_told_stops_nobody(tmp_path: Path) -> None:
+    assert preflight.available_memory_bytes(tmp_path / "none", tmp_path) is None
+
+
+def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "available_memory_bytes", lambda *_: 2_900_000_000)
+    with pytest.raises(NotPossible, match=r"2\.9 GB available, and 3 GB are needed"):
+        preflight.check_memory()
+
+
+def test_too_little_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1_900_000_000}))
+    with pytest.raises(NotPossible, match=r"1\.9 GB free in /x, and 2 GB are needed"):
+        preflight.check_disk(Path("/x"))
+
+
+def test_java_gets_the_proxies_of_the_environment() -> None:
+    options = jars.proxy_options({"HTTPS_PROXY": "http://proxy.example:3128"})
+    assert options == ["-Dhttps.proxyHost=proxy.example", "-Dhttps.proxyPort=3128"]
+
+
+@pytest.mark.parametrize("does", ["exit 1", "exit 0", "mkdir -p .jars/.arriving/spark; exit 0"])
+def test_a_fetch_that_brought_not_all_jars_does_not_count(
+    does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "ivy.xml").write_text("<ivy-module/>")
+    monkeypatch.setenv("JAVA_HOME", java_that(tmp_path / "home", does)["JAVA_HOME"])
+    monkeypatch.setattr(jars, "PAUSE_S", 0)
+    with pytest.raises(NotPossible, match="jars: cannot be fetched"):
+        jars.fetch(tmp_path, tmp_path)
+    assert not jars.are_fetched(tmp_path)
+
+
+def test_the_first_line_about_the_connection_is_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "ivy.xml").write_text("<ivy-module/>")
+    does = "echo 'io.delta#delta-spark;4.4.0: not found'; echo 'Connection refused: repository'; exit 1"
+    monkeypatch.setenv("JAVA_HOME", java_that(tmp_path / "home", does)["JAVA_HOME"])
+    monkeypatch.setattr(jars, "PAUSE_S", 0)
+    with pytest.raises(NotPossible, match="cannot be fetched: Connection refused: repository"):
+        jars.fetch(tmp_path, tmp_path)
+
+
+def test_another_ivy_file_means_another_fetch(tmp_path: Path) -> None:
+    (tmp_path / ".jars").mkdir()
+    (tmp_path / "ivy.xml").write_text("<ivy-module/>")
+    (tmp_path / ".jars" / ".fetched").write_text(jars._mark(tmp_path))
+    assert jars.are_fetched(tmp_path)
+    (tmp_path / "ivy.xml").write_text("<ivy-module version='2.0'/>")
+    assert not jars.are_fetched(tmp_path)
+
+
+def test_a_registry_out_of_reach_is_told_as_that_and_not_as_a_missing_package() -> None:
+    said = "WARNING: Retrying after connection broken by 'ProxyError'\nERROR: No matching distribution found for click"
+    assert setup._why(said) == "the package registry is out of reach"
+
+
+def test_a_refused_package_is_told_with_pips_words() -> None:
+    assert setup._why("ERROR: No matching distribution found for click") == (
+        "ERROR: No matching distribution found for click"
+    )

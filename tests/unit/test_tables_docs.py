@@ -1,0 +1,26 @@
+"""The page of tables is the one that the schemas write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cli.tables_docs import all_tables, markdown
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_of_tables_is_the_one_that_the_code_writes() -> None:
+    page = (REPOSITORY / "docs" / "tables.md").read_text(encoding="utf-8")
+    assert page == markdown(), "write it anew: python -m cli.tables_docs > docs/tables.md"
+
+
+def test_the_page_names_every_column_with_its_meaning() -> None:
+    page = markdown()
+    missing = [(t.path, c.name) for t in all_tables() for c in t.columns if f"| `{c.name}` |" not in page]
+    assert missing == []
+    assert [(t.path, c.name) for t in all_tables() for c in t.columns if not c.meaning] == []
+
+
+def test_the_readme_names_every_table() -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert [t.path for t in all_tables() if f"`{t.path}`" not in readme] == []

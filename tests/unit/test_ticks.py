@@ -1,0 +1,217 @@
+"""From what a tick saw to its rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cluster.mbeans import LEADER_QUOTA, topic_bytes, topic_messages
+from cluster.model import (
+    Broker,
+    BrokerRead,
+    BrokerThrottles,
+    Lag,
+    LogReading,
+    Meter,
+    Metrics,
+    Partition,
+    Reading,
+    Snapshot,
+    TopicConfig,
+    TopicPartition,
+)
+from cluster.ticks import Rows, TickBuilder, unanswered
+from cluster.watched import watched_partitions
+from schemas.messages import ROWS
+
+WINDOW_MS = 10_000
+ORDERS = TopicPartition("orders", 0)
+MOVING = Partition("orders", 0, 1, 5, (2, 3, 1), (1, 2), (), adding=(3,), removing=(1,))
+LISTS = TopicConfig("0:1,0:2", "0:3", compacted=False)
+RATES = BrokerThrottles(True, 5_000_000, None, "default", "none")
+
+
+def snapshot(partition: Partition = MOVING, config: TopicConfig | None = LISTS, topic_id: str = "a") -> Snapshot:
+    brokers = {b: Broker(b, "host", 9092, True) for b in (1, 2, 3)}
+    configs = {} if config is None else {"orders": config}
+    return Snapshot(brokers, {ORDERS: partition}, {"orders": topic_id}, configs)
+
+
+def metrics(read_ms: int, end: int, started_ms: int = 7, lag: int | None = None, topic: bool = True) -> Metrics:
+    """A broker whose log ends at ``end``, at 100 bytes a record."""
+    counters = {topic_bytes("orders"): Reading(read_ms, end * 100), topic_messages("orders"): Reading(read_ms, end)}
+    return Metrics(
+        started_ms,
+        counters if topic else {},
+        {LEADER_QUOTA: Reading(read_ms, 1.5)},
+        () if lag is None else (Lag(ORDERS, 1, "ReplicaFetcherThread-0-1", lag),),
+        {ORDERS: LogReading(read_ms, end, 0, end * 100)},
+    )
+
+
+def reads(tick_ms: int, *brokers: int, **of_metrics: Any) -> dict[int, BrokerRead]:
+    """These brokers answered, their logs 10 offsets a second long; the others did not."""
+    end = tick_ms // 100
+    answered = {b: BrokerRead(b, RATES, metrics(tick_ms, end, **of_metrics), None) for b in brokers}
+    silent = {b: BrokerRead(b, BrokerThrottles(False), None, "hangs") for b in (1, 2, 3) if b not in brokers}
+    return answered | silent
+
+
+def tick(builder: TickBuilder, tick_ms: int, seen: Snapshot, read: Mapping[int, BrokerRead]) -> Rows:
+    return builder.rows(tick_ms, seen, read, watched_partitions(seen))
+
+
+def moves(*ticks: tuple[Snapshot, Mapping[int, BrokerRead]]) -> dict[str, Any]:
+    """Return the row of the move after these ticks, one a second."""
+    builder = TickBuilder(WINDOW_MS, 1000)
+    for second, (seen, read) in enumerate(ticks):
+        rows = tick(builder, second * 1000, seen, read)
+    return rows["moves"][0]
+
+
+def names(ddl: str) -> list[str]:
+    """Return the names of the outermost columns."""
+    flat = ddl
+    while "<" in flat:
+        flat = re.sub(r"<[^<>]*>", "", flat)
+    return [column.split()[0] for column in flat.split(",")]
+
+
+def struct_names(kind: str, column: str) -> list[str]:
+    """Return the names of the columns of a struct column."""
+    match = re.search(rf"{column} (?:ARRAY<)?STRUCT<([^>]*)>", ROWS[kind])
+    assert match is not None
+    return names(match[1])
+
+
+@pytest.mark.parametrize("kind", sorted(ROWS))
+def test_rows_have_the_columns_of_their_contract(kind: str) -> None:
+    builder = TickBuilder(WINDOW_MS, 1000)
+    rows = tick(builder, 1000, snapshot(), reads(1000, 1, 2, 3, lag=5))
+    assert rows[kind], "a row of every kind"
+    for row in rows[kind]:
+        assert sorted(row) == sorted(names(ROWS[kind]))
+
+
+def test_structs_of_a_move_have_the_columns_of_their_contract() -> None:
+    switched = snapshot(replace(MOVING, leader=2, leader_epoch=6))
+    three = [(snapshot(), reads(ms, 1, 2, 3)) for ms in (0, 1000)]
+    row = moves(*three, (switched, reads(2000, 1, 2, 3)))
+    for log in row["logs"]:
+        assert sorted(log) == sorted(struct_names("moves", "logs"))
+    for column in ("topic_counters", "before_log", "before_topic_counters"):
+        assert sorted(row[column]) == sorted(struct_names("moves", column))
+
+
+def test_counters_and_logs_carry_their_sample_of_a_window_before() -> None:
+    row = moves(*[(snapshot(), reads(s * 1000, 1, 2, 3)) for s in range(13)])
+    # The last tick is 12,000 (end 120); a window before it is 2,000 (end 20).
+    log = row["logs"][-1]
+    assert (log["broker"], log["log_end_offset"], log["prev_read_ms"], log["prev_log_end_offset"]) == (1, 120, 2000, 20)
+    assert (log["size_bytes"], log["prev_size_bytes"]) == (12_000, 2000)
+    counters = row["topic_counters"]
+    assert (counters["bytes_in"], counters["prev_read_ms"], counters["prev_bytes_in"]) == (12_000, 2000, 2000)
+    assert (counters["messages_in"], counters["prev_messages_in"]) == (120, 20)
+
+
+def test_a_broker_that_restarted_has_counters_without_earlier_samples_and_logs_with_them() -> None:
+    before, after = reads(0, 1, 2, 3), reads(1000, 1, 2, 3, started_ms=8)
+    row = moves((snapshot(), before), (snapshot(), after))
+    assert row["topic_counters"]["prev_read_ms"] is None
+    assert row["logs"][0]["prev_read_ms"] == 0
+
+
+def test_a_meter_that_was_gone_for_a_tick_starts_anew() -> None:
+    # A broker that leads nothing of a topic drops its meter: it counts from zero when it leads again.
+    ticks = [(snapshot(), reads(0, 1, 2, 3)), (snapshot(), reads(1000, 1, 2, 3, topic=False))]
+    row = moves(*ticks, (snapshot(), reads(2000, 1, 2, 3)))
+    assert row["topic_counters"]["prev_bytes_in"] is None
+
+
+def test_a_broker_that_did_not_answer_costs_only_its_own_rows() -> None:
+    builder, seen, read = TickBuilder(WINDOW_MS, 1000), snapshot(), reads(1000, 1, 2)
+    rows = tick(builder, 1000, seen, read)
+    assert [log["broker"] for log in rows["moves"][0]["logs"]] == [2, 1]
+    assert {row["broker"] for row in rows["meters"]} == {1, 2}
+    silent = next(row for row in rows["brokers"] if row["broker"] == 3)
+    assert (silent["alive"], silent["answered"], silent["throttles_known"]) == (True, False, False)
+    assert unanswered(seen, read) == [{"broker": 3, "reason": "hangs"}]
+
+
+def test_rates_of_unknown_brokers_are_unknown_and_unset_ones_are_none() -> None:
+    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), reads(0, 1, 2))
+    told = {row["broker"]: row for row in rows["brokers"]}
+    assert (told[1]["leader_throttle_bytes_per_s"], told[1]["leader_throttle_source"]) == (5_000_000, "default")
+    assert (told[1]["follower_throttle_bytes_per_s"], told[1]["follower_throttle_source"]) == (None, "none")
+    assert (told[3]["leader_throttle_bytes_per_s"], told[3]["leader_throttle_source"]) == (None, None)
+
+
+def test_a_switch_carries_the_last_samples_of_the_leader_before() -> None:
+    switched = snapshot(replace(MOVING, leader=2, leader_epoch=6))
+    ticks = [(snapshot(), reads(s * 1000, 1, 2, 3)) for s in range(3)]
+    row = moves(*ticks, (switched, reads(3000, 1, 2, 3)))
+    assert (row["leader"], row["previous_leader"], row["switch_tick_ms"]) == (2, 1, 3000)
+    before = row["before_log"]
+    assert (before["broker"], before["read_ms"], before["log_end_offset"], before["prev_read_ms"]) == (1, 2000, 20, 0)
+    assert row["before_topic_counters"]["bytes_in"] == 2000
+
+
+def test_samples_from_before_are_those_of_when_the_old_leader_still_answered() -> None:
+    leaderless = snapshot(replace(MOVING, leader=None))
+    ticks = [(snapshot(), reads(s * 1000, 1, 2, 3)) for s in range(3)]
+    # The leader dies at 3,000, is seen dead at 4,000, and 2 leads from 5,000 on.
+    dead = [(snapshot(), reads(3000, 2, 3)), (leaderless, reads(4000, 2, 3))]
+    row = moves(*ticks, *dead)
+    assert (row["leader"], row["previous_leader"], row["switch_tick_ms"]) == (None, 1, None)
+    assert row["before_log"]["read_ms"] == 2000
+    row = moves(*ticks, *dead, (snapshot(replace(MOVING, leader=2)), reads(5000, 2, 3)))
+    assert (row["previous_leader"], row["switch_tick_ms"], row["before_log"]["read_ms"]) == (1, 5000, 2000)
+
+
+def test_a_star_is_spelled_out_as_the_replicas() -> None:
+    row = moves((snapshot(config=TopicConfig("*", None, compacted=True)), reads(0, 1)))
+    assert (row["leader_listed"], row["follower_listed"], row["compacted"]) == ([2, 3, 1], [], True)
+
+
+def test_lists_that_could_not_be_read_are_unknown() -> None:
+    row = moves((snapshot(config=None), reads(0, 1)))
+    assert (row["leader_listed"], row["follower_listed"], row["compacted"]) == (None, None, None)
+    row = moves((snapshot(config=replace(LISTS, current=False)), reads(0, 1)))
+    assert (row["leader_listed"], row["follower_listed"], row["compacted"]) == (None, None, False)
+
+
+def test_a_partition_last_known_as_listed_stays_watched_while_its_lists_cannot_be_read() -> None:
+    still = replace(MOVING, adding=(), removing=())
+    assert watched_partitions(snapshot(still, replace(LISTS, current=False))) == {ORDERS}
+
+
+def test_a_listed_partition_that_does_not_move_is_watched_and_others_are_not() -> None:
+    still = replace(MOVING, adding=(), removing=())
+    assert watched_partitions(snapshot(still)) == {ORDERS}
+    assert watched_partitions(snapshot(still, TopicConfig("7:1", None, compacted=False))) == set()
+    assert watched_partitions(snapshot(still, TopicConfig(None, "*", compacted=False))) == {ORDERS}
+
+
+def test_a_topic_made_anew_has_no_earlier_samples_and_no_switch() -> None:
+    anew = snapshot(replace(MOVING, leader=2), topic_id="b")
+    row = moves((snapshot(), reads(0, 1, 2, 3)), (anew, reads(1000, 1, 2, 3)))
+    assert [log["prev_read_ms"] for log in row["logs"]] == [None, None, None]
+    assert row["previous_leader"] is None
+
+
+def test_lag_gauges_stand_with_the_replica_that_they_are_of() -> None:
+    row = moves((snapshot(), reads(0, 3, lag=4)), (snapshot(), reads(1000, 3, lag=2)))
+    (log,) = row["logs"]
+    assert (log["lag_offsets"], log["prev_lag_offsets"], log["lag_source"]) == (2, 4, 1)
+
+
+def test_gauges_are_meters_without_a_count() -> None:
+    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), reads(0, 1))
+    gauge = next(row for row in rows["meters"] if row["meter"] == LEADER_QUOTA.meter)
+    assert (gauge["count_total"], gauge["gauge_value"]) == (None, 1.5)
+    assert rows["brokers"][0]["leader_quota_bytes_per_s"] == 1.5
+    assert Meter("LeaderReplication.byte-rate") == LEADER_QUOTA

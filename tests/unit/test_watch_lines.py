@@ -1,0 +1,52 @@
+"""What the JSON lines of ``headroom watch`` come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cli.watch_lines import Line, WatchLines
+
+
+def lines(*said: dict[str, Any]) -> WatchLines:
+    told = WatchLines()
+    told.lines += [Line(float(number), line) for number, line in enumerate(said)]
+    return told
+
+
+def event(alert_id: str, state: str) -> dict[str, Any]:
+    return {"type": "event", "alert_id": alert_id, "state": state, "subject": f"subject of {alert_id}"}
+
+
+def verdicts(*sides: tuple[int, str, str]) -> dict[str, Any]:
+    return {"type": "verdicts", "sides": [{"broker": b, "role": r, "verdict": v} for b, r, v in sides]}
+
+
+def test_no_verdict_yet_is_not_the_verdict_that_nobody_takes_part() -> None:
+    assert lines().verdicts() is None
+    assert lines(event("a", "firing")).verdicts() is None
+    assert lines(verdicts()).verdicts() == {}
+
+
+def test_the_last_verdicts_count() -> None:
+    told = lines(verdicts((1, "leader", "losing"), (2, "leader", "losing")), verdicts((1, "leader", "catching_up")))
+    assert told.verdicts() == {(1, "leader"): "catching_up"}
+
+
+def test_an_alert_fires_from_its_firing_to_its_resolution() -> None:
+    course = [event("a", "pending"), event("a", "firing"), event("b", "firing"), event("a", "resolved")]
+    assert [line.said["alert_id"] for line in lines(*course[:1]).firing()] == []
+    assert [line.said["alert_id"] for line in lines(*course[:3]).firing()] == ["a", "b"]
+    assert [line.said["alert_id"] for line in lines(*course).firing()] == ["b"]
+    assert [line.at_s for line in lines(*course).fired()] == [1.0, 2.0]
+
+
+def test_the_end_of_an_alert_is_that_of_no_other() -> None:
+    told = lines(event("a", "firing"), event("b", "firing"), event("b", "resolved"))
+    assert told.resolved("a") is None
+    assert told.resolved("b") == told.lines[2]
+
+
+def test_what_was_last_seen_names_verdicts_and_alerts() -> None:
+    assert lines().last_seen() == "verdicts: none; alerts firing: none"
+    told = lines(verdicts((1, "leader", "losing")), event("a", "firing"))
+    assert told.last_seen() == "verdicts: broker 1 as leader losing; alerts firing: subject of a"

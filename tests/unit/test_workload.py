@@ -1,0 +1,48 @@
+"""Synthetic ticks: the same for the same seed, of the size that was asked for, with the columns of their kinds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.workload import SyntheticCluster, Workload
+from cluster.encode import KIND_ORDER, encode_rows
+
+SMALL = Workload(brokers=8, topics=10, partitions=60, moving_ratio=0.5, throttle_changes_per_minute=60)
+
+
+def encoded(workload: Workload, ticks: int) -> list[list[bytes]]:
+    cluster = SyntheticCluster(workload)
+    return [[m.value for m in encode_rows("c", tick.tick_ms, tick)] for tick in cluster.ticks(ticks)]
+
+
+def test_a_seed_makes_its_ticks_again_and_another_seed_makes_others() -> None:
+    assert encoded(SMALL, 3) == encoded(SMALL, 3)
+    assert encoded(SMALL, 1) != encoded(replace(SMALL, seed=2), 1)
+
+
+@pytest.mark.parametrize("replication_factor", [2, 3])
+def test_a_tick_has_a_row_for_every_partition_replica_and_broker(replication_factor: int) -> None:
+    cluster = SyntheticCluster(replace(SMALL, replication_factor=replication_factor))
+    (tick,) = cluster.ticks(1)
+    counts = tick.row_counts()
+    moving = counts["moves"]
+    assert set(counts) == set(KIND_ORDER)
+    # Half of the topics move: at most 30 partitions, those left out whose new broker would be one that they have.
+    assert 15 <= moving <= 30
+    assert (counts["brokers"], counts["leaders"], counts["logs"]) == (8, 60, 60)
+    assert counts["lags"] == 60 * (replication_factor - 1) + moving
+    assert len(tick.truth) == 16
+
+
+def test_switches_and_throttles_change_as_often_as_asked() -> None:
+    # 60 a minute at a tick every 10 s: 10 a tick, none in the first.
+    switched = [len(tick.switched) for tick in SyntheticCluster(SMALL).ticks(4)]
+    assert switched == [0, 10, 10, 10]
+    still = replace(SMALL, switches_per_minute=0, throttle_changes_per_minute=0)
+    truths = [tick.truth for tick in SyntheticCluster(still).ticks(3)]
+    assert truths[0] == truths[1] == truths[2]
+    assert {"idle", "unthrottled"} < {
+        verdict for tick in SyntheticCluster(SMALL).ticks(9) for verdict in tick.truth.values()
+    }
