@@ -113,7 +113,8 @@ class WatchProcess(WatchLines):
             except KafkaError as error:
                 last = f" ({type(error).__name__})"
             if time.monotonic() > give_up:
-                rule = f"waited {deadline_s:.0f} s in vain for {what}{last}; last seen: {self.last_seen()}"
+                seen = f"{self.last_seen()}; its log ends: {self._log_end(2)}"
+                rule = f"waited {deadline_s:.0f} s in vain for {what}{last}; last seen: {seen}"
                 raise HeadroomError(self._subject, rule, self._remedy)
             time.sleep(poll_s)
 
@@ -125,8 +126,10 @@ class WatchProcess(WatchLines):
         """
         code = self._process.poll()
         if code is not None:
-            said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
-            raise HeadroomError(_NAME, f"ended with code {code}: {' | '.join(said)}", self._remedy)
+            raise HeadroomError(_NAME, f"ended with code {code}: {self._log_end(5)}", self._remedy)
+
+    def _log_end(self, lines: int) -> str:
+        return " | ".join(self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:])
 
     def kill(self) -> list[int]:
         """Kill it and Spark at once, as a crash would, and return the ids of all processes it had.

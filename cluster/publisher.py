@@ -20,6 +20,7 @@ from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.messages import ALERT_LANE
 
+# The first tick also pays for connecting, and for leaders of a topic that was made just now.
 _FIRST_ACK_S = 10.0
 
 
@@ -56,7 +57,7 @@ class Publisher:
         self._producer: KafkaProducer | None = None
         self._partitions = 1
         self._turn = 0
-        self._warm = False
+        self._patience_s = max(ack_timeout_s, _FIRST_ACK_S)
 
     def open(self) -> None:
         """Make the topic when it is not there, and connect.
@@ -81,15 +82,14 @@ class Publisher:
         Raises:
             PublishError: one of them was not acknowledged in time.
         """
-        # The first tick also pays for connecting, and for leaders of a topic that was made just now.
-        deadline = time.monotonic() + max(self._ack_timeout_s, 0.0 if self._warm else _FIRST_ACK_S)
+        deadline = time.monotonic() + self._patience_s
         try:
             futures = [(message, self._send(message)) for message in messages]
             records = [(message, self._acknowledged(message, future, deadline)) for message, future in futures]
         except PublishError:
             self._give_up()
             raise
-        self._warm = True
+        self._patience_s = self._ack_timeout_s
         lane = [record.offset for _, record in records if record.partition == ALERT_LANE]
         return Sent(dict(Counter(m.kind for m in messages)), lane[0], len(lane))
 
@@ -142,6 +142,8 @@ class Publisher:
         producer, self._producer = self._producer, None
         if producer is not None:
             _discard(producer)
+        # It has to connect first: on a machine with much to do that may take all of the usual time, each time.
+        self._patience_s = min(2 * self._patience_s, max(self._ack_timeout_s, _FIRST_ACK_S))
 
     def _lane(self, message: Message) -> int:
         if message.alert_lane or self._partitions == 1:
@@ -157,16 +159,16 @@ class Publisher:
 
     def _options(self) -> dict[str, Any]:
         timeout_ms = max(1000, int(self._ack_timeout_s * 1000))
-        connect_ms = timeout_ms if self._warm else max(timeout_ms, int(_FIRST_ACK_S * 1000))
+        patience_ms = max(timeout_ms, int(self._patience_s * 1000))
         return ticks_options(self._settings) | {
             "acks": "all",
             "compression_type": "zstd",
             "linger_ms": 2,
             "batch_size": 262_144,
-            "max_block_ms": timeout_ms,
-            "bootstrap_timeout_ms": connect_ms,
+            "max_block_ms": patience_ms,
+            "bootstrap_timeout_ms": patience_ms,
             "request_timeout_ms": max(2000, timeout_ms),
-            "delivery_timeout_ms": max(5000, 3 * timeout_ms),
+            "delivery_timeout_ms": max(5000, 3 * timeout_ms, patience_ms),
         }
 
 
