@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from alerts.lifecycle import Lifecycle
@@ -11,11 +11,15 @@ from alerts.recommend import Recommender
 from alerts.rules import Assessment, assess
 from alerts.sides import SideState
 from alerts.silence import SILENCE, Silence
+from planning.duration import Earlier
+from planning.quota import WINDOW_S
 from planning.recommend import Wish
+from planning.throttle import Demand, Side
 from schemas.config import ClusterSettings, Settings
 from schemas.findings import AlertEvent, Kind
 
 _START_S = 90.0
+_Tick = tuple[int, Mapping[Side, Demand]]
 
 
 @dataclass(frozen=True)
@@ -30,11 +34,11 @@ class Watched:
     settings: Settings
     config: str | None = None
 
-    def recommender(self) -> Recommender:
-        """Return what recommends for this cluster."""
+    def recommender(self, earlier: Earlier = ()) -> Recommender:
+        """Return what recommends for this cluster; ``earlier`` are the ticks before."""
         alerts, cluster = self.settings.alerts, self.settings.cluster
         wish = Wish(alerts.margin_ratio, alerts.finish_within, cluster.replication_capacity)
-        return Recommender(wish, alerts.bootstrap_servers or cluster.bootstrap_servers, self.config)
+        return Recommender(wish, alerts.bootstrap_servers or cluster.bootstrap_servers, self.config, earlier)
 
     def silent_after_s(self) -> float:
         """Return how long its ticks may stay away, seconds."""
@@ -64,6 +68,8 @@ class AlertDesk:
         self._clock_ms = clock_ms
         # Cluster to the last tick (None: none since the start) and when it was seen.
         self._last_tick: dict[str, tuple[int | None, int]] = {}
+        # Cluster to its ticks of as long as a quota remembers, youngest first.
+        self._recent: dict[str, list[_Tick]] = {}
         for name in filter(None, self._clusters):
             self._last_tick[name] = (None, clock_ms())
         self._lock = threading.Lock()
@@ -86,11 +92,22 @@ class AlertDesk:
             tick_ms: time of the tick, epoch milliseconds.
             sides: every broker and role of the tick.
         """
-        assessment = assess(sides, self._settings.alerts, self._watched(cluster).recommender())
+        earlier = self._earlier(cluster, tick_ms, sides)
+        assessment = assess(sides, self._settings.alerts, self._watched(cluster).recommender(earlier))
         with self._lock:
             self._last_tick[cluster] = (tick_ms, self._clock_ms())
             assessment.held.update(self._held_silence(tick_ms))
             return self._lifecycle.observe(cluster, tick_ms, assessment)
+
+    def _earlier(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> Earlier:
+        """Return the ticks before this one that a quota still remembers, and keep this one for the next."""
+        tick = tick_ms, {(side.broker, side.role): side.demand for side in sides}
+        before = [t for t in self._recent.get(cluster, []) if t[0] < tick_ms]
+        # One more than the window reaches back: it says what passed in the oldest second.
+        young = [t for t in before if tick_ms - t[0] <= WINDOW_S * 1000]
+        kept = before[: len(young) + 1]
+        self._recent[cluster] = [tick, *kept]
+        return [((tick_ms - earlier_ms) / 1000, demands) for earlier_ms, demands in kept]
 
     def silence(self, batch_s: float | None = None) -> list[AlertEvent]:
         """Return the events of clusters whose ticks stay away; call it now and then.

@@ -9,6 +9,7 @@ from typing import Any
 from alerts import commands
 from alerts.sides import PartitionEvidence, SideState
 from alerts.units import rate
+from planning.duration import Earlier
 from planning.recommend import Advice, Wish, advise
 from schemas.findings import Verdict
 
@@ -21,15 +22,17 @@ class Recommender:
         wish: margin, deadline and capacity.
         bootstrap_servers: what stands in Kafka's commands.
         config: the configuration file that stands in Headroom's; None: none.
+        earlier: ticks before, youngest first: age in seconds and demands.
     """
 
     wish: Wish
     bootstrap_servers: str
     config: str | None = None
+    earlier: Earlier = ()
 
     def raise_throttle(self, sides: Sequence[SideState]) -> dict[str, Any]:
         """Return the one throttle that is enough on every broker of the move, or why none would be."""
-        advice = advise([side.demand for side in sides], self.wish)
+        advice = advise([side.demand for side in sides], self.wish, self.earlier)
         if advice is None:
             return self.nothing("no replica is held back by a throttle")
         if advice.unknown:

@@ -40,9 +40,10 @@ def assess(sides: Sequence[SideState], settings: AlertSettings, recommender: Rec
     """
     assessment = Assessment()
     short = [side for side in sides if side.short]
+    recommendation = recommender.raise_throttle(sides) if short else {}
     for side in sides:
         if side.short:
-            assessment.findings.append(_throttle_finding(side, sides, settings, recommender))
+            assessment.findings.append(_throttle_finding(side, settings, recommendation))
         elif _is_held(side, settings):
             assessment.held.add((_THROTTLE_KIND[side.role], subject(side)))
         if side.verdict is Verdict.NO_DATA:
@@ -65,9 +66,7 @@ def _is_held(side: SideState, settings: AlertSettings) -> bool:
     return side.verdict is Verdict.CATCHING_UP and (throttle or 0) < (required or 0) * settings.exit_ratio
 
 
-def _throttle_finding(
-    side: SideState, sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender
-) -> Finding:
+def _throttle_finding(side: SideState, settings: AlertSettings, recommendation: dict[str, Any]) -> Finding:
     switched = _switched(side)
     starved = side.verdict is Verdict.STARVED
     return Finding(
@@ -76,7 +75,7 @@ def _throttle_finding(
         severity=Severity.CRITICAL if starved else Severity.WARNING,
         summary=_throttle_summary(side, switched),
         evidence=_evidence(side, switched),
-        recommendation=recommender.raise_throttle(sides),
+        recommendation=recommendation,
         hold_s=0.0 if switched else settings.hold_s,
     )
 

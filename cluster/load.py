@@ -21,6 +21,7 @@ _AHEAD_S = 1.0
 # the gap with a burst that no throttle was planned for.
 _FORGET_BEHIND_S = 2.0
 _VALUES = 16
+_BATCH_BYTES = 65_536
 
 
 class PacedLoad:
@@ -61,7 +62,8 @@ class PacedLoad:
             acks=self._acks,
             enable_idempotence=False,
             linger_ms=20,
-            batch_size=262_144,
+            # A replica's fetch of 1 MB ends in the midst of a batch, which comes again: large ones eat up a throttle.
+            batch_size=_BATCH_BYTES,
             retry_backoff_ms=100,
         )
         now = time.monotonic()

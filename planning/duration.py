@@ -1,83 +1,185 @@
-"""How long out-of-sync replicas take to catch up under a throttle.
-
-A quota is a mean over a sliding window, and a copy goes as fast as it may. So the copy comes in bursts: when the window
-has room, what fits goes at once; then the flow falls back to what it was before, until the burst leaves the window and
-there is room again. In between the lag grows, and a copy ends in a burst. On real brokers (required 4, throttle raised
-from 1.5 to 4.8 MB/s while in-sync followers used 2) 29 MB went at once, then 8.4 MB were gained in every 11.8 s.
-"""
+"""How long out-of-sync replicas take to catch up under a throttle, and the throttle that is enough for a deadline."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
-# Kafka's Rate over replication.quota.window.num (11) samples of replication.quota.window.size.seconds (1): the mean is
-# over the ten full samples and what has passed of the newest; a sample leaves eleven seconds after its last record.
-QUOTA_WINDOW_S = 10.4
-QUOTA_CYCLE_S = 11.6
-# The window is a little shorter than the cycle, so that a little less than the throttle passes in the mean.
+from planning.quota import WINDOW_S, Copy, End, Window, copied_s
+from planning.throttle import Demand, Side
+from schemas.findings import Role
+
+# In the mean a little less than the throttle passes: a burst waits a moment for its room, and a fetch ends in the
+# middle of a batch, of which the rest comes again.
 QUOTA_YIELD_RATIO = 0.98
-# What it takes to run the command that applies a throttle, during which the lag goes on growing.
-APPLY_S = 2.0
+# From one burst to the next: until its sample leaves the window.
+QUOTA_CYCLE_S = 11.6
+# From a tick to the throttle that its alert recommends being in force, at the earliest.
+APPLY_S = 3.0
 # From the last byte to the end of the reassignment: the ISR grows, the controller drops the replicas that leave.
 COMPLETE_S = 1.0
-# So many cycles are told apart; later the bursts have spread, and the end may lie anywhere between two.
-_SHARP_CYCLES = 2
+# A quota's mean is over the time since its oldest sample began: a second more where that one is not empty.
+_MEAN_S, _FULL_MEAN_S = WINDOW_S - 0.5, WINDOW_S + 0.5
+_AGES = round(WINDOW_S) + 1
+# So many sides of each role are played forward: those that take longest decide.
+_MOST_SIDES = 8
+# How near the throttle for a deadline is sought, and how many times what is required it may be.
+_NEAR_RATIO, _MOST_TIMES = 1.01, 1e6
+
+# Earlier ticks, youngest first: age in seconds, and the demands of that tick.
+Earlier = Sequence[tuple[float, Mapping[Side, Demand]]]
 
 
-def finish_s(
-    remaining_bytes: float, required_bytes_per_s: float, throttle_bytes_per_s: float, used_bytes_per_s: float | None
-) -> float | None:
-    """Return seconds from when a throttle is raised until ``remaining_bytes`` are copied; None: never.
+def finish_s(demands: Sequence[Demand], throttle_bytes_per_s: float, earlier: Earlier = ()) -> float | None:
+    """Return seconds from when a throttle is set on every side until all is copied; None: never, or not known.
 
     Args:
-        remaining_bytes: bytes that out-of-sync replicas still have to copy.
-        required_bytes_per_s: live traffic of all listed followers.
+        demands: sides of one tick that hold replicas back, their required traffic known.
         throttle_bytes_per_s: the rate in force from then on.
-        used_bytes_per_s: traffic that counted against the quota in the window before; None: as much as the throttle,
-            so that the window has no room.
+        earlier: ticks before, from which follows when the traffic in the quotas' windows came.
     """
-    if remaining_bytes <= 0:
-        return 0.0
-    gained_per_cycle = (throttle_bytes_per_s * QUOTA_YIELD_RATIO - required_bytes_per_s) * QUOTA_CYCLE_S
-    if gained_per_cycle <= 0:
+    if any(d.remaining_bytes is None for d in demands):
         return None
-    used = throttle_bytes_per_s if used_bytes_per_s is None else min(used_bytes_per_s, throttle_bytes_per_s)
-    grown = max(0.0, required_bytes_per_s - used) * APPLY_S
-    after_first_burst = remaining_bytes + grown - (throttle_bytes_per_s - used) * QUOTA_WINDOW_S
-    return _cycles(after_first_burst / gained_per_cycle) * QUOTA_CYCLE_S + COMPLETE_S
+    if max((_required(d) for d in demands), default=0.0) >= throttle_bytes_per_s:
+        return None
+    if not any(d.remaining_bytes for d in demands):
+        return 0.0
+    copied = copied_s(_copies(_slowest(demands, throttle_bytes_per_s), earlier), throttle_bytes_per_s, APPLY_S)
+    return None if copied is None else copied + COMPLETE_S
 
 
-def _cycles(gains: float) -> float:
-    """Return after how many cycles so many gains of a cycle are made."""
-    if gains <= _SHARP_CYCLES:
-        return float(max(0, math.ceil(gains)))
-    return gains + 0.5
-
-
-def throttle_for(
-    remaining_bytes: float, required_bytes_per_s: float, used_bytes_per_s: float | None, within_s: float
-) -> float:
-    """Return the least throttle in bytes per second of which ``finish_s`` says that it is done within ``within_s``.
+def throttle_for(demands: Sequence[Demand], within_s: float, earlier: Earlier = ()) -> float:
+    """Return a throttle in bytes per second that ends the copy in time, by ``finish_s``, and is nearly the least.
 
     Args:
-        remaining_bytes: bytes that out-of-sync replicas still have to copy.
-        required_bytes_per_s: live traffic of all listed followers.
-        used_bytes_per_s: traffic that counted against the quota in the window before; None: as much as the throttle.
-        within_s: seconds; infinity is returned where nothing ends so soon.
+        demands: sides of one tick that hold replicas back, their required traffic known.
+        within_s: seconds; infinity is returned where nothing ends so soon, or it is not known what is to be copied.
+        earlier: ticks before.
 
     Raises:
         ValueError: ``within_s`` is not positive.
     """
     if within_s <= 0 or math.isnan(within_s):
         raise ValueError(f"within_s must be positive, not {within_s}")
-    cycles = (within_s - COMPLETE_S) / QUOTA_CYCLE_S
-    gains = cycles - 0.5 if cycles - 0.5 > _SHARP_CYCLES else float(min(_SHARP_CYCLES, math.floor(cycles)))
-    room_s = 0.0 if used_bytes_per_s is None else QUOTA_WINDOW_S
-    if gains < 0 or (gains == 0 and not room_s):
-        return math.inf
-    used = used_bytes_per_s or 0.0
-    # finish_s() solved for the throttle: what is behind has to fit into the first burst and the gains.
-    grown = 0.0 if used_bytes_per_s is None else max(0.0, required_bytes_per_s - used) * APPLY_S
-    behind = remaining_bytes + grown + used * room_s + gains * QUOTA_CYCLE_S * required_bytes_per_s
-    enough = behind / (room_s + gains * QUOTA_CYCLE_S * QUOTA_YIELD_RATIO)
-    return max(enough, used, required_bytes_per_s / QUOTA_YIELD_RATIO * (1 + 1e-9))
+
+    def in_time(throttle: float) -> bool:
+        seconds = finish_s(demands, throttle, earlier)
+        return seconds is not None and seconds <= within_s
+
+    low = max((_required(d) for d in demands), default=0.0)
+    high = max(low, 1.0) * _NEAR_RATIO
+    while not in_time(high):
+        low, high = high, 2 * high
+        if high > max(_required(d) for d in demands) * _MOST_TIMES:
+            return math.inf
+    while high > low * _NEAR_RATIO:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if in_time(middle) else (middle, high)
+    return high
+
+
+def window(demand: Demand, earlier: Sequence[tuple[float, Demand]]) -> Window:
+    """Return what a quota's window holds, as far as ticks tell.
+
+    What in-sync followers took, and by how much the lag fell short of what was written, says what passed between two
+    ticks. What the quota counted beyond that came when the move began, if an earlier tick shows it not begun; else
+    nobody knows, and it is spread over the time that no tick tells of.
+
+    Args:
+        demand: a side now.
+        earlier: the same side in ticks before, youngest first: age in seconds, and demand.
+    """
+    amounts = [0.0] * _AGES
+    newer_age_s, newer = 0.0, demand
+    began: tuple[float, float] | None = None
+    for age_s, older in earlier:
+        if newer_age_s >= _AGES:
+            break
+        _spread(amounts, newer_age_s, age_s, _passed(older, newer, age_s - newer_age_s))
+        if began is None and newer.limited_replicas and not older.limited_replicas:
+            began = (newer_age_s, age_s)
+        newer_age_s, newer = age_s, older
+    counted = _counted(demand) * (_FULL_MEAN_S if began is None else _MEAN_S)
+    rest = counted - sum(amounts)
+    if rest > 0:
+        _spread(amounts, *(began or (min(newer_age_s, _AGES - 1.0), float(_AGES))), rest)
+    elif sum(amounts):
+        amounts = [amount * counted / sum(amounts) for amount in amounts]
+    return Window(amounts)
+
+
+def _counted(demand: Demand) -> float:
+    """Return the mean that the quota tells, bytes per second; where it does not, that it has no room."""
+    if demand.used_bytes_per_s is None:
+        return demand.throttle_bytes_per_s or 0.0
+    return demand.used_bytes_per_s
+
+
+def _passed(older: Demand, newer: Demand, seconds: float) -> float:
+    """Return the bytes that passed between two ticks."""
+    in_sync = older.in_sync_bytes_per_s or 0.0
+    copied = 0.0
+    if older.limited_replicas and older.remaining_bytes is not None and newer.remaining_bytes is not None:
+        written = _behind(older) * seconds
+        copied = max(0.0, written + older.remaining_bytes - newer.remaining_bytes)
+    return in_sync * seconds + copied
+
+
+def _spread(amounts: list[float], from_age_s: float, to_age_s: float, amount: float) -> None:
+    """Add an amount evenly to the seconds between two ages."""
+    for age in range(int(from_age_s), min(math.ceil(to_age_s), len(amounts))):
+        overlap_s = min(to_age_s, age + 1) - max(from_age_s, age)
+        amounts[age] += amount * overlap_s / (to_age_s - from_age_s)
+
+
+def _copies(demands: Sequence[Demand], earlier: Earlier) -> list[Copy]:
+    """Return what is copied between the limited sides.
+
+    A side tells what it has to copy, not with whom: every destination is taken to draw on every leader alike.
+    """
+    leaders = [(d, _end(d, earlier)) for d in demands if d.role is Role.LEADER]
+    destinations = [(d, _end(d, earlier)) for d in demands if d.role is Role.FOLLOWER]
+    if not leaders or not destinations:
+        of_leaders = [Copy(end, None, _remaining(d), _behind(d)) for d, end in leaders]
+        return of_leaders or [Copy(None, end, _remaining(d), _behind(d)) for d, end in destinations]
+    remaining = sum(_remaining(d) for d, _ in destinations) or 1.0
+    behind = sum(_behind(d) for d, _ in destinations) or 1.0
+    return [
+        Copy(
+            leader_end,
+            destination_end,
+            _remaining(leader) * _remaining(destination) / remaining,
+            _behind(leader) * _behind(destination) / behind,
+        )
+        for leader, leader_end in leaders
+        for destination, destination_end in destinations
+    ]
+
+
+def _end(demand: Demand, earlier: Earlier) -> End:
+    side = (demand.broker, demand.role)
+    own = [(age_s, demands[side]) for age_s, demands in earlier if side in demands]
+    return End(window(demand, own), demand.in_sync_bytes_per_s or 0.0, demand.throttle_bytes_per_s)
+
+
+def _slowest(demands: Sequence[Demand], throttle_bytes_per_s: float) -> list[Demand]:
+    """Return of each role the sides that take longest by the mean."""
+
+    def mean_s(demand: Demand) -> float:
+        return _remaining(demand) / (throttle_bytes_per_s - _required(demand))
+
+    ordered = sorted(demands, key=mean_s, reverse=True)
+    return [d for role in Role for d in [d for d in ordered if d.role is role][:_MOST_SIDES]]
+
+
+def _behind(demand: Demand) -> float:
+    """Return what is written to out-of-sync replicas, bytes per second."""
+    return max(0.0, _required(demand) - (demand.in_sync_bytes_per_s or 0.0)) if demand.required_bytes_per_s else 0.0
+
+
+def _remaining(demand: Demand) -> float:
+    return float(demand.remaining_bytes or 0)
+
+
+def _required(demand: Demand) -> float:
+    return demand.required_bytes_per_s or 0.0

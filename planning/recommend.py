@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planning.duration import finish_s, throttle_for
+from planning.duration import Earlier, finish_s, throttle_for
 from planning.throttle import Demand
 
 
@@ -46,7 +46,7 @@ class Advice:
     unknown: tuple[tuple[int, str], ...] = ()
 
 
-def advise(demands: Sequence[Demand], wish: Wish) -> Advice | None:
+def advise(demands: Sequence[Demand], wish: Wish, earlier: Earlier = ()) -> Advice | None:
     """Return the throttle that lets every limited replica catch up, or None if no replica is limited.
 
     A side whose need is unknown forbids a number: too low a throttle would pass for enough.
@@ -54,6 +54,7 @@ def advise(demands: Sequence[Demand], wish: Wish) -> Advice | None:
     Args:
         demands: of one cluster in one tick.
         wish: margin, deadline and capacity.
+        earlier: ticks before, youngest first: age in seconds and demands; the expected finish is the better for them.
     """
     limited = [d for d in demands if d.limited_replicas]
     if not limited:
@@ -67,35 +68,17 @@ def advise(demands: Sequence[Demand], wish: Wish) -> Advice | None:
         return Advice(None, smallest, None, over_capacity=True)
     # Rates are whole bytes, and one that only equals what is required does not catch up.
     enough = max(smallest * wish.margin_ratio, math.floor(smallest) + 1)
-    wanted = max(enough, _for_deadline(limited, wish))
+    wanted = max(enough, _for_deadline(limited, wish, earlier))
     # A wish that no throttle grants must not ask for an endless one.
     throttle = math.ceil(min(wanted, capacity)) if math.isfinite(min(wanted, capacity)) else math.ceil(enough)
-    return Advice(throttle, smallest, expected_finish_s(limited, throttle), misses_deadline=wanted > capacity)
+    return Advice(throttle, smallest, finish_s(limited, throttle, earlier), misses_deadline=wanted > capacity)
 
 
-def expected_finish_s(limited: Sequence[Demand], throttle_bytes_per_s: float) -> float | None:
-    """Return seconds until the slowest side is done under one throttle; None: never, or not known."""
-    times = [
-        None if d.remaining_bytes is None else finish_s(d.remaining_bytes, _required(d), throttle_bytes_per_s, _used(d))
-        for d in limited
-    ]
-    known = [t for t in times if t is not None]
-    return max(known) if len(known) == len(times) else None
-
-
-def _for_deadline(limited: Sequence[Demand], wish: Wish) -> float:
+def _for_deadline(limited: Sequence[Demand], wish: Wish, earlier: Earlier) -> float:
     """Return what the deadline asks in bytes per second; 0 without one, or where the rest is not known."""
-    if wish.finish_within_s is None:
+    if wish.finish_within_s is None or any(d.remaining_bytes is None for d in limited):
         return 0.0
-    within_s = wish.finish_within_s
-    return max(throttle_for(d.remaining_bytes or 0, _required(d), _used(d), within_s) for d in limited)
-
-
-def _used(demand: Demand) -> float | None:
-    """Return what of the quota's window is taken: at least the in-sync traffic, which a window just begun lacks yet."""
-    if demand.used_bytes_per_s is None:
-        return None
-    return max(demand.used_bytes_per_s, demand.in_sync_bytes_per_s or 0.0)
+    return throttle_for(limited, wish.finish_within_s, earlier)
 
 
 def _required(demand: Demand) -> float:

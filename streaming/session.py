@@ -63,7 +63,10 @@ def build_session(settings: SparkSettings, app_name: str) -> SparkSession:
     conf = dict(_CONF) | {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
     if not submitted:
         conf |= {"spark.master": settings.master or "local[*]", "spark.driver.memory": settings.driver_memory}
-        conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": _JVM_OPTIONS}
+        # The whole heap at once: what is in use after a minute stays, and does not jump when the machine is busy.
+        heap = settings.conf.get("spark.driver.memory", settings.driver_memory)
+        options = f"{_JVM_OPTIONS} -Xms{heap}"
+        conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": options}
         if conf["spark.master"].startswith("local"):
             conf |= _LOCAL_CONF
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -52,6 +52,7 @@ def side(
         free_replicas=more.pop("free", 0),
         remaining_bytes=more.pop("remaining_bytes", 10_000_000),
         throttle_known=more.pop("throttle_known", True),
+        used_bytes_per_s=more.pop("used_bytes_per_s", None),
     )
     fields: dict[str, Any] = {
         "demand": demand,

@@ -7,7 +7,7 @@ import json
 from alerts.desk import AlertDesk, Watched
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
 from schemas.findings import AlertEvent, Role
-from tests.unit.sides import partition, side
+from tests.unit.sides import MB, partition, side
 
 START_MS = 1_800_000_000_000
 SHORT = [side(1, Role.LEADER, 3, 4, partition())]
@@ -51,6 +51,20 @@ def test_a_tick_brings_events_with_evidence_and_advice() -> None:
     # 4 MB/s x 1.2
     assert recommendation["throttle_bytes_per_s"] == 4_800_000
     assert "--bootstrap-server broker1:9092" in recommendation["commands"][1]
+
+
+def test_what_earlier_ticks_tell_of_the_quota_is_in_the_promise() -> None:
+    def promised(*remaining_mb: float) -> float:
+        """The promise at the last tick, with which the throttle falls short."""
+        desk = Desk()
+        for second, remaining in enumerate(remaining_mb, 1):
+            throttle = 9 if second < len(remaining_mb) else 3
+            counted = {"remaining_bytes": round(remaining * MB), "used_bytes_per_s": 3 * MB}
+            desk.tick(second, [side(1, Role.LEADER, throttle, 4, partition(), **counted)])
+        return float(json.loads(desk.desk.active()[0].recommendation)["finish_s"])
+
+    # The same lag in the end: what was copied just now leaves the window later than what came before.
+    assert promised(20, 22, 24) != promised(36, 30, 24)
 
 
 def test_commands_may_name_other_servers_than_headroom_uses() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planning.duration import finish_s
 from planning.recommend import Advice, Wish, advise
 from planning.throttle import Demand, demands
 from schemas.findings import Role, Verdict
@@ -62,12 +63,14 @@ def test_one_side_whose_need_is_unknown_forbids_a_number() -> None:
     assert advice.unknown == ((2, "leader"),)
 
 
-def test_the_expected_finish_is_that_of_the_slowest_side() -> None:
-    # A cycle of 11.6 s at 9.6 MB/s, of which 0.98 pass: broker 1 gains (9.408 - 8) x 11.6 = 16.3 MB, broker 2
-    # (9.408 - 4) x 11.6 = 62.7 MB.
-    advice = advised([demand(1, 8, 16), demand(2, 4, 64)])
-    # 16 MB take one cycle, 64 MB two, and the end 1 s.
-    assert advice.finish_s == pytest.approx(2 * 11.6 + 1)
+def test_the_expected_finish_is_that_of_all_sides_under_the_advice() -> None:
+    sides = [demand(1, 8, 160), demand(2, 4, 64), demand(3, 4, 64, limited=0)]
+    assert advised(sides).finish_s == finish_s(sides[:2], 9_600_000)
+    # What earlier ticks tell of the windows counts.
+    earlier = [(5.0, {(1, Role.LEADER): demand(1, 8, 500)})]
+    told = advise(sides, Wish(), earlier)
+    assert told is not None
+    assert told.finish_s == finish_s(sides[:2], 9_600_000, earlier) != advised(sides).finish_s
 
 
 def test_the_finish_is_unknown_as_soon_as_what_one_side_has_to_copy_is() -> None:
@@ -132,10 +135,3 @@ def test_there_is_a_number_unless_the_capacity_or_something_unknown_forbids_it(
     assert (advice.throttle_bytes_per_s is None) == (bool(advice.unknown) or advice.over_capacity)
     if advice.over_capacity:
         assert max(d.required_bytes_per_s or 0 for d in limited) + 1 > math.floor(capacity)
-
-
-# In-sync followers will take 4 of 9.6 MB/s of the window, though a window just begun has seen 1 so far. In 2 s
-# (8 - 4) x 2 = 8 MB come; (9.6 - 4) x 10.4 = 58.24 MB go at once; for the other 9.76 MB one cycle (16.3 MB) is enough.
-def test_a_window_just_begun_has_no_room_for_what_in_sync_followers_will_take() -> None:
-    begun = replace(demand(1, 8, 60), in_sync_bytes_per_s=4 * MB, used_bytes_per_s=1 * MB)
-    assert advised([begun]).finish_s == pytest.approx(11.6 + 1)

@@ -81,7 +81,7 @@ def test_over_capacity_it_advises_to_cancel_and_move_less_at_a_time() -> None:
 
 
 def test_a_deadline_that_the_capacity_forbids_is_told() -> None:
-    wish = Wish(finish_within_s=2, capacity_bytes_per_s=10 * MB)
+    wish = Wish(finish_within_s=1, capacity_bytes_per_s=10 * MB)
     recommendation = Recommender(wish, "broker1:9092").raise_throttle(SIDES)
     assert recommendation["throttle_bytes_per_s"] == 10_000_000
     assert "does not allow to finish as wished" in recommendation["reason"]
