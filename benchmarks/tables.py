@@ -2,7 +2,7 @@
 
 Two clusters, each of 2,000 partitions and 12 brokers. The record and gold jobs write their ticks by their own code,
 gold a commit for each tick, bronze and silver one for six, and maintenance runs at the end of each simulated day. For
-want of time a day has BENCH_DAY_TICKS ticks (default 12), all but the last hour, which has BENCH_HOUR_TICKS (default
+want of time a day has BENCH_DAY_TICKS ticks (default 6), all but the last hour, which has BENCH_HOUR_TICKS (default
 60) and comes after the last maintenance, as a query finds it just before the next one. Silver and gold are kept for 4
 days, bronze for 3, so that all have reached their retention when the week (BENCH_DAYS, default 7) ends. The same gold
 rows go to tables that nobody looks after. A query asks for the last hour of one cluster by ``deltalake``, without

@@ -72,7 +72,7 @@ def span() -> Span:
     return Span(*(int(os.environ.get(*default)) for default in _DEFAULTS))
 
 
-_DEFAULTS = (("BENCH_DAYS", "7"), ("BENCH_DAY_TICKS", "12"), ("BENCH_HOUR_TICKS", "60"))
+_DEFAULTS = (("BENCH_DAYS", "7"), ("BENCH_DAY_TICKS", "6"), ("BENCH_HOUR_TICKS", "60"))
 
 
 class Week:

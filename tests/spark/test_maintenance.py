@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from cli.children import headroom_command
 from schemas.config import StoreSettings
 from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, MESSAGES, QUARANTINE
 from streaming.maintenance import Failed, Maintained, Maintenance
@@ -109,3 +113,22 @@ def test_a_table_that_fails_is_told_and_the_others_are_looked_after(spark: Spark
     assert failed.reason
     assert isinstance(kept, Maintained)
     assert kept.files_after == 1
+
+
+def test_the_command_tells_what_was_done_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path))
+    store.ensure(MESSAGES)
+    today = datetime.now(timezone.utc).date()
+    for number in range(2):
+        append_message(store, today, number)
+    told = subprocess.run(
+        headroom_command("maintain", "--format", "json"),
+        env=os.environ | {"HEADROOM_STORE__PATH": str(tmp_path), "HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "nowhere:9092"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+    )
+    (done,) = json.loads(told.stdout)
+    assert (done["table"], done["files_before"], done["files_after"]) == (MESSAGES.path, 2, 1)
+    assert done["dropped_before"] == str(today - timedelta(days=29))
