@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.workload import WINDOW_MS, Side, SyntheticCluster
 from cluster.encode import Message, encode_rows
-from cluster.publisher import Publisher
+from cluster.publisher import Publisher, tick_end
 from schemas.config import Settings
 
 _ACK_S = 120.0
@@ -70,18 +70,13 @@ class Feed:
             PublishError: a message was not acknowledged.
         """
         sent = self._publisher.send(tick.messages)
-        end = {
-            "interval_ms": self._interval_ms,
-            "started_ms": tick.tick_ms,
-            "ended_ms": tick.tick_ms,
-            "lateness_ms": 0,
-            "skipped_ticks": 0,
-            "rate_window_ms": WINDOW_MS,
-            "messages": sent.messages,
-            "unanswered": [],
-            "first_offset": sent.first_offset,
-            "lane_messages": sent.lane_messages,
-        }
+        end = tick_end(
+            sent,
+            started_ms=tick.tick_ms,
+            ended_ms=tick.tick_ms,
+            interval_ms=self._interval_ms,
+            rate_window_ms=WINDOW_MS,
+        )
         self._publisher.send_end(self._cluster, tick.tick_ms, len(tick.messages), end)
         self.ended_s[tick.tick_ms] = time.monotonic()
 

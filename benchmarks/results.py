@@ -17,7 +17,7 @@ import psutil
 from cluster.jars import jar_folder, java_command
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
-_CHECKOUT = RESULTS.parent.parent
+CHECKOUT = RESULTS.parent.parent
 _PACKAGES = ("pyspark", "delta-spark", "kafka-python")
 
 
@@ -92,10 +92,15 @@ def merge(known: Iterable[dict[str, Any]], figures: Iterable[Figure], origin: Or
     return [by_name[name] for name in sorted(by_name)]
 
 
+def read(path: Path = RESULTS) -> list[dict[str, Any]]:
+    """Return the results that are kept; there may be none."""
+    known: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    return known
+
+
 def write(figures: Sequence[Figure], origin: Origin, path: Path = RESULTS) -> None:
     """Put figures into the results file; what other runs left there under other names stays."""
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    text = json.dumps(merge(known, figures, origin), indent=2) + "\n"
+    text = json.dumps(merge(read(path), figures, origin), indent=2) + "\n"
     # Written beside and renamed: an interrupted run leaves the old file whole.
     draft = path.with_suffix(".tmp")
     draft.write_text(text, encoding="utf-8")
@@ -133,13 +138,13 @@ def commit() -> str:
     """Return the commit of the checkout, with ``+`` behind it if tracked files differ; ``unknown`` outside of git."""
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
-        changed = _git(
-            "status", "--porcelain", "--untracked-files=no", "--", ".", f":!{RESULTS.relative_to(_CHECKOUT)}"
-        )
+        # What a run writes itself does not count.
+        ours = [f":!{path}" for path in (RESULTS.relative_to(CHECKOUT), "docs/performance.md", "docs/images")]
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *ours)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return f"{head}+" if changed else head
 
 
 def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=_CHECKOUT, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(["git", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.strip()

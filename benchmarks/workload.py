@@ -12,7 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cluster import model
 from cluster.encode import KIND_ORDER
+from cluster.history import Sample
+from cluster.model import Broker, BrokerRead, BrokerThrottles, Lag, Meter, Metrics, TopicConfig, TopicPartition
+from cluster.rows import broker_row, lag_row, leader_row, log_row, log_sample, meter_row, topic_throttle_row
 
 RECORD_BYTES = 1000
 WINDOW_MS = 10_000
@@ -66,6 +70,18 @@ class Partition:
     epoch: int = 0
     previous_leader: int | None = None
     switch_tick_ms: int | None = None
+
+    @property
+    def added(self) -> tuple[int, ...]:
+        """The replica that is being added, if there is one."""
+        return () if self.adding is None else (self.adding,)
+
+    def as_told(self) -> model.Partition:
+        """Return it as the cluster tells it; while it moves, the last of its replicas is to go."""
+        replicas, going = (*self.added, *self.replicas), self.replicas[-1:] if self.added else ()
+        return model.Partition(
+            self.topic, self.partition, self.leader, self.epoch, replicas, self.replicas, (), self.added, going
+        )
 
     def size(self, since_begin_ms: int) -> int:
         """Return the size of its log in bytes, so many milliseconds after the first tick."""
@@ -192,42 +208,30 @@ class SyntheticCluster:
         return {
             "brokers": lambda: [self._broker(broker) for broker in self._brokers],
             "moves": lambda: [self._move(p, tick_ms, since) for p in self._moving],
-            "leaders": lambda: [_leader(p) for p in self.partitions],
+            "leaders": lambda: [leader_row(p.as_told()) for p in self.partitions],
             "topic_throttles": lambda: [_lists(ps) for ps in _by_topic(self._moving).values()],
             "meters": lambda: list(self._meters(tick_ms, since)),
             "lags": lambda: list(self._lags()),
-            "logs": lambda: [_log_row(p, tick_ms, since) for p in self.partitions],
+            "logs": lambda: [log_row(p.as_told(), _sample(p, p.leader, tick_ms, since, 0)) for p in self.partitions],
         }
 
     def _broker(self, broker: int) -> Row:
-        throttles = self._throttles[broker]
-        return {
-            "broker": broker,
-            "host": "127.0.0.1",
-            "port": 9000 + broker,
-            "alive": True,
-            "answered": True,
-            "error": None,
-            "throttles_known": True,
-            "leader_throttle_bytes_per_s": throttles.leader,
-            "follower_throttle_bytes_per_s": throttles.follower,
-            "leader_throttle_source": "none" if throttles.leader is None else "broker",
-            "follower_throttle_source": "none" if throttles.follower is None else "broker",
-            "leader_quota_bytes_per_s": None,
-            "follower_quota_bytes_per_s": None,
-        }
+        rates = self._throttles[broker]
+        sources = ("none" if rate is None else "broker" for rate in (rates.leader, rates.follower))
+        known = BrokerThrottles(True, rates.leader, rates.follower, *sources)
+        answered = BrokerRead(broker, known, Metrics(None, {}, {}, (), {}), None)
+        return broker_row(Broker(broker, "127.0.0.1", 9000 + broker, alive=True), answered)
 
     def _move(self, p: Partition, tick_ms: int, since: int) -> Row:
         behind = p.begin_bytes // 2
         logs = [_sample(p, broker, tick_ms, since, 0) for broker in p.replicas]
-        adding = [] if p.adding is None else [p.adding]
-        logs += [_sample(p, broker, tick_ms, since, behind) for broker in adding]
+        logs += [_sample(p, broker, tick_ms, since, behind) for broker in p.added]
         return {
-            **_leader(p),
+            **leader_row(p.as_told()),
             "offline": [],
             "compacted": False,
             "leader_listed": list(p.replicas),
-            "follower_listed": adding,
+            "follower_listed": list(p.added),
             "previous_leader": p.previous_leader,
             "switch_tick_ms": p.switch_tick_ms,
             "logs": logs,
@@ -239,25 +243,20 @@ class SyntheticCluster:
     def _meters(self, tick_ms: int, since: int) -> Iterator[Row]:
         counted = since + WINDOW_MS
         for broker in self._brokers:
-            for meter in ("BytesInPerSec", "BytesOutPerSec", "ReplicationBytesInPerSec", "ReassignmentBytesInPerSec"):
-                yield _meter(broker, f"BrokerTopicMetrics.{meter}", tick_ms, counted * broker)
+            for name in ("BytesInPerSec", "BytesOutPerSec", "ReplicationBytesInPerSec", "ReassignmentBytesInPerSec"):
+                yield _meter_row(broker, Meter(f"BrokerTopicMetrics.{name}"), tick_ms, counted * broker)
             for source in self._brokers:
                 if source != broker:
-                    names = {"fetcher": f"ReplicaFetcherThread-0-{source}", "source_broker": source}
-                    yield _meter(broker, "FetcherStats.BytesPerSec", tick_ms, counted * source, **names)
+                    fetcher = Meter("FetcherStats.BytesPerSec", fetcher=_fetcher(source), source_broker=source)
+                    yield _meter_row(broker, fetcher, tick_ms, counted * source)
 
     def _lags(self) -> Iterator[Row]:
         for p in self.partitions:
-            for broker in (*p.replicas, *(() if p.adding is None else (p.adding,))):
+            for broker in (*p.replicas, *p.added):
                 if broker != p.leader:
-                    yield {
-                        "broker": broker,
-                        "topic": p.topic,
-                        "partition": p.partition,
-                        "source_broker": p.leader,
-                        "fetcher": f"ReplicaFetcherThread-0-{p.leader}",
-                        "lag_offsets": 0 if broker != p.adding else p.begin_bytes // 2 // RECORD_BYTES,
-                    }
+                    offsets = 0 if broker != p.adding else p.begin_bytes // 2 // RECORD_BYTES
+                    name = TopicPartition(p.topic, p.partition)
+                    yield lag_row(broker, Lag(name, p.leader, _fetcher(p.leader), offsets))
 
 
 def _verdict(throttle: int | None, in_sync: int, required: int) -> str:
@@ -271,26 +270,10 @@ def _verdict(throttle: int | None, in_sync: int, required: int) -> str:
     return "losing" if throttle <= required else "catching_up"
 
 
-def _leader(p: Partition) -> Row:
-    adding = [] if p.adding is None else [p.adding]
-    return {
-        "topic": p.topic,
-        "partition": p.partition,
-        "leader": p.leader,
-        "leader_epoch": p.epoch,
-        "replicas": [*adding, *p.replicas],
-        "isr": list(p.replicas),
-        "adding": adding,
-        "removing": list(p.replicas[-1:]) if adding else [],
-    }
-
-
 def _lists(partitions: Sequence[Partition]) -> Row:
-    return {
-        "topic": partitions[0].topic,
-        "leader_throttled_replicas": ",".join(f"{p.partition}:{b}" for p in partitions for b in p.replicas),
-        "follower_throttled_replicas": ",".join(f"{p.partition}:{p.adding}" for p in partitions),
-    }
+    leaders = ",".join(f"{p.partition}:{b}" for p in partitions for b in p.replicas)
+    followers = ",".join(f"{p.partition}:{p.adding}" for p in partitions)
+    return topic_throttle_row(partitions[0].topic, TopicConfig(leaders, followers, compacted=False))
 
 
 def _by_topic(partitions: Sequence[Partition]) -> dict[str, list[Partition]]:
@@ -300,55 +283,22 @@ def _by_topic(partitions: Sequence[Partition]) -> dict[str, list[Partition]]:
     return topics
 
 
-def _log(p: Partition, broker: int, tick_ms: int, since: int, behind: int) -> Row:
-    size, before = p.size(since) - behind, p.size(since - WINDOW_MS) - behind
-    return {
-        "broker": broker,
-        "read_ms": tick_ms,
-        "log_end_offset": size // RECORD_BYTES,
-        "log_start_offset": 0,
-        "size_bytes": size,
-        "prev_read_ms": tick_ms - WINDOW_MS,
-        "prev_log_end_offset": before // RECORD_BYTES,
-        "prev_log_start_offset": 0,
-        "prev_size_bytes": before,
-    }
-
-
 def _sample(p: Partition, broker: int, tick_ms: int, since: int, behind: int) -> Row:
     lag = None if broker == p.leader else behind // RECORD_BYTES
-    return _log(p, broker, tick_ms, since, behind) | {
-        "lag_offsets": lag,
-        "prev_lag_offsets": lag,
-        "lag_source": None if broker == p.leader else p.leader,
-    }
+    at = ((tick_ms, since), (tick_ms - WINDOW_MS, since - WINDOW_MS))
+    now, before = (Sample(read_ms, _positions(p, s, behind, lag)) for read_ms, s in at)
+    return log_sample(broker, now, before, None if broker == p.leader else p.leader)
 
 
-def _log_row(p: Partition, tick_ms: int, since: int) -> Row:
-    unread = {} if p.adding is not None else dict.fromkeys(_WATCHED_ONLY)
-    return {
-        "topic": p.topic,
-        "partition": p.partition,
-        "is_leader": True,
-        **_log(p, p.leader, tick_ms, since, 0),
-    } | unread
+def _positions(p: Partition, since: int, behind: int, lag: int | None) -> tuple[int | None, ...]:
+    """Return end, start, size and lag of a log; start and size are read of watched partitions only."""
+    size = p.size(since) - behind
+    return (size // RECORD_BYTES, *((None, None) if p.adding is None else (0, size)), lag)
 
 
-# Start and size are read of watched partitions only.
-_WATCHED_ONLY = ("log_start_offset", "size_bytes", "prev_log_start_offset", "prev_size_bytes")
+def _fetcher(source: int) -> str:
+    return f"ReplicaFetcherThread-0-{source}"
 
 
-def _meter(broker: int, meter: str, tick_ms: int, count: int, **names: Any) -> Row:
-    return {
-        "broker": broker,
-        "meter": meter,
-        "topic": None,
-        "fetcher": None,
-        "source_broker": None,
-        **names,
-        "read_ms": tick_ms,
-        "count_total": count,
-        "prev_read_ms": tick_ms - WINDOW_MS,
-        "prev_count_total": count // 2,
-        "gauge_value": None,
-    }
+def _meter_row(broker: int, meter: Meter, tick_ms: int, count: int) -> Row:
+    return meter_row(broker, meter, Sample(tick_ms, (count,)), Sample(tick_ms - WINDOW_MS, (count // 2,)))

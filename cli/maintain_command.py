@@ -11,7 +11,7 @@ from cli.config import load_settings
 from cli.options import config_option, format_option
 from cli.output import print_table
 from cli.pipeline import log_to_stderr
-from streaming.maintenance import Maintained, Maintenance
+from streaming.maintenance import Failed, Maintained, Maintenance
 from streaming.session import build_session
 from streaming.sinks import Store
 
@@ -19,11 +19,13 @@ from streaming.sinks import Store
 @click.command()
 @config_option
 @format_option
-def maintain(config: str | None, output_format: str) -> None:
+@click.pass_context
+def maintain(ctx: click.Context, config: str | None, output_format: str) -> None:
     """Compact the Delta tables, drop the days that are no longer kept, and remove files that nobody reads any more.
 
     `headroom watch` and `headroom run record` do the same every store.maintain_every_s; how many days are kept stands
-    in store.bronze_keep_days, silver_keep_days and gold_keep_days. Jobs that run meanwhile are not disturbed.
+    in store.bronze_keep_days, silver_keep_days and gold_keep_days. Jobs that run meanwhile are not disturbed. A table
+    that fails is told with the reason, and the others are looked after all the same.
 
     Example: headroom maintain --config headroom.toml
     """
@@ -36,13 +38,16 @@ def maintain(config: str | None, output_format: str) -> None:
         spark.stop()
     if output_format == "json":
         click.echo(json.dumps([asdict(one) for one in done], default=str))
-        return
-    if not done:
+    elif done:
+        print_table("", ("table", "files before", "files now", "size", "kept from"), [_row(one) for one in done])
+    else:
         click.echo(f"No table of Headroom is under {settings.store.path} yet.")
-        return
-    print_table("", ("table", "files before", "files now", "size", "kept from"), [_row(one) for one in done])
+    if any(isinstance(one, Failed) for one in done):
+        ctx.exit(1)
 
 
-def _row(one: Maintained) -> tuple[str, ...]:
+def _row(one: Maintained | Failed) -> tuple[str, ...]:
+    if isinstance(one, Failed):
+        return one.table, "?", "?", "?", f"failed: {one.reason}"
     kept = "the beginning" if one.dropped_before is None else str(one.dropped_before)
     return one.table, str(one.files_before), str(one.files_after), f"{one.bytes_after / 1e6:.1f} MB", kept

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from schemas import tables
+from schemas.config import StoreSettings
 from schemas.tables import Table
+from streaming.layout import properties
 
 _INTRODUCTION = """# Tables
 
@@ -18,9 +20,45 @@ print(QueryBuilder().register("t", table).execute(sql).read_all())
 ```
 
 Times are epoch milliseconds in UTC, rates bytes per second. A null says that something is not known or not there; it
-never stands for zero. `date` is the folder of a table's files: old days can be deleted by it.
+never stands for zero. `date` is the folder of a table's files.
 
 This page is written by `python -m cli.tables_docs > docs/tables.md` from `schemas/tables.py`.
+"""
+
+_MAINTENANCE = """## Kept fast
+
+**Folders.** A day (`date`, of `tick_ms` in UTC) is a folder, in every table but `alerts/events`, which is small. So a
+day that is no longer kept goes as a whole, and nothing is rewritten for it. Clusters share the files of a day: a folder
+for each would multiply the small files of every commit.
+
+**Asking for a part.** The log says of every file which days, clusters and ticks it holds ({skip_by}), and of other
+columns nothing. So name `tick_ms`, and `cluster` where there are several; files, and pages of files, that lie elsewhere
+are then not read:
+
+```sql
+SELECT tick_ms, broker, role, verdict, headroom_bytes_per_s
+FROM t WHERE cluster = 'orders' AND tick_ms >= 1800000000000 ORDER BY tick_ms
+```
+
+**Maintenance** runs beside the record job every `store.maintain_every_s` ({every_s:.0f} s by default), and at once by
+`headroom maintain`. For each table it
+
+1. drops the days that are no longer kept: {kept}; `store.bronze_keep_days`, `store.silver_keep_days` and
+   `store.gold_keep_days` change that, and 0 keeps all;
+2. compacts: every commit leaves small files, and those of a day below 64 MB are put together to such of up to 128 MB;
+3. removes the files that a compaction or a dropped day has left behind, once they are old enough for nobody to be
+   reading them: {deleted}, in bronze {bronze_deleted}, for the silver job reads bronze as a stream.
+
+No job is disturbed by it, nor does it wait for one: rows are appended without a look at what is there, and compaction
+changes none. Two maintenances at once come in each other's way; the one that is later tries again.
+
+**The log** of a table (`_delta_log`) is kept for {log}, in bronze {bronze_log}, and back to the midnight before that;
+every {checkpoint}th commit has a checkpoint. Time travel goes back no further.
+
+**Tables of an older version** get the columns, the fields of structs and the properties that are new when a job that
+writes them starts; in older rows the new ones are null. What cannot be added, other folders, other types, or a table of
+something else at the same place, stops the job with what differs. Columns that a newer version has added are left as
+they are.
 """
 
 
@@ -33,13 +71,36 @@ def markdown() -> str:
     """Return docs/tables.md: of every table the grain, the key, and each column with its type and meaning."""
     lines = [_INTRODUCTION, "| table | one row is |", "|---|---|"]
     lines += [f"| [`{table.path}`](#{_anchor(table)}) | {table.grain} |" for table in all_tables()]
+    lines += ["", _maintenance().rstrip()]
     for table in all_tables():
         lines += ["", f"## {table.path}", "", f"One row: {table.grain}. Key: {_codes(table.keys)}."]
         if table.partition_by:
-            lines[-1] += f" Folders: {_codes(table.partition_by)}."
+            lines[-1] += f" Folders: {_codes(table.partition_by)}. Kept: {_days(table)}."
         lines += ["", "| column | type | meaning |", "|---|---|---|"]
         lines += [f"| `{c.name}` | {_type(c.type)} | {c.meaning} |" for c in table.columns]
     return "\n".join(lines) + "\n"
+
+
+def _maintenance() -> str:
+    """Return how the tables are kept fast, with what is in force by default."""
+    gold, bronze = (
+        {key: value.removeprefix("interval ") for key, value in properties(table).items()}
+        for table in (tables.THROTTLE_HEADROOM, tables.BRONZE_TICKS)
+    )
+    return _MAINTENANCE.format(
+        skip_by=_codes((*tables.THROTTLE_HEADROOM.partition_by, *tables.THROTTLE_HEADROOM.skip_by)),
+        every_s=StoreSettings().maintain_every_s,
+        kept=", ".join(f"{layer} {StoreSettings().keep_days(layer)} days" for layer in ("bronze", "silver", "gold")),
+        deleted=gold["delta.deletedFileRetentionDuration"],
+        bronze_deleted=bronze["delta.deletedFileRetentionDuration"],
+        log=gold["delta.logRetentionDuration"],
+        bronze_log=bronze["delta.logRetentionDuration"],
+        checkpoint=gold["delta.checkpointInterval"],
+    )
+
+
+def _days(table: Table) -> str:
+    return f"{StoreSettings().keep_days(table.path)} days by default"
 
 
 def _anchor(table: Table) -> str:

@@ -16,7 +16,7 @@ from cluster.encode import Message, encode_rows
 from cluster.jmx import JmxSource
 from cluster.jmx_gateway import JmxGateway
 from cluster.pace import Due, Pace
-from cluster.publisher import Publisher, PublishError, Sent
+from cluster.publisher import Publisher, PublishError, Sent, tick_end
 from cluster.ticks import Rows, TickBuilder, unanswered
 from cluster.watched import read_plans, watched_partitions
 from schemas.config import Settings
@@ -120,18 +120,16 @@ class Collector:
         rows, silent = self._collect(tick_ms)
         messages = encode_rows(self._settings.cluster.name, tick_ms, rows)
         sent = self._sink.send(messages)
-        end = {
-            "interval_ms": self._interval_ms,
-            "started_ms": tick_ms,
-            "ended_ms": _now_ms(),
-            "lateness_ms": lateness_ms,
-            "skipped_ticks": skipped_ticks,
-            "rate_window_ms": self._window_ms,
-            "messages": sent.messages,
-            "unanswered": silent,
-            "first_offset": sent.first_offset,
-            "lane_messages": sent.lane_messages,
-        }
+        end = tick_end(
+            sent,
+            started_ms=tick_ms,
+            ended_ms=_now_ms(),
+            interval_ms=self._interval_ms,
+            rate_window_ms=self._window_ms,
+            lateness_ms=lateness_ms,
+            skipped_ticks=skipped_ticks,
+            unanswered=silent,
+        )
         self._sink.send_end(self._settings.cluster.name, tick_ms, len(messages), end)
         counts = {kind: len(of_kind) for kind, of_kind in rows.items()}
         return TickReport(tick_ms, time.monotonic() - start, sent.messages, counts, silent, None)

@@ -43,6 +43,32 @@ class Sent:
     lane_messages: int
 
 
+def tick_end(
+    sent: Sent,
+    *,
+    started_ms: int,
+    ended_ms: int,
+    interval_ms: int,
+    rate_window_ms: int,
+    lateness_ms: int = 0,
+    skipped_ticks: int = 0,
+    unanswered: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """Return what ``tick_end`` says of a tick, in the columns of ``schemas.messages.TICK_END``."""
+    return {
+        "interval_ms": interval_ms,
+        "started_ms": started_ms,
+        "ended_ms": ended_ms,
+        "lateness_ms": lateness_ms,
+        "skipped_ticks": skipped_ticks,
+        "rate_window_ms": rate_window_ms,
+        "messages": sent.messages,
+        "unanswered": list(unanswered),
+        "first_offset": sent.first_offset,
+        "lane_messages": sent.lane_messages,
+    }
+
+
 class Publisher:
     """The producer of ticks. The topic is made at first use when it is not there.
 

@@ -72,6 +72,21 @@ def log_sample(broker: int, now: Sample, earlier: Sample | None, lag_source: int
     }
 
 
+def without_lag(sample: Row) -> Row:
+    """Return a log with its earlier sample, of ``log_sample``, as if no lag had been read."""
+    return {key: value for key, value in sample.items() if not key.startswith(("lag_", "prev_lag_"))}
+
+
+def log_row(partition: Partition, sample: Row) -> Row:
+    """Return the row of one log of a partition, of ``log_sample``."""
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "is_leader": partition.leader == sample["broker"],
+        **without_lag(sample),
+    }
+
+
 def topic_sample(counted: Counted, messages: Counted) -> Row:
     """Return a topic's counters on one broker; the earlier samples are both there, of one time, or both null."""
     (now, earlier), (now_messages, earlier_messages) = counted, messages

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from cluster.history import History, Sample
 from cluster.mbeans import topic_bytes, topic_messages
 from cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition, Snapshot, TopicConfig, TopicPartition
-from cluster.rows import broker_row, lag_row, leader_row, log_sample, meter_row, topic_sample, topic_throttle_row
+from cluster.rows import (
+    broker_row,
+    lag_row,
+    leader_row,
+    log_row,
+    log_sample,
+    meter_row,
+    topic_sample,
+    topic_throttle_row,
+    without_lag,
+)
 from cluster.switches import Before, Row, Switches
 from cluster.watched import Listed, listed_brokers
 
@@ -52,7 +61,7 @@ class TickBuilder:
             "meters": [meter_row(b, m, *sample) for b, rows in meters.items() for m, sample in rows.items()]
             + [_gauge_row(b, meter, metrics) for b, metrics in answered.items() for meter in metrics.gauges],
             "lags": [lag_row(b, lag) for b, metrics in answered.items() for lag in metrics.lags],
-            "logs": [_log_row(snapshot, name, row) for rows in logs.values() for name, row in rows.items()],
+            "logs": [log_row(snapshot.partitions[name], row) for rows in logs.values() for name, row in rows.items()],
         }
 
     def _forget_gone(self, snapshot: Snapshot) -> None:
@@ -94,7 +103,7 @@ class TickBuilder:
         counters = topics.get(partition.leader, {}).get(partition.topic)
         if log is not None and log["prev_read_ms"] is not None:
             real = counters is not None and counters["prev_read_ms"] is not None
-            self._switches.remember(partition.name, Before(_without_lag(log), counters if real else None))
+            self._switches.remember(partition.name, Before(without_lag(log), counters if real else None))
 
     def _move(
         self,
@@ -154,17 +163,3 @@ def _topic_samples(meters: dict[Meter, tuple[Sample, Sample | None]]) -> dict[st
 def _gauge_row(broker: int, meter: Meter, metrics: Metrics) -> Row:
     reading = metrics.gauges[meter]
     return meter_row(broker, meter, Sample(reading.read_ms, (None,)), None, reading.value)
-
-
-def _log_row(snapshot: Snapshot, name: TopicPartition, row: Row) -> Row:
-    partition = snapshot.partitions[name]
-    return {
-        "topic": name.topic,
-        "partition": name.partition,
-        "is_leader": partition.leader == row["broker"],
-        **_without_lag(row),
-    }
-
-
-def _without_lag(row: Row) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if not key.startswith(("lag_", "prev_lag_"))}

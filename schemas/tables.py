@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_SKIP_BY = ("cluster", "tick_ms", "timestamp")
+
 
 @dataclass(frozen=True)
 class Column:
@@ -39,6 +41,11 @@ class Table:
     def names(self) -> list[str]:
         """Return the column names in order."""
         return [c.name for c in self.columns]
+
+    @property
+    def skip_by(self) -> tuple[str, ...]:
+        """The columns whose least and greatest values in a file tell a query whether it needs the file."""
+        return tuple(name for name in self.names() if name in _SKIP_BY)
 
 
 def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:

@@ -8,6 +8,7 @@ file systems and credentials they are configured for.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -22,6 +23,7 @@ from pyspark.sql import functions as F
 
 from schemas.findings import AlertEvent
 from schemas.tables import ALERT_EVENTS
+from streaming.layout import properties
 from streaming.sinks import Store
 
 _ARROW = {"STRING": DataType.string(), "BIGINT": DataType.int64()}
@@ -49,8 +51,10 @@ class EventLog:
             HeadroomError: something else is at the table's place.
         """
         if not self._store.exists(ALERT_EVENTS):
+            self._make()
             return []
         self._store.ensure(ALERT_EVENTS)
+        self._ready = True
         subject = ["cluster", "kind", "subject"]
         # Of one tick an alert has at most pending, then firing.
         latest = (
@@ -74,7 +78,8 @@ class EventLog:
             writer: names the stream for ever.
             version: number of the micro-batch.
         """
-        self._ensure()
+        if not self._ready:
+            self._make()
         if self._local is None:
             self._store.append(event_rows(self._spark, events), ALERT_EVENTS, (writer, version))
             return
@@ -85,15 +90,20 @@ class EventLog:
             once = CommitProperties(app_transactions=[Transaction(app_id, version)])
             write_deltalake(table, _arrow(events), mode="append", commit_properties=once)
 
-    def _ensure(self) -> None:
-        """Make the table if it is not there; what is there was checked when its events were read."""
-        if self._ready:
-            return
-        if self._local is None:
+    def _make(self) -> None:
+        """Make the table; before the first alert, which must not wait for it, or find the place taken.
+
+        Raises:
+            HeadroomError: something else is at its place.
+        """
+        if self._local is None or os.path.exists(self._local):
             self._store.ensure(ALERT_EVENTS)
-        elif not DeltaTable.is_deltatable(self._local):
+        else:
             fields = [Field(c.name, _DELTA[c.type], metadata={"comment": c.meaning}) for c in ALERT_EVENTS.columns]
-            DeltaTable.create(self._local, schema=Schema(fields), description=ALERT_EVENTS.grain)
+            kept_with = properties(ALERT_EVENTS)
+            DeltaTable.create(
+                self._local, schema=Schema(fields), description=ALERT_EVENTS.grain, configuration=kept_with
+            )
         self._ready = True
 
 

@@ -1,29 +1,47 @@
 """Keeping the tables fast: old days dropped, small files made large, files that nobody reads any more removed.
 
-A day is a folder of its own in every table, so that dropping one rewrites nothing. Compaction takes the days that still
-grow; it and the jobs' appends do not conflict, for an append never looks at what is there.
+A day is a folder of its own in every table, so that dropping one rewrites nothing. Nothing here fights with the jobs:
+their appends look at nothing that is there, and compaction changes no row, so that either commits after the other; and
+what writers depend on, columns and properties, is not touched. Only a second maintenance can come in the way.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
+from delta.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentWriteException,
+    MetadataChangedException,
+)
 from delta.tables import DeltaTable
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.config import StoreSettings
 from schemas.tables import TABLES, Table
-from streaming.sinks import PROPERTIES, Store
+from streaming.sinks import Store
 
 log = logging.getLogger(__name__)
 
-# Days that still get rows: ticks may come late over midnight.
-_GROWING_DAYS = 2
+# Another maintenance was faster, or a job that started just then gave the table a new column.
+_CONFLICTS = (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentWriteException,
+    MetadataChangedException,
+)
+_ATTEMPTS = 5
+# A process that does not live for a whole period shall look after its tables too.
+_FIRST_RUN_RATIO = 0.1
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,7 @@ class Maintained:
         files_after: files of the table after.
         bytes_after: size of the table after, bytes.
         dropped_before: the first day that is kept; None: all days are.
+        took_s: how long it took, seconds.
     """
 
     table: str
@@ -43,6 +62,20 @@ class Maintained:
     files_after: int
     bytes_after: int
     dropped_before: date | None
+    took_s: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A table that was not looked after, or not to the end; its rows are all there.
+
+    Attributes:
+        table: its path.
+        reason: why.
+    """
+
+    table: str
+    reason: str
 
 
 class Maintenance:
@@ -63,44 +96,52 @@ class Maintenance:
         self._settings = settings
         self._tables = tables
 
-    def run(self, today: date | None = None) -> list[Maintained]:
-        """Return what was done to each table that is there.
+    def run(self, today: date | None = None) -> list[Maintained | Failed]:
+        """Return what was done to each table that is there; one that fails does not keep the others waiting.
 
         Args:
             today: the day it is, UTC; None: by the clock.
         """
         day = today or datetime.now(timezone.utc).date()
-        return [self._maintain(table, day) for table in self._tables if self._store.exists(table)]
+        return [self._try(table, day) for table in self._tables if self._store.exists(table)]
 
-    def _maintain(self, table: Table, today: date) -> Maintained:
+    def _try(self, table: Table, today: date) -> Maintained | Failed:
+        try:
+            return self._maintain(table, today, _ATTEMPTS)
+        # Whatever fails in here: no row is touched before the commit, and the next run does what this one did not.
+        except Exception as error:
+            reason = str(error).strip().partition("\n")[0][:200]
+            log.warning("maintenance of %s failed: %s", table.path, reason)
+            log.debug("maintenance of %s", table.path, exc_info=True)
+            return Failed(table.path, reason)
+
+    def _maintain(self, table: Table, today: date, attempts: int) -> Maintained:
+        began_s = time.monotonic()
         delta = DeltaTable.forPath(self._spark, self._store.location(table))
-        before = self._detail(delta)
-        self._set_properties(table, before["properties"])
+        before = self._size(delta)
         keep_from = self._keep_from(table, today)
-        if keep_from is not None:
-            # The condition names the folder's column alone: whole files go, none is rewritten.
-            delta.delete(F.col("date") < F.lit(keep_from))
-        optimize = delta.optimize()
-        if table.partition_by:
-            optimize = optimize.where(f"date >= DATE'{today - timedelta(days=_GROWING_DAYS - 1)}'")
-        optimize.executeCompaction()
+        try:
+            if keep_from is not None:
+                # The condition names the folder's column alone: whole files go, none is rewritten.
+                delta.delete(F.col("date") < F.lit(keep_from))
+            # Of every day: one that passed while nobody looked after it is in pieces, and whole ones cost nothing.
+            delta.optimize().executeCompaction()
+        except _CONFLICTS:
+            if attempts == 1:
+                raise
+            return self._maintain(table, today, attempts - 1)
         delta.vacuum()
-        after = self._detail(delta)
-        return Maintained(table.path, before["numFiles"], after["numFiles"], after["sizeInBytes"], keep_from)
-
-    def _set_properties(self, table: Table, has: Mapping[str, str]) -> None:
-        """Give a table that an older version made the properties of today."""
-        if any(has.get(key) != value for key, value in PROPERTIES.items()):
-            pairs = ", ".join(f"'{key}' = '{value}'" for key, value in PROPERTIES.items())
-            self._spark.sql(f"ALTER TABLE delta.`{self._store.location(table)}` SET TBLPROPERTIES ({pairs})")
+        after = self._size(delta)
+        took_s = time.monotonic() - began_s
+        return Maintained(table.path, before["numFiles"], after["numFiles"], after["sizeInBytes"], keep_from, took_s)
 
     def _keep_from(self, table: Table, today: date) -> date | None:
         days = self._settings.keep_days(table.path)
         return today - timedelta(days=days - 1) if days and table.partition_by else None
 
     @staticmethod
-    def _detail(delta: DeltaTable) -> Row:
-        return delta.detail().select("numFiles", "sizeInBytes", "properties").collect()[0]
+    def _size(delta: DeltaTable) -> Row:
+        return delta.detail().select("numFiles", "sizeInBytes").collect()[0]
 
 
 class Schedule:
@@ -118,7 +159,7 @@ class Schedule:
         self._thread = threading.Thread(target=self._work, name="maintenance", daemon=True)
 
     def start(self) -> None:
-        """Start; the first run is one period from now."""
+        """Start; the first run is a tenth of a period from now."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -126,7 +167,9 @@ class Schedule:
         self._stop.set()
 
     def _work(self) -> None:
-        while not self._stop.wait(self._every_s):
+        wait_s = self._every_s * _FIRST_RUN_RATIO
+        while not self._stop.wait(wait_s):
+            wait_s = self._every_s
             try:
                 self._run()
             except Exception:

@@ -79,7 +79,15 @@ def build_session(settings: SparkSettings, app_name: str) -> SparkSession:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    _leave_stdout_alone(session)
     return session
+
+
+def _leave_stdout_alone(session: SparkSession) -> None:
+    """Let the JVM print to stderr: VACUUM tells there what it removed, and stdout is for the command's own words."""
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    jvm.java.lang.System.setOut(jvm.java.lang.System.err)
 
 
 def jars(settings: SparkSettings) -> list[str]:

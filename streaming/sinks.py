@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F
 
 from schemas.errors import HeadroomError
 from schemas.tables import Table
-
-# What every table is made with. With a commit every few seconds a month of log, Delta's default, is too much. A file
-# that compaction replaced stays for a day, for whoever reads it just then.
-PROPERTIES = {
-    "delta.logRetentionDuration": "interval 2 days",
-    "delta.deletedFileRetentionDuration": "interval 1 day",
-}
+from streaming.layout import lacking, properties
 
 
 class Store:
@@ -39,10 +33,13 @@ class Store:
         return bool(DeltaTable.isDeltaTable(self.spark, self.location(table)))
 
     def ensure(self, *tables: Table) -> None:
-        """Create the tables that are not there yet, and check those that are.
+        """Create the tables that are not there yet, and bring those that an older version made up to this one.
+
+        To be called by whoever writes the tables, before the first row: a change of its columns or properties would
+        fail an append that is under way.
 
         Raises:
-            HeadroomError: something else is at the place, or a table lacks a column or has it in another type.
+            HeadroomError: something else is at the place, or a table lacks what cannot be added.
         """
         for table in tables:
             if table.path in self._ensured:
@@ -67,25 +64,29 @@ class Store:
         builder = DeltaTable.createIfNotExists(self.spark).location(location).comment(table.grain)
         for column in table.columns:
             builder = builder.addColumn(column.name, column.type, comment=column.meaning)
-        for key, value in PROPERTIES.items():
+        for key, value in properties(table).items():
             builder = builder.property(key, value)
         builder.partitionedBy(*table.partition_by).execute()
 
     def _check(self, table: Table) -> None:
-        found = {f.name: f.dataType.simpleString() for f in self.read(table).schema.fields}
-        wanted = {f.name: f.dataType.simpleString() for f in _schema(table).fields}
-        new = [name for name in wanted if name not in found and name not in (*table.keys, *table.partition_by)]
-        wrong = [name for name, kind in wanted.items() if found.get(name) != kind and name not in new]
-        if wrong:
+        there = DeltaTable.forPath(self.spark, self.location(table))
+        (detail,) = there.detail().select("partitionColumns", "properties").collect()
+        lacks = lacking(table, there.toDF().schema, detail["partitionColumns"])
+        if lacks.wrong:
             raise HeadroomError(
                 self.location(table),
-                f"must have the columns of {table.path}, but {', '.join(sorted(wrong))} is missing or of another type",
+                f"must have the columns and folders of {table.path}, but {'; '.join(lacks.wrong)}",
                 "It was written by something else or by another version: point store.path elsewhere, or move it away.",
             )
-        if new:
+        if lacks.new:
             # An older version wrote it: what it did not know is null in its rows.
-            columns = ", ".join(f"{name} {wanted[name]}" for name in new)
-            self.spark.sql(f"ALTER TABLE delta.`{self.location(table)}` ADD COLUMNS ({columns})")
+            self._alter(table, f"ADD COLUMNS ({', '.join(f'{name} {of}' for name, of in lacks.new.items())})")
+        if not properties(table).items() <= detail["properties"].items():
+            pairs = ", ".join(f"'{key}' = '{value}'" for key, value in properties(table).items())
+            self._alter(table, f"SET TBLPROPERTIES ({pairs})")
+
+    def _alter(self, table: Table, change: str) -> None:
+        self.spark.sql(f"ALTER TABLE delta.`{self.location(table)}` {change}")
 
     def read(self, table: Table) -> DataFrame:
         """Return the rows of a table that is there."""
@@ -96,9 +97,15 @@ class Store:
         return self.read(table).where(f"date >= to_date(timestamp_millis({tick_ms})) AND tick_ms >= {tick_ms}")
 
     def last_ticks(self, table: Table) -> dict[str, int]:
-        """Return the newest tick of each cluster in a table, epoch milliseconds."""
-        rows = self.read(table).groupBy("cluster").agg({"tick_ms": "max"}).collect()
-        return {row[0]: row[1] for row in rows}
+        """Return the newest tick, epoch milliseconds, of each cluster that has one on the last two days of a table.
+
+        The days before are not looked at, for there may be months of them.
+        """
+        rows = self.read(table)
+        # Answered from the log, without a look at a file.
+        (newest,) = rows.agg({"date": "max"}).collect()
+        last = rows.where(F.col("date") >= F.date_sub(F.lit(newest[0]), 1)).groupBy("cluster").agg({"tick_ms": "max"})
+        return {row[0]: row[1] for row in last.collect()}
 
     def append(self, rows: DataFrame, table: Table, once: tuple[str, int] | None = None) -> None:
         """Append rows to a table.
@@ -121,12 +128,6 @@ class Store:
         (row,) = last.collect()
         written = (row["operationMetrics"] or {}).get("numOutputRows")
         return int(written) if row["operation"] == "WRITE" and written is not None else None
-
-
-def _schema(table: Table) -> StructType:
-    schema = StructType.fromDDL(table.ddl())
-    assert isinstance(schema, StructType)
-    return schema
 
 
 def _first_line(error: Exception) -> str:

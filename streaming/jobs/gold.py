@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -51,22 +53,28 @@ class GoldJob:
         self._last_tick: dict[str, int] = {}
         self._first_batch = True
 
-    def start(self) -> StreamingQuery:
-        """Start; the running query is returned. A new checkpoint begins with the oldest tick there is."""
+    def prepare(self) -> None:
+        """Make the tables where they are not there yet, and learn what is written."""
         self._store.ensure(*TABLES)
         self._last_tick = self._store.last_ticks(THROTTLE_HEADROOM)
+
+    def start(self) -> StreamingQuery:
+        """Start; the running query is returned. A new checkpoint begins with the oldest tick there is."""
+        self.prepare()
         stream = self._topic.lane_stream("earliest", self._max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")
-        return paced.foreachBatch(self.gate.through(self._write)).start()
+        return paced.foreachBatch(self.gate.through(self.write)).start()
 
-    def _write(self, batch: DataFrame, batch_id: int) -> None:
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        """Write the whole ticks of a micro-batch of the alert lane; those that are written already are passed over."""
         with whole_batch(batch, self._topic) as whole:
             if not whole.ticks:
                 return
-            # A tick may be delivered again; and after a crash the batch runs again that was written in part.
-            again = any(tick_ms <= self._last_tick.get(cluster, 0) for cluster, tick_ms in whole.ticks)
+            # A tick may be delivered again; and after a crash the batch runs again that was written in part. Of a
+            # cluster that was not heard of lately nobody knows.
+            again = any(tick_ms <= self._last_tick.get(cluster, sys.maxsize) for cluster, tick_ms in whole.ticks)
             self._append(whole, ask=again or self._first_batch)
         self._first_batch = False
         for cluster, tick_ms in whole.ticks:

@@ -52,10 +52,14 @@ class RecordJob:
         self._writer = ""
         self._last_tick: dict[str, int] = {}
 
-    def start(self) -> list[StreamingQuery]:
-        """Start; the running queries are returned."""
+    def prepare(self) -> None:
+        """Make the tables where they are not there yet, and learn what is written."""
         self._store.ensure(BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES)
         self._last_tick = self._store.last_ticks(MESSAGES)
+
+    def start(self) -> list[StreamingQuery]:
+        """Start; the running queries are returned."""
+        self.prepare()
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         return [self._start_bronze(), self._start_silver()]
 
@@ -69,9 +73,10 @@ class RecordJob:
         reader = self._spark.readStream.format("delta").option("ignoreDeletes", "true")
         records = reader.load(self._store.location(BRONZE_TICKS))
         writer = records.writeStream.queryName("silver").option("checkpointLocation", self._silver_checkpoint)
-        return writer.trigger(**self._trigger).foreachBatch(self.gate.through(self._write_silver)).start()
+        return writer.trigger(**self._trigger).foreachBatch(self.gate.through(self.write_silver)).start()
 
-    def _write_silver(self, batch: DataFrame, batch_id: int) -> None:
+    def write_silver(self, batch: DataFrame, batch_id: int) -> None:
+        """Write the silver rows of a micro-batch of bronze rows; messages that are written already are passed over."""
         self._writer = self._writer or writer_id(self._spark, self._silver_checkpoint)
         with holding() as hold:
             heads = heads_of(hold(with_head(batch)))

@@ -11,11 +11,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.errors import HeadroomError
 from schemas.findings import AlertEvent
 from schemas.tables import (
     ALERT_EVENTS,
-    BRONZE_TICKS,
     BYTES_PER_SEC,
     FETCHER_LAG,
     LEADER_DISTRIBUTION,
@@ -51,8 +49,7 @@ def gold_job(spark: SparkSession, store: Store, folder: Path) -> GoldJob:
     path = folder / "gold-checkpoint"
     where = str(path) if path.exists() else checkpoint(folder, "gold-checkpoint")
     job = GoldJob(spark, ListTopic(spark, LANE), store, where, 1.0)  # type: ignore[arg-type]
-    store.ensure(*TABLES)
-    job._last_tick = store.last_ticks(THROTTLE_HEADROOM)
+    job.prepare()
     return job
 
 
@@ -60,11 +57,11 @@ def test_gold_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_pa
     store = MemoryStore(spark)
     first, second = records(spark, LANE[:6]), records(spark, LANE[6:], 6)
     with pytest.raises(Crash):
-        gold_job(spark, DyingStore(store, 1), tmp_path)._write(first, 0)
+        gold_job(spark, DyingStore(store, 1), tmp_path).write(first, 0)
     assert counts(store, THROTTLE_HEADROOM)[THROTTLE_HEADROOM.path] == (0, 0)
     job = gold_job(spark, store, tmp_path)
-    job._write(first, 0)
-    job._write(first, 0)
+    job.write(first, 0)
+    job.write(first, 0)
     # A tick: four sides, one adding replica, one partition. Twice that, and no row twice.
     twice = {
         "gold/throttle_headroom": (8, 8),
@@ -72,7 +69,7 @@ def test_gold_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_pa
         "gold/partition_write_rate": (2, 2),
     }
     assert counts(store, *TABLES) == twice
-    gold_job(spark, store, tmp_path)._write(second, 1)
+    gold_job(spark, store, tmp_path).write(second, 1)
     assert counts(store, *TABLES) == {
         path: (rows + rows // 2, keys + keys // 2) for path, (rows, keys) in twice.items()
     }
@@ -82,7 +79,7 @@ def test_while_nothing_moves_only_the_headroom_table_is_written(spark: SparkSess
     store = MemoryStore(spark)
     idle = [*tick([broker(1, None, None)], [])[:1], message("tick_end", 2, None, first_offset=0, lane_messages=1)]
     # A second append would be the end of it.
-    gold_job(spark, DyingStore(store, 1), tmp_path)._write(records(spark, idle), 0)
+    gold_job(spark, DyingStore(store, 1), tmp_path).write(records(spark, idle), 0)
     assert counts(store, *TABLES) == {
         "gold/throttle_headroom": (2, 2),
         "gold/reassignment_progress": (0, 0),
@@ -134,9 +131,9 @@ def test_silver_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_
 
     # Quarantine and two silver tables are written when the process ends.
     with pytest.raises(Crash):
-        job(DyingStore(store, 3))._write_silver(first, 0)
+        job(DyingStore(store, 3)).write_silver(first, 0)
     for batch, number in ((first, 0), (first, 0), (second, 1)):
-        job(store)._write_silver(batch, number)
+        job(store).write_silver(batch, number)
     # What a tick brings, twice, and no row twice.
     assert counts(store, *SILVER, QUARANTINE, MESSAGES) == {
         "silver/fetcher_lag": (2, 2),
@@ -161,11 +158,11 @@ def test_ticks_that_come_again_one_by_one_after_a_restart_are_known(spark: Spark
     store.ensure(*SILVER, QUARANTINE, MESSAGES)
     checkpoint(tmp_path, "silver")
     first = RecordJob(spark, ListTopic(spark, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
-    first._write_silver(stored(spark, [*history(0), *history(1)], 0), 0)
+    first.write_silver(stored(spark, [*history(0), *history(1)], 0), 0)
     again = RecordJob(spark, ListTopic(spark, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
-    again._last_tick = store.last_ticks(MESSAGES)
+    again.prepare()
     for number in (0, 1):
-        again._write_silver(stored(spark, history(number), 16 + 8 * number), 1 + number)
+        again.write_silver(stored(spark, history(number), 16 + 8 * number), 1 + number)
     assert counts(store, FETCHER_LAG, MESSAGES) == {"silver/fetcher_lag": (2, 2), "silver/messages": (16, 16)}
 
 
@@ -177,7 +174,7 @@ def test_a_message_with_one_bad_row_is_rejected_whole_and_alone(spark: SparkSess
     lag = {"broker": 2, "topic": "t", "partition": 1, "source_broker": 1, "fetcher": "f", "lag_offsets": 9}
     for number in (0, 1):
         spoilt = message("lags", 8, [lag, lag | {"topic": None}], TICK_MS + number * 1000)
-        job._write_silver(stored(spark, [*history(number), spoilt], 9 * number), number)
+        job.write_silver(stored(spark, [*history(number), spoilt], 9 * number), number)
     # The first batch is compared with what is written before it, the second is known to be new.
     assert counts(store, FETCHER_LAG, MESSAGES, QUARANTINE) == {
         "silver/fetcher_lag": (2, 2),
@@ -194,40 +191,6 @@ def test_bronze_holds_every_record_untouched(spark: SparkSession) -> None:
     ).collect()
     assert differing[0] == 0
     assert [str(row[0]) for row in bronze(raw).select("date").distinct().collect()] == ["2027-01-15"]
-
-
-def test_a_place_that_is_taken_by_something_else_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    foreign = tmp_path / MESSAGES.path
-    spark.range(3).write.format("delta").save(str(foreign))
-    with pytest.raises(HeadroomError) as error:
-        Store(spark, str(tmp_path)).ensure(MESSAGES)
-    assert error.value.subject == str(foreign)
-    assert "cluster, date, kind, seq, tick_ms is missing or of another type" in error.value.rule
-
-    taken = tmp_path / QUARANTINE.path
-    taken.parent.mkdir(parents=True, exist_ok=True)
-    taken.write_text("a file")
-    with pytest.raises(HeadroomError) as error:
-        Store(spark, str(tmp_path)).ensure(QUARANTINE)
-    assert error.value.subject == str(taken)
-    assert "store.path" in error.value.remedy
-
-
-def test_a_table_of_an_older_version_gets_the_columns_that_are_new(spark: SparkSession, tmp_path: Path) -> None:
-    older = replace(MESSAGES, columns=tuple(c for c in MESSAGES.columns if c.name != "rows"))
-    store = Store(spark, str(tmp_path))
-    store.ensure(older)
-    old = spark.createDataFrame([{"cluster": "c1", "tick_ms": 1, "kind": "lags", "seq": 0}], older.ddl())
-    store.append(old, older)
-    newer = Store(spark, str(tmp_path))
-    newer.ensure(MESSAGES)
-    assert [(row["tick_ms"], row["rows"]) for row in newer.read(MESSAGES).collect()] == [(1, None)]
-
-
-def test_a_folder_of_other_files_is_not_taken_over(spark: SparkSession, tmp_path: Path) -> None:
-    spark.range(3).write.parquet(str(tmp_path / BRONZE_TICKS.path))
-    with pytest.raises(HeadroomError, match="must be a Delta table of Headroom or a new place"):
-        Store(spark, str(tmp_path)).ensure(BRONZE_TICKS)
 
 
 def test_a_table_that_is_there_is_kept_and_a_writer_is_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,15 +1,22 @@
-"""Tables that are looked after: few files, no old days, every row that is kept still there."""
+"""Tables that are looked after: few files, no old days, every row that is kept still there, and no writer disturbed."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from cli.children import headroom_command
 from schemas.config import StoreSettings
-from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, MESSAGES
-from streaming.maintenance import Maintenance
+from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, MESSAGES, QUARANTINE
+from streaming.maintenance import Failed, Maintained, Maintenance
 from streaming.sinks import Store
 
 TODAY = date(2027, 1, 15)
@@ -19,22 +26,34 @@ def noon_ms(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, 12, tzinfo=timezone.utc).timestamp() * 1000)
 
 
-def test_small_files_become_one_and_old_days_go(spark: SparkSession, tmp_path: Path) -> None:
+def append_message(store: Store, day: date, number: int) -> None:
+    row = {"date": day, "tick_ms": noon_ms(day), "cluster": "c1", "kind": "lags", "seq": number}
+    store.append(store.spark.createDataFrame([row], MESSAGES.ddl()).coalesce(1), MESSAGES)
+
+
+def whole(done: Iterable[Maintained | Failed]) -> dict[str, Maintained]:
+    """What was done, by table; fails if one was not done."""
+    found = {}
+    for one in done:
+        assert isinstance(one, Maintained), one
+        found[one.table] = one
+    return found
+
+
+def test_small_files_become_one_a_day_and_old_days_go(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path))
     store.ensure(MESSAGES, ALERT_EVENTS)
     # Days 0 to 3 before today; each in two commits.
     days = [TODAY - timedelta(days=n) for n in range(4)]
     for number, day in enumerate(days * 2):
-        row = {"date": day, "tick_ms": noon_ms(day), "cluster": "c1", "kind": "lags", "seq": number}
-        store.append(spark.createDataFrame([row], MESSAGES.ddl()), MESSAGES)
-    settings = StoreSettings(silver_keep_days=3)
-    done = {one.table: one for one in Maintenance(spark, store, settings).run(TODAY)}
+        append_message(store, day, number)
+    done = whole(Maintenance(spark, store, StoreSettings(silver_keep_days=3)).run(TODAY))
     assert set(done) == {MESSAGES.path, ALERT_EVENTS.path}, "a table that is not there is passed over"
     kept = store.read(MESSAGES).collect()
     # Today and the two days before it, two rows each.
     assert sorted(row["date"] for row in kept) == sorted(days[:3] * 2)
-    # Eight files before; then one for each of the days that still grow, and the two of the day before yesterday.
-    assert (done[MESSAGES.path].files_before, done[MESSAGES.path].files_after) == (8, 4)
+    # Eight files before; then one of each day that is kept, those that nobody looked after in time too.
+    assert (done[MESSAGES.path].files_before, done[MESSAGES.path].files_after) == (8, 3)
     assert done[MESSAGES.path].dropped_before == days[2]
     assert done[ALERT_EVENTS.path].dropped_before is None
 
@@ -44,5 +63,72 @@ def test_nothing_is_dropped_where_all_days_are_kept(spark: SparkSession, tmp_pat
     store.ensure(BRONZE_TICKS)
     long_ago = spark.createDataFrame([{"offset": 1, "date": date(2020, 1, 1)}], BRONZE_TICKS.ddl())
     store.append(long_ago, BRONZE_TICKS)
-    Maintenance(spark, store, StoreSettings(bronze_keep_days=0)).run(TODAY)
+    whole(Maintenance(spark, store, StoreSettings(bronze_keep_days=0)).run(TODAY))
     assert store.read(BRONZE_TICKS).count() == 1
+
+
+def test_writers_and_two_maintenances_do_not_disturb_each_other(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path))
+    store.ensure(MESSAGES)
+    appends = 12
+    written = threading.Event()
+
+    def write() -> None:
+        try:
+            for number in range(appends):
+                # An old day among them, which the others drop just then.
+                append_message(store, TODAY - timedelta(days=number % 3), number)
+        finally:
+            written.set()
+
+    def maintain() -> int:
+        runs = 0
+        while not written.is_set():
+            whole(Maintenance(spark, store, StoreSettings(silver_keep_days=2), [MESSAGES]).run(TODAY))
+            runs += 1
+        return runs
+
+    with ThreadPoolExecutor(3) as pool:
+        writer, *others = [pool.submit(write), pool.submit(maintain), pool.submit(maintain)]
+        writer.result()
+        assert all(other.result() > 0 for other in others)
+    whole(Maintenance(spark, store, StoreSettings(silver_keep_days=2), [MESSAGES]).run(TODAY))
+    kept = store.read(MESSAGES).collect()
+    # Every third number, 2, 5, 8 and 11, was of the day that is not kept.
+    assert sorted(row["seq"] for row in kept) == [number for number in range(appends) if number % 3 != 2]
+
+
+def test_a_table_that_fails_is_told_and_the_others_are_looked_after(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path))
+    store.ensure(QUARANTINE, MESSAGES)
+    for number in range(2):
+        bad = spark.createDataFrame([{"offset": number, "date": TODAY}], QUARANTINE.ddl())
+        store.append(bad, QUARANTINE)
+        append_message(store, TODAY, number)
+    lost = next((tmp_path / QUARANTINE.path).rglob("*.parquet"))
+    lost.unlink()
+    done = {one.table: one for one in Maintenance(spark, store, StoreSettings()).run(TODAY)}
+    failed, kept = done[QUARANTINE.path], done[MESSAGES.path]
+    assert isinstance(failed, Failed)
+    assert failed.reason
+    assert isinstance(kept, Maintained)
+    assert kept.files_after == 1
+
+
+def test_the_command_tells_what_was_done_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path))
+    store.ensure(MESSAGES)
+    today = datetime.now(timezone.utc).date()
+    for number in range(2):
+        append_message(store, today, number)
+    told = subprocess.run(
+        headroom_command("maintain", "--format", "json"),
+        env=os.environ | {"HEADROOM_STORE__PATH": str(tmp_path), "HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "nowhere:9092"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+    )
+    (done,) = json.loads(told.stdout)
+    assert (done["table"], done["files_before"], done["files_after"]) == (MESSAGES.path, 2, 1)
+    assert done["dropped_before"] == str(today - timedelta(days=29))

@@ -58,7 +58,7 @@ class Run:
         for number, first in enumerate(range(0, len(LANE), size)):
             batch = records(self.spark, LANE[first : first + size], first)
             self.alert_path._decide(batch, number)
-            self.gold._write(batch, number)
+            self.gold.write(batch, number)
         return self
 
     def rows(self, path: str) -> list[str]:

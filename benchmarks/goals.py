@@ -1,0 +1,42 @@
+"""What Headroom is to reach, on two cores: figures of benchmarks/results.json and their limits."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+_HOLDS = {"at most": operator.le, "at least": operator.ge, "under": operator.lt}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The limit of one figure.
+
+    Attributes:
+        sign: at most, at least or under.
+        limit: in the figure's unit.
+    """
+
+    sign: str
+    limit: float
+
+    def is_met(self, value: float) -> bool:
+        """Return whether a value keeps the limit."""
+        return bool(_HOLDS[self.sign](value, self.limit))
+
+
+GOALS: dict[str, Goal] = {
+    "switch_to_alert_s_median": Goal("at most", 3),
+    "switch_to_alert_s_p95": Goal("at most", 5),
+    "start_to_first_verdict_s": Goal("at most", 25),
+    "finish_error_ratio_median": Goal("at most", 0.15),
+    "recommended_over_smallest_ratio_max": Goal("at most", 1.3),
+    "memory_growth_ratio_per_hour": Goal("at most", 0.05),
+    "sustained_interval_s_200k": Goal("at most", 10),
+    "ceiling_ratio_200k": Goal("at least", 0.4),
+    "cost_growth_ratio": Goal("at most", 1.1),
+    "alert_path_s_2k": Goal("under", 2),
+    "collect_4000_replicas_s": Goal("under", 0.4),
+    "collect_broker_core_ratio": Goal("under", 0.03),
+    "dashboard_query_s": Goal("under", 1),
+}

@@ -1,0 +1,120 @@
+"""``python -m benchmarks.report``: writes docs/performance.md and its picture from benchmarks/results.json."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from benchmarks.goals import GOALS, Goal
+from benchmarks.plot import cost_per_tick
+from benchmarks.results import CHECKOUT, read
+
+PAGE = CHECKOUT / "docs" / "performance.md"
+PICTURE = CHECKOUT / "docs" / "images" / "cost.svg"
+Result = Mapping[str, Any]
+Groups = Mapping[str, Callable[..., Any]]
+
+_NOT_YET = "not measured yet"
+_INTRODUCTION = f"""# Performance
+
+All figures are measured, on real brokers where brokers matter, by `make bench`; `make bench ONLY=NAME` runs one of the
+groups below, and `python -m benchmarks.run --help` names the variables for shorter runs. Each figure with the command
+that gave it, the machine, the date and the commit: [benchmarks/results.json](../benchmarks/results.json). This page is
+written from that file, after each group or by `python -m benchmarks.report`. Where it says *{_NOT_YET}*, there is no
+figure; it does not guess.
+"""
+
+
+def write(groups: Groups) -> None:
+    """Write page and picture; without a figure to draw there is no picture."""
+    results = read()
+    picture = cost_per_tick(results)
+    PICTURE.unlink(missing_ok=True)
+    if picture is not None:
+        PICTURE.parent.mkdir(exist_ok=True)
+        PICTURE.write_text(picture, encoding="utf-8")
+    PAGE.write_text(markdown(results, groups), encoding="utf-8")
+
+
+def markdown(results: Sequence[Result], groups: Groups) -> str:
+    """Return the page: the goals and how far they are met, then what every group measures, and its figures.
+
+    Args:
+        results: of ``benchmarks/results.json``.
+        groups: by name, the function that measures it; the text on its module says what is measured.
+    """
+    parts = [_INTRODUCTION, "## Goals\n", _goals({result["name"]: result for result in results})]
+    for name, measure in groups.items():
+        own = [result for result in results if re.search(rf"\bONLY={name}$", result["command"])]
+        parts += [f"## {name}\n", _what(name, measure), *([_PICTURE] if _is_drawn(own) else []), _figures(own)]
+    return "\n".join(parts)
+
+
+_PICTURE = f"![Seconds per tick against the partitions of the cluster]({PICTURE.relative_to(PAGE.parent)})\n"
+
+
+def _is_drawn(results: Iterable[Result]) -> bool:
+    return cost_per_tick(results) is not None
+
+
+def _what(name: str, measure: Callable[..., Any]) -> str:
+    """Return what the module of a group says of itself."""
+    said = inspect.getdoc(inspect.getmodule(measure)) or ""
+    told = said.removeprefix(f"Group ``{name}``: ").replace("``", "`")
+    return f"{told[:1].upper()}{told[1:]}\n"
+
+
+def _goals(by_name: Mapping[str, Result]) -> str:
+    rows = [_goal_row(name, goal, by_name.get(name)) for name, goal in GOALS.items()]
+    return _table(("figure", "goal", "measured", ""), rows)
+
+
+def _goal_row(name: str, goal: Goal, result: Result | None) -> tuple[str, ...]:
+    wanted = f"{goal.sign} {goal.limit:g}"
+    if result is None:
+        return f"`{name}`", wanted, _NOT_YET, ""
+    return f"`{name}`", wanted, _amount(result), "reached" if goal.is_met(result["value"]) else "**falls short**"
+
+
+def _figures(results: Sequence[Result]) -> str:
+    if not results:
+        return f"{_NOT_YET.capitalize()}.\n"
+    sized = {result["name"]: re.fullmatch(r"(\w+)_(\d+)k", result["name"]) for result in results}
+    plain = [result for result in results if sized[result["name"]] is None]
+    by_size = {(match[1], int(match[2])): result for result in results if (match := sized[result["name"]])}
+    tables = [_by_size(by_size)] if by_size else []
+    if plain:
+        rows = [(f"`{r['name']}`", _amount(r), str(r["n"]), r["commit"]) for r in plain]
+        tables.append(_table(("figure", "value", "n", "commit"), rows))
+    commands = sorted({f"`{result['command']}`, {result['date'][:10]}, {result['machine']}" for result in results})
+    return "\n".join([*tables, *(f"Measured by {command}.\n" for command in commands)])
+
+
+def _by_size(results: Mapping[tuple[str, int], Result]) -> str:
+    sizes = sorted({size for _, size in results})
+    rows = [
+        (f"`{name}`", *(_amount(results[name, size]) if (name, size) in results else _NOT_YET for size in sizes))
+        for name in sorted({name for name, _ in results})
+    ]
+    return _table(("figure, by partitions", *(f"{size * 1000:,}" for size in sizes)), rows)
+
+
+def _amount(result: Result) -> str:
+    value, unit = result["value"], result["unit"]
+    if unit == "bytes":
+        return f"{value / 1e6:,.1f} MB"
+    text = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return text if unit == "ratio" else f"{text} {unit}"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines) + "\n"
+
+
+if __name__ == "__main__":
+    from benchmarks.run import GROUPS
+
+    write(GROUPS)

@@ -1,0 +1,150 @@
+"""Group ``tables``: do the tables stay small and fast over a simulated week of ticks?
+
+Two clusters, each of 2,000 partitions and 12 brokers. The record and gold jobs write their ticks by their own code,
+gold a commit for each tick, bronze and silver one for six, and maintenance runs at the end of each simulated day. For
+want of time a day has BENCH_DAY_TICKS ticks (default 6), all but the last hour, which has BENCH_HOUR_TICKS (default
+60) and comes after the last maintenance, as a query finds it just before the next one. Silver and gold are kept for 4
+days, bronze for 3, so that all have reached their retention when the week (BENCH_DAYS, default 7) ends. The same gold
+rows go to tables that nobody looks after. A query asks for the last hour of one cluster by ``deltalake``, without
+Spark, in a process of its own, whose whole life counts: ``dashboard_query_s`` for the headroom of every broker, from
+gold, ``dashboard_lag_query_s`` for the greatest lag of every broker, from silver.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.harness import Say, failure
+from benchmarks.results import Figure
+from benchmarks.week import BROKERS, CLUSTERS, KEPT, MAINTAINED, PLAIN, Span, span
+from cli.output import print_table
+
+_QUERIES = 5
+# A day's files may differ by a few from another's, for those that were large enough are left as they are.
+_MOST_GROWTH = 1.2
+Day = dict[str, Any]
+
+
+def measure(say: Say) -> list[Figure]:
+    """Return how files, bytes and logs stand at the end, what maintenance took, and what queries take.
+
+    Raises:
+        HeadroomError: a table outgrew its retention, or a query did not give all rows.
+    """
+    over = span()
+    with tempfile.TemporaryDirectory(prefix="headroom-bench-") as folder:
+        *days, end = _simulate(Path(folder), say)
+        _print(days)
+        _require_bounded(days)
+        return [*_table_figures(days, end), *_query_figures(Path(folder), over, say)]
+
+
+def _simulate(folder: Path, say: Say) -> list[Day]:
+    """Return what the simulation said of each day, and of the end."""
+    command = [sys.executable, "-m", "benchmarks.week", str(folder)]
+    said: list[Day] = []
+    with (folder / "week.log").open("w+", encoding="utf-8") as log:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                said.append(json.loads(line))
+                say(_told(said[-1]))
+        log.seek(0)
+        if process.returncode != 0:
+            raise failure(f"the week could not be simulated: {log.read().strip()[-300:]}")
+    return said
+
+
+def _told(day: Day) -> str:
+    sizes = f"{day['disk_bytes'] / 1e6:.1f} MB on disk, {day['log_bytes'] / 1e6:.1f} MB of it log"
+    if "day" not in day:
+        return f"the last hour: {sizes}"
+    files = sum(one["files_after"] for one in day["done"])
+    return f"day {day['day']}: maintained in {_maintain_s(day):.1f} s, {files} files, {sizes}"
+
+
+def _maintain_s(day: Day) -> float:
+    return float(sum(one["took_s"] for one in day["done"]))
+
+
+def _print(days: Sequence[Day]) -> None:
+    """Print the files and bytes of every table after each day."""
+    rows = []
+    for number, one in enumerate(days[0]["done"]):
+        after = [day["done"][number] for day in days]
+        rows.append((one["table"], *(f"{day['files_after']} / {day['bytes_after'] / 1e6:.2f} MB" for day in after)))
+    print_table("", ("table: files / size", *(f"day {day['day']}" for day in days)), rows)
+
+
+def _require_bounded(days: Sequence[Day]) -> None:
+    """Return if no table outgrew what its retention holds.
+
+    Raises:
+        HeadroomError: one has more files or bytes at the end than on the first day on which it held all it keeps.
+    """
+    for number, one in enumerate(days[-1]["done"]):
+        kept_days = KEPT.keep_days(one["table"])
+        if not 0 < kept_days < len(days):
+            continue
+        full = days[kept_days - 1]["done"][number]
+        for what in ("files_after", "bytes_after"):
+            if one[what] > _MOST_GROWTH * full[what]:
+                raise failure(f"{one['table']} grew beyond its {kept_days} days: {what} {full[what]} to {one[what]}")
+
+
+def _table_figures(days: Sequence[Day], end: Day) -> list[Figure]:
+    last = days[-1]["done"]
+    gold = sum(one["files_after"] for one in last if one["table"].startswith("gold/"))
+    count = len(days)
+    return [
+        Figure("maintain_s", median(_maintain_s(day) for day in days), "s", count),
+        Figure("maintain_s_max", max(_maintain_s(day) for day in days), "s", count),
+        Figure("tables_files", sum(one["files_after"] for one in last), "files", 1),
+        Figure("tables_bytes", sum(one["bytes_after"] for one in last), "bytes", 1),
+        Figure("tables_log_bytes", end["log_bytes"], "bytes", 1),
+        Figure("tables_log_files", end["log_files"], "files", 1),
+        Figure("tables_disk_bytes", end["disk_bytes"], "bytes", 1),
+        Figure("gold_files_without_maintenance_ratio", end["plain_files"] / gold, "ratio", 1),
+    ]
+
+
+def _query_figures(folder: Path, over: Span, say: Say) -> list[Figure]:
+    sides = over.hour_ticks * BROKERS * 2
+    asked = (
+        ("dashboard_query_s", MAINTAINED, "headroom", sides),
+        ("dashboard_query_without_maintenance_s", PLAIN, "headroom", sides),
+        # No broker is without a follower.
+        ("dashboard_lag_query_s", MAINTAINED, "lag", over.hour_ticks * BROKERS),
+    )
+    took: dict[str, list[float]] = {name: [] for name, *_ in asked}
+    for _ in range(_QUERIES):
+        for name, store, query, rows in asked:
+            took[name].append(_query_s(folder / store, query, over.last_hour_ms, rows))
+    for name, seconds in took.items():
+        say(f"{name}: " + ", ".join(f"{s:.2f}" for s in seconds))
+    middle = {name: median(seconds) for name, seconds in took.items()}
+    ratio = middle["dashboard_query_without_maintenance_s"] / middle["dashboard_query_s"]
+    return [
+        *(Figure(name, value, "s", _QUERIES) for name, value in middle.items()),
+        Figure("dashboard_query_s_max", max(took["dashboard_query_s"]), "s", _QUERIES),
+        Figure("dashboard_without_maintenance_ratio", ratio, "ratio", _QUERIES),
+    ]
+
+
+def _query_s(store: Path, name: str, from_ms: int, rows: int) -> float:
+    """Return the seconds of a process that asks one query."""
+    command = [sys.executable, "-m", "benchmarks.dashboard", str(store), name, CLUSTERS[0], str(from_ms)]
+    began_s = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    took_s = time.monotonic() - began_s
+    if done.returncode != 0 or int(done.stdout) != rows:
+        raise failure(f"query {name} must give {rows} rows, but said {(done.stdout or done.stderr).strip()[-300:]}")
+    return took_s

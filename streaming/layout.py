@@ -1,0 +1,92 @@
+"""What a table of Headroom must look like, and what one that is there lacks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql.types import ArrayType, DataType, StructType
+
+from schemas.tables import BRONZE_TICKS, Table
+
+# The silver job reads bronze as a stream, its log and its files, and may be behind by as much as that.
+_STREAMED = {
+    "delta.logRetentionDuration": "interval 2 days",
+    "delta.deletedFileRetentionDuration": "interval 1 day",
+}
+# A file that compaction replaced stays for whoever reads it just then; until it goes, every checkpoint of the log names
+# it. The log is cleaned up to a midnight, so that it holds up to a day more than it says here.
+_READ = {
+    "delta.logRetentionDuration": "interval 6 hours",
+    "delta.deletedFileRetentionDuration": "interval 2 hours",
+}
+
+
+def properties(table: Table) -> dict[str, str]:
+    """Return the Delta properties that a table is kept with."""
+    return {
+        # With a commit every few seconds and one at every tenth, Delta's default, checkpoints would outgrow the rows.
+        "delta.checkpointInterval": "50",
+        # What queries pick files by. Of any other column most files hold every value, which the log need not say.
+        "delta.dataSkippingStatsColumns": ",".join(table.skip_by),
+        **(_STREAMED if table is BRONZE_TICKS else _READ),
+    }
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """What a table that is there lacks of the one it should be.
+
+    Attributes:
+        new: columns and fields of structs that can be added: path and type.
+        wrong: what cannot be put right, each told in words.
+    """
+
+    new: dict[str, str] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+
+
+def lacking(table: Table, found: StructType, partitioned_by: Sequence[str]) -> Lacking:
+    """Return what a table that is there lacks; columns of its own are no fault, for in new rows they are null.
+
+    Args:
+        table: what it should be.
+        found: its columns.
+        partitioned_by: columns of its folders.
+    """
+    result = Lacking()
+    _compare(schema(table), found, "", result)
+    for name in [name for name in (*table.keys, *table.partition_by) if name in result.new]:
+        # Rows without it could not be told apart, or found.
+        del result.new[name]
+        result.wrong.append(f"{name} is missing")
+    if list(partitioned_by) != list(table.partition_by):
+        is_by, by = (", ".join(names) or "nothing" for names in (partitioned_by, table.partition_by))
+        result.wrong.append(f"its folders are by {is_by}, not by {by}")
+    return result
+
+
+def schema(table: Table) -> StructType:
+    """Return the columns of a table."""
+    columns = StructType.fromDDL(table.ddl())
+    assert isinstance(columns, StructType)
+    return columns
+
+
+def _compare(wanted: DataType, found: DataType, name: str, result: Lacking) -> None:
+    if isinstance(wanted, StructType) and isinstance(found, StructType):
+        _compare_fields(wanted, found, f"{name}." if name else "", result)
+    elif isinstance(wanted, ArrayType) and isinstance(found, ArrayType):
+        _compare(wanted.elementType, found.elementType, f"{name}.element", result)
+    elif wanted != found:
+        result.wrong.append(f"{name} is {found.simpleString()}, not {wanted.simpleString()}")
+
+
+def _compare_fields(wanted: StructType, found: StructType, at: str, result: Lacking) -> None:
+    result.wrong.extend(f"{at}{f.name} must not be null" for f in found.fields if not f.nullable)
+    there = {f.name: f.dataType for f in found.fields}
+    for column in wanted.fields:
+        if column.name in there:
+            _compare(column.dataType, there[column.name], f"{at}{column.name}", result)
+        else:
+            result.new[f"{at}{column.name}"] = column.dataType.simpleString()

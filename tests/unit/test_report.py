@@ -1,0 +1,103 @@
+"""The page of figures says what the results file says, and the picture shows it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from benchmarks import memory, scale
+from benchmarks.goals import Goal
+from benchmarks.plot import cost_per_tick, points
+from benchmarks.report import PAGE, PICTURE, markdown
+from benchmarks.results import read
+from benchmarks.run import GROUPS
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def result(name: str, value: float, group: str = "scale", unit: str = "s") -> dict[str, Any]:
+    origin = {"command": f"make bench ONLY={group}", "machine": "m", "date": "2027-01-15T08:00:00Z", "commit": "abc"}
+    return {"name": name, "value": value, "unit": unit, "n": 5} | origin
+
+
+# Of ten times the partitions the pipeline takes ten times as long.
+SCALED = [
+    result("sustained_interval_s_2k", 0.5),
+    result("sustained_interval_s_200k", 50.0),
+    result("sustained_interval_s_20k", 5.0),
+    result("ceiling_s_2k", 0.25),
+    result("ceiling_s_20k", 2.0),
+    result("sustained_interval_s_max", 70.0),
+]
+
+
+def test_the_page_is_the_one_that_the_results_make() -> None:
+    assert PAGE.read_text(encoding="utf-8") == markdown(read(), GROUPS), "write it anew: python -m benchmarks.report"
+
+
+def test_there_is_a_picture_where_there_are_figures_to_draw_and_only_there() -> None:
+    assert PICTURE.exists() == (cost_per_tick(read()) is not None)
+
+
+def test_points_are_the_sizes_of_one_figure_in_order() -> None:
+    assert points(SCALED, "sustained_interval_s") == [(2000, 0.5), (20_000, 5.0), (200_000, 50.0)]
+    assert points(SCALED, "sustained_interval") == []
+
+
+def test_the_picture_has_a_line_for_each_figure_and_both_axes_are_logarithmic() -> None:
+    picture = cost_per_tick(SCALED)
+    assert picture is not None
+    root = ET.fromstring(picture)
+    series = [g for g in root.iter(f"{SVG}g") if g.get("class", "").startswith("series serie-")]
+    dots = [[(float(c.get("cx", "nan")), float(c.get("cy", "nan"))) for c in g.iter(f"{SVG}circle")] for g in series]
+    pipeline, ceiling = [line for line in dots if line]
+    assert (len(pipeline), len(ceiling)) == (3, 2)
+    (x0, y0), (x1, y1), (x2, y2) = pipeline
+    # Equal factors are equal distances; y grows downwards.
+    assert (x1 - x0, y1 - y0) == pytest.approx((x2 - x1, y2 - y1), abs=0.1)
+    assert x0 < x1
+    assert y0 > y1
+    texts = "".join(root.itertext())
+    assert all(shown in texts for shown in ("pipeline", "ceiling", "2,000", "200,000", "Seconds per tick"))
+
+
+def test_the_same_figures_make_the_same_picture() -> None:
+    assert cost_per_tick(SCALED) == cost_per_tick(reversed(SCALED))
+
+
+def test_without_figures_there_is_no_picture() -> None:
+    assert cost_per_tick([result("memory_peak_bytes", 1.0)]) is None
+
+
+def test_the_page_tells_which_goal_is_reached_which_falls_short_and_which_is_not_measured() -> None:
+    # The goals: at most 10, at least 0.4, at most 0.05.
+    measured = [
+        result("sustained_interval_s_200k", 12.3),
+        result("ceiling_ratio_200k", 0.5, unit="ratio"),
+        result("memory_growth_ratio_per_hour", 0.05, "memory", "ratio/h"),
+    ]
+    page = markdown(measured, {"scale": scale.measure, "memory": memory.measure})
+    assert "| `sustained_interval_s_200k` | at most 10 | 12.3 s | **falls short** |" in page
+    assert "| `ceiling_ratio_200k` | at least 0.4 | 0.5 | reached |" in page
+    assert "| `memory_growth_ratio_per_hour` | at most 0.05 | 0.05 ratio/h | reached |" in page
+    assert "| `cost_growth_ratio` | at most 1.1 | not measured yet | |" in page
+
+
+def test_the_page_has_a_section_for_every_group_with_its_own_figures() -> None:
+    page = markdown([*SCALED, result("memory_peak_bytes", 1.25e9, "memory", "bytes")], GROUPS)
+    sections = {text.partition("\n")[0]: text for text in page.split("\n## ")}
+    assert [name for name in GROUPS if name not in sections] == []
+    assert "| `ceiling_s` | 0.25 s | 2 s | not measured yet |" in sections["scale"]
+    assert "![" in sections["scale"]
+    assert "| `memory_peak_bytes` | 1,250.0 MB | 5 | abc |" in sections["memory"]
+    assert "Not measured yet." in sections["smallest"]
+
+
+@pytest.mark.parametrize(
+    ("sign", "met"),
+    [("at most", [True, True, False]), ("at least", [False, True, True]), ("under", [True, False, False])],
+)
+def test_a_goal_is_met_on_its_side_of_the_limit(sign: str, met: list[bool]) -> None:
+    assert [Goal(sign, 1.0).is_met(value) for value in (0.9, 1.0, 1.1)] == met
