@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -22,6 +21,7 @@ from cluster.model import TopicPartition
 from cluster.prometheus import PrometheusSource
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
+from tests.certificates import Certificate, make_certificate
 from tests.unit import expositions
 from tests.unit.agents import Agent, Answers, agent, saying
 
@@ -238,23 +238,28 @@ def test_a_token_that_no_header_can_carry_is_refused_without_telling_it() -> Non
 
 
 @pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a self-signed certificate of 127.0.0.1, its key, and another certificate with its own."""
-    folder = tmp_path_factory.mktemp("certificates")
-    for name, host in (("own", "IP:127.0.0.1"), ("other", "DNS:elsewhere")):
-        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
-        files = ["-keyout", str(folder / f"{name}.key"), "-out", str(folder / f"{name}.pem")]
-        subprocess.run([*command, *files, "-addext", f"subjectAltName={host}"], check=True, capture_output=True)
-    return folder
+def own(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return make_certificate(tmp_path_factory.mktemp("own"), "own")
 
 
-def server_context(folder: Path, name: str = "own", clients: bool = False) -> ssl.SSLContext:
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """A certificate of another host."""
+    return make_certificate(tmp_path_factory.mktemp("other"), "other", "DNS:elsewhere")
+
+
+def server_context(server: Certificate, client: Certificate | None = None) -> ssl.SSLContext:
+    """Return what a server speaks TLS with; it asks for this client's certificate if there is one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / f"{name}.pem", folder / f"{name}.key")
-    if clients:
+    context.load_cert_chain(server.pem, server.key)
+    if client is not None:
         context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(folder / "other.pem")
+        context.load_verify_locations(client.pem)
     return context
+
+
+def trusting(server: Certificate) -> CollectSettings:
+    return CollectSettings(http_ssl=True, http_cafile=str(server.pem))
 
 
 def ask(tls: ssl.SSLContext, collect: CollectSettings) -> bytes:
@@ -262,44 +267,40 @@ def ask(tls: ssl.SSLContext, collect: CollectSettings) -> bytes:
         return HttpReader(collect).ask(1, server.endpoint, QUESTION, Deadline(PATIENCE_S)).body
 
 
-def test_tls_with_an_authority_of_ones_own(certificates: Path) -> None:
-    trusting = CollectSettings(http_ssl=True, http_cafile=str(certificates / "own.pem"))
-    assert ask(server_context(certificates), trusting) == b"well\n"
+def test_tls_with_an_authority_of_ones_own(own: Certificate) -> None:
+    assert ask(server_context(own), trusting(own)) == b"well\n"
     with pytest.raises(MetricsError, match="TLS failed: self-signed certificate"):
-        ask(server_context(certificates), CollectSettings(http_ssl=True))
+        ask(server_context(own), CollectSettings(http_ssl=True))
 
 
-def test_tls_of_another_host_is_refused_unless_its_name_does_not_matter(certificates: Path) -> None:
-    trusting = CollectSettings(http_ssl=True, http_cafile=str(certificates / "other.pem"))
+def test_tls_of_another_host_is_refused_unless_its_name_does_not_matter(other: Certificate) -> None:
     with pytest.raises(MetricsError, match="TLS failed: IP address mismatch"):
-        ask(server_context(certificates, "other"), trusting)
-    assert ask(server_context(certificates, "other"), replace(trusting, http_check_hostname=False)) == b"well\n"
+        ask(server_context(other), trusting(other))
+    assert ask(server_context(other), replace(trusting(other), http_check_hostname=False)) == b"well\n"
 
 
-def test_a_client_shows_its_certificate(certificates: Path) -> None:
-    without = CollectSettings(http_ssl=True, http_cafile=str(certificates / "own.pem"))
-    shown = replace(
-        without, http_certfile=str(certificates / "other.pem"), http_keyfile=str(certificates / "other.key")
-    )
-    assert ask(server_context(certificates, clients=True), shown) == b"well\n"
+def test_a_client_shows_its_certificate(own: Certificate, other: Certificate) -> None:
+    shown = replace(trusting(own), http_certfile=str(other.pem), http_keyfile=str(other.key))
+    assert ask(server_context(own, client=other), shown) == b"well\n"
     with pytest.raises(MetricsError):
-        ask(server_context(certificates, clients=True), without)
+        ask(server_context(own, client=other), trusting(own))
 
 
-def test_one_that_speaks_tls_and_one_that_does_not_misunderstand_each_other_clearly(certificates: Path) -> None:
+def test_one_that_speaks_tls_and_one_that_does_not_misunderstand_each_other_clearly(own: Certificate) -> None:
     http = HttpReader(CollectSettings(http_ssl=True))
     with agent(saying(b"\n")) as server, pytest.raises(MetricsError, match="TLS failed"):
         http.ask(1, server.endpoint, QUESTION, Deadline(PATIENCE_S))
     with pytest.raises(MetricsError, match=r"see collect\.http_ssl"):
-        ask(server_context(certificates), CollectSettings())
+        ask(server_context(own), CollectSettings())
 
 
 @pytest.mark.parametrize("key", ["http_cafile", "http_certfile"])
-def test_a_file_that_cannot_be_used_is_named_with_its_setting(key: str, tmp_path: Path, certificates: Path) -> None:
-    missing, wrong = str(tmp_path / "missing.pem"), str(tmp_path / "wrong.pem")
-    Path(wrong).write_text("not a certificate")
-    for file in (missing, wrong):
-        collect = replace(CollectSettings(http_ssl=True, http_keyfile=str(certificates / "own.key")), **{key: file})
+def test_a_file_that_cannot_be_used_is_named_with_its_setting(key: str, tmp_path: Path, own: Certificate) -> None:
+    missing, wrong = tmp_path / "missing.pem", tmp_path / "wrong.pem"
+    wrong.write_text("not a certificate")
+    for file in map(str, (missing, wrong)):
+        given = CollectSettings(http_ssl=True, http_keyfile=str(own.key))
+        collect = replace(given, http_cafile=file) if key == "http_cafile" else replace(given, http_certfile=file)
         with pytest.raises(HeadroomError) as refused:
             HttpReader(collect).ask(1, "127.0.0.1:1", QUESTION, Deadline(PATIENCE_S))
         assert (refused.value.subject, file in refused.value.rule) == (f"collect.{key}", True)
