@@ -15,7 +15,7 @@ from kafka.errors import KafkaError
 
 from cli.config import load_settings
 from cli.watch_process import WatchProcess
-from cluster.embedded import EmbeddedCluster, write_config
+from cluster.embedded import BrokerOptions, BrokerProcess, EmbeddedCluster, write_config
 from schemas.errors import HeadroomError
 
 Say = Callable[[str], None]
@@ -33,12 +33,13 @@ class Ground:
 
     Args:
         brokers: how many.
+        options: broker settings and JVM options besides the built-in ones.
     """
 
-    def __init__(self, brokers: int) -> None:
+    def __init__(self, brokers: int, options: BrokerOptions | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="headroom-bench-"))
         self.brokers = range(1, brokers + 1)
-        self._cluster = EmbeddedCluster(self.folder / "kafka", brokers)
+        self._cluster = EmbeddedCluster(self.folder / "kafka", brokers, options=options)
 
     def __enter__(self) -> Ground:
         """Return this ground with all brokers ready."""
@@ -66,6 +67,10 @@ class Ground:
     def bootstrap_servers(self) -> str:
         """Return ``host:port`` of the brokers."""
         return self._cluster.bootstrap_servers
+
+    def broker(self, broker_id: int) -> BrokerProcess:
+        """Return one broker as started."""
+        return self._cluster.broker(broker_id)
 
     @property
     def store(self) -> str:

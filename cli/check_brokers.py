@@ -1,4 +1,4 @@
-"""Checks of single brokers: their throttle rates, and their MBeans over JMX."""
+"""Checks of single brokers: their throttle rates, and their metrics by the source that is configured."""
 
 from __future__ import annotations
 
@@ -13,15 +13,28 @@ from kafka.errors import KafkaError
 from cli.check_result import Check, bounded, no, ok, unknown
 from cluster.admin import MetadataReader, read_broker_throttles
 from cluster.client import AdminLink
-from cluster.jmx import JmxSource, MetricsError
-from cluster.jmx_gateway import JmxGateway
+from cluster.losses import REMEDIES, losses
 from cluster.mbeans import Plan
+from cluster.metrics_source import MetricsError, MetricsSource
 from cluster.model import Broker, Metrics, Snapshot
-from schemas.config import CollectSettings, Settings
+from cluster.sources import metrics_source
+from schemas.config import CollectSettings, Settings, Source
 
 CONNECT_TIMEOUT_S = 3.0
 # JMX reads its own stubs and classes first: the first read is slower than those of a tick.
 READ_TIMEOUT_S = 10.0
+_TOPICS = 20
+_NAMES = {Source.JMX: "JMX", Source.JOLOKIA: "Jolokia", Source.PROMETHEUS: "jmx_exporter"}
+_OPEN = {
+    Source.JMX: "Start the broker with JMX_PORT set",
+    Source.JOLOKIA: "Start the broker with Jolokia's agent, listening on an address that can be reached from here",
+    Source.PROMETHEUS: "Start the broker with jmx_exporter's agent, on an address that can be reached from here",
+}
+_READABLE = {
+    Source.JMX: "See that java.rmi.server.hostname and the RMI port can be reached from here, and collect.jmx_*.",
+    Source.JOLOKIA: "See that Jolokia's agent answers there, and collect.http_*.",
+    Source.PROMETHEUS: "See that jmx_exporter answers there, and collect.http_*.",
+}
 
 
 @dataclass(frozen=True)
@@ -30,12 +43,12 @@ class _Probe:
 
     settings: Settings
     link: AdminLink
-    source: JmxSource
+    source: MetricsSource
     snapshot: Snapshot
 
     def checks(self, broker: Broker) -> list[Check]:
         """Return the rows of one broker."""
-        return [self._rates(broker), *jmx_checks(self.settings.collect, self.source, self.snapshot, broker)]
+        return [self._rates(broker), *metrics_checks(self.settings.collect, self.source, self.snapshot, broker)]
 
     def _rates(self, broker: Broker) -> Check:
         name = f"Broker {broker.broker}: throttle rates"
@@ -51,7 +64,7 @@ def broker_checks(settings: Settings) -> list[Check]:
     """Return the rows of every broker that is registered or holds a replica, asked side by side.
 
     Raises:
-        HeadroomError: no broker could be reached, or the JVM that reads JMX could not be started.
+        HeadroomError: no broker could be reached, or the source of their metrics could not be started.
         MetadataError: the metadata could not be read.
     """
     with _probe(settings) as probe, ThreadPoolExecutor() as pool:
@@ -62,27 +75,25 @@ def broker_checks(settings: Settings) -> list[Check]:
 def endpoint_of(collect: CollectSettings, broker: Broker) -> str | None:
     """Return ``host:port`` of a broker's metrics; None when its host is not known."""
     given = collect.endpoints.get(str(broker.broker))
-    return given or (f"{broker.host}:{collect.port}" if broker.host else None)
+    return given or (f"{broker.host}:{collect.metrics_port()}" if broker.host else None)
 
 
-def jmx_checks(collect: CollectSettings, source: JmxSource, snapshot: Snapshot, broker: Broker) -> list[Check]:
-    """Return whether a broker's JMX can be reached, and whether the MBeans that matter can be read there."""
-    name = f"Broker {broker.broker}: JMX"
+def metrics_checks(collect: CollectSettings, source: MetricsSource, snapshot: Snapshot, broker: Broker) -> list[Check]:
+    """Return whether a broker's metrics can be reached, and which of those that matter can be read there."""
+    name = f"Broker {broker.broker}: {_NAMES[collect.source]}"
     endpoint = endpoint_of(collect, broker)
     if endpoint is None:
         return [unknown(name, "its host is not known", f'Set {broker.broker} = "host:port" under [collect.endpoints].')]
     refused = tcp_error(endpoint)
     if refused:
-        remedy = (
-            f"Start the broker with JMX_PORT set, or set collect.port or {broker.broker} under [collect.endpoints]."
-        )
-        return [no(name, f"{endpoint}: {refused}", remedy)]
+        settings = f"or set collect.port or {broker.broker} under [collect.endpoints]."
+        return [no(name, f"{endpoint}: {refused}", f"{_OPEN[collect.source]}, {settings}")]
+    plan = _plan(snapshot, broker.broker)
     try:
-        metrics = source.read(broker.broker, endpoint, _plan(snapshot, broker.broker), READ_TIMEOUT_S)
+        metrics = source.read(broker.broker, endpoint, plan, READ_TIMEOUT_S)
     except MetricsError as error:
-        remedy = "See that java.rmi.server.hostname and the RMI port can be reached from here, and collect.jmx_*."
-        return [no(name, str(error), remedy)]
-    return [ok(name, endpoint), *_mbeans(snapshot, broker.broker, metrics)]
+        return [no(name, str(error), _READABLE[collect.source])]
+    return [ok(name, endpoint), *_mbeans(broker.broker, plan, metrics, REMEDIES[collect.source])]
 
 
 def tcp_error(endpoint: str) -> str | None:
@@ -97,13 +108,13 @@ def tcp_error(endpoint: str) -> str | None:
 
 @contextmanager
 def _probe(settings: Settings) -> Iterator[_Probe]:
-    link, gateway = AdminLink(settings.cluster), JmxGateway(settings.collect)
+    link, source = AdminLink(settings.cluster), metrics_source(settings.collect)
     try:
         snapshot = MetadataReader(link, settings.cluster.request_timeout_ms / 1000, 0.0).snapshot()
-        gateway.start()
-        yield _Probe(settings, link, JmxSource(gateway), snapshot)
+        source.start()
+        yield _Probe(settings, link, source, snapshot)
     finally:
-        gateway.stop()
+        source.stop()
         link.close()
 
 
@@ -116,26 +127,27 @@ def _of_broker(probe: _Probe, broker: Broker) -> list[Check]:
 
 
 def _plan(snapshot: Snapshot, broker: int) -> Plan:
-    """Return the reads of one partition that the broker leads: enough to know that Log MBeans can be read."""
-    led = [p.name for p in snapshot.partitions.values() if p.leader == broker][:1]
-    return Plan([name.topic for name in led], led, [])
+    """Return the reads of a few topics and of one log, that one as closely as if it moved: nothing is left out."""
+    held = [p for p in snapshot.partitions.values() if broker in p.replicas]
+    led = [p.name for p in held if p.leader == broker]
+    follows = any(broker in p.isr and p.leader not in (None, broker) for p in held)
+    return Plan(list(dict.fromkeys(name.topic for name in led))[:_TOPICS], led[:1], led[:1], len(held), follows)
 
 
-def _mbeans(snapshot: Snapshot, broker: int, metrics: Metrics) -> list[Check]:
-    partitions = snapshot.partitions.values()
-    leads = any(p.leader == broker for p in partitions)
-    follows = any(broker in p.isr and p.leader not in (None, broker) for p in partitions)
-    return [
-        _seen(f"Broker {broker}: Log MBeans", bool(metrics.logs), leads, "leads no partition"),
-        _seen(f"Broker {broker}: FetcherLag MBeans", bool(metrics.lags), follows, "follows no leader"),
-    ]
-
-
-def _seen(name: str, seen: bool, expected: bool, excuse: str) -> Check:
-    if seen:
-        return ok(name, "read")
-    if expected:
-        return no(
-            name, "not there", "See that this is the broker's JMX port, and not filtered by an exporter or agent."
-        )
-    return unknown(name, f"the broker {excuse} now, so it has none", "Nothing to do; look again when it has.")
+def _mbeans(broker: int, plan: Plan, metrics: Metrics, remedy: str) -> list[Check]:
+    found = losses(plan, metrics)
+    rows = []
+    for name, kind, expected, excuse in (
+        ("Log MBeans", "Log ", bool(plan.leads), "leads no partition"),
+        ("FetcherLag MBeans", "FetcherLagMetrics ", plan.follows, "follows no leader"),
+    ):
+        title = f"Broker {broker}: {name}"
+        if not expected:
+            excuse = f"the broker {excuse} now, so it has none"
+            rows.append(unknown(title, excuse, "Nothing to do; look again when it has."))
+        elif not any(loss.metric.startswith(kind) for loss in found):
+            rows.append(ok(title, "read"))
+    for loss in found:
+        answer = no if loss.certain else unknown
+        rows.append(answer(f"Broker {broker}: {loss.metric}", f"not told; without it: {loss.lost}", remedy))
+    return rows

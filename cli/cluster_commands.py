@@ -26,15 +26,24 @@ def cluster() -> None:
 @_FOLDER
 @click.option("--brokers", type=click.IntRange(1, 5), help="How many brokers.  [default: those of the folder, or 3]")
 @click.option("--base-port", type=click.IntRange(1024, 65_000), help="Broker i: clients +i, KRaft +10+i, JMX +20+i.")
+@click.option("--agents", is_flag=True, help="With Jolokia's agent and jmx_exporter's; ports +30+i and +40+i.")
 @click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Broker setting; may be repeated.")
 @click.option("--foreground", is_flag=True, help="Stay, and stop the brokers at Ctrl-C.")
-def up(folder: Path, brokers: int | None, base_port: int | None, properties: tuple[str, ...], foreground: bool) -> None:
+def up(
+    folder: Path,
+    brokers: int | None,
+    base_port: int | None,
+    agents: bool,
+    properties: tuple[str, ...],
+    foreground: bool,
+) -> None:
     """Start brokers and print one JSON object when all are ready.
 
     A stopped cluster starts again with its data. The brokers run on until `headroom cluster down`; they are gone if
     this command is interrupted while it starts them.
     """
-    embedded = EmbeddedCluster(folder, brokers, base_port, BrokerOptions(dict(map(_property, properties))))
+    options = BrokerOptions(dict(map(_property, properties)), agents=agents)
+    embedded = EmbeddedCluster(folder, brokers, base_port, options)
     if foreground:
         with suppress(KeyboardInterrupt), embedded:
             _print(embedded)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-from schemas.config import KafkaSettings, Settings
+from schemas.config import CollectSettings, KafkaSettings, Settings, Source
 
 
 class Problem(Exception):
@@ -111,6 +111,7 @@ def _problems(settings: Settings) -> Iterator[Problem]:
         if value is not None and not allowed.holds(value):
             yield Problem(key, str(allowed))
     yield from _texts(settings)
+    yield from _metrics(settings.collect)
     yield from _connection("cluster", settings.cluster)
     yield from _connection("ticks", settings.ticks)
     yield from _unused_security(settings)
@@ -125,8 +126,30 @@ def _texts(settings: Settings) -> Iterator[Problem]:
             yield Problem(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
         if not _is_server(address):
             yield Problem(("collect", "endpoints"), f"must be host:port for broker {broker}")
-    if settings.collect.jmx_password and settings.collect.jmx_password_file:
-        yield Problem(("collect", "jmx_password_file"), "is set beside collect.jmx_password", "Keep one of the two.")
+
+
+def _metrics(collect: CollectSettings) -> Iterator[Problem]:
+    for name in ("jmx_password", "http_password", "http_token"):
+        if getattr(collect, name) and getattr(collect, f"{name}_file"):
+            yield Problem(("collect", f"{name}_file"), f"is set beside collect.{name}", "Keep one of the two.")
+    if collect.http_username and (collect.http_token or collect.http_token_file):
+        yield Problem(("collect", "http_username"), "is set beside a token", "Keep one of the two.")
+    if bool(collect.http_certfile) != bool(collect.http_keyfile):
+        missing = "http_keyfile" if collect.http_certfile else "http_certfile"
+        yield Problem(("collect", missing), "is missing: a certificate and its key go together", "Set both or neither.")
+    if collect.http_path and not collect.http_path.startswith("/"):
+        yield Problem(("collect", "http_path"), "must begin with a slash")
+    yield from _unused_metrics(collect)
+
+
+def _unused_metrics(collect: CollectSettings) -> Iterator[Problem]:
+    """Yield what is given for a source that is not used: a password, it would quietly not be asked for."""
+    other = "http_" if collect.source is Source.JMX else "jmx_"
+    default = CollectSettings()
+    for item in fields(CollectSettings):
+        if item.name.startswith(other) and getattr(collect, item.name) != getattr(default, item.name):
+            rule = f"has no effect while collect.source is {collect.source.value}"
+            yield Problem(("collect", item.name), rule, "Set collect.source, or leave this out.")
 
 
 def _is_server(address: str) -> bool:

@@ -12,8 +12,9 @@ from kafka.errors import KafkaError
 
 from cluster.admin import read_broker_throttles
 from cluster.client import AdminLink
-from cluster.jmx import MetricsError, MetricsSource
+from cluster.losses import losses, told
 from cluster.mbeans import Plan
+from cluster.metrics_source import MetricsError, MetricsSource
 from cluster.model import Broker, BrokerRead, BrokerThrottles, Metrics
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
@@ -36,6 +37,7 @@ class BrokerReaders:
         self._source = source
         self._collect = collect
         self._running: dict[int, Future[BrokerRead]] = {}
+        self._lost: dict[int, str | None] = {}
 
     def read(self, brokers: Mapping[int, Broker], plans: Mapping[int, Plan], timeout_s: float) -> dict[int, BrokerRead]:
         """Return what each broker of ``plans`` said within ``timeout_s`` seconds; one that did not says why."""
@@ -68,12 +70,21 @@ class BrokerReaders:
         try:
             left_s = max(0.05, deadline - time.monotonic())
             metrics = self._source.read(broker.broker, self._endpoint(broker), plan, left_s)
+            error = error or self._note_lost(broker.broker, plan, metrics)
         except (MetricsError, HeadroomError) as failed:
             error = str(failed)
         except Exception as failed:  # an answer of an unforeseen shape costs this broker's rows, not the tick
             log.exception("broker %d: its metrics could not be understood", broker.broker)
             error = f"its metrics could not be understood ({type(failed).__name__})"
         return BrokerRead(broker.broker, throttles, metrics, error)
+
+    def _note_lost(self, broker: int, plan: Plan, metrics: Metrics) -> str | None:
+        """Return what the broker's answer leaves out, if anything, and log it when that is news."""
+        lost = told(losses(plan, metrics))
+        if lost != self._lost.get(broker):
+            log.warning("broker %d: %s", broker, lost or "leaves out nothing any more")
+        self._lost[broker] = lost
+        return lost
 
     def _throttles(self, broker: int, timeout_s: float) -> tuple[BrokerThrottles, str | None]:
         try:
@@ -82,7 +93,7 @@ class BrokerReaders:
             return _UNKNOWN, f"throttle rates could not be read ({type(error).__name__})"
 
     def _endpoint(self, broker: Broker) -> str:
-        return self._collect.endpoints.get(str(broker.broker)) or f"{broker.host}:{self._collect.port}"
+        return self._collect.endpoints.get(str(broker.broker)) or f"{broker.host}:{self._collect.metrics_port()}"
 
 
 def _of(broker: int, read: BrokerRead) -> BrokerRead:

@@ -13,10 +13,9 @@ from cluster.admin import MetadataError, MetadataReader
 from cluster.brokers import BrokerReaders
 from cluster.client import AdminLink
 from cluster.encode import Message, encode_rows
-from cluster.jmx import JmxSource
-from cluster.jmx_gateway import JmxGateway
 from cluster.pace import Due, Pace
 from cluster.publisher import Publisher, PublishError, Sent, tick_end
+from cluster.sources import metrics_source
 from cluster.ticks import Rows, TickBuilder, unanswered
 from cluster.watched import read_plans, watched_partitions
 from schemas.config import Settings
@@ -72,9 +71,9 @@ class Collector:
         self._window_ms = int(collect.window_s() * 1000)
         self._interval_ms = int(collect.interval_s * 1000)
         self._link = AdminLink(settings.cluster)
-        self._gateway = JmxGateway(collect)
+        self._source = metrics_source(collect)
         self._metadata = MetadataReader(self._link, collect.timeout_s(), collect.topic_config_max_age_s)
-        self._readers = BrokerReaders(self._link, JmxSource(self._gateway), collect)
+        self._readers = BrokerReaders(self._link, self._source, collect)
         self._builder = TickBuilder(self._window_ms, self._interval_ms)
         # A tick that cannot be written must not hold up the sampling for much longer than its interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
@@ -87,7 +86,7 @@ class Collector:
             HeadroomError: the cluster or the ticks topic is out of reach, or Java is missing.
         """
         self._link.client()
-        self._gateway.start()
+        self._source.start()
         self._sink.open()
 
     def run(self, stop: threading.Event) -> None:
@@ -103,8 +102,8 @@ class Collector:
             self.close()
 
     def close(self) -> None:
-        """End every connection and the gateway JVM."""
-        self._gateway.stop()
+        """End every connection, and the gateway JVM if JMX is the source."""
+        self._source.stop()
         self._sink.close()
         self._link.close()
 

@@ -13,7 +13,7 @@ _IN_CHECKOUT = Path(__file__).resolve().parent.parent / ".jars"
 
 
 def jar_folder(configuration: str) -> Path:
-    """Return the folder of one configuration's jars, ``spark`` or ``kafka``.
+    """Return the folder of one configuration's jars, ``spark``, ``kafka`` or ``agents``.
 
     Raises:
         HeadroomError: set-up has not fetched them.

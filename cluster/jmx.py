@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Protocol
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from cluster.jmx_gateway import JmxGateway
+from cluster.jmx_request import JmxRequest
 from cluster.mbeans import Plan
+from cluster.metrics_source import MetricsError, plausible
 from cluster.model import Metrics
-
-
-class MetricsError(Exception):
-    """A broker's metrics could not be read; the text says why, in words fit for ``tick_end``."""
-
-
-class MetricsSource(Protocol):
-    """Where brokers' metrics are read."""
-
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
-        """Return what the broker's MBeans say. Raises MetricsError when it does not answer in time."""
-        ...
 
 
 class JmxSource:
@@ -35,22 +25,32 @@ class JmxSource:
         self._gateway = gateway
         self._readers: dict[int, tuple[str, int | None, Any]] = {}
 
+    def start(self) -> None:
+        """Start the gateway JVM when it does not run.
+
+        Raises:
+            HeadroomError: Java or PySpark's jars are not there, or the JVM did not start.
+        """
+        self._gateway.start()
+
+    def stop(self) -> None:
+        """End the gateway JVM, and with it every read that still hangs."""
+        self._gateway.stop()
+
     def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
         """Return what the broker's MBeans say.
 
         Raises:
             MetricsError: it could not be reached, or did not answer within ``timeout_s`` seconds.
         """
+        request = JmxRequest(plan)
         try:
-            answer = self._reader(broker, endpoint).read(plan.request, max(1, int(timeout_s * 1000)))
+            answer = self._reader(broker, endpoint).read(request.text, max(1, int(timeout_s * 1000)))
         except Py4JJavaError as error:
             raise MetricsError(_reason(str(error.java_exception), endpoint)) from None
         except (Py4JNetworkError, Py4JError, OSError):
             raise MetricsError("the JVM that reads JMX went away; it is started again") from None
-        metrics = plan.parse(answer)
-        if not metrics.gauges:
-            raise MetricsError(f"JMX {endpoint}: answers, but has no Kafka metrics yet")
-        return metrics
+        return plausible(request.parse(answer), plan, f"JMX {endpoint}")
 
     def _reader(self, broker: int, endpoint: str) -> Any:
         self._gateway.start()

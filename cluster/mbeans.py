@@ -1,15 +1,20 @@
-"""The MBeans that Headroom reads from a broker, and what their answers mean."""
+"""The MBeans that Headroom reads from a broker, whichever way they are read, and what their values mean."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
 
 _FETCHER = "ReplicaFetcherThread-"
-_BROKER_METERS = (
+_DOMAINS = {"Runtime": "java.lang", "Log": "kafka.log"}
+# Delta's longest whole number; what is longer was never counted by a broker.
+_MOST = 2**63
+
+TOPIC_METERS = ("BytesInPerSec", "MessagesInPerSec")
+BROKER_METERS = (
     "BytesInPerSec",
     "BytesOutPerSec",
     "ReplicationBytesInPerSec",
@@ -17,8 +22,10 @@ _BROKER_METERS = (
     "ReassignmentBytesInPerSec",
     "ReassignmentBytesOutPerSec",
 )
-_QUOTAS = ("LeaderReplication", "FollowerReplication")
-_GAUGES = ("ReassigningPartitions", "UnderReplicatedPartitions", "LeaderCount", "PartitionCount")
+QUOTAS = ("LeaderReplication", "FollowerReplication")
+GAUGES = ("ReassigningPartitions", "UnderReplicatedPartitions", "LeaderCount", "PartitionCount")
+# In the order in which they are read of a watched log, one after the other, so that they fit together.
+LOG_PARTS = ("LogEndOffset", "Size", "LogStartOffset")
 LEADER_QUOTA = Meter("LeaderReplication.byte-rate")
 FOLLOWER_QUOTA = Meter("FollowerReplication.byte-rate")
 
@@ -33,108 +40,100 @@ def topic_messages(topic: str) -> Meter:
     return Meter("BrokerTopicMetrics.MessagesInPerSec", topic)
 
 
-@dataclass
-class _Answers:
-    """What was read so far."""
-
-    started_ms: int | None = None
-    counters: dict[Meter, Reading] = field(default_factory=dict)
-    gauges: dict[Meter, Reading] = field(default_factory=dict)
-    lags: list[Lag] = field(default_factory=list)
-    logs: dict[TopicPartition, dict[str, Reading]] = field(default_factory=dict)
-
-
-_Taker = Callable[[_Answers, Reading, "dict[str, str]"], None]
-
-
 class Plan:
-    """One broker's reads of one tick: the request for the bulk reader and the meaning of each of its lines.
+    """What one tick reads of one broker; every source gives the same for it.
 
-    Args:
-        topics: topics of which the broker leads a partition.
-        leads: partitions that it leads: their log end offset is read.
-        watched: partitions of which it holds a replica that is watched: end, start and size are read, one after
-            the other, so that they fit together.
+    Attributes:
+        topics: topics of which the broker leads a partition, sorted.
+        leads: partitions that it leads: their log end offset is read; sorted.
+        watched: partitions of which it holds a replica that is watched: end, size and start are read; sorted.
+        replicas: how many replicas it holds; None: not known.
+        follows: whether it is a follower in sync of any leader.
     """
 
     def __init__(
-        self, topics: Iterable[str], leads: Iterable[TopicPartition], watched: Iterable[TopicPartition]
+        self,
+        topics: Iterable[str],
+        leads: Iterable[TopicPartition],
+        watched: Iterable[TopicPartition],
+        replicas: int | None = None,
+        follows: bool = False,
     ) -> None:
-        self._lines: list[str] = []
-        self._takers: list[_Taker] = []
-        self._add("java.lang:type=Runtime", "StartTime", _take_start)
-        watched = sorted(watched)
-        # The lags and the ends they belong to are read close together.
-        self._add("kafka.server:type=FetcherLagMetrics,name=ConsumerLag,*", "Value", _take_lag)
-        for name in watched:
-            self._logs(name, ("LogEndOffset", "Size", "LogStartOffset"))
-        for topic in sorted(topics):
-            self._topic(topic)
-        for name in sorted(set(leads) - set(watched)):
-            self._logs(name, ("LogEndOffset",))
-        self._broker()
+        self.topics = tuple(sorted(topics))
+        self.leads = tuple(sorted(leads))
+        self.watched = tuple(sorted(watched))
+        self.replicas = replicas
+        self.follows = follows
 
     @property
-    def request(self) -> str:
-        """The request of the bulk reader, one line per MBean or pattern."""
-        return "\n".join(self._lines)
-
-    def parse(self, answer: str) -> Metrics:
-        """Return what the broker said; an MBean that it does not have is missing.
-
-        Raises:
-            ValueError: a line of the answer is not what the bulk reader writes.
-        """
-        answers = _Answers()
-        for line in answer.splitlines():
-            index, read_ms, value, *name = line.split("\t")
-            reading = _reading(int(read_ms), value)
-            if reading is not None:
-                self._takers[int(index)](answers, reading, _keys(name[0]) if name else {})
-        logs = {name: log for name, parts in answers.logs.items() if (log := _log(parts)) is not None}
-        return Metrics(answers.started_ms, answers.counters, answers.gauges, tuple(answers.lags), logs)
-
-    def _add(self, name: str, attribute: str, taker: _Taker) -> None:
-        self._lines.append(f"{name}\t{attribute}")
-        self._takers.append(taker)
-
-    def _logs(self, name: TopicPartition, parts: tuple[str, ...]) -> None:
-        for part in parts:
-            self._add(
-                f"kafka.log:type=Log,name={part},topic={name.topic},partition={name.partition}",
-                "Value",
-                _take_log(name, part),
-            )
-
-    def _topic(self, topic: str) -> None:
-        for meter in (topic_bytes(topic), topic_messages(topic)):
-            kind, name = meter.meter.split(".")
-            self._add(f"kafka.server:type={kind},name={name},topic={topic}", "Count", _take_counter(meter))
-
-    def _broker(self) -> None:
-        for name in _BROKER_METERS:
-            self._add(
-                f"kafka.server:type=BrokerTopicMetrics,name={name}",
-                "Count",
-                _take_counter(Meter(f"BrokerTopicMetrics.{name}")),
-            )
-        for kind in _QUOTAS:
-            self._add(f"kafka.server:type={kind}", "byte-rate", _take_gauge(Meter(f"{kind}.byte-rate")))
-        for name in _GAUGES:
-            self._add(
-                f"kafka.server:type=ReplicaManager,name={name}", "Value", _take_gauge(Meter(f"ReplicaManager.{name}"))
-            )
-        self._add("kafka.server:type=FetcherStats,name=BytesPerSec,*", "Count", _take_fetcher)
+    def ends_only(self) -> list[TopicPartition]:
+        """The partitions of which the log end offset alone is read."""
+        watched = set(self.watched)
+        return [name for name in self.leads if name not in watched]
 
 
-def _reading(read_ms: int, text: str) -> Reading | None:
-    value = float(text) if "." in text or "N" in text or "E" in text or "I" in text else int(text)
-    return Reading(read_ms, value) if math.isfinite(value) else None
+class Read(NamedTuple):
+    """One MBean to read, or all that have these keys.
+
+    Attributes:
+        kind: its type.
+        name: its name; None: it has none.
+        attribute: what is read of it.
+        keys: further keys of its name.
+        every: whether MBeans with more keys than these are meant too.
+    """
+
+    kind: str
+    name: str | None
+    attribute: str
+    keys: Mapping[str, str] = MappingProxyType({})
+    every: bool = False
+
+    @property
+    def mbean(self) -> str:
+        """The object name, or the pattern."""
+        names = {"type": self.kind, **({"name": self.name} if self.name else {}), **self.keys}
+        keys = ",".join(f"{key}={value}" for key, value in names.items())
+        return f"{_DOMAINS.get(self.kind, 'kafka.server')}:{keys}" + (",*" if self.every else "")
 
 
-def _keys(name: str) -> dict[str, str]:
-    pairs = (pair.split("=", 1) for pair in name.split(":", 1)[1].split(","))
+START = Read("Runtime", None, "StartTime")
+LAGS = Read("FetcherLagMetrics", "ConsumerLag", "Value", every=True)
+FETCHERS = Read("FetcherStats", "BytesPerSec", "Count", every=True)
+# Meters of the broker itself, and its gauges.
+BROKER_READS = (
+    *(Read("BrokerTopicMetrics", name, "Count") for name in BROKER_METERS),
+    *(Read(kind, None, "byte-rate") for kind in QUOTAS),
+    *(Read("ReplicaManager", name, "Value") for name in GAUGES),
+    FETCHERS,
+)
+
+
+def log_reads(names: Iterable[TopicPartition], parts: Iterable[str]) -> list[Read]:
+    """Return the reads of these parts of some logs, log by log."""
+    parts = tuple(parts)
+    return [
+        Read("Log", part, "Value", {"topic": name.topic, "partition": str(name.partition)})
+        for name in names
+        for part in parts
+    ]
+
+
+def topic_reads(topics: Iterable[str]) -> list[Read]:
+    """Return the reads of the meters of some topics."""
+    return [Read("BrokerTopicMetrics", name, "Count", {"topic": topic}) for topic in topics for name in TOPIC_METERS]
+
+
+def keys_of(mbean: str) -> dict[str, str]:
+    """Return the keys of an object name."""
+    pairs = (pair.split("=", 1) for pair in mbean.split(":", 1)[1].split(","))
     return dict(pair for pair in pairs if len(pair) == 2)
+
+
+def reading(read_ms: int, value: float) -> Reading | None:
+    """Return a value and its time; None for what is no number that a broker can mean."""
+    # Nor is any comparison with NaN true.
+    return Reading(read_ms, value) if abs(value) < _MOST else None
 
 
 def source_broker(client_id: str) -> int | None:
@@ -143,44 +142,85 @@ def source_broker(client_id: str) -> int | None:
     return int(tail) if client_id.startswith(_FETCHER) and tail.isdigit() else None
 
 
-def _take_start(answers: _Answers, reading: Reading, _keys: dict[str, str]) -> None:
-    answers.started_ms = int(reading.value)
+class Gathered:
+    """What a broker has said so far, by what it means; what the plan did not ask for is dropped.
 
+    Args:
+        plan: what was asked.
+    """
 
-def _take_lag(answers: _Answers, reading: Reading, keys: dict[str, str]) -> None:
-    source = source_broker(keys["clientId"])
-    if source is not None:
-        name = TopicPartition(keys["topic"], int(keys["partition"]))
-        offsets = int(reading.value)
-        answers.lags.append(Lag(name, source, keys["clientId"], offsets if offsets >= 0 else None))
+    def __init__(self, plan: Plan) -> None:
+        self._topics = set(plan.topics)
+        self._parts = {**dict.fromkeys(plan.leads, LOG_PARTS[:1]), **dict.fromkeys(plan.watched, LOG_PARTS)}
+        self._started_ms: int | None = None
+        self._counters: dict[Meter, Reading] = {}
+        self._gauges: dict[Meter, Reading] = {}
+        self._lags: dict[tuple[TopicPartition, str], Lag] = {}
+        self._logs: dict[TopicPartition, dict[str, Reading]] = {}
+        self._takers = {
+            "Runtime": self._take_start,
+            "FetcherLagMetrics": self._take_lag,
+            "FetcherStats": self._take_fetcher,
+            "Log": self._take_log,
+            "BrokerTopicMetrics": self._take_meter,
+            "ReplicaManager": self._take_gauge,
+            **dict.fromkeys(QUOTAS, self._take_quota),
+        }
 
+    def take(self, kind: str, name: str | None, keys: Mapping[str, str], value: Reading | None) -> None:
+        """Keep a value of an MBean of this type, name and further keys; None: it said no number.
 
-def _take_fetcher(answers: _Answers, reading: Reading, keys: dict[str, str]) -> None:
-    source = source_broker(keys["clientId"])
-    if source is not None:
-        meter = Meter("FetcherStats.BytesPerSec", fetcher=keys["clientId"], source_broker=source)
-        answers.counters[meter] = reading
+        Raises:
+            ValueError: a partition's number is none.
+        """
+        if value is not None and kind in self._takers:
+            self._takers[kind](kind, name or "", keys, value)
 
+    def metrics(self, rates_only: Iterable[str] = ()) -> Metrics:
+        """Return all of it; what was not told is missing.
 
-def _take_counter(meter: Meter) -> _Taker:
-    def take(answers: _Answers, reading: Reading, _keys: dict[str, str]) -> None:
-        answers.counters[meter] = reading
+        Args:
+            rates_only: meters of which the source gives no count.
+        """
+        logs = {name: log for name, parts in self._logs.items() if (log := _log(parts)) is not None}
+        lags = tuple(self._lags.values())
+        return Metrics(self._started_ms, self._counters, self._gauges, lags, logs, tuple(sorted(rates_only)))
 
-    return take
+    def _take_start(self, _kind: str, _name: str, _keys: Mapping[str, str], value: Reading) -> None:
+        self._started_ms = int(value.value)
 
+    def _take_lag(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
+        fetcher = keys.get("clientId", "")
+        source = source_broker(fetcher)
+        if name == LAGS.name and source is not None and "topic" in keys and "partition" in keys:
+            partition = TopicPartition(keys["topic"], int(keys["partition"]))
+            offsets = int(value.value)
+            self._lags[partition, fetcher] = Lag(partition, source, fetcher, offsets if offsets >= 0 else None)
 
-def _take_gauge(meter: Meter) -> _Taker:
-    def take(answers: _Answers, reading: Reading, _keys: dict[str, str]) -> None:
-        answers.gauges[meter] = reading
+    def _take_fetcher(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
+        fetcher = keys.get("clientId", "")
+        source = source_broker(fetcher)
+        if name == FETCHERS.name and source is not None:
+            self._counters[Meter(f"{kind}.{name}", fetcher=fetcher, source_broker=source)] = value
 
-    return take
+    def _take_log(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
+        if "topic" in keys and "partition" in keys:
+            partition = TopicPartition(keys["topic"], int(keys["partition"]))
+            if name in self._parts.get(partition, ()):
+                self._logs.setdefault(partition, {})[name] = value
 
+    def _take_meter(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
+        topic = keys.get("topic") or None
+        wanted = name in BROKER_METERS if topic is None else name in TOPIC_METERS and topic in self._topics
+        if wanted:
+            self._counters[Meter(f"{kind}.{name}", topic)] = value
 
-def _take_log(name: TopicPartition, part: str) -> _Taker:
-    def take(answers: _Answers, reading: Reading, _keys: dict[str, str]) -> None:
-        answers.logs.setdefault(name, {})[part] = reading
+    def _take_gauge(self, kind: str, name: str, _keys: Mapping[str, str], value: Reading) -> None:
+        if name in GAUGES:
+            self._gauges[Meter(f"{kind}.{name}")] = value
 
-    return take
+    def _take_quota(self, kind: str, _name: str, _keys: Mapping[str, str], value: Reading) -> None:
+        self._gauges[Meter(f"{kind}.byte-rate")] = value
 
 
 def _log(parts: dict[str, Reading]) -> LogReading | None:

@@ -140,18 +140,35 @@ class LogReading(NamedTuple):
 
 @dataclass(frozen=True)
 class Metrics:
-    """What one broker's MBeans said."""
+    """What one broker's MBeans said.
+
+    Attributes:
+        started_ms: when its process started; None: not told.
+        counters: counts since then.
+        gauges: values of now.
+        lags: one per follower replica and fetcher.
+        logs: one per log that was asked for and told.
+        rates_only: meters that were told as a rate only; they are not among the counters.
+    """
 
     started_ms: int | None
     counters: dict[Meter, Reading]
     gauges: dict[Meter, Reading]
     lags: tuple[Lag, ...]
     logs: dict[TopicPartition, LogReading]
+    rates_only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class BrokerRead:
-    """What one tick learned from one broker; ``metrics`` None: it did not answer, ``error`` says why."""
+    """What one tick learned from one broker.
+
+    Attributes:
+        broker: its id.
+        throttles: the rates in force on it.
+        metrics: what its MBeans said; None: they could not be read.
+        error: why not, or what is lost because it does not tell all; None: nothing is lost.
+    """
 
     broker: int
     throttles: BrokerThrottles

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 
 from cluster.mbeans import Plan
 from cluster.model import Partition, Snapshot, TopicConfig, TopicPartition
@@ -42,6 +44,9 @@ def watched_partitions(snapshot: Snapshot) -> set[TopicPartition]:
 
 def read_plans(snapshot: Snapshot, watched: set[TopicPartition]) -> dict[int, Plan]:
     """Return what to read from each broker that is alive."""
+    partitions = snapshot.partitions.values()
+    replicas = Counter(chain.from_iterable(partition.replicas for partition in partitions))
+    in_sync = Counter(chain.from_iterable(partition.isr for partition in partitions))
     leads: dict[int, list[TopicPartition]] = {}
     holds: dict[int, list[TopicPartition]] = {}
     for name, partition in snapshot.partitions.items():
@@ -51,7 +56,13 @@ def read_plans(snapshot: Snapshot, watched: set[TopicPartition]) -> dict[int, Pl
             for broker in partition.replicas:
                 holds.setdefault(broker, []).append(name)
     return {
-        broker: Plan({name.topic for name in leads.get(broker, [])}, leads.get(broker, []), holds.get(broker, []))
+        broker: Plan(
+            {name.topic for name in leads.get(broker, [])},
+            leads.get(broker, []),
+            holds.get(broker, []),
+            replicas[broker],
+            follows=in_sync[broker] > len(leads.get(broker, [])),
+        )
         for broker, seen in snapshot.brokers.items()
         if seen.alive
     }

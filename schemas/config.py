@@ -10,6 +10,12 @@ class Source(str, Enum):
     """Where a broker's metrics are read."""
 
     JMX = "jmx"
+    JOLOKIA = "jolokia"
+    PROMETHEUS = "prometheus"
+
+
+# Where each is found unless it is told otherwise.
+_PORTS = {Source.JMX: 9999, Source.JOLOKIA: 8778, Source.PROMETHEUS: 9404}
 
 
 class SecurityProtocol(str, Enum):
@@ -92,8 +98,10 @@ class CollectSettings:
 
     Attributes:
         interval_s: time from one tick to the next.
-        source: where metrics come from.
-        port: JMX port of brokers that have no entry in ``endpoints``.
+        source: where metrics come from: jmx (RMI, nothing to install on brokers), jolokia (its agent; cheapest for
+            large brokers) or prometheus (jmx_exporter).
+        port: port of the metrics of brokers that have no entry in ``endpoints``; None: 9999 for jmx, 8778 for
+            jolokia, 9404 for prometheus.
         endpoints: broker id to ``host:port`` of its metrics; a broker without one is asked at its advertised host
             and ``port``.
         rate_window_s: least time over which rates are taken; 0: the greater of 10 s and 5 intervals.
@@ -106,11 +114,23 @@ class CollectSettings:
         jmx_ssl: whether JMX speaks TLS.
         jmx_truststore: Java trust store (PKCS 12 or JKS) with the authority of the brokers' JMX; None: Java's own.
         jmx_truststore_password: its password; give it by the environment.
+        http_path: path of jolokia or prometheus on the broker; empty: ``/jolokia/`` or ``/metrics``.
+        http_username: user of jolokia or prometheus; None: no user.
+        http_password: its password; give it by ``HEADROOM_COLLECT__HTTP_PASSWORD``.
+        http_password_file: a file whose only content is that password; None: not used.
+        http_token: bearer token in place of a user; give it by ``HEADROOM_COLLECT__HTTP_TOKEN``.
+        http_token_file: a file whose only content is that token; None: not used.
+        http_ssl: whether jolokia or prometheus speaks TLS.
+        http_cafile: PEM file of the authorities to trust; None: the system's.
+        http_certfile: PEM file of the client's certificate; None: no client certificate.
+        http_keyfile: PEM file of the client's key; None: no client certificate.
+        http_key_password: password of the key file; give it by the environment.
+        http_check_hostname: whether a broker's certificate must carry its host name.
     """
 
     interval_s: float = 5.0
     source: Source = Source.JMX
-    port: int = 9999
+    port: int | None = None
     endpoints: dict[str, str] = field(default_factory=dict)
     rate_window_s: float = 0.0
     broker_timeout_s: float = 0.0
@@ -121,6 +141,22 @@ class CollectSettings:
     jmx_ssl: bool = False
     jmx_truststore: str | None = None
     jmx_truststore_password: str | None = field(default=None, repr=False)
+    http_path: str = ""
+    http_username: str | None = None
+    http_password: str | None = field(default=None, repr=False)
+    http_password_file: str | None = None
+    http_token: str | None = field(default=None, repr=False)
+    http_token_file: str | None = None
+    http_ssl: bool = False
+    http_cafile: str | None = None
+    http_certfile: str | None = None
+    http_keyfile: str | None = None
+    http_key_password: str | None = field(default=None, repr=False)
+    http_check_hostname: bool = True
+
+    def metrics_port(self) -> int:
+        """Return the port that is asked where ``endpoints`` names none."""
+        return self.port or _PORTS[self.source]
 
     def window_s(self) -> float:
         """Return the rate window in seconds that is in force."""

@@ -19,6 +19,7 @@ SETTINGS_VARIABLE = "HEADROOM_IVY_SETTINGS"
 REQUIRED = {
     "spark": ("delta-spark_", "spark-sql-kafka-"),
     "kafka": ("kafka_2.13-", "kafka-tools-", "log4j-slf4j-impl-"),
+    "agents": ("jolokia-agent-jvm-", "jmx_prometheus_javaagent-"),
 }
 
 

@@ -2,8 +2,16 @@
 
 from cluster.embedded.brokers import BrokerOptions
 from cluster.embedded.cluster import EmbeddedCluster
-from cluster.embedded.description import describe, write_config
+from cluster.embedded.description import describe, endpoint, write_config
 from cluster.embedded.layout import BrokerProcess
 from cluster.embedded.record import stop_recorded
 
-__all__ = ["BrokerOptions", "BrokerProcess", "EmbeddedCluster", "describe", "stop_recorded", "write_config"]
+__all__ = [
+    "BrokerOptions",
+    "BrokerProcess",
+    "EmbeddedCluster",
+    "describe",
+    "endpoint",
+    "stop_recorded",
+    "write_config",
+]

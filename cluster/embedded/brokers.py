@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from cluster.embedded.agents import agent_options
 from cluster.embedded.files import BrokerFiles, broker_command, format_command, write_properties
 from cluster.embedded.layout import BrokerPorts
 from cluster.embedded.processes import Guardian, end, find, last_lines
@@ -23,11 +24,13 @@ class BrokerOptions:
         properties: settings of ``server.properties`` of every broker.
         broker_properties: settings of single brokers, by id; they win.
         java_options: further options of single brokers' JVMs, by id.
+        agents: whether every broker runs Jolokia's agent and jmx_exporter's.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
     broker_properties: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     java_options: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    agents: bool = False
 
     def properties_of(self, broker_id: int) -> dict[str, str]:
         """Return the settings of one broker that win over the built-in ones."""
@@ -73,7 +76,8 @@ class Brokers:
         """Start the process of one broker; it is not ready yet."""
         files = self.files(broker_id)
         self._guardian = self._guardian or Guardian()
-        command = broker_command(files, ports, self._options.java_options.get(broker_id, ()))
+        options = [*agent_options(ports), *self._options.java_options.get(broker_id, ())]
+        command = broker_command(files, ports, options)
         self.pids[broker_id] = self._guardian.spawn(command, files.log)
 
     def living(self) -> dict[int, psutil.Process]:

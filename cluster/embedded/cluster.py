@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -46,8 +47,8 @@ class EmbeddedCluster:
         Args:
             folder: of its data, logs and record; made if missing.
             brokers: how many, 1 to 5; None: as many as the folder's cluster has, or 3.
-            base_port: clients of broker i connect to base + i, controllers to base + 10 + i, JMX is base + 20 + i;
-                None: free ports are chosen.
+            base_port: clients of broker i connect to base + i, controllers to base + 10 + i, JMX is base + 20 + i, and
+                with agents Jolokia base + 30 + i and jmx_exporter base + 40 + i; None: free ports are chosen.
             options: broker settings and JVM options besides the built-in ones.
             ready_within_s: longest wait in seconds until all brokers are ready.
 
@@ -61,6 +62,7 @@ class EmbeddedCluster:
         self._ready_within_s = ready_within_s
         self._cluster_id = record.cluster_id if record else new_cluster_id()
         self._ports: Mapping[int, BrokerPorts] = record.ports if record else {}
+        self._agents = options is not None and options.agents
         self._brokers = Brokers(self.folder, options or BrokerOptions())
 
     def start(self) -> EmbeddedCluster:
@@ -111,7 +113,8 @@ class EmbeddedCluster:
         """Return one broker as last started."""
         ports = self._ports[broker_id]
         log = self._brokers.files(broker_id).log
-        return BrokerProcess(broker_id, HOST, ports.client, ports.jmx, self._brokers.pids[broker_id], log)
+        pid = self._brokers.pids[broker_id]
+        return BrokerProcess(broker_id, HOST, ports.client, ports.jmx, pid, log, ports.jolokia, ports.exporter)
 
     def kill(self, broker_id: int) -> None:
         """Kill a broker at once, as a crash would, and return when it is gone."""
@@ -142,12 +145,23 @@ class EmbeddedCluster:
 
     def _choose_ports(self) -> Mapping[int, BrokerPorts]:
         if self._base_port is not None:
-            ports = ports_from(self._base_port, self._count)
+            ports = ports_from(self._base_port, self._count, self._agents)
             require_free(ports.values(), "Choose another --base-port, or stop what listens there")
             return ports
-        if self._ports and not busy_ports(self._ports.values()):
-            return self._ports
-        return free_ports(self._count)
+        known = self._known_ports()
+        if known and not busy_ports(known.values()):
+            return known
+        return free_ports(self._count, self._agents)
+
+    def _known_ports(self) -> Mapping[int, BrokerPorts]:
+        """Return the ports of the last start, with or without those of agents as they are wanted now."""
+        if not self._agents:
+            return {i: replace(ports, jolokia=None, exporter=None) for i, ports in self._ports.items()}
+        new = free_ports(self._count, agents=True)
+        return {
+            i: ports if ports.agents else replace(ports, jolokia=new[i].jolokia, exporter=new[i].exporter)
+            for i, ports in self._ports.items()
+        }
 
     def _try_start(self, last: bool) -> bool:
         """Return whether the brokers are ready; False if a chosen port was taken meanwhile and another try is left."""

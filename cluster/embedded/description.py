@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 from cluster.embedded.cluster import EmbeddedCluster
+from cluster.embedded.layout import BrokerProcess
+from schemas.config import Source
 
 _CONFIG = """# Written by `headroom cluster up` for the cluster in this folder.
 [cluster]
@@ -14,6 +16,7 @@ bootstrap_servers = {bootstrap_servers}
 
 [collect]
 interval_s = 1.0
+source = {source}
 
 [collect.endpoints]
 {endpoints}
@@ -23,19 +26,31 @@ path = {store}
 """
 
 
-def write_config(cluster: EmbeddedCluster) -> Path:
+def write_config(cluster: EmbeddedCluster, source: Source | None = None) -> Path:
     """Return the path of the ``headroom.toml`` written to the cluster's folder, ready for ``headroom watch``.
 
     A file that is there already keeps what its owner added only if no port changed; it is written anew otherwise.
+
+    Args:
+        cluster: as last started.
+        source: where metrics are read; None: from Jolokia if the brokers run with agents, else by JMX.
     """
     path = cluster.folder / "headroom.toml"
-    endpoints = "\n".join(f'{b.broker_id} = "{b.host}:{b.jmx_port}"' for b in cluster.brokers)
+    source = source or (Source.JOLOKIA if all(b.jolokia_port for b in cluster.brokers) else Source.JMX)
+    endpoints = "\n".join(f'{b.broker_id} = "{endpoint(b, source)}"' for b in cluster.brokers)
     servers = json.dumps(cluster.bootstrap_servers)
     known = path.read_text(encoding="utf-8") if path.exists() else ""
     if servers not in known or endpoints not in known:
         store = json.dumps(str(cluster.folder / "headroom-data"))
-        path.write_text(_CONFIG.format(bootstrap_servers=servers, endpoints=endpoints, store=store), encoding="utf-8")
+        values = {"bootstrap_servers": servers, "source": json.dumps(source.value), "store": store}
+        path.write_text(_CONFIG.format(endpoints=endpoints, **values), encoding="utf-8")
     return path
+
+
+def endpoint(broker: BrokerProcess, source: Source) -> str:
+    """Return ``host:port`` of a broker's metrics by one source."""
+    ports = {Source.JMX: broker.jmx_port, Source.JOLOKIA: broker.jolokia_port, Source.PROMETHEUS: broker.exporter_port}
+    return f"{broker.host}:{ports[source]}"
 
 
 def describe(cluster: EmbeddedCluster, config: Path) -> dict[str, object]:
@@ -50,6 +65,8 @@ def describe(cluster: EmbeddedCluster, config: Path) -> dict[str, object]:
                 "host": broker.host,
                 "port": broker.port,
                 "jmx_port": broker.jmx_port,
+                "jolokia_port": broker.jolokia_port,
+                "exporter_port": broker.exporter_port,
                 "pid": broker.pid,
                 "log": str(broker.log_file),
             }

@@ -18,6 +18,8 @@ MAX_BROKERS = 5
 _CHOSEN_FROM = range(15_000, 32_000)
 _CONTROLLER_OFFSET = 10
 _JMX_OFFSET = 20
+_JOLOKIA_OFFSET = 30
+_EXPORTER_OFFSET = 40
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,25 @@ class BrokerPorts:
         client: where Kafka clients and the other brokers connect.
         controller: of the KRaft controller; unused on a broker that is none.
         jmx: of JMX over RMI, registry and objects both.
+        jolokia: of Jolokia's agent; None: there is none.
+        exporter: of jmx_exporter's agent; None: there is none.
     """
 
     client: int
     controller: int
     jmx: int
+    jolokia: int | None = None
+    exporter: int | None = None
 
-    def all(self) -> tuple[int, int, int]:
-        """Return the three ports."""
-        return self.client, self.controller, self.jmx
+    def all(self) -> tuple[int, ...]:
+        """Return all the ports."""
+        ports = (self.client, self.controller, self.jmx, self.jolokia, self.exporter)
+        return tuple(port for port in ports if port is not None)
+
+    @property
+    def agents(self) -> bool:
+        """Whether there are agents."""
+        return self.jolokia is not None and self.exporter is not None
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,8 @@ class BrokerProcess:
         jmx_port: of JMX over RMI.
         pid: process id of its JVM.
         log_file: what it logs and prints; appended to by every start.
+        jolokia_port: of Jolokia's agent; None: it was started without agents.
+        exporter_port: of jmx_exporter's agent; None: it was started without agents.
     """
 
     broker_id: int
@@ -58,6 +72,8 @@ class BrokerProcess:
     jmx_port: int
     pid: int
     log_file: Path
+    jolokia_port: int | None = None
+    exporter_port: int | None = None
 
 
 def controller_ids(brokers: int) -> list[int]:
@@ -69,22 +85,27 @@ def controller_ids(brokers: int) -> list[int]:
     return [1, 2, 3] if brokers >= 3 else [1]
 
 
-def ports_from(base_port: int, brokers: int) -> dict[int, BrokerPorts]:
-    """Return the ports of each broker id i: clients base + i, controller base + 10 + i, JMX base + 20 + i."""
-    ids = range(1, brokers + 1)
-    return {i: BrokerPorts(base_port + i, base_port + _CONTROLLER_OFFSET + i, base_port + _JMX_OFFSET + i) for i in ids}
+def ports_from(base_port: int, brokers: int, agents: bool = False) -> dict[int, BrokerPorts]:
+    """Return the ports of each broker id i.
+
+    They are: clients base + i, controller base + 10 + i, JMX base + 20 + i, and those of the agents, if there are any,
+    base + 30 + i for Jolokia and base + 40 + i for jmx_exporter.
+    """
+    offsets = (0, _CONTROLLER_OFFSET, _JMX_OFFSET, *((_JOLOKIA_OFFSET, _EXPORTER_OFFSET) if agents else ()))
+    return {i: BrokerPorts(*(base_port + offset + i for offset in offsets)) for i in range(1, brokers + 1)}
 
 
-def free_ports(brokers: int) -> dict[int, BrokerPorts]:
-    """Return ports of each broker id that were all free at one time."""
+def free_ports(brokers: int, agents: bool = False) -> dict[int, BrokerPorts]:
+    """Return ports of each broker id that were all free at one time, with those of agents if there are to be any."""
+    each = 5 if agents else 3
     chosen: list[int] = []
     with ExitStack() as held:
         for candidate in random.sample(_CHOSEN_FROM, len(_CHOSEN_FROM)):
             if _hold(candidate, held):
                 chosen.append(candidate)
-            if len(chosen) == 3 * brokers:
+            if len(chosen) == each * brokers:
                 break
-    return {i + 1: BrokerPorts(*chosen[3 * i : 3 * i + 3]) for i in range(brokers)}
+    return {i + 1: BrokerPorts(*chosen[each * i : each * (i + 1)]) for i in range(brokers)}
 
 
 def busy_ports(ports: Iterable[BrokerPorts]) -> list[int]:

@@ -55,7 +55,11 @@ def read_record(folder: Path) -> ClusterRecord | None:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         brokers = content["brokers"]
-        ports = {int(b["id"]): BrokerPorts(b["client"], b["controller"], b["jmx"]) for b in brokers}
+        # Without ports of agents: written before there were any.
+        ports = {
+            int(b["id"]): BrokerPorts(b["client"], b["controller"], b["jmx"], b.get("jolokia"), b.get("exporter"))
+            for b in brokers
+        }
         return ClusterRecord(content["cluster_id"], ports, {int(b["id"]): b["pid"] for b in brokers if b["pid"]})
     except FileNotFoundError:
         return None

@@ -22,6 +22,7 @@ from cluster.client import AdminLink
 from cluster.collector import Collector, TickReport
 from cluster.configs import BROKER, LEADER_RATE, TOPIC
 from cluster.embedded import EmbeddedCluster
+from cluster.jmx import JmxSource
 from cluster.load import PacedLoad
 from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates
 from planning.lists import Move, TopicLists, lists_of_plan
@@ -238,11 +239,13 @@ def test_ticks_go_on_when_the_alert_lane_lost_its_leader(cluster: EmbeddedCluste
 
 
 def test_a_gateway_that_died_is_started_again(running: Running) -> None:
-    pid = running.collector._gateway.process_id
+    source = running.collector._source
+    assert isinstance(source, JmxSource)
+    pid = source._gateway.process_id
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     running.tick_with(lambda t: not t.end["unanswered"], "all brokers read again")
-    assert running.collector._gateway.process_id != pid
+    assert source._gateway.process_id != pid
 
 
 def _config(folder: Path, settings: Settings) -> Path:

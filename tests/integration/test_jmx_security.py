@@ -11,9 +11,10 @@ import pytest
 
 from cluster.embedded import BrokerOptions
 from cluster.jars import java_command
-from cluster.jmx import JmxSource, MetricsError
+from cluster.jmx import JmxSource
 from cluster.jmx_gateway import JmxGateway
 from cluster.mbeans import Plan
+from cluster.metrics_source import MetricsError
 from schemas.config import CollectSettings
 from tests.integration.conftest import StartCluster
 

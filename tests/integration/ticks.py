@@ -9,24 +9,26 @@ from contextlib import contextmanager
 from typing import Any
 
 from cluster.collector import Collector, TickReport
-from cluster.embedded import EmbeddedCluster
+from cluster.embedded import EmbeddedCluster, endpoint
 from cluster.encode import Message
 from cluster.publisher import Sent
-from schemas.config import ClusterSettings, CollectSettings, Settings, TicksSettings
+from schemas.config import ClusterSettings, CollectSettings, Settings, Source, TicksSettings
 from schemas.messages import column_types
 from tests.integration.support import wait_until
 
 Row = dict[str, Any]
 
 
-def settings_of(cluster: EmbeddedCluster, topic: str = "headroom.ticks", window_s: float = 3.0) -> Settings:
+def settings_of(
+    cluster: EmbeddedCluster, topic: str = "headroom.ticks", window_s: float = 3.0, source: Source = Source.JMX
+) -> Settings:
     """Return settings that collect this cluster once a second over a short rate window."""
-    endpoints = {str(broker.broker_id): f"127.0.0.1:{broker.jmx_port}" for broker in cluster.brokers}
+    endpoints = {str(broker.broker_id): endpoint(broker, source) for broker in cluster.brokers}
     return Settings(
         cluster=ClusterSettings(name="test", bootstrap_servers=cluster.bootstrap_servers),
         ticks=TicksSettings(topic=topic),
         collect=CollectSettings(
-            interval_s=1.0, rate_window_s=window_s, endpoints=endpoints, topic_config_max_age_s=2.0
+            interval_s=1.0, source=source, rate_window_s=window_s, endpoints=endpoints, topic_config_max_age_s=2.0
         ),
     )
 

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from cli import check_command
-from cli.check_brokers import endpoint_of, jmx_checks, tcp_error
+from cli.check_brokers import endpoint_of, metrics_checks, tcp_error
 from cli.check_kafka import may_alter, rights
 from cli.check_local import jars, java_major, local_store, memory, python, store
 from cli.check_result import Answer, Check, bounded, no, ok, unknown
 from cluster.mbeans import Plan
-from cluster.model import Broker, Lag, LogReading, Metrics, Partition, Snapshot, TopicPartition
-from schemas.config import CollectSettings, Settings, SparkSettings, StoreSettings
+from cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Reading, Snapshot, TopicPartition
+from schemas.config import CollectSettings, Settings, Source, SparkSettings, StoreSettings
 from schemas.errors import HeadroomError
 
 
@@ -25,6 +25,12 @@ class FakeSource:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
 
     def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
         return self._metrics
@@ -128,6 +134,7 @@ def test_an_endpoint_of_ones_own_wins_over_the_advertised_host() -> None:
     assert endpoint_of(collect, Broker(1, "broker1", 9092, True)) == "metrics1:7071"
     assert endpoint_of(collect, Broker(2, "broker2", 9092, True)) == "broker2:9999"
     assert endpoint_of(collect, Broker(3, None, None, False)) is None
+    assert endpoint_of(CollectSettings(source=Source.JOLOKIA), Broker(2, "broker2", 9092, True)) == "broker2:8778"
 
 
 def test_a_port_that_nobody_listens_on_is_refused(listening: str) -> None:
@@ -135,28 +142,68 @@ def test_a_port_that_nobody_listens_on_is_refused(listening: str) -> None:
     assert tcp_error("127.0.0.1:1") is not None
 
 
+WHOLE = {Meter("BrokerTopicMetrics.BytesInPerSec"): Reading(1, 0)}
+FETCHED = {Meter("FetcherStats.BytesPerSec", fetcher="ReplicaFetcherThread-0-1", source_broker=1): Reading(1, 0)}
+GAUGES = {Meter("ReplicaManager.PartitionCount"): Reading(1, 1)}
+NAME = TopicPartition("t", 0)
+LOGS = {NAME: LogReading(1, 5, 0, 100)}
+LAGS = (Lag(NAME, 1, "ReplicaFetcherThread-0-1", 0),)
+
+
+def rows_of(metrics: Metrics, broker: int, endpoint: str, source: Source = Source.JMX) -> list[Check]:
+    """Return the rows of a broker, of which broker 1 leads a partition that broker 2 follows."""
+    collect = CollectSettings(endpoints={str(broker): endpoint}, source=source)
+    return metrics_checks(collect, FakeSource(metrics), _snapshot(leader=1), Broker(broker, "host", 9092, True))
+
+
 def test_a_broker_that_leads_and_follows_nothing_has_unknown_mbeans(listening: str) -> None:
-    collect = CollectSettings(endpoints={"3": listening})
-    source = FakeSource(Metrics(1, {}, {}, (), {}))
-    rows = jmx_checks(collect, source, _snapshot(leader=1), Broker(3, "broker3", 9092, True))
+    rows = rows_of(Metrics(1, WHOLE, GAUGES, (), {}), 3, listening)
     assert [row.answer for row in rows] == [Answer.OK, Answer.UNKNOWN, Answer.UNKNOWN]
 
 
 def test_a_leader_without_log_mbeans_and_a_follower_without_lags_are_noes(listening: str) -> None:
-    collect = CollectSettings(endpoints={"1": listening, "2": listening})
-    source = FakeSource(Metrics(1, {}, {}, (), {}))
-    leader = jmx_checks(collect, source, _snapshot(leader=1), Broker(1, "broker1", 9092, True))
-    follower = jmx_checks(collect, source, _snapshot(leader=1), Broker(2, "broker2", 9092, True))
-    assert [row.answer for row in leader] == [Answer.OK, Answer.NO, Answer.UNKNOWN]
+    leader = rows_of(Metrics(1, WHOLE, GAUGES, (), {}), 1, listening)
+    follower = rows_of(Metrics(1, WHOLE | FETCHED, GAUGES, (), {}), 2, listening)
+    assert [row.answer for row in leader] == [Answer.OK, Answer.UNKNOWN, Answer.NO]
+    assert "no write rate, progress or verdict" in leader[2].found
     assert [row.answer for row in follower] == [Answer.OK, Answer.UNKNOWN, Answer.NO]
+    assert "no replication lag" in follower[2].found
 
 
 def test_mbeans_that_are_read_are_ok(listening: str) -> None:
-    name = TopicPartition("t", 0)
-    metrics = Metrics(1, {}, {}, (Lag(name, 1, "ReplicaFetcherThread-0-1", 0),), {name: LogReading(1, 5, None, None)})
-    collect = CollectSettings(endpoints={"1": listening})
-    rows = jmx_checks(collect, FakeSource(metrics), _snapshot(leader=1), Broker(1, "broker1", 9092, True))
-    assert [row.answer for row in rows] == [Answer.OK, Answer.OK, Answer.OK]
+    leader = rows_of(Metrics(1, WHOLE, GAUGES, (), LOGS), 1, listening)
+    follower = rows_of(Metrics(1, WHOLE | FETCHED, GAUGES, LAGS, {}), 2, listening)
+    assert [(row.name, row.answer) for row in leader[:2]] == [
+        ("Broker 1: JMX", Answer.OK),
+        ("Broker 1: Log MBeans", Answer.OK),
+    ]
+    assert [row.answer for row in follower] == [Answer.OK, Answer.UNKNOWN, Answer.OK]
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "remedy"),
+    [
+        (Source.JMX, "JMX", "JMX port"),
+        (Source.JOLOKIA, "Jolokia", "docker/jolokia-access.xml"),
+        (Source.PROMETHEUS, "jmx_exporter", "docker/jmx_exporter.yml"),
+    ],
+)
+def test_what_a_source_leaves_out_is_told_with_its_own_remedy(
+    source: Source, name: str, remedy: str, listening: str
+) -> None:
+    without_size = {NAME: LogReading(1, 5, 0, None)}
+    rows = rows_of(Metrics(None, WHOLE, GAUGES, (), without_size), 1, listening, source)
+    assert rows[0].name == f"Broker 1: {name}"
+    lost = {row.name: row for row in rows if row.answer is Answer.NO}
+    assert set(lost) == {"Broker 1: java.lang:type=Runtime StartTime", "Broker 1: Log Size"}
+    assert all(remedy in row.remedy for row in lost.values())
+
+
+def test_topics_without_meters_may_be_idle(listening: str) -> None:
+    written = {Meter("BrokerTopicMetrics.BytesInPerSec"): Reading(1, 5)}
+    rows = rows_of(Metrics(1, written, GAUGES, (), LOGS), 1, listening)
+    unknowns = [row.name for row in rows if row.answer is Answer.UNKNOWN and "of topics" in row.name]
+    assert len(unknowns) == 2
 
 
 @pytest.mark.parametrize(

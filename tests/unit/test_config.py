@@ -8,7 +8,7 @@ from cli.config import load_settings, read_settings
 from cli.config_sources import all_keys, env_name
 from cli.settings_docs import commented_toml, markdown, setting_docs
 from cluster.secrets import secret
-from schemas.config import SecurityProtocol
+from schemas.config import CollectSettings, SecurityProtocol, Source
 from schemas.errors import HeadroomError
 
 SERVERS = {"HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "broker1:9092"}
@@ -34,7 +34,12 @@ def test_environment_wins_over_file_and_file_over_default(settings_file: Path) -
     assert settings.alerts.margin_ratio == 1.2
 
 
-def test_every_key_can_be_given_in_the_environment() -> None:
+# Keys that may not stand beside others: a file beside its password, a token beside a user.
+APART = [key for key in all_keys() if key[1].endswith(("password_file", "token_file"))] + [("collect", "http_token")]
+
+
+@pytest.mark.parametrize(("source", "others"), [("jmx", "http_"), ("jolokia", "jmx_"), ("prometheus", "jmx_")])
+def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> None:
     values = {
         ("cluster", "bootstrap_servers"): "a:1",
         ("ticks", "bootstrap_servers"): "b:2",
@@ -42,22 +47,25 @@ def test_every_key_can_be_given_in_the_environment() -> None:
         ("ticks", "security_protocol"): "SASL_SSL",
         ("cluster", "sasl_mechanism"): "PLAIN",
         ("ticks", "sasl_mechanism"): "PLAIN",
-        ("collect", "source"): "jmx",
+        ("collect", "source"): source,
         ("cluster", "ssl_check_hostname"): "false",
         ("ticks", "ssl_check_hostname"): "false",
+        ("collect", "http_check_hostname"): "false",
+        ("collect", "http_path"): "/7",
         ("collect", "jmx_ssl"): "true",
+        ("collect", "http_ssl"): "true",
         ("collect", "endpoints"): '{"1": "broker1:9999"}',
         ("spark", "conf"): '{"spark.ui.enabled": false, "spark.executor.cores": 2}',
     }
-    passwords = [key for key in all_keys() if key[1].endswith("password_file")]
-    environ = {env_name(key): values.get(key, "7") for key in all_keys() if key not in passwords}
+    left_out = {*APART, *(key for key in all_keys() if key[1].startswith(others))}
+    environ = {env_name(key): values.get(key, "7") for key in all_keys() if key not in left_out}
     settings = load_settings(None, environ)
     assert settings.ticks.security_protocol is SecurityProtocol.SASL_SSL
     assert settings.collect.endpoints == {"1": "broker1:9999"}
     assert settings.spark.conf == {"spark.ui.enabled": "false", "spark.executor.cores": "2"}
-    unchanged = [key for key, default in all_keys().items() if _value(settings, key) == default]
-    # There is one source only; a password file beside its password is refused.
-    assert unchanged == [passwords[0], passwords[1], ("collect", "source"), passwords[2]]
+    unchanged = {key for key, default in all_keys().items() if _value(settings, key) == default}
+    # JMX is the default.
+    assert unchanged == left_out | ({("collect", "source")} if source == "jmx" else set())
 
 
 def _value(settings: object, key: tuple[str, str]) -> object:
@@ -105,6 +113,8 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
         ("HEADROOM_COLLECT__PORT", "70000", "must be from 1 to 65535"),
         ("HEADROOM_ALERTS__EXIT_RATIO", "0.9", "must be 1 or more"),
         ("HEADROOM_ALERTS__FINISH_WITHIN", "soon", "must be seconds or a time such as 90s, 30m or 1h30m"),
+        ("HEADROOM_COLLECT__SOURCE", "snmp", "must be 'jmx', 'jolokia' or 'prometheus'"),
+        ("HEADROOM_COLLECT__HTTP_PASSWORD", "p", "has no effect while collect.source is jmx"),
         ("HEADROOM_COLLECT__ENDPOINTS", '{"one": "a:1"}', "must have broker ids as names"),
         ("HEADROOM_COLLECT__ENDPOINTS", '{"1": "a"}', "must be host:port for broker 1"),
         ("HEADROOM_COLLECT__ENDPOINTS", "{1", "must be a JSON object"),
@@ -215,3 +225,25 @@ def test_a_password_file_that_is_missing_or_empty_is_an_error(tmp_path: Path, co
         file.write_text(content)
     with pytest.raises(HeadroomError, match=r"cluster\.sasl_password_file"):
         secret(None, str(file), "cluster.sasl_password_file")
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ({"JMX_SSL": "true"}, "has no effect while collect.source is jolokia"),
+        ({"HTTP_CERTFILE": "a.pem"}, "is missing: a certificate and its key go together"),
+        ({"HTTP_PATH": "jolokia"}, "must begin with a slash"),
+        ({"HTTP_TOKEN": "t", "HTTP_TOKEN_FILE": "f"}, "is set beside collect.http_token"),
+        ({"HTTP_PASSWORD": "p", "HTTP_PASSWORD_FILE": "f"}, "is set beside collect.http_password"),
+        ({"HTTP_USERNAME": "u", "HTTP_TOKEN": "t"}, "is set beside a token"),
+    ],
+)
+def test_what_does_not_go_together_over_http_is_refused(given: dict[str, str], rule: str) -> None:
+    environ = {f"HEADROOM_COLLECT__{name}": value for name, value in given.items()}
+    error = error_of(None, {**SERVERS, "HEADROOM_COLLECT__SOURCE": "jolokia", **environ})
+    assert error.rule == rule
+
+
+def test_each_source_has_a_port_of_its_own() -> None:
+    ports = [CollectSettings(source=source).metrics_port() for source in Source]
+    assert (ports, CollectSettings(port=1234).metrics_port()) == ([9999, 8778, 9404], 1234)

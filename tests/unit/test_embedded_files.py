@@ -1,10 +1,18 @@
-"""What the embedded cluster writes before a broker starts."""
+"""What the embedded cluster writes before a broker starts, and what it starts a broker with."""
 
 from __future__ import annotations
 
 import base64
+import json
+from pathlib import Path
 
+import pytest
+
+from cluster.embedded.agents import agent_options
 from cluster.embedded.files import new_cluster_id
+from cluster.embedded.layout import BrokerPorts, free_ports, ports_from
+from cluster.embedded.record import ClusterRecord, read_record
+from schemas.errors import HeadroomError
 
 
 def test_no_cluster_id_begins_with_a_dash() -> None:
@@ -14,3 +22,38 @@ def test_no_cluster_id_begins_with_a_dash() -> None:
 
 def test_a_cluster_id_is_sixteen_bytes() -> None:
     assert len(base64.urlsafe_b64decode(new_cluster_id() + "==")) == 16
+
+
+def test_agents_have_ports_of_their_own_or_none_at_all() -> None:
+    assert ports_from(20_000, 2)[2] == BrokerPorts(20_002, 20_012, 20_022)
+    assert ports_from(20_000, 2, agents=True)[2] == BrokerPorts(20_002, 20_012, 20_022, 20_032, 20_042)
+    chosen = [port for ports in free_ports(2, agents=True).values() for port in ports.all()]
+    assert len(set(chosen)) == 10
+
+
+def test_a_record_keeps_the_ports_of_agents_and_one_from_before_there_were_any_is_read(tmp_path: Path) -> None:
+    ports = {1: BrokerPorts(1, 2, 3), 2: BrokerPorts(4, 5, 6, 7, 8)}
+    ClusterRecord("x", ports, {}).write(tmp_path)
+    known = read_record(tmp_path)
+    assert known is not None
+    assert known.ports == ports
+    old = {"cluster_id": "x", "brokers": [{"id": 1, "pid": None, "client": 1, "controller": 2, "jmx": 3}]}
+    (tmp_path / "cluster.json").write_text(json.dumps(old))
+    known = read_record(tmp_path)
+    assert known is not None
+    assert known.ports == {1: BrokerPorts(1, 2, 3)}
+
+
+def test_a_broker_with_agents_starts_with_both_on_the_loopback_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADROOM_JARS", str(tmp_path))
+    assert agent_options(BrokerPorts(1, 2, 3)) == []
+    with pytest.raises(HeadroomError, match="make setup"):
+        agent_options(BrokerPorts(1, 2, 3, 4, 5))
+    (tmp_path / "agents").mkdir()
+    for jar in ("jolokia-agent-jvm-1.jar", "jmx_prometheus_javaagent-1.jar"):
+        (tmp_path / "agents" / jar).touch()
+    jolokia, exporter = agent_options(BrokerPorts(1, 2, 3, 4, 5))
+    assert jolokia.startswith(f"-javaagent:{tmp_path}/agents/jolokia-agent-jvm-1.jar=host=127.0.0.1,port=4,")
+    assert exporter.startswith(f"-javaagent:{tmp_path}/agents/jmx_prometheus_javaagent-1.jar=127.0.0.1:5:/")

@@ -2,52 +2,56 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from cluster.mbeans import FOLLOWER_QUOTA, Plan, source_broker, topic_bytes
-from cluster.model import Lag, LogReading, Meter, TopicPartition
+from cluster.jmx_request import JmxRequest
+from cluster.mbeans import FOLLOWER_QUOTA, LAGS, Gathered, Plan, Read, keys_of, reading, source_broker, topic_bytes
+from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
 
 LED = TopicPartition("orders", 0)
 WATCHED = TopicPartition("orders", 1)
+PLAN = Plan({"orders"}, [LED, WATCHED], [WATCHED])
 
 
-def answer(plan: Plan, values: dict[str, str]) -> str:
-    """Return what the bulk reader writes when only these MBeans are there, all read at 1,000."""
-    lines = [line.split("\t")[0] for line in plan.request.splitlines()]
+def answered(values: dict[str, str]) -> Metrics:
+    """Return what the request makes of the bulk reader's answer when only these MBeans are there, read at 1,000."""
+    request = JmxRequest(PLAN)
+    lines = [line.split("\t")[0] for line in request.text.splitlines()]
     texts = []
     for name, value in values.items():
         index = next(
             i for i, asked in enumerate(lines) if asked.rstrip("*").rstrip(",") in (name, name[: len(asked) - 2])
         )
         texts.append(f"{index}\t1000\t{value}" + (f"\t{name}" if "*" in lines[index] else ""))
-    return "\n".join(texts)
-
-
-def plan() -> Plan:
-    return Plan({"orders"}, [LED, WATCHED], [WATCHED])
+    return request.parse("\n".join(texts))
 
 
 def test_watched_logs_are_read_whole_and_led_ones_by_their_end() -> None:
-    asked = [line for line in plan().request.splitlines() if line.startswith("kafka.log")]
+    asked = [line for line in JmxRequest(PLAN).text.splitlines() if line.startswith("kafka.log")]
     of = "kafka.log:type=Log,name={},topic=orders,partition={}\tValue"
     whole = [of.format(name, 1) for name in ("LogEndOffset", "Size", "LogStartOffset")]
     assert asked == [*whole, of.format("LogEndOffset", 0)]
 
 
+def test_a_read_names_its_mbean_or_its_pattern() -> None:
+    assert Read("Runtime", None, "StartTime").mbean == "java.lang:type=Runtime"
+    assert Read("LeaderReplication", None, "byte-rate").mbean == "kafka.server:type=LeaderReplication"
+    assert LAGS.mbean == "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,*"
+
+
 def test_values_land_where_they_belong() -> None:
     log = "kafka.log:type=Log,name={},topic=orders,partition={}"
-    metrics = plan().parse(
-        answer(
-            plan(),
-            {
-                "java.lang:type=Runtime": "42",
-                log.format("LogEndOffset", 1): "900",
-                log.format("Size", 1): "12345",
-                log.format("LogEndOffset", 0): "7",
-                "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=orders": "5000",
-                "kafka.server:type=FollowerReplication": "1.5E7",
-            },
-        )
+    metrics = answered(
+        {
+            "java.lang:type=Runtime": "42",
+            log.format("LogEndOffset", 1): "900",
+            log.format("Size", 1): "12345",
+            log.format("LogEndOffset", 0): "7",
+            "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=orders": "5000",
+            "kafka.server:type=FollowerReplication": "1.5E7",
+        }
     )
     assert metrics.started_ms == 42
     assert metrics.logs == {WATCHED: LogReading(1000, 900, None, 12345), LED: LogReading(1000, 7, None, None)}
@@ -58,7 +62,7 @@ def test_values_land_where_they_belong() -> None:
 def test_a_gauge_of_minus_one_is_unknown_not_a_lag() -> None:
     fetcher = "clientId=ReplicaFetcherThread-0-3"
     name = f"kafka.server:type=FetcherLagMetrics,name=ConsumerLag,{fetcher},partition={{}},topic=orders"
-    metrics = plan().parse(answer(plan(), {name.format(0): "-1", name.format(1): "12"}))
+    metrics = answered({name.format(0): "-1", name.format(1): "12"})
     assert metrics.lags == (
         Lag(LED, 3, "ReplicaFetcherThread-0-3", None),
         Lag(WATCHED, 3, "ReplicaFetcherThread-0-3", 12),
@@ -69,19 +73,37 @@ def test_a_fetchers_meter_names_its_source() -> None:
     name = (
         "kafka.server:type=FetcherStats,name=BytesPerSec,brokerHost=h,brokerPort=9092,clientId=ReplicaFetcherThread-0-3"
     )
-    metrics = plan().parse(answer(plan(), {name: "77"}))
     meter = Meter("FetcherStats.BytesPerSec", None, "ReplicaFetcherThread-0-3", 3)
-    assert metrics.counters[meter].value == 77
+    assert answered({name: "77"}).counters[meter].value == 77
 
 
 def test_not_a_number_is_no_value() -> None:
-    metrics = plan().parse(answer(plan(), {"kafka.server:type=FollowerReplication": "NaN"}))
-    assert metrics.gauges == {}
+    assert answered({"kafka.server:type=FollowerReplication": "NaN"}).gauges == {}
 
 
 def test_an_mbean_that_is_not_there_is_missing_not_zero() -> None:
-    metrics = plan().parse("")
+    metrics = answered({})
     assert (metrics.counters, metrics.gauges, metrics.lags, metrics.logs) == ({}, {}, (), {})
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0**63, -(2.0**63), 1e300, 10**400])
+def test_what_no_broker_can_mean_is_no_value(value: float) -> None:
+    assert reading(1, value) is None
+
+
+def test_what_the_plan_did_not_ask_for_is_dropped() -> None:
+    gathered, value = Gathered(PLAN), reading(1, 5)
+    gathered.take("Log", "Size", {"topic": "orders", "partition": "0"}, value)
+    gathered.take("Log", "LogEndOffset", {"topic": "others", "partition": "0"}, value)
+    gathered.take("BrokerTopicMetrics", "BytesInPerSec", {"topic": "others"}, value)
+    gathered.take("BrokerTopicMetrics", "FetchMessageConversionsPerSec", {}, value)
+    gathered.take("ReplicaManager", "IsrShrinksPerSec", {}, value)
+    metrics = gathered.metrics()
+    assert (metrics.counters, metrics.gauges, metrics.logs) == ({}, {}, {})
+
+
+def test_the_keys_of_an_object_name_may_come_in_any_order() -> None:
+    assert keys_of("kafka.log:name=Size,partition=3,topic=a.b,type=Log")["topic"] == "a.b"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,217 @@
+"""Group ``sources``: what it takes to read one broker's whole tick, by each source, and what it costs the broker."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import psutil
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError
+
+from benchmarks.harness import Ground, Say, failure
+from benchmarks.results import Figure, percentile
+from cli.output import print_table
+from cluster.embedded import BrokerOptions, endpoint
+from cluster.mbeans import Plan
+from cluster.metrics_source import MetricsError, MetricsSource
+from cluster.model import Metrics, TopicPartition
+from cluster.sources import metrics_source
+from schemas.config import Source
+
+_PARTITIONS_PER_TOPIC = 100
+# One replica in a hundred takes part in a move.
+_WATCHED_RATIO = 0.01
+_CREATE_TOPICS = 5
+# Read this long, but at least so many times, after so many reads that do not count: the JVMs compile as they run.
+_READ_S = 10.0
+_LEAST_READS = 5
+_WARM_UP_READS = 5
+_PATIENCE_S = 120.0
+_TICK_S = 10.0
+_CORE_RATIO_AT = 4000
+# As Kafka's own script starts a broker; small embedded ones run with less. Indexes of 64 kB, for logs of one record.
+_JVM = ("-Xmx1500m", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:TieredStopAtLevel=4")
+_PROPERTIES = {"log.index.size.max.bytes": "65536", "num.io.threads": "2", "num.network.threads": "2"}
+_BROKER = 1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one source takes at one size.
+
+    Attributes:
+        source: which.
+        replicas: how many the broker has.
+        read_s: median time to read a tick, parsed.
+        core_ratio: share of one core that the broker spends on it at a tick every 10 s.
+        reads: how many were measured.
+    """
+
+    source: Source
+    replicas: int
+    read_s: float
+    core_ratio: float
+    reads: int
+
+
+def measure(say: Say) -> list[Figure]:
+    """Return time and cost of each source for a broker with BENCH_REPLICAS replicas (default 1000,4000,10000).
+
+    Raises:
+        HeadroomError: the replicas did not come up, or a read failed or was not whole.
+    """
+    sizes = sorted(int(size) for size in os.environ.get("BENCH_REPLICAS", "1000,4000,10000").split(","))
+    options = BrokerOptions(_PROPERTIES, java_options=dict.fromkeys((1, 2), _JVM), agents=True)
+    costs: list[Cost] = []
+    with Ground(2, options) as ground:
+        for size in sizes:
+            plan = _grow(ground, size, say)
+            costs += [_cost(ground, source, plan, say) for source in Source]
+    _print(costs)
+    return [figure for size in sizes for figure in _figures([cost for cost in costs if cost.replicas == size])]
+
+
+def _figures(costs: list[Cost]) -> list[Figure]:
+    """Return the figures of one size, those of the best source under the name without a source."""
+    best = min(costs, key=lambda cost: cost.read_s)
+    size = best.replicas
+    figures = [Figure(f"collect_{size}_replicas_s", best.read_s, "s", best.reads)]
+    figures += [Figure(f"collect_{size}_replicas_{c.source.value}_s", c.read_s, "s", c.reads) for c in costs]
+    if size == _CORE_RATIO_AT:
+        figures.append(Figure("collect_broker_core_ratio", best.core_ratio, "ratio", best.reads))
+        figures += [
+            Figure(f"collect_broker_core_ratio_{c.source.value}", c.core_ratio, "ratio", c.reads) for c in costs
+        ]
+    return figures
+
+
+def _grow(ground: Ground, replicas: int, say: Say) -> Plan:
+    """Return the plan of a broker that has so many replicas, of which it leads every other one."""
+    began = time.monotonic()
+    topics = [f"sources-{number:03}" for number in range(-(-replicas // _PARTITIONS_PER_TOPIC))]
+    there = set(ground.admin.list_topics())
+    missing = [topic for topic in topics if topic not in there]
+    for start in range(0, len(missing), _CREATE_TOPICS):
+        _create(ground.admin, missing[start : start + _CREATE_TOPICS])
+    names = [TopicPartition(topic, p) for topic in topics for p in range(_PARTITIONS_PER_TOPIC)][:replicas]
+    _write_one_each(ground, [name for name in names if name.topic in missing])
+    # The brokers' own topics are a few more.
+    plan = Plan(
+        topics,
+        [name for name in names if _leader(name.partition) == _BROKER],
+        names[: max(1, int(replicas * _WATCHED_RATIO))],
+        replicas + _PARTITIONS_PER_TOPIC,
+        follows=True,
+    )
+    _await_whole(ground, plan)
+    say(f"{replicas} replicas on broker {_BROKER} after {time.monotonic() - began:.0f} s")
+    return plan
+
+
+def _leader(partition: int) -> int:
+    return 1 + partition % 2
+
+
+def _create(admin: KafkaAdminClient, topics: list[str]) -> None:
+    replicas = {p: [_leader(p), 3 - _leader(p)] for p in range(_PARTITIONS_PER_TOPIC)}
+    admin.create_topics([NewTopic(topic, -1, -1, replica_assignments=replicas) for topic in topics])
+
+
+def _write_one_each(ground: Ground, names: list[TopicPartition]) -> None:
+    """Write a record to each partition: a topic has meters only then."""
+    give_up = time.monotonic() + _PATIENCE_S
+    producer = KafkaProducer(bootstrap_servers=ground.bootstrap_servers, linger_ms=50)
+    try:
+        for name in names:
+            producer.send(name.topic, bytes(100), partition=name.partition)
+        producer.flush(timeout=max(1.0, give_up - time.monotonic()))
+    except KafkaError as error:
+        raise failure(f"the partitions could not be written ({type(error).__name__})") from error
+    finally:
+        producer.close(timeout=5)
+
+
+def _await_whole(ground: Ground, plan: Plan) -> None:
+    """Return when every source gives a whole tick."""
+    for source in Source:
+        with _reading(ground, source) as read:
+            give_up = time.monotonic() + _PATIENCE_S
+            while (lacks := _lacks(read, plan)) is not None:
+                if time.monotonic() > give_up:
+                    raise failure(f"{source.value}: not whole: {lacks}")
+                time.sleep(1)
+
+
+def _lacks(read: Callable[[Plan], Metrics], plan: Plan) -> str | None:
+    try:
+        metrics = read(plan)
+    except MetricsError as error:
+        return str(error)
+    followed = {name.partition for name in metrics.lags}
+    logs = len({*plan.leads, *plan.watched} - metrics.logs.keys())
+    meters = len(set(plan.topics) - {meter.topic for meter in metrics.counters})
+    lags = len(plan.leads) - len(followed)
+    # It follows as many as it leads, give or take the brokers' own topics.
+    return f"{logs} logs, {meters} topics, {lags} lags missing" if logs or meters or lags > 0 else None
+
+
+@contextmanager
+def _reading(ground: Ground, source: Source) -> Iterator[Callable[[Plan], Metrics]]:
+    """Yield what reads the broker by a source."""
+    collect = replace(ground.settings.collect, source=source, broker_timeout_s=_PATIENCE_S)
+    open_source: MetricsSource = metrics_source(collect)
+    address = endpoint(ground.broker(_BROKER), source)
+    open_source.start()
+    try:
+        yield lambda plan: open_source.read(_BROKER, address, plan, _PATIENCE_S)
+    finally:
+        open_source.stop()
+
+
+def _cost(ground: Ground, source: Source, plan: Plan, say: Say) -> Cost:
+    process = psutil.Process(ground.broker(_BROKER).pid)
+    with _reading(ground, source) as read:
+        for _ in range(_WARM_UP_READS):
+            read(plan)
+        idle = _cpu_ratio(process, lambda: time.sleep(_READ_S))[0]
+        times: list[float] = []
+        busy, took_s = _cpu_ratio(process, lambda: times.extend(_times(read, plan)))
+    per_read_s = (busy - idle) * took_s / len(times)
+    replicas = len(plan.leads) * 2
+    cost = Cost(source, replicas, percentile(times, 0.5), per_read_s / _TICK_S, len(times))
+    say(
+        f"{replicas} replicas by {source.value}: {cost.read_s:.3f} s, broker {per_read_s:.3f} core seconds a read"
+        f" (idle {idle:.3f} of a core)"
+    )
+    return cost
+
+
+def _times(read: Callable[[Plan], Metrics], plan: Plan) -> Iterator[float]:
+    """Yield the seconds that each read took."""
+    began, reads = time.monotonic(), 0
+    while reads < _LEAST_READS or time.monotonic() - began < _READ_S:
+        start = time.monotonic()
+        read(plan)
+        reads += 1
+        yield time.monotonic() - start
+
+
+def _cpu_ratio(process: psutil.Process, work: Callable[[], None]) -> tuple[float, float]:
+    """Return the share of one core that a process used while this was done, and the seconds that it took."""
+    began, before = time.monotonic(), process.cpu_times()
+    work()
+    took_s, after = time.monotonic() - began, process.cpu_times()
+    return (after.user + after.system - before.user - before.system) / took_s, took_s
+
+
+def _print(costs: list[Cost]) -> None:
+    rows = [
+        (str(c.replicas), c.source.value, f"{c.read_s:.3f}", f"{c.core_ratio * _TICK_S:.3f}", f"{c.core_ratio:.4f}")
+        for c in costs
+    ]
+    print_table("", ("replicas", "source", "read s", "broker CPU s a read", "of a core at 10 s"), rows)

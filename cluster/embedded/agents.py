@@ -1,0 +1,64 @@
+"""The agents that a broker can be started with: Jolokia's and Prometheus' jmx_exporter, as set-up fetched them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cluster.embedded.layout import HOST, BrokerPorts
+from cluster.jars import jar_folder
+from schemas.errors import HeadroomError
+
+# What is shipped for brokers elsewhere is what the brokers here run with.
+_SHIPPED = Path(__file__).resolve().parents[2] / "docker"
+EXPORTER_CONFIG = _SHIPPED / "jmx_exporter.yml"
+JOLOKIA_POLICY = _SHIPPED / "jolokia-access.xml"
+
+
+def agent_options(ports: BrokerPorts) -> list[str]:
+    """Return the options that start a broker's JVM with both agents, or none if it has no ports for them.
+
+    Raises:
+        HeadroomError: set-up has not fetched the agents.
+    """
+    if ports.jolokia is None or ports.exporter is None:
+        return []
+    return [jolokia_option(ports.jolokia), exporter_option(ports.exporter)]
+
+
+def jolokia_option(port: int, settings: Mapping[str, object] | None = None, policy: Path = JOLOKIA_POLICY) -> str:
+    """Return the option that starts a JVM with Jolokia's agent.
+
+    Args:
+        port: where it listens on 127.0.0.1.
+        settings: further settings of the agent.
+        policy: which MBeans it tells of.
+
+    Raises:
+        HeadroomError: set-up has not fetched the agent.
+    """
+    own = {
+        "host": HOST,
+        "port": port,
+        "discoveryEnabled": "false",
+        "policyLocation": policy.as_uri(),
+        **(settings or {}),
+    }
+    return f"-javaagent:{_jar('jolokia-agent-jvm')}={','.join(f'{key}={value}' for key, value in own.items())}"
+
+
+def exporter_option(port: int, config: Path = EXPORTER_CONFIG) -> str:
+    """Return the option that starts a JVM with jmx_exporter's agent, listening on a port of 127.0.0.1.
+
+    Raises:
+        HeadroomError: set-up has not fetched the agent.
+    """
+    return f"-javaagent:{_jar('jmx_prometheus_javaagent')}={HOST}:{port}:{config}"
+
+
+def _jar(name: str) -> Path:
+    folder = jar_folder("agents")
+    found = next(folder.glob(f"{name}-*.jar"), None)
+    if found is None:
+        raise HeadroomError(str(folder), f"holds no {name}", "Run `make setup` in the checkout.")
+    return found

@@ -1,0 +1,165 @@
+"""What the metrics of jmx_exporter mean, in the names and labels that the configurations in use give them.
+
+A configuration may lower the case of names and labels, leave out ``PerSec``, add ``_total``, ``_count``, ``_value`` or
+the name of an attribute, or, without rules, put the MBean's name in a label. Its patterns are greedy, so that a key of
+an MBean with three keys may end up in the name of the metric or of a label, the fetcher's thread with it. And some
+export rates only, under names that others give to counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from cluster.mbeans import BROKER_METERS, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
+
+_DOMAIN = re.compile(r"(?:^|_)kafka_(server|log)_(.+)$")
+# Keys of the MBean within the metric's name: a fetcher, and with it a partition or the broker fetched from.
+_KEYS_IN_NAME = re.compile(
+    r"_client_?id_replicafetcherthread_(\d+)_(\d+)"
+    r"(?:_topic_(?P<topic>.+)_partition_(?P<partition>\d+)|_brokerhost_.+_brokerport_\d+)?(?P<rest>_value|_count|_total)?$"
+)
+_FETCHER_IN_LABEL = re.compile(r"client_?id_replicafetcherthread_(\d+)_(\d+)", re.IGNORECASE)
+_GAUGE = re.compile(r"(?:total)?(.*?)(?:value)?")
+_RATES = "(?:one|five|fifteen)minuterate|meanrate"
+_METER = re.compile(rf"(?:total)?(.*?)(?:persec)?(?:total|count|({_RATES}))?(?:count|({_RATES}))?(?:alltopics)?")
+
+
+def _plain_names(names: Iterable[str], ending: str = "") -> dict[str, str]:
+    return {name.removesuffix(ending).lower(): name for name in names}
+
+
+_METERS = {
+    "BrokerTopicMetrics": _plain_names({*BROKER_METERS, *TOPIC_METERS}, "PerSec"),
+    "FetcherStats": {"bytes": "BytesPerSec"},
+}
+_GAUGES = {
+    "FetcherLagMetrics": {"consumerlag": "ConsumerLag"},
+    "ReplicaManager": _plain_names(GAUGES),
+}
+# Of kafka_log_Log_LogEndOffset, kafka_log_logendoffset and kafka_log_size, after a first "log" is taken off.
+_LOGS = {**_plain_names(LOG_PARTS), "endoffset": "LogEndOffset", "startoffset": "LogStartOffset"}
+
+
+class Meaning(NamedTuple):
+    """What the name of a metric says of the MBean behind it.
+
+    Attributes:
+        metric: the name itself.
+        kind: the MBean's type.
+        name: the MBean's name; None: the label ``name`` has it, or it has none.
+        counts: whether it may be a count; false: it is a gauge.
+        rate: whether it is a mean rate of the broker's own, which is not used.
+        factor: what a value is multiplied with.
+        fetcher: the fetcher that stands in the metric's name; None: none does.
+        topic: a topic that stands in the metric's name, in what is left of it there; None: none does.
+        partition: the partition that goes with it.
+    """
+
+    metric: str
+    kind: str
+    name: str | None
+    counts: bool = False
+    rate: bool = False
+    factor: float = 1
+    fetcher: str | None = None
+    topic: str | None = None
+    partition: str | None = None
+
+
+def meaning_of(metric: str) -> Meaning | None:
+    """Return what the name of a metric means; None: nothing that is read here."""
+    lower = metric.lower()
+    if lower.endswith("java_lang_runtime_starttime"):
+        return Meaning(metric, "Runtime", None)
+    if lower == "process_start_time_seconds":
+        return Meaning(metric, "Runtime", None, factor=1000)
+    domain = _DOMAIN.search(lower)
+    if domain is None:
+        return None
+    inner = _KEYS_IN_NAME.search(domain[2])
+    plain = (domain[2][: inner.start()] + (inner["rest"] or "") if inner else domain[2]).replace("_", "")
+    found = _of_log(metric, plain) if domain[1] == "log" else _of_server(metric, plain)
+    if found is None or inner is None:
+        return found
+    return found._replace(fetcher=_thread(inner[1], inner[2]), topic=inner["topic"], partition=inner["partition"])
+
+
+def keys_in(meaning: Meaning, labels: dict[str, str], topic_of: Callable[[str], str | None]) -> dict[str, str]:
+    """Return the keys of the MBean behind a sample, ``name`` among them if a label has it.
+
+    Args:
+        meaning: of the metric.
+        labels: of the sample.
+        topic_of: the topic of which this is left in a metric's name; None: it is not known which.
+    """
+    keys: dict[str, str] = {}
+    for label, value in labels.items():
+        key = _key_of(label)
+        if key is not None:
+            keys[key] = value
+        elif value.startswith("ReplicaFetcherThread-"):
+            keys["clientId"] = value
+        elif fetcher := _fetcher_in(label):
+            keys["clientId"] = fetcher
+    if meaning.fetcher is not None:
+        keys["clientId"] = meaning.fetcher
+    if meaning.topic is not None and meaning.partition is not None:
+        topic = topic_of(meaning.topic)
+        keys.update({"topic": topic, "partition": meaning.partition} if topic is not None else {})
+    return keys
+
+
+def left_in_name(topic: str) -> str:
+    """Return what is left of a topic in the name of a metric."""
+    return re.sub(r"[^a-z0-9:]+", "_", topic.lower())
+
+
+def _of_log(metric: str, plain: str) -> Meaning | None:
+    inner = plain.removeprefix("log")
+    if inner in ("value", ""):
+        return Meaning(metric, "Log", None)
+    name = _LOGS.get(inner.removesuffix("value"))
+    return Meaning(metric, "Log", name) if name else None
+
+
+def _of_server(metric: str, plain: str) -> Meaning | None:
+    for kind in (*_METERS, *_GAUGES, *QUOTAS):
+        if plain.startswith(kind.lower()):
+            rest = plain[len(kind) :]
+            if kind in QUOTAS:
+                return Meaning(metric, kind, None) if rest == "byterate" else None
+            return _of_meter(metric, kind, rest) if kind in _METERS else _of_gauge(metric, kind, rest)
+    return None
+
+
+def _of_gauge(metric: str, kind: str, rest: str) -> Meaning | None:
+    match = _GAUGE.fullmatch(rest)
+    if match is None or (match[1] and match[1] not in _GAUGES[kind]):
+        return None
+    return Meaning(metric, kind, _GAUGES[kind].get(match[1]))
+
+
+def _of_meter(metric: str, kind: str, rest: str) -> Meaning | None:
+    match = _METER.fullmatch(rest)
+    if match is None or (match[1] and match[1] not in _METERS[kind]):
+        return None
+    return Meaning(metric, kind, _METERS[kind].get(match[1]), counts=True, rate=bool(match[2] or match[3]))
+
+
+def _thread(number: str, broker: str) -> str:
+    return f"ReplicaFetcherThread-{number}-{broker}"
+
+
+@lru_cache(maxsize=10_000)
+def _key_of(label: str) -> str | None:
+    plain = label.lower().replace("_", "")
+    return plain if plain in ("topic", "partition", "name") else None
+
+
+@lru_cache(maxsize=10_000)
+def _fetcher_in(label: str) -> str | None:
+    match = _FETCHER_IN_LABEL.search(label)
+    return _thread(match[1], match[2]) if match else None

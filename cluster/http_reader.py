@@ -1,0 +1,237 @@
+"""Asking brokers' agents over HTTP: kept connections, and one deadline and one size for the whole of an answer.
+
+Python's own client, with the waits of its sockets bounded: elsewhere a timeout holds for each piece that arrives, and
+an agent that trickles its answer outlasts it for ever.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
+from typing import Any, NamedTuple
+
+from cluster.metrics_source import MetricsError
+from cluster.secrets import secret
+from schemas.config import CollectSettings
+from schemas.errors import HeadroomError
+
+# An exporter without any filter tells of 10,000 replicas in a fifth of this.
+MAX_BYTES = 64_000_000
+_PIECE_BYTES = 1 << 18
+_REFUSED = {
+    401: "user, password or token refused",
+    403: "access refused",
+    404: "has nothing at this path, see collect.http_path",
+}
+# What a connection says that the other side closed while nobody used it.
+_CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
+
+class Request(NamedTuple):
+    """What is asked; ``body`` None: by GET, else by POST."""
+
+    path: str
+    body: bytes | None
+    headers: Mapping[str, str]
+
+
+class Answer(NamedTuple):
+    """What was answered, and when: epoch milliseconds, half way from the question to the first of the answer."""
+
+    read_ms: int
+    body: bytes
+
+
+class Deadline:
+    """The time by which all of one read must have come.
+
+    Args:
+        timeout_s: from now on.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._at_s = time.monotonic() + timeout_s
+
+    def left_s(self) -> float:
+        """Return the seconds that are left.
+
+        Raises:
+            TimeoutError: there are none.
+        """
+        left_s = self._at_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        return left_s
+
+
+class HttpReader:
+    """Asks brokers' agents over one kept connection each. One thread at a time may ask one broker.
+
+    Args:
+        collect: user, token and TLS.
+    """
+
+    def __init__(self, collect: CollectSettings) -> None:
+        self._collect = collect
+        self._connections: dict[int, tuple[str, HTTPConnection]] = {}
+
+    def ask(self, broker: int, endpoint: str, request: Request, deadline: Deadline) -> Answer:
+        """Return the agent's answer.
+
+        Raises:
+            MetricsError: it did not answer, not in time, not wholly, or not with what was asked for.
+            HeadroomError: a file of the settings cannot be used.
+        """
+        headers = {**request.headers, **self._authorization()}
+        while True:
+            connection = self._connection(broker, endpoint)
+            kept = connection.sock is not None
+            try:
+                return _exchange(connection, request._replace(headers=headers), deadline)
+            except (OSError, HTTPException, MetricsError) as error:
+                connection.close()
+                if kept and isinstance(error, _CLOSED):
+                    continue
+                raise MetricsError(f"{self._where(endpoint, request)}: {_reason(error)}") from None
+
+    def close(self) -> None:
+        """Close every connection."""
+        for _, connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _where(self, endpoint: str, request: Request) -> str:
+        return f"http{'s' if self._collect.http_ssl else ''}://{endpoint}{request.path.partition('?')[0]}"
+
+    def _connection(self, broker: int, endpoint: str) -> HTTPConnection:
+        known = self._connections.get(broker)
+        if known is None or known[0] != endpoint:
+            if known is not None:
+                known[1].close()
+            known = (endpoint, self._new(endpoint))
+            self._connections[broker] = known
+        return known[1]
+
+    def _new(self, endpoint: str) -> HTTPConnection:
+        host, _, port = endpoint.rpartition(":")
+        if not self._collect.http_ssl:
+            return HTTPConnection(host.strip("[]"), int(port))
+        return HTTPSConnection(host.strip("[]"), int(port), context=tls_context(self._collect))
+
+    def _authorization(self) -> dict[str, str]:
+        collect = self._collect
+        token = secret(collect.http_token, collect.http_token_file, "collect.http_token_file")
+        if token is not None:
+            if not token.isascii() or not token.isprintable():
+                raise HeadroomError("collect.http_token", "has a character that no header can carry", "Put it right.")
+            return {"Authorization": f"Bearer {token}"}
+        if collect.http_username:
+            password = secret(collect.http_password, collect.http_password_file, "collect.http_password_file")
+            both = f"{collect.http_username}:{password or ''}".encode()
+            return {"Authorization": f"Basic {base64.b64encode(both).decode()}"}
+        return {}
+
+
+def tls_context(collect: CollectSettings) -> ssl.SSLContext:
+    """Return what trusts the agents, and shows the client's certificate if there is one.
+
+    Raises:
+        HeadroomError: a file cannot be used.
+    """
+    try:
+        context = ssl.create_default_context(cafile=collect.http_cafile)
+    except OSError as error:
+        raise _unusable("http_cafile", collect.http_cafile, error) from None
+    context.check_hostname = collect.http_check_hostname
+    if collect.http_certfile:
+        try:
+            # Without a password given, OpenSSL would ask for that of an encrypted key at the terminal.
+            password = collect.http_key_password or ""
+            context.load_cert_chain(collect.http_certfile, collect.http_keyfile, password)
+        except OSError as error:
+            raise _unusable("http_certfile", collect.http_certfile, error) from None
+    return context
+
+
+def _unusable(key: str, file: str | None, error: OSError) -> HeadroomError:
+    reason = "it does not hold what it should, or its password is wrong" if isinstance(error, ssl.SSLError) else ""
+    return HeadroomError(f"collect.{key}", f"cannot use {file}: {reason or error.strerror}", "Put the file right.")
+
+
+def _exchange(connection: HTTPConnection, request: Request, deadline: Deadline) -> Answer:
+    if connection.sock is None:
+        connection.timeout = deadline.left_s()
+        connection.connect()
+    connection.sock.settimeout(deadline.left_s())
+    connection.response_class = partial(_TimedResponse, deadline.left_s)  # type: ignore[assignment]
+    asked_s = time.time()
+    connection.request("GET" if request.body is None else "POST", request.path, request.body, dict(request.headers))
+    response = connection.getresponse()
+    first_s = time.time()
+    if response.status != 200:
+        raise MetricsError(_REFUSED.get(response.status, f"answered {response.status} {response.reason[:100]}"))
+    return Answer(int((asked_s + first_s) / 2 * 1000), _body(response))
+
+
+def _body(response: HTTPResponse) -> bytes:
+    pieces, size = [], 0
+    while piece := response.read1(_PIECE_BYTES):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_BYTES:
+            raise MetricsError(f"the answer is larger than {MAX_BYTES // 1_000_000} MB")
+    if response.length:
+        raise IncompleteRead(b"", response.length)
+    # Of the response alone: the connection takes the next question then.
+    response.close()
+    return b"".join(pieces)
+
+
+class _TimedResponse(HTTPResponse):
+    """A response whose every wait, for the head too, ends at the deadline."""
+
+    def __init__(self, left_s: Callable[[], float], sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock, left_s), _PIECE_BYTES)
+
+
+class _Timed(io.RawIOBase):
+    """The reading end of a socket, with the time that is left as the timeout of each wait."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, left_s: Callable[[], float]) -> None:
+        self._raw = raw
+        self._sock = sock
+        self._left_s = left_s
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(self._left_s())
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS failed: {error.verify_message}"
+    reasons: tuple[tuple[type[BaseException], str], ...] = (
+        (ssl.SSLError, "TLS failed"),
+        (TimeoutError, "did not answer in time"),
+        (ConnectionRefusedError, "connection refused"),
+        (socket.gaierror, "host name unknown"),
+        (IncompleteRead, "the answer was cut off"),
+        (ConnectionError, "closed the connection without an answer; see collect.http_ssl"),
+        (HTTPException, "what answers there does not speak HTTP; see collect.http_ssl"),
+    )
+    text = next((text for kind, text in reasons if isinstance(error, kind)), None)
+    return text or getattr(error, "strerror", None) or str(error)

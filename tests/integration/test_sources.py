@@ -1,0 +1,205 @@
+"""JMX, Jolokia and jmx_exporter on real brokers with the real agents: the same tick, and who may have it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.check_brokers import broker_checks
+from cli.check_result import Answer
+from cluster.embedded import BrokerOptions, EmbeddedCluster, endpoint
+from cluster.embedded.agents import EXPORTER_CONFIG, exporter_option, jolokia_option
+from cluster.embedded.layout import free_ports
+from cluster.jars import java_command
+from cluster.load import PacedLoad
+from cluster.mbeans import Plan
+from cluster.metrics_source import MetricsError
+from cluster.sources import metrics_source
+from cluster.throttles import apply_lists, apply_rates
+from planning.lists import TopicLists
+from schemas.config import CollectSettings, Source
+from tests.certificates import Certificate, key_store, make_certificate
+from tests.integration.conftest import StartCluster
+from tests.integration.support import create_topic
+from tests.integration.ticks import Running, Tick, collecting, settings_of
+
+RATE_BYTES_PER_S = 400_000.0
+THROTTLE = 50_000_000
+PASSWORD = "secret-of-the-test"
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """Two brokers with agents, a load on each, and a topic whose listed replicas make the quotas count."""
+    with EmbeddedCluster(tmp_path_factory.mktemp("agents"), 2, options=BrokerOptions(agents=True)) as cluster:
+        create_topic(cluster, "orders", {0: [1, 2], 1: [2, 1]})
+        create_topic(cluster, "Pay.v2", {0: [2, 1]})
+        apply_rates(settings_of(cluster), dict.fromkeys((1, 2), THROTTLE))
+        apply_lists(settings_of(cluster), {"orders": TopicLists("*", "*")})
+        rates = {("orders", 0): RATE_BYTES_PER_S, ("orders", 1): RATE_BYTES_PER_S, ("Pay.v2", 0): RATE_BYTES_PER_S / 2}
+        with PacedLoad(cluster.bootstrap_servers, rates, record_bytes=2_000):
+            yield cluster
+
+
+def names(tick: Tick) -> dict[str, set[Any]]:
+    """Return what a tick tells of, without its values; meters of topics that the collectors themselves make aside."""
+    return {
+        "meters": {
+            (row["broker"], row["meter"], row["topic"], row["fetcher"], row["gauge_value"] is None)
+            for row in tick.rows("meters")
+        },
+        "lags": {(row["broker"], row["topic"], row["partition"], row["fetcher"]) for row in tick.rows("lags")},
+        "logs": {
+            (row["broker"], row["topic"], row["partition"], row["is_leader"], row["size_bytes"] is None)
+            for row in tick.rows("logs")
+        },
+        "moves": {(row["topic"], row["partition"], len(row["logs"])) for row in tick.rows("moves")},
+        "silent": {(row["broker"], row["error"]) for row in tick.rows("brokers")},
+    }
+
+
+def rates(tick: Tick) -> dict[tuple[Any, ...], float]:
+    """Return bytes per second of every topic's meter and of the growth of every watched log."""
+    found = {}
+    for row in tick.rows("meters"):
+        if row["topic"] in ("orders", "Pay.v2") and row["prev_count_total"] is not None:
+            grown, of = row["count_total"] - row["prev_count_total"], (row["broker"], row["meter"], row["topic"])
+            found[of] = grown / (row["read_ms"] - row["prev_read_ms"]) * 1000
+    for row in [log for move in tick.rows("moves") for log in move["logs"] if log["prev_size_bytes"] is not None]:
+        grown = row["size_bytes"] - row["prev_size_bytes"]
+        found[row["broker"], "Size", None] = grown / (row["read_ms"] - row["prev_read_ms"]) * 1000
+    return found
+
+
+def settled(tick: Tick) -> bool:
+    """Return whether a tick has a whole window of everything, the quotas too."""
+    quotas = [row["leader_quota_bytes_per_s"] for row in tick.rows("brokers")]
+    windows = [row["read_ms"] - row["prev_read_ms"] for row in tick.rows("meters") if row["prev_read_ms"] is not None]
+    return None not in quotas and bool(windows) and max(windows) >= 4900 and len(rates(tick)) >= 10
+
+
+def test_all_sources_tell_the_same_tick(agents: EmbeddedCluster) -> None:
+    with ExitStack() as stack:
+        running: dict[Source, Running] = {
+            source: stack.enter_context(collecting(settings_of(agents, window_s=5.0, source=source)))
+            for source in Source
+        }
+        ticks = {source: each.tick_with(settled, f"a whole tick by {source.value}") for source, each in running.items()}
+    told, measured = names(ticks[Source.JMX]), rates(ticks[Source.JMX])
+    assert told["silent"] == {(1, None), (2, None)}
+    assert (1, "LeaderReplication.byte-rate", None, None, False) in told["meters"]
+    assert (2, "FetcherStats.BytesPerSec", None, "ReplicaFetcherThread-0-1", True) in told["meters"]
+    for source in (Source.JOLOKIA, Source.PROMETHEUS):
+        assert names(ticks[source]) == told, source
+        # Windows of 5 s that do not begin together, over records of 2 kB: some hundredths apart.
+        assert rates(ticks[source]) == pytest.approx(measured, rel=0.15), source
+
+
+@pytest.mark.parametrize("source", Source)
+def test_check_finds_nothing_missing(agents: EmbeddedCluster, source: Source) -> None:
+    rows = broker_checks(settings_of(agents, source=source))
+    assert [row for row in rows if row.answer is not Answer.OK] == []
+    assert len(rows) == 8
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Certificate:
+    return make_certificate(tmp_path, "server")
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Certificate:
+    return make_certificate(tmp_path, "client")
+
+
+@pytest.fixture
+def secured(tmp_path: Path, start_cluster: StartCluster, server: Certificate, client: Certificate) -> dict[Source, str]:
+    """A broker whose agents speak TLS and ask for a password, jmx_exporter for a client's certificate too."""
+    jolokia, exporter = free_ports(1)[1].all()[:2]
+    trust, config = tmp_path / "trust.p12", tmp_path / "jmx_exporter.yml"
+    keytool = Path(java_command()).resolve().parent / "keytool"
+    trusted = ["-file", str(client.pem), "-keystore", str(trust), "-storetype", "PKCS12", "-storepass", PASSWORD]
+    imported = [str(keytool), "-importcert", "-noprompt", "-alias", "client", *trusted]
+    subprocess.run(imported, check=True, capture_output=True)
+    own = key_store(server, PASSWORD)
+    config.write_text(f"""{EXPORTER_CONFIG.read_text()}
+httpServer:
+  authentication:
+    basic: {{username: monitor, password: {PASSWORD}}}
+  ssl:
+    mutualTLS: true
+    keyStore: {{filename: {own}, type: PKCS12, password: {PASSWORD}}}
+    trustStore: {{filename: {trust}, type: PKCS12, password: {PASSWORD}}}
+    certificate: {{alias: own}}
+""")
+    tls = {"protocol": "https", "serverCert": server.pem, "serverKey": server.key}
+    asked = {"user": "monitor", "password": PASSWORD}
+    options = [jolokia_option(jolokia, {**tls, **asked}), exporter_option(exporter, config)]
+    start_cluster(1, BrokerOptions(java_options={1: options}))
+    return {Source.JOLOKIA: f"127.0.0.1:{jolokia}", Source.PROMETHEUS: f"127.0.0.1:{exporter}"}
+
+
+def read(collect: CollectSettings, address: str) -> int | None:
+    """Return the broker's start, as a source of its own tells it."""
+    source = metrics_source(collect)
+    try:
+        return source.read(1, address, Plan([], [], []), 8).started_ms
+    finally:
+        source.stop()
+
+
+def test_agents_are_read_with_password_and_tls_and_not_without(
+    secured: dict[Source, str], server: Certificate, client: Certificate
+) -> None:
+    for source, address in secured.items():
+        collect = CollectSettings(
+            source=source,
+            http_ssl=True,
+            http_cafile=str(server.pem),
+            http_certfile=str(client.pem),
+            http_keyfile=str(client.key),
+            http_username="monitor",
+            http_password=PASSWORD,
+        )
+        assert read(collect, address), source
+        with pytest.raises(MetricsError, match="user, password or token refused") as refused:
+            read(replace(collect, http_password="wrong-secret"), address)
+        assert "wrong-secret" not in str(refused.value)
+        with pytest.raises(MetricsError, match="TLS failed: self-signed certificate"):
+            read(replace(collect, http_cafile=None), address)
+        with pytest.raises(MetricsError):
+            read(replace(collect, http_ssl=False), address)
+    unknown = CollectSettings(source=Source.PROMETHEUS, http_ssl=True, http_cafile=str(server.pem))
+    with pytest.raises(MetricsError):
+        read(replace(unknown, http_username="monitor", http_password=PASSWORD), secured[Source.PROMETHEUS])
+
+
+def test_jolokias_policy_lets_nothing_else_through(agents: EmbeddedCluster) -> None:
+    asked = [
+        {"type": "read", "mbean": "java.lang:type=Runtime", "attribute": "SystemProperties"},
+        {"type": "read", "mbean": "kafka.server:type=app-info,id=1", "attribute": "Version"},
+        {"type": "exec", "mbean": "java.lang:type=Memory", "operation": "gc"},
+    ]
+    address = f"http://{endpoint(agents.broker(1), Source.JOLOKIA)}/jolokia/"
+    request = urllib.request.Request(address, json.dumps(asked).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        said = json.loads(answer.read())
+    assert [result["status"] for result in said] == [403, 403, 403]
+
+
+def test_a_broker_whose_agent_went_away_costs_only_its_own_rows(agents: EmbeddedCluster) -> None:
+    settings = settings_of(agents, source=Source.JOLOKIA)
+    gone = f"127.0.0.1:{free_ports(1)[1].client}"
+    endpoints = {**settings.collect.endpoints, "2": gone}
+    with collecting(replace(settings, collect=replace(settings.collect, endpoints=endpoints))) as running:
+        tick = running.tick_with(lambda t: t.rows("meters"), "a tick")
+    assert tick.end["unanswered"] == [{"broker": 2, "reason": f"http://{gone}/jolokia/: connection refused"}]
+    assert {row["broker"] for row in tick.rows("meters")} == {1}

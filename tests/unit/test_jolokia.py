@@ -1,0 +1,106 @@
+"""What is asked of Jolokia, and what its answers mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cluster.http_reader import Answer
+from cluster.jolokia import bulks, take
+from cluster.mbeans import LEADER_QUOTA, Gathered, Plan, Read, topic_bytes
+from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
+
+LED, WATCHED = TopicPartition("orders", 0), TopicPartition("orders", 1)
+PLAN = Plan(["orders"], [LED, WATCHED], [WATCHED])
+LOG = "kafka.log:type=Log,name={},topic=orders,partition={}"
+
+
+def answered(values: dict[str, Any], plan: Plan = PLAN) -> tuple[Metrics, list[str]]:
+    """Return what becomes of answers in which these MBeans have these results and all others are not there."""
+    gathered, refusals = Gathered(plan), []
+    for reads in bulks(plan):
+        results = [{"status": 404, "error": "not found", **result(values.get(read.mbean))} for read in reads]
+        refusals += take(Answer(1000, json.dumps(results).encode()), reads, gathered)
+    return gathered.metrics(), refusals
+
+
+def result(value: Any) -> dict[str, Any]:
+    if value is None or (isinstance(value, dict) and "status" in value):
+        return value or {}
+    return {"status": 200, "value": value}
+
+
+def patterns(plan: Plan) -> list[str]:
+    return [read.mbean for reads in bulks(plan) for read in reads if read.kind == "Log"]
+
+
+def test_few_logs_are_asked_for_by_name_and_the_watched_ones_whole() -> None:
+    whole = [LOG.format(part, 1) for part in ("LogEndOffset", "Size", "LogStartOffset")]
+    assert patterns(PLAN) == [*whole, LOG.format("LogEndOffset", 0)]
+
+
+def test_many_logs_are_asked_for_by_one_pattern() -> None:
+    names = [TopicPartition("orders", n) for n in range(201)]
+    assert patterns(Plan([], names, [])) == ["kafka.log:type=Log,name=LogEndOffset,*"]
+    ends = len([mbean for mbean in patterns(Plan([], names, names)) if "LogEndOffset" in mbean])
+    assert ends == 1
+
+
+def test_values_land_where_they_belong_and_the_others_are_dropped() -> None:
+    lags = "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,*"
+    fetcher = "clientId=ReplicaFetcherThread-0-3"
+    metrics, refusals = answered(
+        {
+            "java.lang:type=Runtime": 42,
+            lags: {
+                f"kafka.server:name=ConsumerLag,{fetcher},type=FetcherLagMetrics,topic=t,partition=7": {"Value": -1},
+            },
+            LOG.format("LogEndOffset", 1): 900,
+            LOG.format("Size", 1): 12345,
+            LOG.format("LogEndOffset", 0): 7,
+            "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,*": {
+                "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec": {"Count": 9000},
+                "kafka.server:topic=orders,type=BrokerTopicMetrics,name=BytesInPerSec": {"Count": 5000},
+                "kafka.server:topic=others,type=BrokerTopicMetrics,name=BytesInPerSec": {"Count": 4000},
+            },
+            "kafka.server:type=LeaderReplication": 1.5e6,
+        }
+    )
+    assert refusals == []
+    assert metrics.started_ms == 42
+    assert metrics.lags == (Lag(TopicPartition("t", 7), 3, "ReplicaFetcherThread-0-3", None),)
+    assert metrics.logs == {WATCHED: LogReading(1000, 900, None, 12345), LED: LogReading(1000, 7, None, None)}
+    assert {meter: reading.value for meter, reading in metrics.counters.items()} == {
+        Meter("BrokerTopicMetrics.BytesInPerSec"): 9000,
+        topic_bytes("orders"): 5000,
+    }
+    assert metrics.gauges[LEADER_QUOTA].value == 1.5e6
+
+
+@pytest.mark.parametrize("value", ["NaN", "ERROR: java.lang.IllegalStateException", True, [1], float("nan")])
+def test_what_is_no_number_is_no_value(value: Any) -> None:
+    metrics, _ = answered({"kafka.server:type=LeaderReplication": value})
+    assert metrics.gauges == {}
+
+
+def test_what_the_policy_refuses_is_told() -> None:
+    _, refusals = answered({"java.lang:type=Runtime": {"status": 403, "error": "java.lang.Exception: denied\n at"}})
+    assert refusals == ["java.lang.Exception: denied"]
+
+
+def test_a_refusal_of_the_whole_is_told() -> None:
+    whole = Answer(1, json.dumps({"status": 403, "error": "no access from this host"}).encode())
+    assert take(whole, [Read("Runtime", None, "StartTime")], Gathered(PLAN)) == ["no access from this host"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[", b"{}", b"[]", b"[1,2]", b"<html>", b"\xff"])
+def test_an_answer_that_is_not_one_result_for_each_read_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - of json's own words, or of ours
+        take(Answer(1, body), [Read("Runtime", None, "StartTime")], Gathered(PLAN))
+
+
+def test_a_pattern_without_an_object_is_refused() -> None:
+    with pytest.raises(ValueError, match="no object for a pattern"):
+        answered({"kafka.server:type=FetcherLagMetrics,name=ConsumerLag,*": 5})

@@ -1,0 +1,161 @@
+"""jmx_exporter's answers mean the same whatever their configuration calls things; bad ones are refused."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from cluster.http_reader import Answer
+from cluster.losses import losses, told
+from cluster.mbeans import LEADER_QUOTA, Plan, topic_bytes, topic_messages
+from cluster.metrics_source import MetricsError, plausible
+from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
+from cluster.prometheus import parse
+from tests.unit import expositions
+
+LAG = "kafka_server_fetcherlagmetrics_consumerlag"
+ORDERS, PAY = TopicPartition("orders", 0), TopicPartition("Pay.v2", 3)
+PLAN = Plan({"orders", "Pay.v2"}, [ORDERS, PAY], [ORDERS], replicas=3, follows=True)
+FETCHER = Meter("FetcherStats.BytesPerSec", None, "ReplicaFetcherThread-0-2", 2)
+
+
+def parsed(text: str, plan: Plan = PLAN) -> Metrics:
+    return parse(Answer(5000, text.encode()), plan)
+
+
+@pytest.mark.parametrize("name", expositions.WHOLE)
+def test_every_known_form_means_the_same(name: str) -> None:
+    metrics = parsed(expositions.WHOLE[name])
+    assert metrics.started_ms == 1_700_000_000_000
+    assert metrics.logs == {ORDERS: LogReading(5000, 900, 100, 500_000_000), PAY: LogReading(5000, 30, None, None)}
+    assert metrics.lags == (Lag(TopicPartition("orders", 1), 2, "ReplicaFetcherThread-0-2", 12),)
+    assert {meter: reading.value for meter, reading in metrics.counters.items()} == {
+        topic_bytes("orders"): 4e9,
+        topic_bytes("Pay.v2"): 3e9,
+        topic_messages("orders"): 40,
+        topic_messages("Pay.v2"): 30,
+        Meter("BrokerTopicMetrics.BytesInPerSec"): 7e9,
+        Meter("BrokerTopicMetrics.ReplicationBytesInPerSec"): 123,
+        FETCHER: 555,
+    }
+    assert metrics.gauges[Meter("ReplicaManager.UnderReplicatedPartitions")] == Reading(5000, 1)
+    assert metrics.gauges[Meter("ReplicaManager.PartitionCount")] == Reading(5000, 3)
+    assert metrics.rates_only == ()
+    assert losses(PLAN, metrics) == []
+
+
+@pytest.mark.parametrize("name", ["kraft", "no_rules", "no_rules_lower"])
+def test_the_quotas_are_read_where_they_are_exported(name: str) -> None:
+    assert parsed(expositions.WHOLE[name]).gauges[LEADER_QUOTA].value == 1_500_000.5
+
+
+def test_a_mean_rate_under_the_name_of_a_count_is_no_count() -> None:
+    metrics = parsed(expositions.RATES_ONLY)
+    assert metrics.counters == {}
+    assert metrics.rates_only == ("BrokerTopicMetrics.BytesInPerSec", "BrokerTopicMetrics.MessagesInPerSec")
+
+
+def test_what_a_configuration_leaves_out_is_told_with_what_is_lost() -> None:
+    said = told(losses(PLAN, parsed(expositions.RATES_ONLY)))
+    assert said is not None
+    for part in (
+        "Log LogEndOffset of 2 of 2 logs (without it: no write rate, progress or verdict)",
+        "BrokerTopicMetrics BytesInPerSec of topics as a count (only as a rate, which lags behind by minutes)",
+        "FetcherLagMetrics ConsumerLag",
+        "FetcherStats BytesPerSec",
+    ):
+        assert part in said
+
+
+@pytest.mark.parametrize(
+    ("left_out", "lost"),
+    [
+        ("process_start_time", {"java.lang:type=Runtime StartTime"}),
+        ("kafka_log_log_size", {"Log Size"}),
+        ("kafka_log_log_logstartoffset", {"Log LogStartOffset"}),
+        ("kafka_server_fetcherlagmetrics", {"FetcherLagMetrics ConsumerLag"}),
+        ("kafka_server_fetcherstats", {"FetcherStats BytesPerSec"}),
+        ("kafka_server_replicamanager", {"ReplicaManager"}),
+        ("kafka_server_brokertopicmetrics_messagesin_total{", {"BrokerTopicMetrics MessagesInPerSec of topics"}),
+    ],
+)
+def test_each_metric_that_is_left_out_is_named(left_out: str, lost: set[str]) -> None:
+    lines = expositions.EXAMPLE.splitlines(keepends=True)
+    text = "".join(line for line in lines if not line.startswith(left_out))
+    assert {loss.metric for loss in losses(PLAN, parsed(text))} == lost
+
+
+def test_topics_that_look_alike_in_a_name_are_not_guessed_at() -> None:
+    name = f"{LAG}_clientid_replicafetcherthread_0_2_topic_a_b_partition_1_value"
+    sure, unsure = Plan(["a.b"], [], []), Plan(["a.b", "a-b"], [], [])
+    assert parsed(f"{name} 5\n", sure).lags == (Lag(TopicPartition("a.b", 1), 2, "ReplicaFetcherThread-0-2", 5),)
+    assert parsed(f"{name} 5\n", unsure).lags == ()
+
+
+@pytest.mark.parametrize("label", ["clientId", "clientid", "client_id", "fetcherThread"])
+def test_the_fetcher_is_known_by_its_value_whatever_its_label(label: str) -> None:
+    line = f'{LAG}{{{label}="ReplicaFetcherThread-1-7",topic="t",partition="2"}} -1\n'
+    assert parsed(line).lags == (Lag(TopicPartition("t", 2), 7, "ReplicaFetcherThread-1-7", None),)
+
+
+def test_timestamps_escapes_and_line_ends_of_windows_are_understood() -> None:
+    text = 'kafka_log_log_logendoffset{topic="orders",partition="0",note="a\\"}b\\\\"} 900.0 1700000000000\r\n'
+    assert parsed(text).logs[ORDERS].log_end_offset == 900
+
+
+def test_not_a_number_is_no_value_and_spoils_nothing_else() -> None:
+    text = expositions.EXAMPLE.replace('topic="Pay.v2"} 30.0', 'topic="Pay.v2"} NaN').replace("} 4.0E9", "} +Inf")
+    metrics = parsed(text)
+    assert set(metrics.logs) == {ORDERS}
+    assert topic_bytes("orders") not in metrics.counters
+    assert metrics.counters[topic_bytes("Pay.v2")].value == 3e9
+
+
+def test_a_count_that_is_no_number_in_all_is_an_answer_without_metrics() -> None:
+    text = "".join(
+        f"{line.rpartition(' ')[0]} NaN\n" for line in expositions.EXAMPLE.splitlines() if not line.startswith("#")
+    )
+    with pytest.raises(MetricsError, match="answers, but has no Kafka metrics yet"):
+        plausible(parsed(text), PLAN, "jmx_exporter h:1")
+
+
+@pytest.mark.parametrize("cut", range(1, len(expositions.KRAFT), 97))
+def test_a_cut_answer_is_refused_unless_it_is_cut_between_lines(cut: int) -> None:
+    text = expositions.KRAFT[:cut]
+    if text.endswith("\n"):
+        parsed(text)
+    else:
+        with pytest.raises(ValueError, match="ends in the middle of a line"):
+            parsed(text)
+
+
+@pytest.mark.parametrize(
+    "line", ['kafka_log_log_size{topic="orders"', 'kafka_log_log_size{topic="a"} x', "kafka_log_size"]
+)
+def test_a_line_that_matters_and_is_none_is_named(line: str) -> None:
+    with pytest.raises(ValueError, match=r"line 2 is not a sample"):
+        parsed(f"# a comment\n{line}\n")
+
+
+def test_lags_of_far_more_replicas_than_the_broker_has_are_refused() -> None:
+    text = "".join(f'{LAG}{{clientId="ReplicaFetcherThread-0-2",topic="t",partition="{n}"}} 1\n' for n in range(1100))
+    with pytest.raises(MetricsError, match="tells 1100 lags, but the broker has 3 replicas"):
+        plausible(parsed(text), PLAN, "jmx_exporter h:1")
+
+
+def test_the_same_rows_ten_times_count_once() -> None:
+    assert parsed(expositions.EXAMPLE * 10) == parsed(expositions.EXAMPLE)
+
+
+def test_ten_thousand_replicas_are_parsed_in_a_fraction_of_a_tick() -> None:
+    names = [TopicPartition(f"topic-{n % 100}", n // 100) for n in range(10_000)]
+    text = "".join(
+        f'kafka_log_log_{part}{{partition="{name.partition}",topic="{name.topic}"}} 12345.0\n'
+        for name in names
+        for part in ("logendoffset", "logstartoffset", "size")
+    )
+    began = time.process_time()
+    assert len(parsed(text, Plan([], names, names)).logs) == 10_000
+    # 30,000 lines take about 0.1 s; this fails when a line costs ten times that.
+    assert time.process_time() - began < 2
