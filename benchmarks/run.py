@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from benchmarks import finish, memory, scale, smallest, start, switch
+from benchmarks import finish, memory, scale, smallest, standalone, start, switch
 from benchmarks.harness import Say
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
 from cli.output import print_table
@@ -26,6 +26,7 @@ GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
     "smallest": smallest.measure,
     "memory": memory.measure,
     "scale": scale.measure,
+    "standalone": standalone.measure,
 }
 
 
@@ -35,7 +36,8 @@ def run(only: str | None) -> None:
     """Measure on real brokers, print the figures, write them to benchmarks/results.json.
 
     Shorter runs by environment: BENCH_SWITCHES, BENCH_STARTS, BENCH_MOVES, BENCH_SITUATIONS, BENCH_MEMORY_S;
-    BENCH_MEMORY_TICK_S sets the pace of the group memory, BENCH_PARTITIONS the sizes of the group scale, by commas.
+    BENCH_MEMORY_TICK_S sets the pace of the group memory, BENCH_PARTITIONS the sizes of the groups scale and
+    standalone (its first), by commas.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     # Brokers and children end with the `with` blocks that hold them: a SIGTERM has to unwind these too.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from urllib.error import URLError
+from typing import Any
 from urllib.request import urlopen
 
 import psutil
@@ -20,6 +21,7 @@ from cluster.embedded.processes import Guardian, last_lines
 from schemas.errors import HeadroomError
 from streaming.session import EXECUTOR_OPTIONS
 
+_PACKAGE = Path(__file__).resolve().parent.parent / "scripts" / "package.py"
 _SPARK_HOME = Path(pyspark.__file__).parent
 _READY_S = 60.0
 _POLL_S = 0.2
@@ -71,10 +73,18 @@ class SparkCluster:
 
     def living_workers(self) -> int | None:
         """Return how many workers are registered with the master; None: it does not answer."""
+        state = self._state()
+        return None if state is None else int(state["aliveworkers"])
+
+    def cores_in_use(self) -> int:
+        """Return how many cores of the workers an application has; 0 also if the master does not answer."""
+        return int((self._state() or {}).get("coresused", 0))
+
+    def _state(self) -> dict[str, Any] | None:
         try:
             with urlopen(f"http://{HOST}:{self._ui_port}/json/", timeout=2) as answer:
-                return int(json.load(answer)["aliveworkers"])
-        except (URLError, OSError):
+                return dict(json.load(answer))
+        except OSError:
             return None
 
     def _start_worker(self, work: Path) -> None:
@@ -129,6 +139,12 @@ class SubmittedJobs(JudgingProcess):
             process.terminate()
 
 
+def packaged(folder: Path) -> Path:
+    """Return the folder, made, with what ``make package`` puts together."""
+    subprocess.run([sys.executable, str(_PACKAGE), str(folder)], check=True, capture_output=True)
+    return folder
+
+
 def submit_command(master: str, package: Path, arguments: Sequence[str], options: Sequence[str] = ()) -> list[str]:
     """Return the command line of ``spark-submit`` for a driver on this machine.
 
@@ -149,7 +165,7 @@ def submit_command(master: str, package: Path, arguments: Sequence[str], options
         *(str(_SPARK_HOME / "bin" / "spark-submit"), "--master", master, "--deploy-mode", "client"),
         *("--driver-java-options", EXECUTOR_OPTIONS),
         *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
-        *("--jars", ",".join(sorted(str(jar) for jar in (package / "jars").glob("*.jar")))),
+        *("--jars", str(package / "jars" / "*.jar")),
         *("--py-files", str(package / "headroom.zip")),
         *options,
         str(package / "submit.py"),

@@ -1,4 +1,7 @@
-"""Puts together what ``spark-submit`` needs: Headroom as a zip, the file to start, and the jars. Run by make."""
+"""Puts together what ``spark-submit`` needs: Headroom as a zip, the file to start, and the jars. Run by make.
+
+The folder is the first argument, else ``build/submit``.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,6 @@ def package(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    target = ROOT / "build" / "submit"
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "submit"
     package(target)
     print(f"{target}: headroom.zip, submit.py and jars; see docs/deployment.md")
