@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup roomy demo test unit spark integration check lint bench clean
+.PHONY: help setup roomy demo test unit spark integration check lint bench package clean
 
 help: ## Show this help
 	@echo "Headroom watches Kafka during live partition reassignments. Start with: make demo"
@@ -42,6 +42,9 @@ lint: setup ## Check style, format and types
 
 bench: roomy ## Measure and write benchmarks/results.json; ONLY=NAME runs one group
 	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY))
+
+package: setup ## Put what spark-submit needs into build/submit: Headroom, its entry and the jars
+	@$(BIN)/python scripts/package.py
 
 clean: ## Remove .venv, .jars and all caches
 	rm -rf .venv .jars build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

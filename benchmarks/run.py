@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from benchmarks import finish, memory, report, scale, smallest, sources, start, switch, tables
+from benchmarks import finish, memory, report, scale, smallest, sources, standalone, start, switch, tables
 from benchmarks.harness import Say
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
 from cli.output import print_table
@@ -28,6 +28,7 @@ GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
     "scale": scale.measure,
     "tables": tables.measure,
     "sources": sources.measure,
+    "standalone": standalone.measure,
 }
 
 
@@ -37,9 +38,9 @@ def run(only: str | None) -> None:
     """Measure on real brokers, print the figures, write them to benchmarks/results.json and docs/performance.md.
 
     Shorter runs by environment: BENCH_SWITCHES, BENCH_STARTS, BENCH_MOVES, BENCH_SITUATIONS, BENCH_MEMORY_S;
-    BENCH_MEMORY_TICK_S sets the pace of the group memory; BENCH_PARTITIONS the sizes of the group scale and
-    BENCH_REPLICAS those of the group sources, by commas; BENCH_DAYS, BENCH_DAY_TICKS and BENCH_HOUR_TICKS the simulated
-    time of the group tables.
+    BENCH_MEMORY_TICK_S sets the pace of the group memory; BENCH_PARTITIONS the sizes of the groups scale and standalone
+    (its first) and BENCH_REPLICAS those of the group sources, by commas; BENCH_DAYS, BENCH_DAY_TICKS and
+    BENCH_HOUR_TICKS the simulated time of the group tables.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     # Brokers and children end with the `with` blocks that hold them: a SIGTERM has to unwind these too.

@@ -23,7 +23,7 @@ from benchmarks.harness import Ground, Say, failure
 from benchmarks.results import Figure
 from benchmarks.workload import Side, SyntheticCluster, Workload
 from cli.tables import query
-from cli.watch_process import WatchProcess
+from cli.watch_process import JudgingProcess, WatchProcess
 from schemas.tables import MESSAGES, THROTTLE_HEADROOM
 
 _SIZES = "2000,20000,100000,200000"
@@ -94,29 +94,19 @@ def _run(size: int, say: Say) -> Run:
     run = Run(size)
     with Ground(1) as ground:
         ground.configure(_INTERVAL_S, {"driver_memory": _DRIVER_MEMORY, "record_trigger_s": _INTERVAL_S})
-        workload = Workload(
-            brokers=max(6, min(100, size // 2000)),
-            topics=max(10, size // 100),
-            partitions=size,
-            # So that a tick's verdicts differ from those before, and are told.
-            throttle_changes_per_minute=30,
-            interval_s=_INTERVAL_S,
-            cluster=ground.settings.cluster.name,
-            begin_ms=_begin_ms(),
-        )
-        ticks = prepare(SyntheticCluster(workload), _WARM + _AT_ONCE + _PACED)
+        ticks = prepare(SyntheticCluster(workload(size, ground, _begin_ms())), _WARM + _AT_ONCE + _PACED)
         run.rows_per_tick = round(sum(tick.rows for tick in ticks) / len(ticks))
         run.sent_bytes_per_tick = round(sum(tick.size_bytes for tick in ticks) / len(ticks))
         say(f"{size} partitions: {run.rows_per_tick} rows, {run.sent_bytes_per_tick / 1e6:.1f} MB a tick")
         # The feed makes the topic, which has to be there when the watch starts.
         with (
-            closing(Feed(ground.settings, workload.cluster)) as feed,
+            closing(Feed(ground.settings, ground.settings.cluster.name)) as feed,
             ground.watch(options=["--without-collector"]) as watch,
             Peak(watch) as peak,
         ):
             _watched(ground, watch, feed, ticks, run, say)
         run.peak_bytes = peak.bytes
-        _require_truth(ground, ticks)
+        require_truth(ground, ticks)
         run.wire_bytes_per_tick = _topic_bytes(ground) / len(ticks)
         run.delta_bytes_per_tick = _folder_bytes(Path(ground.store)) / len(ticks)
         run.ceiling_s_per_tick = _ceiling_s(ground) / len(ticks)
@@ -127,23 +117,63 @@ def _run(size: int, say: Say) -> Run:
     return run
 
 
+def workload(size: int, ground: Ground, begin_ms: int) -> Workload:
+    """Return a cluster of so many partitions that goes by the ground's name, its ticks at the interval of this group.
+
+    Args:
+        size: partitions.
+        ground: where its ticks go.
+        begin_ms: time of the first tick, epoch milliseconds.
+    """
+    return Workload(
+        brokers=max(6, min(100, size // 2000)),
+        topics=max(10, size // 100),
+        partitions=size,
+        # So that a tick's verdicts differ from those before, and are told.
+        throttle_changes_per_minute=30,
+        interval_s=_INTERVAL_S,
+        cluster=ground.settings.cluster.name,
+        begin_ms=begin_ms,
+    )
+
+
 def _begin_ms() -> int:
     """Return a time of the first tick that puts the paced ones about where the clock will be."""
     return int((time.time() - (_WARM + _AT_ONCE) * _INTERVAL_S) * 1000)
 
 
 def _watched(ground: Ground, watch: WatchProcess, feed: Feed, ticks: Sequence[Prepared], run: Run, say: Say) -> None:
-    watch.wait(lambda: _alert_path_started(ground), 120, "the alert path to start")
-    _send_all(feed, ticks[:_WARM])
-    _wait_recorded(ground, watch, ticks[:_WARM])
-    at_once = ticks[_WARM : _WARM + _AT_ONCE]
-    began_s = time.monotonic()
-    _send_all(feed, at_once)
-    sent_s = time.monotonic() - began_s
-    _wait_recorded(ground, watch, at_once)
-    run.at_once_s_per_tick = (time.monotonic() - began_s) / len(at_once)
-    say(f"{len(at_once)} ticks at once: sent in {sent_s:.1f} s, {run.at_once_s_per_tick:.2f} s each till recorded")
+    run.at_once_s_per_tick = at_once_s_per_tick(ground, watch, feed, ticks[: _WARM + _AT_ONCE], _WARM, say)
     _paced(ground, watch, feed, ticks[_WARM + _AT_ONCE :], run)
+
+
+def at_once_s_per_tick(
+    ground: Ground, judging: JudgingProcess, feed: Feed, ticks: Sequence[Prepared], warm: int, say: Say
+) -> float:
+    """Return the seconds a tick takes until it is judged and recorded, when many come at once.
+
+    Args:
+        ground: where they go.
+        judging: judges and records them.
+        feed: sends them.
+        ticks: what to send.
+        warm: how many of them go before, and do not count.
+        say: tells.
+
+    Raises:
+        HeadroomError: they were not judged or recorded in time.
+    """
+    judging.wait(lambda: _alert_path_started(ground), 120, "the alert path to start")
+    _send_all(feed, ticks[:warm])
+    _wait_recorded(ground, judging, ticks[:warm])
+    counted = ticks[warm:]
+    began_s = time.monotonic()
+    _send_all(feed, counted)
+    sent_s = time.monotonic() - began_s
+    _wait_recorded(ground, judging, counted)
+    took_s = (time.monotonic() - began_s) / len(counted)
+    say(f"{len(counted)} ticks at once: sent in {sent_s:.1f} s, {took_s:.2f} s each till recorded")
+    return took_s
 
 
 def _alert_path_started(ground: Ground) -> bool:
@@ -190,12 +220,14 @@ def _ticks_of(ground: Ground) -> set[int]:
     return {row["tick_ms"] for row in ends} & {row["tick_ms"] for row in judged}
 
 
-def _wait_recorded(ground: Ground, watch: WatchProcess, ticks: Sequence[Prepared]) -> None:
+def _wait_recorded(ground: Ground, judging: JudgingProcess, ticks: Sequence[Prepared]) -> None:
     wanted = {tick.tick_ms for tick in ticks}
-    watch.wait(lambda: wanted <= _ticks_of(ground), _DEADLINE_S, f"{len(wanted)} ticks to be recorded", poll_s=_POLL_S)
+    judging.wait(
+        lambda: wanted <= _ticks_of(ground), _DEADLINE_S, f"{len(wanted)} ticks to be recorded", poll_s=_POLL_S
+    )
 
 
-def _require_truth(ground: Ground, ticks: Sequence[Prepared]) -> None:
+def require_truth(ground: Ground, ticks: Sequence[Prepared]) -> None:
     """Return if every verdict in gold is the true one.
 
     Raises:

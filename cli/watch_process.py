@@ -1,4 +1,4 @@
-"""The real ``headroom watch`` as a child process: its JSON lines, taken down with their times of arrival."""
+"""The real ``headroom`` as a child process that judges: its JSON lines, taken down with their times of arrival."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -21,21 +21,22 @@ from cli.watch_lines import Line, WatchLines
 from schemas.errors import HeadroomError
 
 T = TypeVar("T")
+P = TypeVar("P", bound="JudgingProcess")
 _NAME = "headroom watch"
 _POLL_S = 0.05
 # It ends its own children, one after the other, and writes what is under way.
 _STOP_S = 45.0
 
 
-class WatchProcess(WatchLines):
-    """A running ``headroom watch``, which ends when this process does.
+class JudgingProcess(WatchLines):
+    """A running command that tells verdicts and alerts as JSON lines on its standard output.
 
     Args:
-        config: configuration file.
-        log: file to which its standard error is added.
-        store: folder of its tables; None: as configured.
-        options: further options of ``headroom watch``.
-        subject: what an error calls the one who waited in vain.
+        name: what errors call it.
+        command: its command line.
+        log: file to which is added what it says besides.
+        environment: variables that it gets besides those of this process.
+        subject: what an error calls the one who waited in vain; None: ``name``.
         remedy: what an error tells its reader to do; None: to see the log.
 
     Attributes:
@@ -44,25 +45,26 @@ class WatchProcess(WatchLines):
 
     def __init__(
         self,
-        config: Path,
+        name: str,
+        command: Sequence[str],
         log: Path,
-        store: Path | None = None,
-        options: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
         *,
-        subject: str = _NAME,
+        subject: str | None = None,
         remedy: str | None = None,
     ) -> None:
         super().__init__()
+        self._name = name
         self._log = log
-        self._subject = subject
+        self._subject = subject or name
         self._remedy = remedy or f"See {log}"
         self.started_s = time.monotonic()
-        self._process = _start(config, log, store, options)
+        self._process = _start(command, log, environment or {})
         self._reader = threading.Thread(target=self._read, name="watch-lines", daemon=True)
         self._reader.start()
 
-    def __enter__(self) -> WatchProcess:
-        """Return the running watch."""
+    def __enter__(self: P) -> P:
+        """Return the running process."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -71,10 +73,15 @@ class WatchProcess(WatchLines):
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for text in self._process.stdout:
-            at_s = time.monotonic()
-            if text.startswith("{"):
-                self.lines.append(Line(at_s, json.loads(text)))
+        with self._log.open("a", encoding="utf-8") as log:
+            for text in self._process.stdout:
+                at_s = time.monotonic()
+                try:
+                    self.lines.append(Line(at_s, json.loads(text)))
+                except ValueError:
+                    # spark-submit mixes the log into the results.
+                    log.write(text)
+                    log.flush()
 
     def processes(self) -> list[psutil.Process]:
         """Return its processes: itself, its children and their JVMs; none if it has ended."""
@@ -101,7 +108,7 @@ class WatchProcess(WatchLines):
             poll_s: time from one look to the next, seconds.
 
         Raises:
-            HeadroomError: the deadline passed, with what was last seen; or ``headroom watch`` ended.
+            HeadroomError: the deadline passed, with what was last seen; or the process ended.
         """
         give_up = time.monotonic() + deadline_s
         while True:
@@ -126,10 +133,54 @@ class WatchProcess(WatchLines):
         """
         code = self._process.poll()
         if code is not None:
-            raise HeadroomError(_NAME, f"ended with code {code}: {self._log_end(5)}", self._remedy)
+            raise HeadroomError(self._name, f"ended with code {code}: {self._log_end(5)}", self._remedy)
 
     def _log_end(self, lines: int) -> str:
         return " | ".join(self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:])
+
+    def stop(self) -> None:
+        """End it, and with it its children, by force if they take too long."""
+        tree = self.processes()
+        self._ask_to_stop()
+        try:
+            self._process.wait(timeout=_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        _, left = psutil.wait_procs(tree, timeout=_STOP_S)
+        for process in left:
+            process.kill()
+        self._reader.join(timeout=_STOP_S)
+
+    def _ask_to_stop(self) -> None:
+        self._process.terminate()
+
+
+class WatchProcess(JudgingProcess):
+    """A running ``headroom watch``, which ends when this process does.
+
+    Args:
+        config: configuration file.
+        log: file to which its standard error is added.
+        store: folder of its tables; None: as configured.
+        options: further options of ``headroom watch``.
+        subject: what an error calls the one who waited in vain.
+        remedy: what an error tells its reader to do; None: to see the log.
+    """
+
+    def __init__(
+        self,
+        config: Path,
+        log: Path,
+        store: Path | None = None,
+        options: Sequence[str] = (),
+        *,
+        subject: str = _NAME,
+        remedy: str | None = None,
+    ) -> None:
+        command = headroom_command("watch", "--config", str(config), "--format", "json", "--with-parent", *options)
+        environment = {"HEADROOM_STORE__PATH": str(store)} if store else {}
+        super().__init__(_NAME, command, log, environment, subject=subject, remedy=remedy)
 
     def kill(self) -> list[int]:
         """Kill it and Spark at once, as a crash would, and return the ids of all processes it had.
@@ -144,30 +195,16 @@ class WatchProcess(WatchLines):
         self._process.wait()
         return [process.pid for process in tree]
 
-    def stop(self) -> None:
-        """End it, and with it its children, by force if they take too long."""
-        tree = self.processes()
-        self._process.terminate()
-        try:
-            self._process.wait(timeout=_STOP_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        _, left = psutil.wait_procs(tree, timeout=_STOP_S)
-        for process in left:
-            process.kill()
-        self._reader.join(timeout=_STOP_S)
 
-
-def _start(config: Path, log: Path, store: Path | None, options: Sequence[str]) -> subprocess.Popen[str]:
+def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     with log.open("a", encoding="utf-8") as errors:
         # In a session of its own, so that Ctrl-C comes to it as our SIGTERM, once.
         return subprocess.Popen(
-            headroom_command("watch", "--config", str(config), "--format", "json", "--with-parent", *options),
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env=os.environ | ({"HEADROOM_STORE__PATH": str(store)} if store else {}),
+            env=os.environ | environment,
             start_new_session=True,
         )

@@ -203,13 +203,13 @@ class SparkSettings:
     """Spark.
 
     Attributes:
-        master: Spark master; empty: as ``spark-submit`` set it, else ``local[*]``.
+        master: Spark master; empty: ``local[*]``. By ``spark-submit`` it is the one given there.
         driver_memory: heap of the driver when Headroom starts it.
         shuffle_partitions: partitions of every shuffle; the data of a tick is small.
         gold_trigger_s: least time between two commits to the gold tables.
         record_trigger_s: least time between two commits to the bronze and silver tables.
         jars: folder of the connector's and Delta's jars; empty: the project's own, or as ``spark-submit`` set it.
-        conf: further Spark settings, which win over Headroom's.
+        conf: further Spark settings, which win over Headroom's; what ``spark-submit`` was given wins over both.
     """
 
     master: str = ""

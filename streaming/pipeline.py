@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -25,6 +27,8 @@ from streaming.sinks import Store
 from streaming.sources import TicksTopic, kafka_options
 
 log = logging.getLogger(__name__)
+
+_AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log says more."
 
 
 @dataclass(frozen=True)
@@ -107,8 +111,12 @@ class Pipeline:
         """Look after what runs; call it about once a second.
 
         Raises:
-            HeadroomError: a job has stopped.
+            HeadroomError: a job has stopped, or Spark itself.
         """
+        with _spark_told():
+            self._check()
+
+    def _check(self) -> None:
         for query in self._queries:
             if not query.isActive:
                 raise HeadroomError(f"job {query.name}", f"has stopped: {_reason(query)}", _remedy(_reason(query)))
@@ -116,7 +124,15 @@ class Pipeline:
             self._alert_path.check_silence(self._run)
 
     def stop(self) -> None:
-        """Stop the jobs; what a batch did not finish is done again at the next start."""
+        """Stop the jobs; what a batch did not finish is done again at the next start.
+
+        Raises:
+            HeadroomError: Spark itself has stopped before.
+        """
+        with _spark_told():
+            self._stop()
+
+    def _stop(self) -> None:
         # What a query logs of being stopped looks like a failure and is none; a real one is told below.
         self._spark.sparkContext.setLogLevel("OFF")
         if self._schedule is not None:
@@ -133,6 +149,17 @@ class Pipeline:
                 log.warning("job %s had failed: %s", query.name, _reason(query))
 
 
+@contextmanager
+def _spark_told() -> Iterator[None]:
+    """Tell that Spark's JVM has ended, which every call into it finds in a way of its own."""
+    try:
+        yield
+    except Py4JJavaError:
+        raise
+    except (Py4JError, ConnectionError) as error:
+        raise HeadroomError("Spark", "its JVM has ended", _AGAIN) from error
+
+
 def _reason(query: StreamingQuery) -> str:
     error = query.exception()
     if error is None:
@@ -144,4 +171,4 @@ def _reason(query: StreamingQuery) -> str:
 def _remedy(reason: str) -> str:
     if "offset" in reason.lower() and ("lost" in reason.lower() or "out of range" in reason.lower()):
         return "Records were deleted before they were read: raise the topic's retention, remove this job's checkpoint."
-    return "Start it again: it goes on where it stopped. If it stops again, the log says more."
+    return _AGAIN

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from schemas.config import SparkSettings
@@ -16,10 +17,14 @@ PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
-_CONF = {
+# Without these no job works, or not rightly.
+_NEEDED = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
+}
+_REDACTION = "spark.redaction.regex"
+_CONF = {
     # A tick is small: adaptive stages and many snapshot tasks would cost more than the work itself.
     "spark.sql.adaptive.enabled": "false",
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -34,7 +39,7 @@ _CONF = {
     "spark.sql.streaming.pollingDelay": "100ms",
     # Rows are few on the alert path: to compile the plans of every batch would take longer than to interpret them.
     **INTERPRETED,
-    "spark.redaction.regex": "(?i)secret|password|passphrase|token|access[.]?key|jaas|keystore|truststore",
+    _REDACTION: "(?i:secret|password|passphrase|token|access[.]?key|jaas|keystore|truststore)",
 }
 _LOCAL_CONF = {
     "spark.ui.enabled": "false",
@@ -45,11 +50,14 @@ _LOCAL_CONF = {
 # A garbage collector that does not stop the alert path for a second, as the simple one does on so small a machine, nor
 # lets garbage grow to the heap's limit over hours. The plans of Spark nest deeply, hence the stack.
 _LOG = Path(__file__).resolve().with_name("log4j2.properties")
-_JVM_OPTIONS = f"-XX:+UseG1GC -Xss4m -Dlog4j2.configurationFile=file:{_LOG}"
+EXECUTOR_OPTIONS = "-XX:+UseG1GC -Xss4m"
+_JVM_OPTIONS = f"{EXECUTOR_OPTIONS} -Dlog4j2.configurationFile=file:{_LOG}"
 
 
 def build_session(settings: SparkSettings, app_name: str) -> SparkSession:
     """Return the Spark session with Delta and the Kafka connector.
+
+    By ``spark-submit``, master, memory, jars and all else that it was given stay as it says.
 
     Args:
         settings: section ``[spark]``; its ``conf`` wins over what stands here.
@@ -60,22 +68,8 @@ def build_session(settings: SparkSettings, app_name: str) -> SparkSession:
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    conf = dict(_CONF) | {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
-    if not submitted:
-        conf |= {"spark.master": settings.master or "local[*]", "spark.driver.memory": settings.driver_memory}
-        # The whole heap at once: what is in use after a minute stays, and does not jump when the machine is busy.
-        heap = settings.conf.get("spark.driver.memory", settings.driver_memory)
-        options = f"{_JVM_OPTIONS} -Xms{heap}"
-        conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": options}
-        if conf["spark.master"].startswith("local"):
-            conf |= _LOCAL_CONF
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            # Straight to the class path: nothing to copy or to serve to executors.
-            conf["spark.driver.extraClassPath"] = os.pathsep.join(conf.pop("spark.jars").split(","))
-    elif settings.master:
-        conf["spark.master"] = settings.master
     builder = SparkSession.builder.appName(app_name)
-    for key, value in (conf | settings.conf).items():
+    for key, value in (_submitted_conf(settings) if submitted else _own_conf(settings)).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -88,6 +82,49 @@ def _leave_stdout_alone(session: SparkSession) -> None:
     jvm = session.sparkContext._jvm
     assert jvm is not None
     jvm.java.lang.System.setOut(jvm.java.lang.System.err)
+
+
+def _own_conf(settings: SparkSettings) -> dict[str, str]:
+    """Return the settings of a session whose driver is this process's own."""
+    conf = _NEEDED | _CONF | {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
+    conf |= {"spark.master": settings.master or "local[*]", "spark.driver.memory": settings.driver_memory}
+    # The whole heap at once: what is in use after a minute stays, and does not jump when the machine is busy.
+    heap = settings.conf.get("spark.driver.memory", settings.driver_memory)
+    options = f"{_JVM_OPTIONS} -Xms{heap}"
+    conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": options}
+    if conf["spark.master"].startswith("local"):
+        conf |= _LOCAL_CONF
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        # Straight to the class path: nothing to copy or to serve to executors.
+        conf["spark.driver.extraClassPath"] = os.pathsep.join(conf.pop("spark.jars").split(","))
+    else:
+        conf["spark.executor.extraJavaOptions"] = EXECUTOR_OPTIONS
+    return conf | settings.conf
+
+
+def _submitted_conf(settings: SparkSettings) -> dict[str, str]:
+    """Return the settings of a session whose driver ``spark-submit`` has started.
+
+    What it was given (its options, ``--conf``, ``spark-defaults.conf``) wins over ``[spark]`` and over Headroom's own,
+    but for what no job can do without.
+    """
+    own = _CONF | {
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        "spark.executor.extraJavaOptions": EXECUTOR_OPTIONS,
+    }
+    wished = {key: value for key, value in (own | settings.conf).items() if _given(key) is None}
+    return wished | _NEEDED | {_REDACTION: redaction(_given(_REDACTION))}
+
+
+def _given(key: str) -> str | None:
+    """Return what ``spark-submit`` was given for a setting; None: nothing."""
+    return SparkContext.getSystemProperty(key)
+
+
+def redaction(theirs: str | None) -> str:
+    """Return the pattern of settings that Spark never shows: Headroom's, and one of a user's own beside it."""
+    ours = _CONF[_REDACTION]
+    return f"{theirs}|{ours}" if theirs else ours
 
 
 def jars(settings: SparkSettings) -> list[str]:

@@ -59,6 +59,7 @@ class MemoryStore(Store):
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark, "memory://")
         self.rows: dict[str, list[Row]] = {}
+        self._last: dict[str, int] = {}
         self._done: set[tuple[str, str, int]] = set()
 
     def exists(self, table: Table) -> bool:
@@ -73,9 +74,14 @@ class MemoryStore(Store):
 
     def append(self, rows: DataFrame, table: Table, once: tuple[str, int] | None = None) -> None:
         if once is None or (table.path, *once) not in self._done:
-            self.rows.setdefault(table.path, []).extend(rows.collect())
+            new = rows.collect()
+            self.rows.setdefault(table.path, []).extend(new)
+            self._last[table.path] = len(new)
         if once is not None:
             self._done.add((table.path, *once))
+
+    def rows_of_last_commit(self, table: Table) -> int | None:
+        return self._last.get(table.path)
 
 
 class Crash(Exception):

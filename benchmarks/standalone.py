@@ -1,0 +1,84 @@
+"""Group ``standalone``: the same ticks through Spark on one machine and through a standalone Spark cluster.
+
+One process runs all jobs in either case: with ``local[2]``, and by ``spark-submit`` with its tasks on two workers of
+one core each. Both have the cores of this machine, which in the second case master, workers, executors and driver
+share: the ratio is what it costs to leave the driver's process, not what more machines give.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+
+from benchmarks.feed import Feed, prepare
+from benchmarks.harness import Ground, Say
+from benchmarks.results import Figure
+from benchmarks.scale import at_once_s_per_tick, require_truth, workload
+from benchmarks.spark_cluster import SparkCluster, SubmittedJobs, packaged
+from benchmarks.workload import SyntheticCluster
+from cli.children import headroom_command
+from cli.watch_process import JudgingProcess
+
+_SIZE = "20000"
+_WORKERS = 2
+_WARM, _AT_ONCE = 2, 10
+_MEMORY = os.environ.get("BENCH_DRIVER_MEMORY", "2g")
+_EXECUTOR_MEMORY = "1g"
+# Short, so that the time is that of the work and not that of waiting for the next batch.
+_TRIGGER_S = 1.0
+
+Start = Callable[[Ground, ExitStack], JudgingProcess]
+
+
+def measure(say: Say) -> list[Figure]:
+    """Return the seconds a tick takes in both, and their ratio, for the first size of BENCH_PARTITIONS (20000).
+
+    Raises:
+        HeadroomError: ticks were not judged or recorded in time, a verdict was not the true one, or an executor is
+            missing.
+    """
+    size = int(os.environ.get("BENCH_PARTITIONS", _SIZE).split(",")[0])
+    begin_ms = int(time.time() * 1000)
+    local_s = _s_per_tick("local[2]", size, begin_ms, _local, say)
+    standalone_s = _s_per_tick(f"{_WORKERS} workers", size, begin_ms, _submitted, say)
+    return [
+        Figure("local_s_per_tick", local_s, "s", _AT_ONCE),
+        Figure("standalone_s_per_tick", standalone_s, "s", _AT_ONCE),
+        Figure("standalone_over_local_ratio", standalone_s / local_s, "ratio", _AT_ONCE),
+        Figure("standalone_partitions", size, "partitions", 1),
+    ]
+
+
+def _s_per_tick(name: str, size: int, begin_ms: int, start: Start, say: Say) -> float:
+    say(f"{size} partitions, {name}")
+    with Ground(1) as ground, ExitStack() as running:
+        ground.configure(1.0, {"driver_memory": _MEMORY, "record_trigger_s": _TRIGGER_S, "gold_trigger_s": _TRIGGER_S})
+        ticks = prepare(SyntheticCluster(workload(size, ground, begin_ms)), _WARM + _AT_ONCE)
+        # The feed makes the topic, which has to be there when the jobs start.
+        feed = running.enter_context(closing(Feed(ground.settings, ground.settings.cluster.name)))
+        jobs = start(ground, running)
+        took_s = at_once_s_per_tick(ground, jobs, feed, ticks, _WARM, say)
+        require_truth(ground, ticks)
+    return took_s
+
+
+def _arguments(ground: Ground) -> list[str]:
+    return ["run", "watch", "record", "--config", str(ground.config), "--format", "json"]
+
+
+def _local(ground: Ground, running: ExitStack) -> JudgingProcess:
+    command = headroom_command(*_arguments(ground), "--with-parent")
+    master = {"HEADROOM_SPARK__MASTER": "local[2]"}
+    return running.enter_context(JudgingProcess("headroom run", command, ground.folder / "local.log", master))
+
+
+def _submitted(ground: Ground, running: ExitStack) -> JudgingProcess:
+    cluster = running.enter_context(SparkCluster(ground.folder / "spark", _WORKERS, _EXECUTOR_MEMORY))
+    package = packaged(ground.folder / "package")
+    memory = ("--driver-memory", _MEMORY, "--executor-memory", _EXECUTOR_MEMORY)
+    log = ground.folder / "submitted.log"
+    jobs = running.enter_context(SubmittedJobs(cluster.master, package, _arguments(ground), log, memory))
+    jobs.wait(lambda: cluster.cores_in_use() == _WORKERS, 120, f"{_WORKERS} executors")
+    return jobs

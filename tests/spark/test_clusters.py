@@ -1,0 +1,165 @@
+"""Several clusters in one pipeline: each gives the rows it would give alone, though all else of them is the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+
+from alerts.desk import AlertDesk, Watched
+from schemas.config import ClusterSettings, Settings
+from schemas.findings import AlertEvent
+from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table
+from streaming.events import EventLog
+from streaming.jobs.alert_path import AlertPath, Listeners
+from streaming.jobs.gold import TABLES, GoldJob
+from streaming.jobs.record import RecordJob, bronze
+from streaming.sinks import Store
+from streaming.transforms.silver import SILVER
+from tests.spark.support import ListTopic, MemoryStore, checkpoint
+from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
+
+CLUSTERS = ("orders", "payments")
+MB = 1_000_000
+# Broker 1 must send 2 MB/s: enough, and too little.
+THROTTLES = {"orders": 5 * MB, "payments": 1 * MB}
+
+
+def lane_tick(cluster: str, number: int, first_offset: int, throttle: int) -> list[dict[str, Any]]:
+    """The same brokers, topic, partition and time in each cluster: broker 2 is to join partition 0."""
+    logs = [log(1, 90_000, 2 * MB), log(2, 10_000, MB / 2)]
+    moving = move("t", 0, 1, [1, 2], isr=[1], adding=[2], logs=logs, leader_listed=[1], follower_listed=[2])
+    brokers = [broker(each, throttle, throttle) for each in (1, 2)]
+    return [m | {"cluster": cluster} for m in tick(brokers, [moving], TICK_MS + number * 1000, first_offset)]
+
+
+def lane(*clusters: str, ticks: int = 2, throttles: Mapping[str, int] = THROTTLES) -> list[dict[str, Any]]:
+    """The alert lane of collectors that send side by side: their messages lie between each other's."""
+    messages: list[dict[str, Any]] = []
+    for number in range(ticks):
+        first = len(messages)
+        sent = [lane_tick(c, number, first + place, throttles[c]) for place, c in enumerate(clusters)]
+        messages += [m for together in zip(*sent, strict=True) for m in together]
+    return messages
+
+
+def history(*clusters: str) -> list[dict[str, Any]]:
+    """Messages of the history lanes, side by side; one kind is unknown."""
+    lag = {"broker": 2, "topic": "t", "partition": 0, "source_broker": 1, "fetcher": "f", "lag_offsets": 10}
+    rows = {"lags": [lag], "brokers": [broker(1, None, None)], "weather": []}
+    return [
+        message(kind, seq, rows[kind], TICK_MS + number * 1000) | {"cluster": cluster}
+        for number in range(2)
+        for seq, kind in enumerate(rows)
+        for cluster in clusters
+    ]
+
+
+def rows_of(store: Store, table: Table, cluster: str) -> list[Row]:
+    """The rows of a cluster but for their place in the topic, where clusters make room for each other."""
+    names = [name for name in table.names() if name != "offset"]
+    return sorted(store.read(table).where(f"cluster = '{cluster}'").select(*names).collect(), key=str)
+
+
+def through_gold(spark: SparkSession, folder: Path, messages: list[dict[str, Any]], cut: int = 0) -> Store:
+    """The store after the gold job; a first batch ends at ``cut``."""
+    store = MemoryStore(spark)
+    store.ensure(*TABLES)
+    topic: Any = ListTopic(spark, messages)
+    job = GoldJob(spark, topic, store, checkpoint(folder, "gold"), 1.0)
+    for batch_id, (first, end) in enumerate([(0, cut), (cut, len(messages))]):
+        if end > first:
+            job._write(records(spark, messages[first:end], first), batch_id)
+    return store
+
+
+def test_the_gold_rows_of_a_cluster_are_those_it_has_alone(spark: SparkSession, tmp_path: Path) -> None:
+    # Of six messages a tick the cut is after the first of the second tick.
+    together = through_gold(spark, tmp_path / "both", lane(*CLUSTERS), cut=7)
+    for number, cluster in enumerate(CLUSTERS):
+        alone = through_gold(spark, tmp_path / str(number), lane(cluster))
+        for table in TABLES:
+            rows = rows_of(together, table, cluster)
+            assert rows, table.path
+            assert rows == rows_of(alone, table, cluster), table.path
+    verdicts = {
+        (r["cluster"], r["role"], r["verdict"]) for r in together.read(TABLES[-1]).where("broker = 1").collect()
+    }
+    assert {("orders", "leader", "catching_up"), ("payments", "leader", "losing")} <= verdicts
+
+
+def through_silver(spark: SparkSession, folder: Path, messages: list[dict[str, Any]]) -> Store:
+    """The store after one batch of the record job."""
+    store = MemoryStore(spark)
+    store.ensure(*SILVER, QUARANTINE, MESSAGES)
+    checkpoint(folder, "silver")
+    topic: Any = ListTopic(spark, [])
+    job = RecordJob(spark, topic, store, str(folder), 1.0)
+    job._write_silver(bronze(records(spark, messages)), 0)
+    return store
+
+
+def test_the_silver_rows_of_a_cluster_are_those_it_has_alone(spark: SparkSession, tmp_path: Path) -> None:
+    together = through_silver(spark, tmp_path / "both", history(*CLUSTERS))
+    for number, cluster in enumerate(CLUSTERS):
+        alone = through_silver(spark, tmp_path / str(number), history(cluster))
+        for table in (*SILVER, QUARANTINE, MESSAGES):
+            assert rows_of(together, table, cluster) == rows_of(alone, table, cluster), table.path
+    lags = sorted((row["cluster"], row["tick_ms"]) for row in together.read(FETCHER_LAG).collect())
+    assert lags == [(cluster, TICK_MS + number * 1000) for cluster in CLUSTERS for number in range(2)]
+
+
+class Told:
+    """What the alert path told."""
+
+    def __init__(self) -> None:
+        self.ticks: list[tuple[str, int]] = []
+        self.events: list[AlertEvent] = []
+
+    def listeners(self) -> Listeners:
+        return Listeners(lambda cluster, tick_ms, sides: self.ticks.append((cluster, tick_ms)), self.events.extend)
+
+
+def alert_path(spark: SparkSession, folder: Path, messages: list[dict[str, Any]], told: Told) -> AlertPath:
+    """The alert path as it is after its start: it knows the alerts that are stored."""
+
+    def settings(name: str) -> Settings:
+        return Settings(cluster=ClusterSettings(name=name, bootstrap_servers=f"{name}:9092"))
+
+    others = [Watched(settings("payments"), "payments.toml")]
+    desk = AlertDesk(settings("orders"), lambda: TICK_MS, "orders.toml", others)
+    events = EventLog(spark, Store(spark, str(folder / "store")))
+    desk.restore(events.last_events())
+    topic: Any = ListTopic(spark, messages)
+    return AlertPath(spark, topic, events, desk, told.listeners(), str(folder / "alerts"))
+
+
+def test_an_alert_is_that_of_its_own_cluster_also_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    messages = lane(*CLUSTERS, ticks=5)
+    checkpoint(tmp_path, "alerts")
+    before, after = Told(), Told()
+    # Of six messages a tick two ticks before the restart, when the alerts are pending, and three after it.
+    alert_path(spark, tmp_path, messages, before)._decide(records(spark, messages[:12]), 0)
+    alert_path(spark, tmp_path, messages, after)._decide(records(spark, messages[12:], 12), 1)
+    assert before.ticks + after.ticks == [(c, TICK_MS + n * 1000) for n in range(5) for c in CLUSTERS]
+    sides = ("broker 1 as leader", "broker 2 as destination")
+    assert sorted((e.cluster, e.subject, e.state) for e in before.events) == [("payments", s, "pending") for s in sides]
+    assert sorted((e.cluster, e.subject, e.state) for e in after.events) == [("payments", s, "firing") for s in sides]
+    commands = [text for e in after.events for text in json.loads(e.recommendation)["commands"]]
+    assert commands
+    assert [text for text in commands if "orders" in text] == []
+
+
+def test_the_same_alert_of_two_clusters_is_two_alerts(spark: SparkSession, tmp_path: Path) -> None:
+    messages = lane(*CLUSTERS, ticks=1, throttles=dict.fromkeys(CLUSTERS, MB))
+    checkpoint(tmp_path, "alerts")
+    told = Told()
+    alert_path(spark, tmp_path, messages, told)._decide(records(spark, messages), 0)
+    ids = {cluster: {e.alert_id for e in told.events if e.cluster == cluster} for cluster in CLUSTERS}
+    assert [len(ids[cluster]) for cluster in CLUSTERS] == [2, 2]
+    assert ids["orders"].isdisjoint(ids["payments"])
+    stored = Store(spark, str(tmp_path / "store")).read(ALERT_EVENTS).select("cluster", "alert_id").collect()
+    assert {(row[0], row[1]) for row in stored} == {(c, i) for c in CLUSTERS for i in ids[c]}

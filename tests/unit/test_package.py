@@ -1,0 +1,48 @@
+"""What make package puts together is all of Headroom that a driver needs, and nothing of its checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import package
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ROOMS = ("schemas", "planning", "cluster", "alerts", "streaming", "cli")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("package") / "submit"
+    package.package(target)
+    return target
+
+
+def test_the_zip_holds_every_module_and_no_other(folder: Path) -> None:
+    modules = {str(path.relative_to(REPOSITORY)) for room in ROOMS for path in (REPOSITORY / room).rglob("*.py")}
+    names = ZipFile(folder / "headroom.zip").namelist()
+    assert {name for name in names if name.endswith(".py")} == modules
+
+
+def test_the_jars_of_spark_are_beside_it(folder: Path) -> None:
+    jars = {jar.name for jar in (REPOSITORY / ".jars" / "spark").glob("*.jar")}
+    assert jars == {jar.name for jar in (folder / "jars").iterdir()}
+
+
+def test_the_entry_runs_headroom_from_the_zip_alone(folder: Path, tmp_path: Path) -> None:
+    shown = "import cli.main, streaming.pipeline; print(streaming.pipeline.__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(folder / "headroom.zip")}
+    calls = {
+        "headroom.zip/streaming/pipeline.py": ["-c", shown],
+        "Run Spark jobs": [f"{folder}/submit.py", "run", "--help"],
+    }
+    for told, command in calls.items():
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        assert told in done.stdout

@@ -1,0 +1,88 @@
+"""Whose settings win: by spark-submit what it was given, but for what no job can do without."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from schemas.config import KafkaSettings, SecurityProtocol, SparkSettings
+from streaming import session
+from streaming.session import EXECUTOR_OPTIONS, redaction
+from streaming.sources import kafka_options
+
+SETTINGS = SparkSettings(
+    master="local[4]", driver_memory="9g", shuffle_partitions=7, conf={"spark.executor.memory": "3g", "spark.x": "1"}
+)
+
+
+def submitted(monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> dict[str, str]:
+    """What the session sets itself where spark-submit was given these settings."""
+    monkeypatch.setattr(SparkContext, "getSystemProperty", given.get)
+    return session._submitted_conf(SETTINGS)
+
+
+def test_what_spark_submit_was_given_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {
+        "spark.master": "spark://host:7077",
+        "spark.executor.memory": "8g",
+        "spark.executor.extraJavaOptions": "-Xss8m",
+        "spark.sql.shuffle.partitions": "64",
+        "spark.scheduler.mode": "FIFO",
+    }
+    assert given.keys() & submitted(monkeypatch, given).keys() == set()
+
+
+def test_what_only_spark_submit_can_know_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    owned = ("spark.master", "spark.submit.", "spark.driver.", "spark.jars", "spark.ui.")
+    assert [key for key in submitted(monkeypatch, {}) if key.startswith(owned)] == []
+
+
+def test_what_it_was_not_given_comes_from_the_file_then_from_headroom(monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = submitted(monkeypatch, {})
+    wanted = {
+        "spark.executor.memory": "3g",
+        "spark.x": "1",
+        "spark.sql.shuffle.partitions": "7",
+        "spark.scheduler.mode": "FAIR",
+        "spark.executor.extraJavaOptions": EXECUTOR_OPTIONS,
+    }
+    assert {key: conf[key] for key in wanted} == wanted
+
+
+def test_what_no_job_can_do_without_is_set_whatever_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = submitted(monkeypatch, {"spark.sql.session.timeZone": "Asia/Tokyo", "spark.sql.extensions": "org.other"})
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+    assert conf["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
+
+
+@pytest.mark.parametrize("theirs", [None, "(?i)my-own-word", "my-own-word"])
+def test_every_secret_of_a_kafka_option_is_redacted_by_its_name(theirs: str | None, tmp_path: Path) -> None:
+    (tmp_path / "pem").write_text("a certificate or a key")
+    pem = str(tmp_path / "pem")
+    settings = KafkaSettings(
+        bootstrap_servers="broker:9093",
+        security_protocol=SecurityProtocol.SASL_SSL,
+        sasl_mechanism="PLAIN",
+        sasl_username="me",
+        ssl_cafile=pem,
+        ssl_certfile=pem,
+        ssl_keyfile=pem,
+        ssl_key_password="opens",
+    )
+    plain = {
+        "kafka.bootstrap.servers",
+        "kafka.security.protocol",
+        "kafka.sasl.mechanism",
+        "kafka.request.timeout.ms",
+        "kafka.default.api.timeout.ms",
+    }
+    shown = {key for key in kafka_options(settings, "hunter2") if not re.search(redaction(theirs), key)}
+    assert shown == plain
+
+
+def test_a_users_own_pattern_of_secrets_holds_beside_headrooms(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = submitted(monkeypatch, {"spark.redaction.regex": "my-own-word"})["spark.redaction.regex"]
+    assert all(re.search(pattern, key) for key in ("my-own-word", "sasl.JAAS.config"))
