@@ -192,7 +192,7 @@ class SyntheticCluster:
         return {
             "brokers": lambda: [self._broker(broker) for broker in self._brokers],
             "moves": lambda: [self._move(p, tick_ms, since) for p in self._moving],
-            "leaders": lambda: [_leader(p) for p in self.partitions],
+            "leaders": lambda: [_leader(p) | {"metadata_age_ms": 0} for p in self.partitions],
             "topic_throttles": lambda: [_lists(ps) for ps in _by_topic(self._moving).values()],
             "meters": lambda: list(self._meters(tick_ms, since)),
             "lags": lambda: list(self._lags()),
