@@ -13,15 +13,13 @@ from cluster.admin import MetadataReader
 from cluster.any_broker import MetadataError
 from cluster.brokers import BrokerReaders
 from cluster.client import AdminLink
-from cluster.doubts import Doubts
 from cluster.encode import Message, encode_rows
 from cluster.jmx import JmxSource
 from cluster.jmx_gateway import JmxGateway
-from cluster.model import BrokerRead, Snapshot
 from cluster.pace import Due, Pace
 from cluster.publisher import Publisher, PublishError, Sent
-from cluster.ticks import Rows, TickBuilder, unanswered
-from cluster.watched import Plans, watched_partitions
+from cluster.survey import Survey
+from cluster.ticks import TickBuilder
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -76,16 +74,15 @@ class Collector:
         self._interval_ms = int(collect.interval_s * 1000)
         self._link = AdminLink(settings.cluster)
         self._gateway = JmxGateway(collect)
-        self._metadata = MetadataReader(
+        metadata = MetadataReader(
             self._link,
             collect.timeout_s(),
             collect.topic_config_max_age_s,
             metadata_max_age_s=collect.metadata_max_age_s,
         )
-        self._plans = Plans()
-        self._doubts = Doubts()
-        self._readers = BrokerReaders(self._link, JmxSource(self._gateway), collect)
-        self._builder = TickBuilder(self._window_ms, self._interval_ms)
+        readers = BrokerReaders(self._link, JmxSource(self._gateway), collect)
+        builder = TickBuilder(self._window_ms, self._interval_ms)
+        self._survey = Survey(metadata, readers, builder, collect.timeout_s())
         # A tick that cannot be written must not hold up the sampling for much longer than its interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
         self._on_tick = on_tick or (lambda report: None)
@@ -127,9 +124,8 @@ class Collector:
             HeadroomError: no broker could be reached at all.
         """
         tick_ms, start = _now_ms(), time.monotonic()
-        snapshot, reads, rows = self._collect(tick_ms)
-        silent = unanswered(snapshot, reads)
-        messages = encode_rows(self._settings.cluster.name, tick_ms, rows)
+        seen = self._survey.look(tick_ms)
+        messages = encode_rows(self._settings.cluster.name, tick_ms, seen.rows)
         sent = self._sink.send(messages)
         end = {
             "interval_ms": self._interval_ms,
@@ -139,22 +135,14 @@ class Collector:
             "skipped_ticks": skipped_ticks,
             "rate_window_ms": self._window_ms,
             "messages": sent.messages,
-            "unanswered": silent,
+            "unanswered": seen.unanswered,
             "first_offset": sent.first_offset,
             "lane_messages": sent.lane_messages,
-            "metadata_age_ms": max(snapshot.ages_ms.values(), default=0),
+            "metadata_age_ms": seen.metadata_age_ms,
         }
         self._sink.send_end(self._settings.cluster.name, tick_ms, len(messages), end)
-        counts = {kind: len(of_kind) for kind, of_kind in rows.items()}
-        return TickReport(tick_ms, time.monotonic() - start, sent.messages, counts, silent, None)
-
-    def _collect(self, tick_ms: int) -> tuple[Snapshot, dict[int, BrokerRead], Rows]:
-        snapshot = self._metadata.snapshot()
-        watched = watched_partitions(snapshot)
-        plans = self._plans.of(snapshot, watched)
-        reads = self._readers.read(snapshot.brokers, plans, self._settings.collect.timeout_s())
-        self._metadata.doubt(self._doubts.new_topics(snapshot, reads))
-        return snapshot, reads, self._builder.rows(tick_ms, snapshot, reads, watched)
+        counts = {kind: len(of_kind) for kind, of_kind in seen.rows.items()}
+        return TickReport(tick_ms, time.monotonic() - start, sent.messages, counts, seen.unanswered, None)
 
     def _tick_safely(self, due: Due, lateness_s: float) -> bool:
         start = time.monotonic()

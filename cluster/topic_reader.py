@@ -85,6 +85,11 @@ class TopicReader:
             brokers = self._read_names(names)
         return brokers
 
+    def doubt(self, topics: Collection[str]) -> None:
+        """Take note of topics, known or not, that may have changed since they were read."""
+        if len(self.known.partitions()) > WHOLE_PARTITIONS:
+            self.known.heat(topics)
+
     def _read_names(self, names: Sequence[str]) -> Sequence[Any]:
         asked_s = self._clock()
         wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
@@ -128,11 +133,6 @@ class TopicReader:
         # Read for the first time is not changed.
         self.known.cool()
         return brokers
-
-    def doubt(self, topics: Collection[str]) -> None:
-        """Take note of topics, known or not, that may have changed since they were read."""
-        if len(self.known.partitions()) > WHOLE_PARTITIONS:
-            self.known.heat(topics)
 
     def _heat_moved(self, brokers: Sequence[Any]) -> None:
         """When brokers came or went, leaders and in-sync replicas of what they hold change."""
@@ -182,10 +182,10 @@ class TopicReader:
                     whole.partitions.extend(topic.partitions)
             cursor = answer.next_cursor
             after = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
+            if cursor is not None and after == at:
+                raise MetadataError(f"metadata could not be read (no page after {at[0]}-{at[1]})")
             if not after[1]:
                 break
-            if after == at:
-                raise MetadataError(f"metadata could not be read (no page after {at[0]}-{at[1]})")
         self._next = after[0]
         self.known.take_range(first, self._next or None, told.values(), asked_s)
         return sum(len(topic.partitions) for topic in told.values())

@@ -89,7 +89,7 @@ MESSAGES = Table(
         (
             "metadata_age_ms",
             "BIGINT",
-            "of tick_end: how long before the tick its oldest metadata was read, ms; null: not told, or of another kind",
+            "of tick_end: how long before the tick its oldest metadata was read, ms; null: not told, or no tick_end",
         ),
     ),
 )
