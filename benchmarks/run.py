@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from benchmarks import finish, memory, scale, smallest, start, switch
+from benchmarks import finish, memory, metadata, scale, smallest, start, switch
 from benchmarks.harness import Say
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
 from cli.output import print_table
@@ -26,6 +26,7 @@ GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
     "smallest": smallest.measure,
     "memory": memory.measure,
     "scale": scale.measure,
+    "metadata": metadata.measure,
 }
 
 
