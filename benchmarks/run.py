@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from benchmarks import finish, memory, report, scale, smallest, sources, standalone, start, switch, tables
+from benchmarks import finish, memory, metadata, report, scale, smallest, sources, standalone, start, switch, tables
 from benchmarks.harness import Say
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
 from cli.output import print_table
@@ -26,6 +26,7 @@ GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
     "smallest": smallest.measure,
     "memory": memory.measure,
     "scale": scale.measure,
+    "metadata": metadata.measure,
     "tables": tables.measure,
     "sources": sources.measure,
     "standalone": standalone.measure,

@@ -10,19 +10,35 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 from cluster import model
+from cluster.columns import Columns, Row
 from cluster.encode import KIND_ORDER
 from cluster.history import Sample
-from cluster.model import Broker, BrokerRead, BrokerThrottles, Lag, Meter, Metrics, TopicConfig, TopicPartition
-from cluster.rows import broker_row, lag_row, leader_row, log_row, log_sample, meter_row, topic_throttle_row
+from cluster.model import Broker, BrokerRead, BrokerThrottles, Lag, Meter, Metrics, Reading, TopicConfig, TopicPartition
+from cluster.rows import (
+    LAGS,
+    LOGS,
+    METERS,
+    broker_row,
+    lag_columns,
+    leader_columns,
+    leader_row,
+    log_columns,
+    log_sample,
+    meter_columns,
+    topic_throttle_row,
+)
+from cluster.tracks import Samples, Tracks
+from planning.lists import format_replica_list
 
 RECORD_BYTES = 1000
 WINDOW_MS = 10_000
 BEGIN_MS = 1_800_000_000_000
-Row = dict[str, Any]
 Side = tuple[int, str]
+_Key = TypeVar("_Key", Meter, TopicPartition)
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,11 @@ class Partition:
     epoch: int = 0
     previous_leader: int | None = None
     switch_tick_ms: int | None = None
+
+    @cached_property
+    def name(self) -> TopicPartition:
+        """Its name."""
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def added(self) -> tuple[int, ...]:
@@ -208,11 +229,13 @@ class SyntheticCluster:
         return {
             "brokers": lambda: [self._broker(broker) for broker in self._brokers],
             "moves": lambda: [self._move(p, tick_ms, since) for p in self._moving],
-            "leaders": lambda: [leader_row(p.as_told()) for p in self.partitions],
-            "topic_throttles": lambda: [_lists(ps) for ps in _by_topic(self._moving).values()],
-            "meters": lambda: list(self._meters(tick_ms, since)),
-            "lags": lambda: list(self._lags()),
-            "logs": lambda: [log_row(p.as_told(), _sample(p, p.leader, tick_ms, since, 0)) for p in self.partitions],
+            "leaders": self._leaders,
+            "topic_throttles": lambda: [
+                topic_throttle_row(topic, throttled_lists(ps)) for topic, ps in _by_topic(self._moving).items()
+            ],
+            "meters": lambda: self._meters(tick_ms, since),
+            "lags": lambda: Columns.joined(LAGS, (lag_columns(b, lags) for b, lags in self.lags().items())),
+            "logs": lambda: self._logs(tick_ms, since),
         }
 
     def _broker(self, broker: int) -> Row:
@@ -240,23 +263,43 @@ class SyntheticCluster:
             "before_topic_counters": None,
         }
 
-    def _meters(self, tick_ms: int, since: int) -> Iterator[Row]:
-        counted = since + WINDOW_MS
-        for broker in self._brokers:
-            for name in ("BytesInPerSec", "BytesOutPerSec", "ReplicationBytesInPerSec", "ReassignmentBytesInPerSec"):
-                yield _meter_row(broker, Meter(f"BrokerTopicMetrics.{name}"), tick_ms, counted * broker)
-            for source in self._brokers:
-                if source != broker:
-                    fetcher = Meter("FetcherStats.BytesPerSec", fetcher=_fetcher(source), source_broker=source)
-                    yield _meter_row(broker, fetcher, tick_ms, counted * source)
+    def _leaders(self) -> Columns:
+        told = [p.as_told() for p in self.partitions]
+        return Columns(leader_columns(told, dict.fromkeys((p.topic for p in told), 0)))
 
-    def _lags(self) -> Iterator[Row]:
+    def _meters(self, tick_ms: int, since: int) -> Columns:
+        parts = []
+        for broker in self._brokers:
+            counts = self.counts(broker, since + WINDOW_MS)
+            before = {meter: count // 2 for meter, count in counts.items()}
+            parts.append(meter_columns(broker, _samples(tick_ms, before, counts), {}))
+        return Columns.joined(METERS, parts)
+
+    def counts(self, broker: int, counted_ms: int) -> dict[Meter, int]:
+        """Return what a broker's own meters and those of its fetchers have counted in so many milliseconds."""
+        names = ("BytesInPerSec", "BytesOutPerSec", "ReplicationBytesInPerSec", "ReassignmentBytesInPerSec")
+        own = {Meter(f"BrokerTopicMetrics.{name}"): counted_ms * broker for name in names}
+        return own | {
+            Meter("FetcherStats.BytesPerSec", fetcher=_fetcher(source), source_broker=source): counted_ms * source
+            for source in self._brokers
+            if source != broker
+        }
+
+    def lags(self) -> dict[int, list[Lag]]:
+        """Return the lag gauges of every broker."""
+        lags: dict[int, list[Lag]] = {broker: [] for broker in self._brokers}
         for p in self.partitions:
             for broker in (*p.replicas, *p.added):
                 if broker != p.leader:
                     offsets = 0 if broker != p.adding else p.begin_bytes // 2 // RECORD_BYTES
-                    name = TopicPartition(p.topic, p.partition)
-                    yield lag_row(broker, Lag(name, p.leader, _fetcher(p.leader), offsets))
+                    lags[broker].append(Lag(p.name, p.leader, _fetcher(p.leader), offsets))
+        return lags
+
+    def _logs(self, tick_ms: int, since: int) -> Columns:
+        led: dict[int, list[Partition]] = defaultdict(list)
+        for p in self.partitions:
+            led[p.leader].append(p)
+        return Columns.joined(LOGS, (_led_logs(ps, leader, tick_ms, since) for leader, ps in sorted(led.items())))
 
 
 def _verdict(throttle: int | None, in_sync: int, required: int) -> str:
@@ -270,10 +313,11 @@ def _verdict(throttle: int | None, in_sync: int, required: int) -> str:
     return "losing" if throttle <= required else "catching_up"
 
 
-def _lists(partitions: Sequence[Partition]) -> Row:
-    leaders = ",".join(f"{p.partition}:{b}" for p in partitions for b in p.replicas)
-    followers = ",".join(f"{p.partition}:{p.adding}" for p in partitions)
-    return topic_throttle_row(partitions[0].topic, TopicConfig(leaders, followers, compacted=False))
+def throttled_lists(partitions: Sequence[Partition]) -> TopicConfig:
+    """Return the configuration of a topic of which these partitions move; of none, without lists."""
+    leaders = format_replica_list((p.partition, broker) for p in partitions for broker in p.replicas)
+    followers = format_replica_list((p.partition, broker) for p in partitions for broker in p.added)
+    return TopicConfig(leaders or None, followers or None, compacted=False)
 
 
 def _by_topic(partitions: Sequence[Partition]) -> dict[str, list[Partition]]:
@@ -281,6 +325,20 @@ def _by_topic(partitions: Sequence[Partition]) -> dict[str, list[Partition]]:
     for p in partitions:
         topics[p.topic].append(p)
     return topics
+
+
+def _samples(tick_ms: int, before: Mapping[_Key, int], now: Mapping[_Key, int]) -> Samples[_Key]:
+    """Return what a broker has counted now, and had one rate window before."""
+    tracks: Tracks[_Key] = Tracks(WINDOW_MS, WINDOW_MS)
+    tracks.add(0, {key: Reading(tick_ms - WINDOW_MS, value) for key, value in before.items()})
+    return tracks.add(0, {key: Reading(tick_ms, value) for key, value in now.items()})
+
+
+def _led_logs(partitions: Sequence[Partition], leader: int, tick_ms: int, since: int) -> Mapping[str, Sequence[Any]]:
+    """Return the columns of the logs that a broker leads; start and size are read of those that move only."""
+    ends = [{p.name: p.size(ms) // RECORD_BYTES for p in partitions} for ms in (since - WINDOW_MS, since)]
+    moving = {p.name: _sample(p, leader, tick_ms, since, 0) for p in partitions if p.added}
+    return log_columns(leader, _samples(tick_ms, *ends), moving, {p.name: p.as_told() for p in partitions})
 
 
 def _sample(p: Partition, broker: int, tick_ms: int, since: int, behind: int) -> Row:
@@ -291,14 +349,10 @@ def _sample(p: Partition, broker: int, tick_ms: int, since: int, behind: int) ->
 
 
 def _positions(p: Partition, since: int, behind: int, lag: int | None) -> tuple[int | None, ...]:
-    """Return end, start, size and lag of a log; start and size are read of watched partitions only."""
+    """Return end, start, size and lag of a log."""
     size = p.size(since) - behind
-    return (size // RECORD_BYTES, *((None, None) if p.adding is None else (0, size)), lag)
+    return size // RECORD_BYTES, 0, size, lag
 
 
 def _fetcher(source: int) -> str:
     return f"ReplicaFetcherThread-0-{source}"
-
-
-def _meter_row(broker: int, meter: Meter, tick_ms: int, count: int) -> Row:
-    return meter_row(broker, meter, Sample(tick_ms, (count,)), Sample(tick_ms - WINDOW_MS, (count // 2,)))

@@ -62,6 +62,7 @@ RANGES: dict[tuple[str, str], Range] = {
     ("collect", "rate_window_s"): NOT_NEGATIVE,
     ("collect", "broker_timeout_s"): NOT_NEGATIVE,
     ("collect", "topic_config_max_age_s"): NOT_NEGATIVE,
+    ("collect", "metadata_max_age_s"): NOT_NEGATIVE,
     ("store", "bronze_keep_days"): NOT_NEGATIVE,
     ("store", "silver_keep_days"): NOT_NEGATIVE,
     ("store", "gold_keep_days"): NOT_NEGATIVE,

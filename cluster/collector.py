@@ -9,15 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cluster.admin import MetadataError, MetadataReader
+from cluster.admin import MetadataReader
+from cluster.any_broker import MetadataError
 from cluster.brokers import BrokerReaders
 from cluster.client import AdminLink
 from cluster.encode import Message, encode_rows
 from cluster.pace import Due, Pace
 from cluster.publisher import Publisher, PublishError, Sent, tick_end
 from cluster.sources import metrics_source
-from cluster.ticks import Rows, TickBuilder, unanswered
-from cluster.watched import read_plans, watched_partitions
+from cluster.survey import Survey
+from cluster.ticks import TickBuilder
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -72,9 +73,15 @@ class Collector:
         self._interval_ms = int(collect.interval_s * 1000)
         self._link = AdminLink(settings.cluster)
         self._source = metrics_source(collect)
-        self._metadata = MetadataReader(self._link, collect.timeout_s(), collect.topic_config_max_age_s)
-        self._readers = BrokerReaders(self._link, self._source, collect)
-        self._builder = TickBuilder(self._window_ms, self._interval_ms)
+        metadata = MetadataReader(
+            self._link,
+            collect.timeout_s(),
+            collect.topic_config_max_age_s,
+            metadata_max_age_s=collect.metadata_max_age_s,
+        )
+        readers = BrokerReaders(self._link, self._source, collect)
+        builder = TickBuilder(self._window_ms, self._interval_ms)
+        self._survey = Survey(metadata, readers, builder, collect.timeout_s())
         # A tick that cannot be written must not hold up the sampling for much longer than its interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
         self._on_tick = on_tick or (lambda report: None)
@@ -116,8 +123,8 @@ class Collector:
             HeadroomError: no broker could be reached at all.
         """
         tick_ms, start = _now_ms(), time.monotonic()
-        rows, silent = self._collect(tick_ms)
-        messages = encode_rows(self._settings.cluster.name, tick_ms, rows)
+        seen = self._survey.look(tick_ms)
+        messages = encode_rows(self._settings.cluster.name, tick_ms, seen.rows)
         sent = self._sink.send(messages)
         end = tick_end(
             sent,
@@ -127,18 +134,12 @@ class Collector:
             rate_window_ms=self._window_ms,
             lateness_ms=lateness_ms,
             skipped_ticks=skipped_ticks,
-            unanswered=silent,
+            unanswered=seen.unanswered,
+            metadata_age_ms=seen.metadata_age_ms,
         )
         self._sink.send_end(self._settings.cluster.name, tick_ms, len(messages), end)
-        counts = {kind: len(of_kind) for kind, of_kind in rows.items()}
-        return TickReport(tick_ms, time.monotonic() - start, sent.messages, counts, silent, None)
-
-    def _collect(self, tick_ms: int) -> tuple[Rows, list[dict[str, Any]]]:
-        snapshot = self._metadata.snapshot()
-        watched = watched_partitions(snapshot)
-        plans = read_plans(snapshot, watched)
-        reads = self._readers.read(snapshot.brokers, plans, self._settings.collect.timeout_s())
-        return self._builder.rows(tick_ms, snapshot, reads, watched), unanswered(snapshot, reads)
+        counts = {kind: len(of_kind) for kind, of_kind in seen.rows.items()}
+        return TickReport(tick_ms, time.monotonic() - start, sent.messages, counts, seen.unanswered, None)
 
     def _tick_safely(self, due: Due, lateness_s: float) -> bool:
         start = time.monotonic()

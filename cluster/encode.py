@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cluster.columns import Columns
 from schemas.messages import ALERT_KINDS, COLUMNAR, VERSION
 
 # Rows in a message: enough that its envelope costs nothing, few enough that messages spread over partitions and tasks.
@@ -86,8 +87,9 @@ def _rows(rows: Rows) -> str:
 
 
 def _columns(rows: Rows) -> str:
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return f'"columns":{_json({name: c for name, c in columns.items() if any(v is not None for v in c)})}'
+    made = rows if isinstance(rows, Columns) else Columns({name: [row[name] for row in rows] for name in rows[0]})
+    told = {name: column for name, column in made.columns.items() if column.count(None) < len(column)}
+    return f'"columns":{_json(told)}'
 
 
 def _json(value: Any) -> str:

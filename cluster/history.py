@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 _Key = TypeVar("_Key", bound=Hashable)
 # A sample this many windows old tells of another time: no rate is better than one over a long gap.
-_STALE_WINDOWS = 3
+STALE_WINDOWS = 3
 
 
 class Sample(NamedTuple):
@@ -29,7 +29,7 @@ class History(Generic[_Key]):
 
     def __init__(self, window_ms: int, interval_ms: int, rising: int = 1) -> None:
         self._window_ms = window_ms
-        self._stale_ms = _STALE_WINDOWS * max(window_ms, interval_ms)
+        self._stale_ms = STALE_WINDOWS * max(window_ms, interval_ms)
         self._rising = rising
         self._samples: dict[int, dict[_Key, deque[Sample]]] = {}
 
@@ -48,6 +48,10 @@ class History(Generic[_Key]):
         earlier = samples[0] if samples else None
         samples.append(sample)
         return earlier
+
+    def knows(self, broker: int, key: _Key) -> bool:
+        """Return whether there is a sample of a key."""
+        return key in self._samples.get(broker, {})
 
     def keep_only(self, broker: int, keys: Collection[_Key]) -> None:
         """Drop what a broker that answered does not have any more."""

@@ -24,6 +24,7 @@ class JmxSource:
     def __init__(self, gateway: JmxGateway) -> None:
         self._gateway = gateway
         self._readers: dict[int, tuple[str, int | None, Any]] = {}
+        self._requests: dict[int, JmxRequest] = {}
 
     def start(self) -> None:
         """Start the gateway JVM when it does not run.
@@ -43,7 +44,7 @@ class JmxSource:
         Raises:
             MetricsError: it could not be reached, or did not answer within ``timeout_s`` seconds.
         """
-        request = JmxRequest(plan)
+        request = self._request(broker, plan)
         try:
             answer = self._reader(broker, endpoint).read(request.text, max(1, int(timeout_s * 1000)))
         except Py4JJavaError as error:
@@ -51,6 +52,13 @@ class JmxSource:
         except (Py4JNetworkError, Py4JError, OSError):
             raise MetricsError("the JVM that reads JMX went away; it is started again") from None
         return plausible(request.parse(answer), plan, f"JMX {endpoint}")
+
+    def _request(self, broker: int, plan: Plan) -> JmxRequest:
+        # A plan stays the same from tick to tick while nothing changes; its thousands of lines are written once.
+        kept = self._requests.get(broker)
+        if kept is None or kept.plan is not plan:
+            kept = self._requests[broker] = JmxRequest(plan)
+        return kept
 
     def _reader(self, broker: int, endpoint: str) -> Any:
         self._gateway.start()

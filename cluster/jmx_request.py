@@ -22,10 +22,14 @@ class JmxRequest:
 
     Args:
         plan: what is read.
+
+    Attributes:
+        plan: the same.
+        text: the request, one line per MBean or pattern.
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+        self.plan = plan
         self._reads = [
             START,
             # The lags and the ends they belong to are read close together.
@@ -35,11 +39,7 @@ class JmxRequest:
             *log_reads(plan.ends_only, LOG_PARTS[:1]),
             *BROKER_READS,
         ]
-
-    @property
-    def text(self) -> str:
-        """The request, one line per MBean or pattern."""
-        return "\n".join(f"{read.mbean}\t{read.attribute}" for read in self._reads)
+        self.text = "\n".join(f"{read.mbean}\t{read.attribute}" for read in self._reads)
 
     def parse(self, answer: str) -> Metrics:
         """Return what the broker said; an MBean that it does not have is missing.
@@ -47,7 +47,7 @@ class JmxRequest:
         Raises:
             ValueError: a line of the answer is not what the bulk reader writes.
         """
-        gathered = Gathered(self._plan)
+        gathered = Gathered(self.plan)
         for line in answer.splitlines():
             index, read_ms, value, *name = line.split("\t")
             read = self._reads[int(index)]

@@ -23,7 +23,7 @@ class Broker:
     alive: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Partition:
     """One partition as the metadata and the reassignments tell it; ``leader`` None: it has none."""
 
@@ -79,12 +79,14 @@ class Snapshot:
         partitions: every partition.
         topic_ids: identity of each topic: it changes when a topic is deleted and made again.
         topic_configs: configuration of topics as last read; a topic that could never be read is missing.
+        ages_ms: how long before the snapshot each topic's partitions were read, milliseconds.
     """
 
     brokers: dict[int, Broker]
     partitions: dict[TopicPartition, Partition]
     topic_ids: dict[str, str]
     topic_configs: dict[str, TopicConfig] = field(default_factory=dict)
+    ages_ms: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ def tick_end(
     lateness_ms: int = 0,
     skipped_ticks: int = 0,
     unanswered: Sequence[dict[str, Any]] = (),
+    metadata_age_ms: int = 0,
 ) -> dict[str, Any]:
     """Return what ``tick_end`` says of a tick, in the columns of ``schemas.messages.TICK_END``."""
     return {
@@ -66,6 +67,7 @@ def tick_end(
         "unanswered": list(unanswered),
         "first_offset": sent.first_offset,
         "lane_messages": sent.lane_messages,
+        "metadata_age_ms": metadata_age_ms,
     }
 
 

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cluster.columns import Row
 from cluster.history import Sample
 from cluster.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
-from cluster.model import Broker, BrokerRead, BrokerThrottles, Lag, Meter, Metrics, Partition, TopicConfig
-from cluster.switches import Row
+from cluster.model import (
+    Broker,
+    BrokerRead,
+    BrokerThrottles,
+    Lag,
+    Meter,
+    Metrics,
+    Partition,
+    Reading,
+    TopicConfig,
+    TopicPartition,
+)
+from cluster.tracks import Samples
+from schemas.messages import column_types
 
+METERS, LAGS, LOGS = (tuple(column_types(kind)) for kind in ("meters", "lags", "logs"))
+# Of a log: what is read of watched partitions only.
+_WATCHED_ONLY = ("log_start_offset", "size_bytes", "prev_log_start_offset", "prev_size_bytes")
+_Part = Mapping[str, Sequence[Any]]
 _UNKNOWN = BrokerThrottles(known=False)
 _NONE = (None, None, None, None)
 Counted = tuple[Sample, "Sample | None"]
@@ -77,16 +97,6 @@ def without_lag(sample: Row) -> Row:
     return {key: value for key, value in sample.items() if not key.startswith(("lag_", "prev_lag_"))}
 
 
-def log_row(partition: Partition, sample: Row) -> Row:
-    """Return the row of one log of a partition, of ``log_sample``."""
-    return {
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "is_leader": partition.leader == sample["broker"],
-        **without_lag(sample),
-    }
-
-
 def topic_sample(counted: Counted, messages: Counted) -> Row:
     """Return a topic's counters on one broker; the earlier samples are both there, of one time, or both null."""
     (now, earlier), (now_messages, earlier_messages) = counted, messages
@@ -105,32 +115,75 @@ def topic_sample(counted: Counted, messages: Counted) -> Row:
     }
 
 
-def meter_row(broker: int, meter: Meter, now: Sample, earlier: Sample | None, gauge_value: float | None = None) -> Row:
-    """Return the row of one meter; of a gauge the count is None."""
+def leader_columns(partitions: Sequence[Partition], ages_ms: Mapping[str, int]) -> _Part:
+    """Return the columns of leaders; ``ages_ms``: how long ago the metadata of each topic was read."""
     return {
-        "broker": broker,
-        "meter": meter.meter,
-        "topic": meter.topic,
-        "fetcher": meter.fetcher,
-        "source_broker": meter.source_broker,
-        "read_ms": now.read_ms,
-        "count_total": now.values[0],
-        "prev_read_ms": earlier.read_ms if earlier is not None else None,
-        "prev_count_total": earlier.values[0] if earlier is not None else None,
-        "gauge_value": float(gauge_value) if gauge_value is not None else None,
+        "topic": [p.topic for p in partitions],
+        "partition": [p.partition for p in partitions],
+        "leader": [p.leader for p in partitions],
+        "leader_epoch": [p.leader_epoch for p in partitions],
+        "replicas": [p.replicas for p in partitions],
+        "isr": [p.isr for p in partitions],
+        "adding": [p.adding for p in partitions],
+        "removing": [p.removing for p in partitions],
+        "metadata_age_ms": [ages_ms.get(p.topic) for p in partitions],
     }
 
 
-def lag_row(broker: int, lag: Lag) -> Row:
-    """Return the row of one lag gauge."""
+def meter_columns(broker: int, counters: Samples[Meter], gauges: Mapping[Meter, Reading]) -> _Part:
+    """Return the columns of a broker's meters: counters, then gauges, which have a value and no count."""
+    meters, values = [*counters.places, *gauges], gauges.values()
+    read_ms, counts, prev_read_ms, prev_counts = counters.columns()
+    none = [None] * len(gauges)
     return {
-        "broker": broker,
-        "topic": lag.partition.topic,
-        "partition": lag.partition.partition,
-        "source_broker": lag.source_broker,
-        "fetcher": lag.fetcher,
-        "lag_offsets": lag.lag_offsets,
+        "broker": [broker] * len(meters),
+        "meter": [meter.meter for meter in meters],
+        "topic": [meter.topic for meter in meters],
+        "fetcher": [meter.fetcher for meter in meters],
+        "source_broker": [meter.source_broker for meter in meters],
+        "read_ms": [*read_ms, *(gauge.read_ms for gauge in values)],
+        "count_total": [*counts, *none],
+        "prev_read_ms": [*prev_read_ms, *none],
+        "prev_count_total": [*prev_counts, *none],
+        "gauge_value": [*[None] * len(counts), *(float(gauge.value) for gauge in values)],
     }
+
+
+def lag_columns(broker: int, lags: Sequence[Lag]) -> _Part:
+    """Return the columns of a follower's lag gauges."""
+    return {
+        "broker": [broker] * len(lags),
+        "topic": [lag.partition.topic for lag in lags],
+        "partition": [lag.partition.partition for lag in lags],
+        "source_broker": [lag.source_broker for lag in lags],
+        "fetcher": [lag.fetcher for lag in lags],
+        "lag_offsets": [lag.lag_offsets for lag in lags],
+    }
+
+
+def log_columns(
+    broker: int,
+    ends: Samples[TopicPartition],
+    logs: Mapping[TopicPartition, Row],
+    partitions: Mapping[TopicPartition, Partition],
+) -> _Part:
+    """Return the columns of a broker's logs: the ends of all, and all of those that are watched."""
+    read_ms, now, prev_read_ms, prev = ends.columns()
+    columns: dict[str, list[Any]] = {
+        "topic": [name.topic for name in ends.places],
+        "partition": [name.partition for name in ends.places],
+        "is_leader": [partitions[name].leader == broker for name in ends.places],
+        "broker": [broker] * len(read_ms),
+        "read_ms": list(read_ms),
+        "log_end_offset": list(now),
+        "prev_read_ms": list(prev_read_ms),
+        "prev_log_end_offset": list(prev),
+        **{name: [None] * len(read_ms) for name in _WATCHED_ONLY},
+    }
+    for name, row in logs.items():
+        for column in ("prev_read_ms", "prev_log_end_offset", *_WATCHED_ONLY):
+            columns[column][ends.places[name]] = row[column]
+    return columns
 
 
 def topic_throttle_row(topic: str, config: TopicConfig) -> Row:

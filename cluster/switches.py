@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
+from cluster.columns import Row
 from cluster.model import Partition, TopicPartition
 
-Row = dict[str, Any]
 # How long a switch is remembered of a partition that nobody watches yet.
 _MEMORY_MS = 600_000
 
@@ -36,7 +35,7 @@ class Switch:
     before: Before | None
 
 
-@dataclass
+@dataclass(slots=True)
 class _State:
     leader: int | None
     leaderless: bool
@@ -56,21 +55,34 @@ class Switches:
         self._states: dict[TopicPartition, _State] = {}
 
     def observe(
-        self, tick_ms: int, partitions: Mapping[TopicPartition, Partition], watched: Collection[TopicPartition]
+        self,
+        tick_ms: int,
+        partitions: Mapping[TopicPartition, Partition],
+        watched: Collection[TopicPartition],
+        last_said: Callable[[TopicPartition, int], Before | None] = lambda name, leader: None,
     ) -> None:
-        """Take in the leaders of a tick; partitions that are gone are forgotten."""
-        for name in [name for name in self._states if name not in partitions]:
+        """Take in the leaders of a tick; partitions that are gone are forgotten.
+
+        Args:
+            tick_ms: time of the tick.
+            partitions: all partitions.
+            watched: those whose last switch is not forgotten.
+            last_said: returns the last rows of a partition's log under a leader, None: there are none.
+        """
+        for name in self._states.keys() - partitions.keys():
             del self._states[name]
         for name, partition in partitions.items():
             state = self._states.get(name)
             if state is None:
                 self._states[name] = _State(partition.leader, partition.leader is None)
-            else:
+            elif partition.leader != state.leader or state.leaderless or state.switch is not None:
+                if partition.leader != state.leader and state.leader is not None and not state.leaderless:
+                    state.before = last_said(name, state.leader) or state.before
                 self._follow(state, partition.leader, tick_ms)
                 _expire(state, tick_ms, name in watched)
 
     def remember(self, name: TopicPartition, before: Before) -> None:
-        """Keep the newest rows under the present leader: should it change, they tell the rates from before."""
+        """Keep rows under the present leader: should it change, they tell the rates from before."""
         state = self._states.get(name)
         if state is not None and not state.leaderless:
             state.before = before

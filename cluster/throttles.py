@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from kafka.errors import KafkaError
 
-from cluster.admin import MetadataError, MetadataReader, read_broker_throttles
+from cluster.admin import MetadataReader, read_broker_throttles
 from cluster.alter import Change, alter_configs
+from cluster.any_broker import MetadataError
 from cluster.client import AdminLink
 from cluster.configs import BROKER, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, RATE_KEYS, TOPIC
 from cluster.model import BrokerThrottles, Snapshot, TopicConfig

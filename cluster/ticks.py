@@ -2,26 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from cluster.columns import Columns, Row
 from cluster.history import History, Sample
 from cluster.mbeans import topic_bytes, topic_messages
-from cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition, Snapshot, TopicConfig, TopicPartition
+from cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition, Snapshot, TopicPartition
 from cluster.rows import (
+    LAGS,
+    LOGS,
+    METERS,
     broker_row,
-    lag_row,
+    lag_columns,
+    leader_columns,
     leader_row,
-    log_row,
+    log_columns,
     log_sample,
-    meter_row,
+    meter_columns,
     topic_sample,
     topic_throttle_row,
     without_lag,
 )
-from cluster.switches import Before, Row, Switches
+from cluster.switches import Before, Switches
+from cluster.tracks import Samples, Tracks
 from cluster.watched import Listed, listed_brokers
 
-Rows = dict[str, list[Row]]
+Rows = dict[str, Sequence[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one broker said last, with its earlier samples.
+
+    Attributes:
+        counters: its meters.
+        ends: the ends of all logs that were read.
+        logs: those of watched partitions, whole.
+    """
+
+    broker: int
+    counters: Samples[Meter]
+    ends: Samples[TopicPartition]
+    logs: Mapping[TopicPartition, Row]
+
+    def log(self, name: TopicPartition) -> Row | None:
+        """Return what it said of a log; None: nothing."""
+        if name in self.logs:
+            return self.logs[name]
+        read = self.ends.of(name)
+        if read is None:
+            return None
+        now, earlier = read
+        return log_sample(self.broker, _end_only(now), None if earlier is None else _end_only(earlier), None)
+
+    def topic(self, topic: str) -> Row | None:
+        """Return a topic's counters; None: they were not read."""
+        counted, messages = self.counters.of(topic_bytes(topic)), self.counters.of(topic_messages(topic))
+        return topic_sample(counted, messages) if counted is not None and messages is not None else None
+
+    def before(self, name: TopicPartition) -> Before | None:
+        """Return what a rate of the partition under this leader can be taken from; None: there is no earlier sample."""
+        log, counters = self.log(name), self.topic(name.topic)
+        if log is None or log["prev_read_ms"] is None:
+            return None
+        real = counters is not None and counters["prev_read_ms"] is not None
+        return Before(without_lag(log), counters if real else None)
 
 
 class TickBuilder:
@@ -33,92 +79,100 @@ class TickBuilder:
     """
 
     def __init__(self, window_ms: int, interval_ms: int) -> None:
-        self._counters: History[Meter] = History(window_ms, interval_ms)
+        self._counters: Tracks[Meter] = Tracks(window_ms, interval_ms)
+        self._ends: Tracks[TopicPartition] = Tracks(window_ms, interval_ms)
         self._log_history: History[TopicPartition] = History(window_ms, interval_ms)
         self._switches = Switches(window_ms)
         self._started_ms: dict[int, int] = {}
-        self._topic_ids: dict[str, str] = {}
+        self._topic_ids: Mapping[str, str] = {}
+        self._said: dict[int, _Said] = {}
 
     def rows(
         self, tick_ms: int, snapshot: Snapshot, reads: Mapping[int, BrokerRead], watched: set[TopicPartition]
     ) -> Rows:
         """Return the rows of a tick by kind of message, in the order and names of ``schemas.messages.ROWS``."""
         self._forget_gone(snapshot)
-        self._switches.observe(tick_ms, snapshot.partitions, watched)
-        answered = {b: read.metrics for b, read in reads.items() if read.metrics is not None}
-        meters = {b: self._meters(b, metrics) for b, metrics in answered.items()}
-        logs = {b: self._logs(b, metrics) for b, metrics in answered.items()}
-        topics = {b: _topic_samples(rows) for b, rows in meters.items()}
-        for partition in snapshot.partitions.values():
-            self._remember(partition, logs, topics)
+        self._switches.observe(tick_ms, snapshot.partitions, watched, self._before)
+        answered = {b: _known(read.metrics, snapshot) for b, read in reads.items() if read.metrics is not None}
+        said = {b: self._take(b, metrics, watched) for b, metrics in answered.items()}
+        self._said |= said
+        for name in watched:
+            self._remember(snapshot.partitions[name], said)
         return {
             "brokers": [broker_row(seen, reads.get(b)) for b, seen in sorted(snapshot.brokers.items())],
-            "moves": [self._move(tick_ms, snapshot, snapshot.partitions[n], logs, topics) for n in sorted(watched)],
-            "leaders": [leader_row(p) for _, p in sorted(snapshot.partitions.items())],
+            "moves": [self._move(tick_ms, snapshot, snapshot.partitions[name], said) for name in sorted(watched)],
+            "leaders": Columns(leader_columns(list(snapshot.partitions.values()), snapshot.ages_ms)),
             "topic_throttles": [
                 topic_throttle_row(t, c) for t, c in sorted(snapshot.topic_configs.items()) if c.listed
             ],
-            "meters": [meter_row(b, m, *sample) for b, rows in meters.items() for m, sample in rows.items()]
-            + [_gauge_row(b, meter, metrics) for b, metrics in answered.items() for meter in metrics.gauges],
-            "lags": [lag_row(b, lag) for b, metrics in answered.items() for lag in metrics.lags],
-            "logs": [log_row(snapshot.partitions[name], row) for rows in logs.values() for name, row in rows.items()],
+            "meters": Columns.joined(
+                METERS, (meter_columns(b, said[b].counters, metrics.gauges) for b, metrics in answered.items())
+            ),
+            "lags": Columns.joined(LAGS, (lag_columns(b, metrics.lags) for b, metrics in answered.items())),
+            "logs": Columns.joined(
+                LOGS, (log_columns(b, s.ends, s.logs, snapshot.partitions) for b, s in said.items())
+            ),
         }
 
     def _forget_gone(self, snapshot: Snapshot) -> None:
-        for history in (self._counters, self._log_history):
-            history.keep_brokers(snapshot.brokers)
+        self._counters.keep_brokers(snapshot.brokers)
+        self._ends.keep_brokers(snapshot.brokers)
+        self._log_history.keep_brokers(snapshot.brokers)
+        self._said = {broker: said for broker, said in self._said.items() if broker in snapshot.brokers}
         remade = {t for t, known in self._topic_ids.items() if snapshot.topic_ids.get(t, known) != known}
-        names = [name for name in snapshot.partitions if name.topic in remade]
-        self._log_history.forget_keys(names)
-        self._counters.forget_keys([meter for t in remade for meter in (topic_bytes(t), topic_messages(t))])
-        self._switches.forget(names)
+        if remade:
+            self._forget_topics(remade, snapshot)
         self._topic_ids = snapshot.topic_ids
 
-    def _meters(self, broker: int, metrics: Metrics) -> dict[Meter, tuple[Sample, Sample | None]]:
+    def _forget_topics(self, topics: Collection[str], snapshot: Snapshot) -> None:
+        names = [name for name in snapshot.partitions if name.topic in topics]
+        self._ends.forget_keys(names)
+        self._log_history.forget_keys(names)
+        self._counters.forget_keys([meter for t in topics for meter in (topic_bytes(t), topic_messages(t))])
+        self._switches.forget(names)
+
+    def _take(self, broker: int, metrics: Metrics, watched: set[TopicPartition]) -> _Said:
         if metrics.started_ms is None or self._started_ms.get(broker) != metrics.started_ms:
             # The process is another one: its counters began at zero. Its logs did not.
             self._counters.forget(broker)
             self._started_ms[broker] = metrics.started_ms or 0
-        self._counters.keep_only(broker, metrics.counters)
-        samples = {meter: Sample(r.read_ms, (int(r.value),)) for meter, r in metrics.counters.items()}
-        return {meter: (now, self._counters.add(broker, meter, now)) for meter, now in samples.items()}
+        logs = self._watched_logs(broker, metrics, watched)
+        return _Said(broker, self._counters.add(broker, metrics.counters), self._ends.add(broker, metrics.logs), logs)
 
-    def _logs(self, broker: int, metrics: Metrics) -> dict[TopicPartition, Row]:
-        self._log_history.keep_only(broker, metrics.logs)
-        lags = {lag.partition: lag for lag in metrics.lags}
-        return {name: self._log(broker, name, read, lags.get(name)) for name, read in metrics.logs.items()}
+    def _watched_logs(self, broker: int, metrics: Metrics, watched: set[TopicPartition]) -> dict[TopicPartition, Row]:
+        names = watched & metrics.logs.keys()
+        self._log_history.keep_only(broker, names)
+        lags = {lag.partition: lag for lag in metrics.lags if lag.partition in names}
+        return {name: self._log(broker, name, metrics.logs[name], lags.get(name)) for name in names}
 
     def _log(self, broker: int, name: TopicPartition, read: LogReading, lag: Lag | None) -> Row:
+        if not self._log_history.knows(broker, name):
+            # Only now it is watched: its end was read before.
+            for sample in self._ends.samples(broker, name):
+                self._log_history.add(broker, name, _end_only(sample))
         offsets = lag.lag_offsets if lag is not None else None
         now = Sample(read.read_ms, (read.log_end_offset, read.log_start_offset, read.size_bytes, offsets))
         earlier = self._log_history.add(broker, name, now)
         return log_sample(broker, now, earlier, lag.source_broker if lag is not None else None)
 
-    def _remember(
-        self, partition: Partition, logs: dict[int, dict[TopicPartition, Row]], topics: dict[int, dict[str, Row]]
-    ) -> None:
-        if partition.leader is None:
-            return
-        log = logs.get(partition.leader, {}).get(partition.name)
-        counters = topics.get(partition.leader, {}).get(partition.topic)
-        if log is not None and log["prev_read_ms"] is not None:
-            real = counters is not None and counters["prev_read_ms"] is not None
-            self._switches.remember(partition.name, Before(without_lag(log), counters if real else None))
+    def _before(self, name: TopicPartition, leader: int) -> Before | None:
+        said = self._said.get(leader)
+        return said.before(name) if said is not None else None
 
-    def _move(
-        self,
-        tick_ms: int,
-        snapshot: Snapshot,
-        partition: Partition,
-        logs: dict[int, dict[TopicPartition, Row]],
-        topics: dict[int, dict[str, Row]],
-    ) -> Row:
+    def _remember(self, partition: Partition, said: Mapping[int, _Said]) -> None:
+        # By the tick that shows the next leader, this one may have let go of the log.
+        leader = said.get(partition.leader) if partition.leader is not None else None
+        before = leader.before(partition.name) if leader is not None else None
+        if before is not None:
+            self._switches.remember(partition.name, before)
+
+    def _move(self, tick_ms: int, snapshot: Snapshot, partition: Partition, said: Mapping[int, _Said]) -> Row:
         config = snapshot.topic_configs.get(partition.topic)
         listed = listed_brokers(partition, config)
         switch = self._switches.of(partition.name, tick_ms)
         before = switch.before if switch is not None else None
-        leader_topics = topics.get(partition.leader, {}) if partition.leader is not None else {}
-        held = [logs[b][partition.name] for b in partition.replicas if partition.name in logs.get(b, {})]
+        leader = said.get(partition.leader) if partition.leader is not None else None
+        held = [said[b].logs.get(partition.name) for b in partition.replicas if b in said]
         return {
             **leader_row(partition),
             "offline": list(partition.offline),
@@ -126,8 +180,8 @@ class TickBuilder:
             **_listed_columns(listed),
             "previous_leader": switch.previous_leader if switch is not None else None,
             "switch_tick_ms": switch.switch_tick_ms if switch is not None else None,
-            "logs": held,
-            "topic_counters": leader_topics.get(partition.topic),
+            "logs": [log for log in held if log is not None],
+            "topic_counters": leader.topic(partition.topic) if leader is not None else None,
             "before_log": before.log if before is not None else None,
             "before_topic_counters": before.topic_counters if before is not None else None,
         }
@@ -139,8 +193,12 @@ def unanswered(snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> list[Row]
     return [{"broker": row["broker"], "reason": row["error"]} for row in rows if not row["answered"]]
 
 
-def _told(config: TopicConfig) -> bool:
-    return config.listed and config.current
+def _known(metrics: Metrics, snapshot: Snapshot) -> Metrics:
+    """Return the metrics without logs of partitions that the snapshot does not have (yet, or any more)."""
+    if metrics.logs.keys() <= snapshot.partitions.keys():
+        return metrics
+    logs = {name: log for name, log in metrics.logs.items() if name in snapshot.partitions}
+    return replace(metrics, logs=logs)
 
 
 def _listed_columns(listed: Listed) -> Row:
@@ -150,16 +208,5 @@ def _listed_columns(listed: Listed) -> Row:
     }
 
 
-def _topic_samples(meters: dict[Meter, tuple[Sample, Sample | None]]) -> dict[str, Row]:
-    samples = {}
-    for meter, counted in meters.items():
-        if meter.topic is not None and meter == topic_bytes(meter.topic):
-            messages = meters.get(topic_messages(meter.topic))
-            if messages is not None:
-                samples[meter.topic] = topic_sample(counted, messages)
-    return samples
-
-
-def _gauge_row(broker: int, meter: Meter, metrics: Metrics) -> Row:
-    reading = metrics.gauges[meter]
-    return meter_row(broker, meter, Sample(reading.read_ms, (None,)), None, reading.value)
+def _end_only(sample: Sample) -> Sample:
+    return Sample(sample.read_ms, (sample.values[0], None, None, None))

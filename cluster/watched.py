@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 
 from cluster.mbeans import Plan
@@ -12,6 +14,8 @@ from cluster.model import Partition, Snapshot, TopicConfig, TopicPartition
 from planning.lists import ReplicaList, parse_replica_list
 
 log = logging.getLogger(__name__)
+# The lists of so many topics are not parsed again for every partition and tick.
+_PARSED = 10_000
 
 
 @dataclass(frozen=True)
@@ -34,38 +38,82 @@ def watched_partitions(snapshot: Snapshot) -> set[TopicPartition]:
 
     Where a list could not be read just now, those of the last one stay: unknown, they are not left out.
     """
-    watched = {name for name, partition in snapshot.partitions.items() if partition.moving}
-    for topic, config in snapshot.topic_configs.items():
-        if config.listed:
-            names = [name for name in snapshot.partitions if name.topic == topic]
-            watched |= {name for name in names if _is_listed(name.partition, config)}
-    return watched
+    listed = {topic: _covers(config) for topic, config in snapshot.topic_configs.items() if config.listed}
+    return {
+        name
+        for name, partition in snapshot.partitions.items()
+        if partition.moving or (name.topic in listed and listed[name.topic].has(name.partition))
+    }
 
 
-def read_plans(snapshot: Snapshot, watched: set[TopicPartition]) -> dict[int, Plan]:
-    """Return what to read from each broker that is alive."""
+class Plans:
+    """What to read from each broker; a plan is made anew only where something changed."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[_Part, Plan]] = {}
+
+    def of(self, snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, Plan]:
+        """Return the plan of each broker that is alive."""
+        self._made = {b: (part, self._plan(b, part)) for b, part in _parts(snapshot, watched).items()}
+        return {broker: plan for broker, (_, plan) in self._made.items()}
+
+    def _plan(self, broker: int, part: _Part) -> Plan:
+        made = self._made.get(broker)
+        if made is not None and made[0] == part:
+            return made[1]
+        return Plan({name.topic for name in part.leads}, part.leads, part.holds, part.replicas, part.follows)
+
+
+@dataclass
+class _Part:
+    """A broker's part in the cluster.
+
+    Attributes:
+        replicas: how many replicas it holds.
+        follows: whether it is a follower in sync of any leader.
+        leads: partitions that it leads.
+        holds: watched partitions of which it holds a replica.
+    """
+
+    replicas: int
+    follows: bool
+    leads: list[TopicPartition] = field(default_factory=list)
+    holds: list[TopicPartition] = field(default_factory=list)
+
+
+def _parts(snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, _Part]:
+    """Return the part of each broker that is alive."""
     partitions = snapshot.partitions.values()
     replicas = Counter(chain.from_iterable(partition.replicas for partition in partitions))
     in_sync = Counter(chain.from_iterable(partition.isr for partition in partitions))
-    leads: dict[int, list[TopicPartition]] = {}
-    holds: dict[int, list[TopicPartition]] = {}
+    led = Counter(partition.leader for partition in partitions)
+    parts = {b: _Part(replicas[b], in_sync[b] > led[b]) for b, seen in snapshot.brokers.items() if seen.alive}
     for name, partition in snapshot.partitions.items():
-        if partition.leader is not None:
-            leads.setdefault(partition.leader, []).append(name)
-        if name in watched:
-            for broker in partition.replicas:
-                holds.setdefault(broker, []).append(name)
-    return {
-        broker: Plan(
-            {name.topic for name in leads.get(broker, [])},
-            leads.get(broker, []),
-            holds.get(broker, []),
-            replicas[broker],
-            follows=in_sync[broker] > len(leads.get(broker, [])),
-        )
-        for broker, seen in snapshot.brokers.items()
-        if seen.alive
-    }
+        part = parts.get(partition.leader) if partition.leader is not None else None
+        if part is not None:
+            part.leads.append(name)
+    for name in sorted(watched):
+        for broker in snapshot.partitions[name].replicas:
+            if broker in parts:
+                parts[broker].holds.append(name)
+    return parts
+
+
+@dataclass(frozen=True)
+class _Covered:
+    """Partitions that the lists of a topic name."""
+
+    every: bool
+    partitions: frozenset[int]
+
+    def has(self, partition: int) -> bool:
+        return self.every or partition in self.partitions
+
+
+def _covers(config: TopicConfig) -> _Covered:
+    parsed = [_parse(config.leader_list), _parse(config.follower_list)]
+    lists = [found for found in parsed if isinstance(found, ReplicaList)]
+    return _Covered(any(found.every for found in lists), frozenset().union(*(found.partitions() for found in lists)))
 
 
 def _named(partition: Partition, text: str | None) -> tuple[int, ...] | None:
@@ -75,11 +123,7 @@ def _named(partition: Partition, text: str | None) -> tuple[int, ...] | None:
     return listed.brokers(partition.partition, partition.replicas) if listed is not None else ()
 
 
-def _is_listed(partition: int, config: TopicConfig) -> bool:
-    lists = [_parse(config.leader_list), _parse(config.follower_list)]
-    return any(isinstance(x, ReplicaList) and (x.every or partition in x.partitions()) for x in lists)
-
-
+@lru_cache(_PARSED)
 def _parse(text: str | None) -> ReplicaList | ValueError | None:
     try:
         return parse_replica_list(text)

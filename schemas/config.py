@@ -108,6 +108,9 @@ class CollectSettings:
         broker_timeout_s: longest wait for one broker in a tick; 0: 0.8 of the interval, at most 10 s.
         topic_config_max_age_s: a topic's throttled replica lists are read again at least this often; topics that
             move, or had lists when last read, are read every tick.
+        metadata_max_age_s: leaders and in-sync replicas are read again at least this often. Up to 5,000 partitions are
+            read every tick; of more, every tick those of topics that move, have lists, or changed or seem to have
+            changed just now, and the others in turn; 0: as soon as time allows.
         jmx_username: user of JMX; None: no authentication.
         jmx_password: its password; give it by ``HEADROOM_COLLECT__JMX_PASSWORD``.
         jmx_password_file: a file whose only content is that password; None: not used.
@@ -135,6 +138,7 @@ class CollectSettings:
     rate_window_s: float = 0.0
     broker_timeout_s: float = 0.0
     topic_config_max_age_s: float = 30.0
+    metadata_max_age_s: float = 60.0
     jmx_username: str | None = None
     jmx_password: str | None = field(default=None, repr=False)
     jmx_password_file: str | None = None

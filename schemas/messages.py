@@ -63,7 +63,8 @@ ROWS: dict[str, str] = {
     # One row per partition of the cluster.
     "leaders": (
         "topic STRING, partition INT, leader INT, leader_epoch INT, replicas ARRAY<INT>, isr ARRAY<INT>, "
-        "adding ARRAY<INT>, removing ARRAY<INT>"
+        # How long before the tick this was read; very many partitions are not read every tick.
+        "adding ARRAY<INT>, removing ARRAY<INT>, metadata_age_ms BIGINT"
     ),
     # One row per topic with a throttled replica list, as Kafka stores it: 'partition:broker,...' or '*'.
     "topic_throttles": "topic STRING, leader_throttled_replicas STRING, follower_throttled_replicas STRING",
@@ -99,7 +100,9 @@ TICK_END = (
     # Messages sent per kind, and brokers whose rows are missing with the reason.
     "messages MAP<STRING, INT>, unanswered ARRAY<STRUCT<broker INT, reason STRING>>, "
     # Where this tick begins in the alert lane, and how many messages it has there before tick_end.
-    "first_offset BIGINT, lane_messages INT"
+    "first_offset BIGINT, lane_messages INT, "
+    # The greatest of the leaders' metadata_age_ms.
+    "metadata_age_ms BIGINT"
 )
 
 ALERT_KINDS: tuple[str, ...] = ("brokers", "moves", "tick_end")

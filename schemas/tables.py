@@ -93,6 +93,11 @@ MESSAGES = Table(
         ("kind", "STRING", "kind of the message"),
         ("seq", "INT", "its number within the tick"),
         ("rows", "INT", "rows it carried; null for tick_end"),
+        (
+            "metadata_age_ms",
+            "BIGINT",
+            "of tick_end: how long before the tick its oldest metadata was read, ms; null: not told, or no tick_end",
+        ),
     ),
 )
 
@@ -162,6 +167,11 @@ LEADER_DISTRIBUTION = Table(
         ("adding", "ARRAY<INT>", "replicas that the reassignment adds"),
         ("removing", "ARRAY<INT>", "replicas that the reassignment removes"),
         ("leader_epoch", "INT", "leader epoch; null: not told"),
+        (
+            "metadata_age_ms",
+            "BIGINT",
+            "how long before the tick this was read, ms: 0 but where there are very many partitions; null: not told",
+        ),
     ),
 )
 

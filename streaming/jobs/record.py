@@ -143,7 +143,10 @@ def quarantine(rejected: DataFrame) -> DataFrame:
 
 def ledger(records: DataFrame) -> DataFrame:
     """Return the rows of ``silver/messages`` from valid records."""
-    return as_table(records.selectExpr("head.*", "head.row_count AS rows"), MESSAGES)
+    # Only this of tick_end stands in the value; other values are not looked at.
+    age = "CASE WHEN head.kind = 'tick_end' THEN get_json_object(CAST(value AS STRING), '$.metadata_age_ms') END"
+    rows = records.selectExpr("head.*", "head.row_count AS rows", f"{age} AS metadata_age_ms")
+    return as_table(rows, MESSAGES)
 
 
 def silver_rows(records: DataFrame, table: Table, kinds: Sequence[str]) -> DataFrame:

@@ -104,12 +104,13 @@ def test_a_lag_of_minus_one_stays_unknown(spark: SparkSession) -> None:
 def test_the_preferred_leader_is_the_first_replica(spark: SparkSession) -> None:
     row = {"topic": "t", "partition": 0, "leader": 1, "leader_epoch": 4, "replicas": [3, 1], "isr": [1]}
     leaders = [
-        row | {"adding": [3], "removing": []},
-        row | {"partition": 1, "replicas": [], "adding": [], "removing": []},
+        row | {"adding": [3], "removing": [], "metadata_age_ms": 20_000},
+        row | {"partition": 1, "replicas": [], "adding": [], "removing": [], "metadata_age_ms": None},
     ]
     rows = by(leader_distribution(frame(spark, "leaders", leaders)).collect(), "partition")
     assert [rows[n]["preferred_leader"] for n in (0, 1)] == [3, None]
     assert (rows[0]["leader"], rows[0]["leader_epoch"], rows[0]["adding"]) == (1, 4, [3])
+    assert [rows[n]["metadata_age_ms"] for n in (0, 1)] == [20_000, None]
 
 
 def test_throttles_of_brokers_and_topics_stand_in_one_table(spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from cluster.columns import Columns
 from cluster.encode import MAX_BYTES, MAX_COLUMNAR_ROWS, MAX_ROWS, encode_end, encode_rows
 
 
@@ -42,6 +43,13 @@ def test_the_key_is_the_envelope() -> None:
 def test_a_column_that_is_null_throughout_is_left_out() -> None:
     logs = [{"n": 1, "none": None, "some": None}, {"n": 2, "none": None, "some": 3}]
     assert json.loads(encode_rows("c", 1, {"logs": logs})[1].value)["columns"] == {"n": [1, 2], "some": [None, 3]}
+
+
+def test_rows_kept_as_columns_give_the_messages_of_the_same_rows() -> None:
+    rows = [{"n": n, "none": None, "list": (n, 2)} for n in range(MAX_COLUMNAR_ROWS + 2)]
+    kept = Columns.joined(rows[0], ({name: [row[name]] for name in row} for row in rows))
+    assert (len(kept), kept[3]) == (len(rows), rows[3])
+    assert encode_rows("c", 1, {"logs": kept}) == encode_rows("c", 1, {"logs": rows})
 
 
 def test_a_tick_always_has_brokers_and_no_other_empty_message() -> None:

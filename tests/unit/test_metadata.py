@@ -6,9 +6,10 @@ from types import SimpleNamespace as Answer
 from typing import Any
 
 import pytest
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError
 
-from cluster.admin import MetadataError, MetadataReader
+from cluster.admin import MetadataReader
+from cluster.any_broker import MetadataError
 from cluster.model import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -37,13 +38,17 @@ class FakeLink:
         if {node, kind} & self.silent:
             raise KafkaTimeoutError(f"after {timeout_s} s")
         return {
+            "DescribeTopicPartitionsRequest": self.pages,
             "MetadataRequest": self.metadata,
             "ListPartitionReassignmentsRequest": self.reassignments,
             "DescribeConfigsRequest": lambda: self.configs(request),
         }[kind]()
 
+    def pages(self) -> Any:
+        raise IncompatibleBrokerVersion("a broker from before the request")
+
     def metadata(self) -> Any:
-        topics = [Answer(name=n, topic_id=n, partitions=[self.partition(n)]) for n in self.topics]
+        topics = [Answer(error_code=0, name=n, topic_id=n, partitions=[self.partition(n)]) for n in self.topics]
         return Answer(brokers=[Answer(node_id=b, host="h", port=9092) for b in (1, 2, 3)], topics=topics)
 
     def partition(self, topic: str) -> Any:

@@ -25,7 +25,7 @@ from cluster.model import (
     TopicPartition,
 )
 from cluster.ticks import Rows, TickBuilder, unanswered
-from cluster.watched import watched_partitions
+from cluster.watched import Plans, watched_partitions
 from schemas.messages import ROWS
 
 WINDOW_MS = 10_000
@@ -215,3 +215,66 @@ def test_gauges_are_meters_without_a_count() -> None:
     assert (gauge["count_total"], gauge["gauge_value"]) == (None, 1.5)
     assert rows["brokers"][0]["leader_quota_bytes_per_s"] == 1.5
     assert Meter("LeaderReplication.byte-rate") == LEADER_QUOTA
+
+
+def test_a_log_that_the_metadata_does_not_know_costs_its_row_and_not_the_tick() -> None:
+    # A topic deleted, or grown, between the reading of the metadata and that of the broker.
+    read = reads(0, 1)
+    other = TopicPartition("other", 0)
+    assert read[1].metrics is not None
+    read[1].metrics.logs[other] = LogReading(0, 5, None, None)
+    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), read)
+    assert [(row["topic"], row["broker"]) for row in rows["logs"]] == [("orders", 1)]
+
+
+def test_leaders_tell_how_old_their_metadata_is() -> None:
+    seen = replace(snapshot(), ages_ms={"orders": 20_000})
+    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, seen, reads(0, 1))
+    assert [row["metadata_age_ms"] for row in rows["leaders"]] == [20_000]
+
+
+def test_a_partition_that_is_watched_from_now_on_has_the_ends_of_before() -> None:
+    builder, unwatched = TickBuilder(WINDOW_MS, 1000), snapshot(replace(MOVING, adding=(), removing=()), None)
+    tick(builder, 0, unwatched, reads(0, 1, 2, 3))
+    (row,) = tick(builder, 1000, snapshot(), reads(1000, 1, 2, 3))["moves"]
+    log = next(log for log in row["logs"] if log["broker"] == 1)
+    assert (log["prev_read_ms"], log["prev_log_end_offset"], log["prev_size_bytes"]) == (0, 0, None)
+
+
+def test_a_switch_of_a_partition_that_was_not_watched_has_its_samples_from_before() -> None:
+    builder, still = TickBuilder(WINDOW_MS, 1000), replace(MOVING, adding=(), removing=())
+    for second in range(3):
+        tick(builder, second * 1000, snapshot(still, None), reads(second * 1000, 1, 2, 3))
+    (row,) = tick(builder, 3000, snapshot(replace(MOVING, leader=2)), reads(3000, 1, 2, 3))["moves"]
+    assert (row["previous_leader"], row["switch_tick_ms"]) == (1, 3000)
+    before = row["before_log"]
+    assert (before["read_ms"], before["log_end_offset"], before["prev_log_end_offset"]) == (2000, 20, 0)
+    assert row["before_topic_counters"]["prev_bytes_in"] == 0
+
+
+def test_a_plan_is_made_anew_only_where_something_changed() -> None:
+    plans = Plans()
+    first = plans.of(snapshot(), set())
+    again = plans.of(snapshot(), set())
+    assert all(again[broker] is plan for broker, plan in first.items())
+    switched = plans.of(snapshot(replace(MOVING, leader=2)), set())
+    assert [broker for broker, plan in switched.items() if plan is first[broker]] == [3]
+
+
+def test_a_plan_tells_how_many_replicas_a_broker_holds_and_whether_it_follows_in_sync() -> None:
+    made = Plans().of(snapshot(), {ORDERS})
+    # Broker 1 leads, 2 follows in sync, and 3 is being added.
+    told = [(plan.replicas, plan.follows) for plan in (made[1], made[2], made[3])]
+    assert told == [(1, False), (1, True), (1, False)]
+    assert [(b, plan.leads, plan.watched) for b, plan in made.items()] == [
+        (1, (ORDERS,), (ORDERS,)),
+        (2, (), (ORDERS,)),
+        (3, (), (ORDERS,)),
+    ]
+
+
+def test_a_list_is_looked_up_for_the_partitions_of_its_own_topic() -> None:
+    other = Partition("other", 0, 1, 5, (1, 2), (1, 2), ())
+    seen = snapshot(replace(MOVING, adding=(), removing=()), TopicConfig("0:1", None, compacted=False))
+    seen.partitions[other.name] = other
+    assert watched_partitions(seen) == {ORDERS}

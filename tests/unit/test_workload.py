@@ -8,6 +8,8 @@ import pytest
 
 from benchmarks.workload import SyntheticCluster, Workload
 from cluster.encode import KIND_ORDER, encode_rows
+from cluster.model import TopicPartition
+from schemas.messages import COLUMNAR, column_types
 
 SMALL = Workload(brokers=8, topics=10, partitions=60, moving_ratio=0.5, throttle_changes_per_minute=60)
 
@@ -34,6 +36,25 @@ def test_a_tick_has_a_row_for_every_partition_replica_and_broker(replication_fac
     assert (counts["brokers"], counts["leaders"], counts["logs"]) == (8, 60, 60)
     assert counts["lags"] == 60 * (replication_factor - 1) + moving
     assert len(tick.truth) == 16
+
+
+@pytest.mark.parametrize("kind", COLUMNAR)
+def test_rows_of_every_partition_have_the_columns_of_their_kind(kind: str) -> None:
+    (tick,) = SyntheticCluster(SMALL).ticks(1)
+    assert list(tick.get(kind)[0]) == list(column_types(kind))
+
+
+def test_logs_have_a_sample_of_a_window_before_and_a_size_only_where_they_move() -> None:
+    cluster = SyntheticCluster(SMALL)
+    (tick,) = cluster.ticks(1)
+    logs = {TopicPartition(row["topic"], row["partition"]): row for row in tick.get("logs")}
+    for p in cluster.partitions:
+        log = logs[p.name]
+        # 1,000 bytes a record; ten seconds before, ten seconds' bytes less.
+        assert (log["broker"], log["is_leader"], log["log_end_offset"]) == (p.leader, True, p.begin_bytes // 1000)
+        assert log["prev_read_ms"] == tick.tick_ms - 10_000
+        assert log["prev_log_end_offset"] == (p.begin_bytes - 10 * p.bytes_per_s) // 1000
+        assert (log["size_bytes"], log["log_start_offset"]) == ((p.begin_bytes, 0) if p.added else (None, None))
 
 
 def test_switches_and_throttles_change_as_often_as_asked() -> None:

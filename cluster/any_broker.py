@@ -1,0 +1,85 @@
+"""Questions that any broker can answer, asked of one after the other until one does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from typing import Any
+
+from kafka.errors import KafkaError, UnsupportedVersionError
+
+from cluster.client import AdminLink
+
+# Two tries in a tick must fit: one on a broker that hangs, one on another.
+_TRIES = 2
+
+
+class MetadataError(Exception):
+    """No broker told the cluster's metadata within the tick; the text says what each was asked and answered."""
+
+
+class UnknownRequestError(MetadataError):
+    """A broker does not know the request: it is older than that."""
+
+
+class AnyBroker:
+    """Asks whichever broker answers, starting with the one that answered last.
+
+    Args:
+        link: the admin connection.
+        timeout_s: longest wait for one answer, all tries together, seconds.
+        clock: monotonic seconds.
+
+    Attributes:
+        alive: brokers that the metadata lists; asked besides those that the connection knows.
+    """
+
+    def __init__(self, link: AdminLink, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._link = link
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._preferred: int | None = None
+        self.alive: Collection[int] = ()
+
+    def ask(self, what: str, request: Any) -> Any:
+        """Return the answer to a request; ``what`` names it in errors.
+
+        Raises:
+            MetadataError: no broker answered in time.
+        """
+        return self._ask(what, request, self._link, self._timeout_s)
+
+    def ask_forwarded(self, what: str, request: Any, share: float) -> Any:
+        """Return the answer to a request that the broker passes on to the controller, in a share of the time.
+
+        Raises:
+            MetadataError: no broker answered in time.
+            HeadroomError: no broker could be reached at all.
+        """
+        return self._ask(what, request, self._link.forwarding, share * self._timeout_s)
+
+    def _ask(self, what: str, request: Any, link: AdminLink, timeout_s: float) -> Any:
+        deadline = self._clock() + timeout_s
+        failures = []
+        for node in self._candidates():
+            wait_s = min(timeout_s / _TRIES, deadline - self._clock())
+            if wait_s <= 0.01:
+                break
+            try:
+                answer = link.ask(request, node, wait_s)
+            except UnsupportedVersionError as error:
+                raise UnknownRequestError(f"{what} could not be read (broker {node}: {_short(error)})") from None
+            except KafkaError as error:
+                failures.append(f"broker {node}: {_short(error)}")
+                continue
+            self._preferred = node
+            return answer
+        raise MetadataError(f"{what} could not be read ({'; '.join(failures) or 'no broker is known'})")
+
+    def _candidates(self) -> list[int]:
+        known = dict.fromkeys([*self._link.nodes(), *self.alive])
+        return sorted(known, key=lambda node: node != self._preferred)
+
+
+def _short(error: KafkaError) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]

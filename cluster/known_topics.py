@@ -1,0 +1,137 @@
+"""What is known of every topic: its partitions, when they were read, and whether they change just now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionError
+
+from cluster.model import Partition, TopicPartition
+
+# A topic that changed, or may have, is read again at the next chances, so many times: few changes come alone.
+_HOT_READINGS = 3
+_GONE = {UnknownTopicOrPartitionError.errno, TopicAuthorizationFailedError.errno}
+_NEVER = float("-inf")
+
+
+@dataclass(slots=True)
+class _Topic:
+    topic_id: str
+    partitions: dict[TopicPartition, Partition]
+    read_s: float
+
+
+class KnownTopics:
+    """The topics as they were when each was last read; times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, _Topic] = {}
+        self._hot: dict[str, int] = {}
+        self._all: dict[TopicPartition, Partition] | None = None
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self._topics
+
+    def take(self, topic: Any, read_s: float) -> None:
+        """Take over what a broker told of one topic; what it could not tell stays as it was, and grows older."""
+        if topic.error_code in _GONE:
+            self.forget([topic.name])
+        elif not topic.error_code:
+            self._keep(topic, read_s)
+
+    def take_range(self, first: str, end: str | None, topics: Collection[Any], read_s: float) -> None:
+        """Take over all topics from the name ``first`` up to, not including, ``end``; None: up to the last.
+
+        One in between that is not among them is gone.
+        """
+        told = {topic.name for topic in topics}
+        self.forget([t for t in self._topics if t not in told and first <= t and (end is None or t < end)])
+        for topic in topics:
+            self.take(topic, read_s)
+
+    def _keep(self, topic: Any, read_s: float) -> None:
+        known = self._topics.get(topic.name)
+        before = known.partitions if known is not None else {}
+        partitions = dict(_partitions_of(topic, before))
+        left = self._hot.pop(topic.name, 0) - 1
+        if known is not None and known.topic_id == str(topic.topic_id) and known.partitions == partitions:
+            known.read_s = read_s
+        else:
+            self._topics[topic.name] = _Topic(str(topic.topic_id), partitions, read_s)
+            self._all, left = None, _HOT_READINGS
+        if left > 0:
+            self._hot[topic.name] = left
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Drop topics that are gone."""
+        for topic in topics:
+            self._hot.pop(topic, None)
+            if self._topics.pop(topic, None) is not None:
+                self._all = None
+
+    def heat(self, topics: Iterable[str]) -> None:
+        """Mark topics that may have changed, known or not: they are ``hot`` for the next readings."""
+        self._hot |= dict.fromkeys(topics, _HOT_READINGS)
+
+    def cool(self) -> None:
+        """Mark no topic as changing."""
+        self._hot.clear()
+
+    def hot(self) -> list[str]:
+        """Return the topics that change just now, the one that was read longest ago first."""
+        return sorted(self._hot, key=self.read_s)
+
+    def held_by(self, brokers: Collection[int]) -> set[str]:
+        """Return the topics of which one of the brokers holds a replica."""
+        return {name.topic for name, p in self.partitions().items() if not set(p.replicas).isdisjoint(brokers)}
+
+    def partitions(self) -> Mapping[TopicPartition, Partition]:
+        """Return every partition, none of them with a reassignment."""
+        if self._all is None:
+            self._all = {}
+            for topic in self._topics.values():
+                self._all.update(topic.partitions)
+        return self._all
+
+    def count(self, topic: str) -> int:
+        """Return how many partitions a topic has; 1 of one that is not known."""
+        known = self._topics.get(topic)
+        return len(known.partitions) if known is not None else 1
+
+    def read_s(self, topic: str) -> float:
+        """Return when a topic was read; never, if it is not known."""
+        known = self._topics.get(topic)
+        return known.read_s if known is not None else _NEVER
+
+    def oldest_s(self) -> float:
+        """Return when the topic was read that was read longest ago; without any topic, never."""
+        return min((topic.read_s for topic in self._topics.values()), default=_NEVER)
+
+    def ages_ms(self, at_s: float) -> dict[str, int]:
+        """Return how long before ``at_s`` each topic was read, milliseconds; 0 for one read since."""
+        return {name: max(0, round((at_s - topic.read_s) * 1000)) for name, topic in self._topics.items()}
+
+    def ids(self) -> dict[str, str]:
+        """Return the id of every topic."""
+        return {name: topic.topic_id for name, topic in self._topics.items()}
+
+
+def _partitions_of(
+    topic: Any, before: Mapping[TopicPartition, Partition]
+) -> Iterator[tuple[TopicPartition, Partition]]:
+    """Return the partitions of an answer by name; one that is as before is the same object: there are many."""
+    for p in topic.partitions:
+        name = TopicPartition(topic.name, p.partition_index)
+        now = Partition(
+            topic=topic.name,
+            partition=p.partition_index,
+            leader=p.leader_id if p.leader_id >= 0 else None,
+            leader_epoch=p.leader_epoch if p.leader_epoch >= 0 else None,
+            replicas=tuple(p.replica_nodes),
+            isr=tuple(p.isr_nodes),
+            offline=tuple(p.offline_replicas),
+        )
+        known = before.get(name)
+        yield name, known if known == now else now

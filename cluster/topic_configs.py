@@ -1,0 +1,86 @@
+"""The configuration of topics that matters here, read as often as each topic needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from kafka.protocol.admin import DescribeConfigsRequest
+
+from cluster.any_broker import AnyBroker, MetadataError
+from cluster.configs import TOPIC, TOPIC_KEYS, topic_config_of
+from cluster.model import TopicConfig
+
+_CONFIGS_PER_REQUEST = 500
+
+
+class TopicConfigs:
+    """Knows the configuration of every topic.
+
+    Args:
+        brokers: who is asked.
+        max_age_s: a topic without lists that does not move is asked for lists again after this long.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, brokers: AnyBroker, max_age_s: float, clock: Callable[[], float]) -> None:
+        self._brokers = brokers
+        self._max_age_s = max_age_s
+        self._clock = clock
+        self._ids: Mapping[str, str] = {}
+        self._configs: dict[str, TopicConfig | None] = {}
+        self._read_s: dict[str, float] = {}
+
+    def read(self, topic_ids: Mapping[str, str], moving: Collection[str]) -> dict[str, TopicConfig]:
+        """Return the configuration of these topics; one that could never be read is missing.
+
+        Args:
+            topic_ids: all topics there are, with their ids.
+            moving: topics that must be asked now.
+
+        Raises:
+            MetadataError: no broker told a topic that was never read.
+        """
+        self._forget(topic_ids)
+        wanted = [topic for topic in sorted(topic_ids) if topic in moving or self._due(topic)]
+        for start in range(0, len(wanted), _CONFIGS_PER_REQUEST):
+            self._read(wanted[start : start + _CONFIGS_PER_REQUEST])
+        return {topic: config for topic in topic_ids if (config := self._configs.get(topic)) is not None}
+
+    def listed(self) -> set[str]:
+        """Return the topics that had throttled replica lists when last read."""
+        return {topic for topic, config in self._configs.items() if config is not None and config.listed}
+
+    def _due(self, topic: str) -> bool:
+        config = self._configs.get(topic)
+        if topic not in self._configs or (config is not None and (config.listed or not config.current)):
+            return True
+        return self._clock() - self._read_s[topic] >= self._max_age_s
+
+    def _read(self, topics: list[str]) -> None:
+        request = DescribeConfigsRequest(
+            resources=[(TOPIC, topic, list(TOPIC_KEYS)) for topic in topics], include_synonyms=False
+        )
+        try:
+            results = self._brokers.ask("topic configurations", request).results
+        except MetadataError:
+            if any(topic not in self._configs for topic in topics):
+                raise
+            results = []
+        read = {r.resource_name: topic_config_of(r.configs) for r in results if not r.error_code}
+        for place, topic in enumerate(topics):
+            self._keep(topic, read.get(topic), place / len(topics))
+
+    def _keep(self, topic: str, config: TopicConfig | None, share: float) -> None:
+        # Topics first read together come up for their next reading one after the other, not together again.
+        spread_s = 0.0 if topic in self._configs else share * self._max_age_s
+        self._read_s[topic] = self._clock() - spread_s
+        last = self._configs.get(topic)
+        self._configs[topic] = config or (replace(last, current=False) if last is not None else None)
+
+    def _forget(self, topic_ids: Mapping[str, str]) -> None:
+        """Drop topics that are gone or were made anew."""
+        for topic in [t for t in self._configs if topic_ids.get(t) != self._ids.get(t, topic_ids.get(t))]:
+            del self._configs[topic]
+            self._read_s.pop(topic, None)
+        self._ids = topic_ids

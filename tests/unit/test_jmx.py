@@ -1,0 +1,39 @@
+"""Reading over JMX: what is asked of the bulk reader."""
+
+from __future__ import annotations
+
+from cluster.jmx import JmxSource
+from cluster.mbeans import Plan
+from cluster.model import TopicPartition
+
+
+class FakeGateway:
+    """A gateway whose reader keeps the requests, and answers each with the broker's count of partitions."""
+
+    process_id = 1
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+
+    def start(self) -> None:
+        pass
+
+    def reader(self, endpoint: str) -> FakeGateway:
+        return self
+
+    def read(self, request: str, timeout_ms: int) -> str:
+        self.requests.append(request)
+        line = next(n for n, text in enumerate(request.splitlines()) if "PartitionCount" in text)
+        return f"{line}\t1000\t5"
+
+
+def test_a_plan_is_written_once_for_the_bulk_reader_and_another_one_anew() -> None:
+    gateway = FakeGateway()
+    source = JmxSource(gateway)  # type: ignore[arg-type]
+    small, large = Plan([], [], []), Plan(["orders"], [TopicPartition("orders", 0)], [])
+    for broker, plan in ((1, small), (1, small), (2, large), (1, small), (1, large)):
+        (gauge,) = source.read(broker, "host:9999", plan, 1.0).gauges
+        assert gauge.meter == "ReplicaManager.PartitionCount"
+    first, again, other, last, changed = gateway.requests
+    assert first is again is last
+    assert changed == other != first

@@ -1,0 +1,45 @@
+"""Metadata over Kafka's own protocol: the bytes and the connection are real, the cluster is made up."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+import cluster.topic_reader
+from benchmarks.paper_brokers import serving, workload
+from benchmarks.workload import SyntheticCluster
+from cluster.admin import MetadataReader
+from cluster.client import AdminLink
+from cluster.model import TopicPartition
+from schemas.config import ClusterSettings
+
+BROKERS, PARTITIONS = 5, 1000
+
+
+def test_pages_names_and_all_at_once_tell_the_same_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster.topic_reader, "WHOLE_PARTITIONS", 500)
+    monkeypatch.setattr(cluster.topic_reader, "_REQUEST_PARTITIONS", 130)
+    made = SyntheticCluster(workload(BROKERS, PARTITIONS))
+    with (
+        serving(made) as paper,
+        closing(AdminLink(ClusterSettings(bootstrap_servers=f"127.0.0.1:{paper.port}"))) as link,
+    ):
+        reader = MetadataReader(link, 20.0, 1000.0)
+        first = reader.snapshot()
+        switched = next(p for p in made.partitions if p.adding is None)
+        paper.switch(switched.topic, switched.partition)
+        reader.doubt({switched.topic})
+        by_name = reader.snapshot()
+        monkeypatch.setattr(cluster.topic_reader, "WHOLE_PARTITIONS", PARTITIONS)
+        whole = reader.snapshot()
+    name = TopicPartition(switched.topic, switched.partition)
+    assert first.partitions[name].leader != switched.leader
+    assert by_name.partitions == whole.partitions
+    assert {n: (p.leader, p.isr) for n, p in whole.partitions.items()} == {
+        TopicPartition(p.topic, p.partition): (p.leader, p.replicas) for p in made.partitions
+    }
+    moving = {n: p.adding for n, p in whole.partitions.items() if p.moving}
+    assert moving == {TopicPartition(p.topic, p.partition): (p.adding,) for p in made.partitions if p.adding}
+    assert {topic for topic, config in whole.topic_configs.items() if config.listed} == {n.topic for n in moving}
+    assert sorted(whole.brokers) == list(range(1, BROKERS + 1))

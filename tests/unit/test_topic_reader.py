@@ -1,0 +1,232 @@
+"""Many topics: those that change first, the rest in turn, and how old what is known may become."""
+
+from __future__ import annotations
+
+import pytest
+
+import cluster.topic_reader
+from cluster.admin import MetadataReader
+from cluster.any_broker import MetadataError
+from cluster.model import Snapshot, TopicPartition
+from tests.unit.brokers import NOT_AUTHORIZED, SERVER_ERROR, Clock, ManyTopics
+
+MAX_AGE_S, TICK_S = 60.0, 10.0
+# Twelve topics of two partitions.
+SIZES = {f"t{number:02d}": 2 for number in range(12)}
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than five partitions are not read whole any more."""
+    monkeypatch.setattr(cluster.topic_reader, "WHOLE_PARTITIONS", 5)
+
+
+class Ticks:
+    """A reader that is asked every ten seconds."""
+
+    def __init__(self, link: ManyTopics) -> None:
+        self.link, self.clock = link, Clock()
+        self.clock.now_s = -TICK_S
+        self.reader = MetadataReader(link, 8.0, 1e9, self.clock, MAX_AGE_S)  # type: ignore[arg-type]
+
+    def next(self) -> Snapshot:
+        self.clock.now_s += TICK_S
+        return self.reader.snapshot()
+
+
+def ticks(sizes: dict[str, int] | None = None, first: int = 1, **link: object) -> Ticks:
+    """Return a reader after its first snapshots."""
+    made = Ticks(ManyTopics(dict(sizes or SIZES)))
+    for name, value in link.items():
+        setattr(made.link, name, value)
+    for _ in range(first):
+        made.next()
+    made.link.topics_asked()
+    return made
+
+
+def test_first_all_topics_are_read_page_by_page() -> None:
+    made = ticks(first=0)
+    seen = made.next()
+    assert len(seen.partitions) == 24
+    assert made.link.topics_asked() == [f"page {first}-0" for first in ("", "t02", "t04", "t06", "t08", "t10")]
+    assert set(seen.ages_ms.values()) == {0}
+
+
+def test_then_a_sixth_of_them_a_tick_and_none_grows_older_than_the_limit() -> None:
+    made = ticks()
+    # 24 partitions in 60 s are 4 in 10 s: one page of 4 each.
+    asked = [(made.next(), made.link.topics_asked())[1] for _ in range(6)]
+    assert asked == [[f"page {first}-0"] for first in ("", "t02", "t04", "t06", "t08", "t10")]
+    ages = [max(made.next().ages_ms.values()) for _ in range(20)]
+    # Read in every sixth tick: before that, five ticks ago.
+    assert set(ages) == {50_000}
+
+
+def test_ages_are_told_by_topic() -> None:
+    made = ticks()
+    seen = made.next()
+    assert (seen.ages_ms["t00"], seen.ages_ms["t01"], seen.ages_ms["t02"]) == (0, 0, 10_000)
+
+
+def test_after_ticks_that_were_left_out_the_rest_is_caught_up() -> None:
+    made = ticks()
+    made.clock.now_s += 20.0
+    made.next()
+    # 30 s passed: half of the 24 partitions.
+    assert made.link.topics_asked() == ["page -0", "page t02-0", "page t04-0"]
+
+
+def test_topics_that_move_or_have_lists_are_read_in_every_tick() -> None:
+    made = ticks(moving=[("t11", 1)], lists={"t09": "0:1"})
+    for _ in range(3):
+        seen = made.next()
+        assert [topic for topic in made.link.topics_asked() if not topic.startswith("page")] == ["t09", "t11"]
+        assert (seen.ages_ms["t09"], seen.ages_ms["t11"]) == (0, 0)
+        assert seen.partitions[TopicPartition("t11", 1)].adding == (3,)
+
+
+def test_a_topic_that_begins_to_move_is_read_at_once() -> None:
+    made = ticks()
+    made.link.moving = [("t11", 0)]
+    seen = made.next()
+    assert seen.partitions[TopicPartition("t11", 0)].replicas == (1, 2, 3)
+    assert seen.ages_ms["t11"] == 0
+
+
+def test_a_topic_that_changed_is_read_again_in_the_next_ticks() -> None:
+    made = ticks()
+    made.link.leaders["t00", 1] = 2
+    asked = [[t for t in (made.next(), made.link.topics_asked())[1] if t.startswith("t")] for _ in range(5)]
+    assert asked == [[], ["t00"], ["t00"], ["t00"], []]
+
+
+def test_a_doubted_topic_is_read_next_and_others_stay_in_turn() -> None:
+    made = ticks()
+    made.link.leaders["t11", 0] = 2
+    made.reader.doubt({"t11"})
+    assert made.next().partitions[TopicPartition("t11", 0)].leader == 2
+    assert made.link.topics_asked() == ["t11", "page -0"]
+
+
+def test_a_new_topic_that_a_follower_names_is_known_in_the_next_tick_and_else_in_its_turn() -> None:
+    made = ticks()
+    made.link.sizes |= {"t08a": 1, "t11a": 1}
+    made.reader.doubt({"t11a"})
+    new = [{topic for topic in made.next().topic_ids if topic not in SIZES} for _ in range(6)]
+    assert (new[0], new[5]) == ({"t11a"}, {"t08a", "t11a"})
+
+
+def test_a_deleted_topic_is_gone_when_its_page_is_read() -> None:
+    made = ticks()
+    del made.link.sizes["t03"]
+    assert "t03" in made.next().topic_ids
+    seen = made.next()
+    assert "t03" not in seen.topic_ids
+    assert TopicPartition("t03", 0) not in seen.partitions
+
+
+@pytest.mark.parametrize("deleted", ["t00", "t11"])
+def test_the_first_and_the_last_topic_can_be_deleted_too(deleted: str) -> None:
+    made = ticks()
+    del made.link.sizes[deleted]
+    for _ in range(6):
+        seen = made.next()
+    assert deleted not in seen.topic_ids
+
+
+def test_a_moving_topic_that_is_deleted_is_gone_at_once() -> None:
+    made = ticks(moving=[("t11", 0)])
+    del made.link.sizes["t11"]
+    seen = made.next()
+    assert TopicPartition("t11", 0) not in seen.partitions
+
+
+def test_partitions_that_grow_are_known_when_a_follower_names_the_topic() -> None:
+    made = ticks()
+    made.link.sizes["t10"] = 5
+    made.reader.doubt({"t10"})
+    assert TopicPartition("t10", 4) in made.next().partitions
+
+
+def test_a_topic_of_several_pages_is_read_to_its_end() -> None:
+    # "b" has 11 partitions, pages have 4: what begins with "a" goes on until "b" ends.
+    made = ticks({"a": 1, "b": 11, "c": 1}, first=0)
+    seen = made.next()
+    assert len(seen.partitions) == 13
+    assert made.link.topics_asked() == ["page -0", "page b-3", "page b-7", "page c-0"]
+
+
+def test_an_error_of_one_topic_leaves_what_is_known_of_it_and_its_age_tells() -> None:
+    made = ticks(lists={"t09": "0:1", "t10": "0:1"})
+    made.link.errors = {"t09": SERVER_ERROR}
+    seen = made.next()
+    assert (seen.ages_ms["t09"], seen.ages_ms["t10"]) == (10_000, 0)
+    assert TopicPartition("t09", 1) in seen.partitions
+
+
+def test_a_topic_that_may_not_be_described_any_more_is_gone() -> None:
+    made = ticks(lists={"t09": "0:1"})
+    made.link.errors = {"t09": NOT_AUTHORIZED}
+    assert "t09" not in made.next().topic_ids
+
+
+def test_when_a_broker_goes_what_it_holds_is_read_at_once() -> None:
+    made = ticks()
+    made.link.alive = [1, 3]
+    seen = made.next()
+    assert {broker for broker, told in seen.brokers.items() if not told.alive} == {2}
+    assert set(seen.ages_ms.values()) == {0}
+
+
+def test_brokers_that_know_no_pages_tell_all_topics_when_it_is_time() -> None:
+    made = ticks(first=1, pages=False)
+    asked = [(made.next(), made.link.topics_asked())[1] for _ in range(12)]
+    # At 60 s the next tick would find them older than 60 s.
+    whole = [number for number, names in enumerate(asked, 1) if "whole" in names]
+    assert whole == [5, 10]
+
+
+def test_few_partitions_are_read_whole_in_every_tick() -> None:
+    made = ticks({"a": 2, "b": 3})
+    for _ in range(3):
+        made.next()
+    assert made.link.topics_asked() == ["whole"] * 3
+
+
+def test_pages_that_are_not_told_leave_topics_as_last_read() -> None:
+    made = ticks()
+    made.link.silent = {"DescribeTopicPartitionsRequest"}
+    assert set(made.next().ages_ms.values()) == {10_000}
+    made.link.silent = set()
+    # What was owed is read now.
+    seen = made.next()
+    assert [seen.ages_ms[topic] for topic in ("t00", "t03", "t04")] == [0, 0, 20_000]
+
+
+def test_topics_that_must_be_known_and_are_not_told_leave_the_tick_out() -> None:
+    made = ticks(moving=[("t11", 0)])
+    made.link.silent = {"MetadataRequest"}
+    with pytest.raises(MetadataError, match=r"metadata could not be read \(broker 1: KafkaTimeoutError"):
+        made.next()
+
+
+def test_a_first_reading_that_takes_too_long_goes_on_in_the_next_ticks() -> None:
+    made = ticks(first=0)
+    read = made.link.DescribeTopicPartitionsRequest
+
+    def slowly(request: object) -> object:
+        made.clock.now_s += 3.0
+        return read(request)
+
+    made.link.DescribeTopicPartitionsRequest = slowly  # type: ignore[method-assign]
+    # Three pages of four partitions take 9 of the 8 s that a snapshot may take.
+    with pytest.raises(MetadataError, match="for the first time: 12 partitions so far"):
+        made.next()
+    assert len(made.next().partitions) == 24
+
+
+def test_a_broker_whose_pages_do_not_go_on_is_told() -> None:
+    made = ticks({"a": 9}, first=0, page=0)
+    with pytest.raises(MetadataError, match="no page after"):
+        made.next()
