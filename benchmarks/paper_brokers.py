@@ -63,7 +63,7 @@ class PaperCluster:
         self._cluster = cluster
         self._lock = threading.Lock()
         self._topics = {topic: list(ps) for topic, ps in groupby(cluster.partitions, lambda p: p.topic)}
-        self._answers: dict[type, Callable[[Any], Any]] = {
+        self._answers: dict[Any, Callable[[Any], Any]] = {
             ApiVersionsRequest: self._versions,
             MetadataRequest: self._metadata,
             DescribeTopicPartitionsRequest: self._page,
