@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,7 +17,6 @@ from cli.check_result import Answer
 from cluster.embedded import BrokerOptions, EmbeddedCluster, endpoint
 from cluster.embedded.agents import EXPORTER_CONFIG, exporter_option, jolokia_option
 from cluster.embedded.layout import free_ports
-from cluster.jars import java_command
 from cluster.load import PacedLoad
 from cluster.mbeans import Plan
 from cluster.metrics_source import MetricsError
@@ -122,27 +120,21 @@ def client(tmp_path: Path) -> Certificate:
 
 @pytest.fixture
 def secured(tmp_path: Path, start_cluster: StartCluster, server: Certificate, client: Certificate) -> dict[Source, str]:
-    """A broker whose agents speak TLS and ask for a password, jmx_exporter for a client's certificate too."""
+    """A broker whose agents speak TLS and ask for a password, Jolokia for a client's certificate too."""
     jolokia, exporter = free_ports(1)[1].all()[:2]
-    trust, config = tmp_path / "trust.p12", tmp_path / "jmx_exporter.yml"
-    keytool = Path(java_command()).resolve().parent / "keytool"
-    trusted = ["-file", str(client.pem), "-keystore", str(trust), "-storetype", "PKCS12", "-storepass", PASSWORD]
-    imported = [str(keytool), "-importcert", "-noprompt", "-alias", "client", *trusted]
-    subprocess.run(imported, check=True, capture_output=True)
-    own = key_store(server, PASSWORD)
+    tls = {"protocol": "https", "serverCert": server.pem, "serverKey": server.key}
+    clients = {"useSslClientAuthentication": "true", "caCert": client.pem, "authMatch": "all"}
+    asked = {"user": "monitor", "password": PASSWORD}
+    config = tmp_path / "jmx_exporter.yml"
     config.write_text(f"""{EXPORTER_CONFIG.read_text()}
 httpServer:
   authentication:
     basic: {{username: monitor, password: {PASSWORD}}}
   ssl:
-    mutualTLS: true
-    keyStore: {{filename: {own}, type: PKCS12, password: {PASSWORD}}}
-    trustStore: {{filename: {trust}, type: PKCS12, password: {PASSWORD}}}
+    keyStore: {{filename: {key_store(server, PASSWORD)}, password: {PASSWORD}}}
     certificate: {{alias: own}}
 """)
-    tls = {"protocol": "https", "serverCert": server.pem, "serverKey": server.key}
-    asked = {"user": "monitor", "password": PASSWORD}
-    options = [jolokia_option(jolokia, {**tls, **asked}), exporter_option(exporter, config)]
+    options = [jolokia_option(jolokia, {**tls, **clients, **asked}), exporter_option(exporter, config)]
     start_cluster(1, BrokerOptions(java_options={1: options}))
     return {Source.JOLOKIA: f"127.0.0.1:{jolokia}", Source.PROMETHEUS: f"127.0.0.1:{exporter}"}
 
@@ -177,9 +169,9 @@ def test_agents_are_read_with_password_and_tls_and_not_without(
             read(replace(collect, http_cafile=None), address)
         with pytest.raises(MetricsError):
             read(replace(collect, http_ssl=False), address)
-    unknown = CollectSettings(source=Source.PROMETHEUS, http_ssl=True, http_cafile=str(server.pem))
+    stranger = CollectSettings(source=Source.JOLOKIA, http_ssl=True, http_cafile=str(server.pem))
     with pytest.raises(MetricsError):
-        read(replace(unknown, http_username="monitor", http_password=PASSWORD), secured[Source.PROMETHEUS])
+        read(replace(stranger, http_username="monitor", http_password=PASSWORD), secured[Source.JOLOKIA])
 
 
 def test_jolokias_policy_lets_nothing_else_through(agents: EmbeddedCluster) -> None:

@@ -72,7 +72,7 @@ def through_gold(spark: SparkSession, folder: Path, messages: list[dict[str, Any
     job = GoldJob(spark, topic, store, checkpoint(folder, "gold"), 1.0)
     for batch_id, (first, end) in enumerate([(0, cut), (cut, len(messages))]):
         if end > first:
-            job._write(records(spark, messages[first:end], first), batch_id)
+            job.write(records(spark, messages[first:end], first), batch_id)
     return store
 
 
@@ -98,7 +98,7 @@ def through_silver(spark: SparkSession, folder: Path, messages: list[dict[str, A
     checkpoint(folder, "silver")
     topic: Any = ListTopic(spark, [])
     job = RecordJob(spark, topic, store, str(folder), 1.0)
-    job._write_silver(bronze(records(spark, messages)), 0)
+    job.write_silver(bronze(records(spark, messages)), 0)
     return store
 
 
