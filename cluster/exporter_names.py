@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from cluster.mbeans import BROKER_METERS, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
+from cluster.mbeans import BROKER_METERS, EXPORTER, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
 
 _DOMAIN = re.compile(r"(?:^|_)kafka_(server|log)_(.+)$")
 # Keys of the MBean within the metric's name: a fetcher, and with it a partition or the broker fetched from.
@@ -75,7 +75,7 @@ def meaning_of(metric: str) -> Meaning | None:
     if lower.endswith("java_lang_runtime_starttime"):
         return Meaning(metric, "Runtime", None)
     if lower == "process_start_time_seconds":
-        return Meaning(metric, "Runtime", None, factor=1000)
+        return Meaning(metric, "Runtime", EXPORTER, factor=1000)
     domain = _DOMAIN.search(lower)
     if domain is None:
         return None

@@ -98,6 +98,8 @@ class Read(NamedTuple):
 
 
 START = Read("Runtime", None, "StartTime")
+# In place of the name: the start that an exporter tells may be its own, and gives way to that of the broker.
+EXPORTER = "exporter"
 LAGS = Read("FetcherLagMetrics", "ConsumerLag", "Value", every=True)
 FETCHERS = Read("FetcherStats", "BytesPerSec", "Count", every=True)
 # Meters of the broker itself, and its gauges.
@@ -186,8 +188,9 @@ class Gathered:
         lags = tuple(self._lags.values())
         return Metrics(self._started_ms, self._counters, self._gauges, lags, logs, tuple(sorted(rates_only)))
 
-    def _take_start(self, _kind: str, _name: str, _keys: Mapping[str, str], value: Reading) -> None:
-        self._started_ms = int(value.value)
+    def _take_start(self, _kind: str, name: str, _keys: Mapping[str, str], value: Reading) -> None:
+        if name != EXPORTER or self._started_ms is None:
+            self._started_ms = int(value.value)
 
     def _take_lag(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
         fetcher = keys.get("clientId", "")

@@ -35,7 +35,8 @@ _TOPIC_SAMPLE = (
 ENVELOPE = "version INT, cluster STRING, tick_ms BIGINT, kind STRING, seq INT, row_count INT"
 
 ROWS: dict[str, str] = {
-    # One row per broker that the cluster lists, or that a watched partition names.
+    # One row per broker that the cluster lists, or that a watched partition names. error: why it did not answer, or,
+    # of one that did, what could not be read of it.
     "brokers": (
         "broker INT, host STRING, port INT, alive BOOLEAN, answered BOOLEAN, error STRING, "
         # Rates in force; null with throttles_known = true says that none is set, with false that it is unknown.

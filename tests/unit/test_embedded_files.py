@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from cli.config import load_settings
+from cluster.embedded import BrokerProcess, describe, write_config
 from cluster.embedded.agents import agent_options
 from cluster.embedded.files import new_cluster_id
 from cluster.embedded.layout import BrokerPorts, free_ports, ports_from
 from cluster.embedded.record import ClusterRecord, read_record
+from schemas.config import Source
 from schemas.errors import HeadroomError
 
 
@@ -42,6 +45,32 @@ def test_a_record_keeps_the_ports_of_agents_and_one_from_before_there_were_any_i
     known = read_record(tmp_path)
     assert known is not None
     assert known.ports == {1: BrokerPorts(1, 2, 3)}
+
+
+class FakeCluster:
+    """A cluster that was never started."""
+
+    def __init__(self, folder: Path, *agents: int) -> None:
+        self.folder = folder
+        self.bootstrap_servers = "127.0.0.1:1"
+        self.brokers = [BrokerProcess(1, "127.0.0.1", 1, 3, 99, folder / "log", *agents)]
+
+
+def collect_of(config: Path) -> tuple[Source, dict[str, str]]:
+    collect = load_settings(str(config), {}).collect
+    return collect.source, collect.endpoints
+
+
+def test_the_config_of_a_cluster_reads_its_agents_if_it_has_any(tmp_path: Path) -> None:
+    plain, with_agents = FakeCluster(tmp_path), FakeCluster(tmp_path, 4, 5)
+    assert collect_of(write_config(plain)) == (Source.JMX, {"1": "127.0.0.1:3"})  # type: ignore[arg-type]
+    config = write_config(with_agents)  # type: ignore[arg-type]
+    assert collect_of(config) == (Source.JOLOKIA, {"1": "127.0.0.1:4"})
+    told = describe(with_agents, config)["brokers"]  # type: ignore[arg-type]
+    assert isinstance(told, list)
+    assert (told[0]["jmx_port"], told[0]["jolokia_port"], told[0]["exporter_port"]) == (3, 4, 5)
+    exporters = write_config(with_agents, Source.PROMETHEUS)  # type: ignore[arg-type]
+    assert collect_of(exporters) == (Source.PROMETHEUS, {"1": "127.0.0.1:5"})
 
 
 def test_a_broker_with_agents_starts_with_both_on_the_loopback_address(

@@ -45,6 +45,12 @@ def test_every_known_form_means_the_same(name: str) -> None:
     assert losses(PLAN, metrics) == []
 
 
+def test_the_start_of_the_broker_comes_before_that_of_an_exporter_of_its_own() -> None:
+    lines = ["process_start_time_seconds 1.9E9\n", "java_lang_runtime_starttime 1.7E12\n"]
+    for text in ("".join(lines), "".join(reversed(lines))):
+        assert parsed(text).started_ms == 1_700_000_000_000
+
+
 @pytest.mark.parametrize("name", ["kraft", "no_rules", "no_rules_lower"])
 def test_the_quotas_are_read_where_they_are_exported(name: str) -> None:
     assert parsed(expositions.WHOLE[name]).gauges[LEADER_QUOTA].value == 1_500_000.5
