@@ -67,13 +67,17 @@ def build_session(settings: SparkSettings, app_name: str) -> SparkSession:
         HeadroomError: the jars are not there.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     builder = SparkSession.builder.appName(app_name)
-    for key, value in (_submitted_conf(settings) if submitted else _own_conf(settings)).items():
+    for key, value in (_submitted_conf(settings) if submitted() else _own_conf(settings)).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def submitted() -> bool:
+    """Return whether ``spark-submit`` has started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _own_conf(settings: SparkSettings) -> dict[str, str]:
