@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-from urllib.request import urlopen
 
 import psutil
 import pyspark
@@ -81,11 +82,13 @@ class SparkCluster:
         return int((self._state() or {}).get("coresused", 0))
 
     def _state(self) -> dict[str, Any] | None:
-        try:
-            with urlopen(f"http://{HOST}:{self._ui_port}/json/", timeout=2) as answer:
-                return dict(json.load(answer))
-        except OSError:
-            return None
+        # Not by urllib, which would ask a proxy for it where the environment names one.
+        with closing(HTTPConnection(HOST, self._ui_port, timeout=2)) as connection:
+            try:
+                connection.request("GET", "/json/")
+                return dict(json.load(connection.getresponse()))
+            except OSError:
+                return None
 
     def _start_worker(self, work: Path) -> None:
         size = ("--cores", "1", "--memory", self._worker_memory)
@@ -117,20 +120,13 @@ class SubmittedJobs(JudgingProcess):
         arguments: of ``headroom``.
         log: file to which is added what it logs.
         options: further options of ``spark-submit``.
-        environment: variables that the driver gets besides those of this process.
     """
 
     def __init__(
-        self,
-        master: str,
-        package: Path,
-        arguments: Sequence[str],
-        log: Path,
-        options: Sequence[str] = (),
-        environment: Mapping[str, str] | None = None,
+        self, master: str, package: Path, arguments: Sequence[str], log: Path, options: Sequence[str] = ()
     ) -> None:
         command = submit_command(master, package, arguments, options)
-        super().__init__(_NAME, command, log, {"SPARK_HOME": str(_SPARK_HOME), **(environment or {})})
+        super().__init__(_NAME, command, log, {"SPARK_HOME": str(_SPARK_HOME)})
 
     def _ask_to_stop(self) -> None:
         # The JVM would take Spark away from under the jobs; when the driver's Python ends, it ends too.

@@ -13,7 +13,9 @@ from cli.collect_command import stop_on_signals
 from cli.options import configs_option, format_option
 from cli.pipeline import build_pipeline, configured, log_to_stderr, look_after
 from cli.telling import Teller
+from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
+from streaming.session import submitted
 
 
 @click.command()
@@ -34,6 +36,7 @@ def watch(
     Example: headroom watch --config headroom.toml --for 600
     Several clusters: headroom watch --config orders.toml --config payments.toml
     """
+    _require_own_process()
     log_to_stderr()
     given = configured(configs)
     stop = threading.Event()
@@ -61,6 +64,15 @@ def watch(
         history.stop()
         for child in collectors:
             child.stop()
+
+
+def _require_own_process() -> None:
+    if submitted():
+        raise HeadroomError(
+            "headroom watch",
+            "starts processes of its own, which cannot share the Spark of spark-submit",
+            "Submit `run watch record`, and start `headroom collect` by itself.",
+        )
 
 
 class History:

@@ -67,9 +67,8 @@ def build_session(settings: SparkSettings, app_name: str) -> SparkSession:
         HeadroomError: the jars are not there.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     builder = SparkSession.builder.appName(app_name)
-    for key, value in (_submitted_conf(settings) if submitted else _own_conf(settings)).items():
+    for key, value in (_submitted_conf(settings) if submitted() else _own_conf(settings)).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -84,13 +83,18 @@ def _leave_stdout_alone(session: SparkSession) -> None:
     jvm.java.lang.System.setOut(jvm.java.lang.System.err)
 
 
+def submitted() -> bool:
+    """Return whether ``spark-submit`` has started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def _own_conf(settings: SparkSettings) -> dict[str, str]:
     """Return the settings of a session whose driver is this process's own."""
     conf = _NEEDED | _CONF | {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
     conf |= {"spark.master": settings.master or "local[*]", "spark.driver.memory": settings.driver_memory}
     # The whole heap at once: what is in use after a minute stays, and does not jump when the machine is busy.
     heap = settings.conf.get("spark.driver.memory", settings.driver_memory)
-    options = f"{_JVM_OPTIONS} -Xms{heap}"
+    options = f"{_JVM_OPTIONS} -Xms{heap} -XX:+AlwaysPreTouch"
     conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": options}
     if conf["spark.master"].startswith("local"):
         conf |= _LOCAL_CONF

@@ -156,7 +156,7 @@ def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site
         commands = [" ".join(process.cmdline()) for process in processes]
         assert any("CoarseGrainedExecutorBackend" in command for command in commands)
         assert [command for command in commands if PASSWORD in command] == []
-    pids = [process.pid for process in processes if "org.apache.spark" in " ".join(commands[processes.index(process)])]
+    pids = [process.pid for process, said in zip(processes, commands, strict=True) if "org.apache.spark" in said]
     wait_until(lambda: not living(pids), 20, "end of all Spark processes", lambda: living(pids))
     assert _files_with(PASSWORD, site.folder) == {"kafka/broker-1.properties", "password"}
 

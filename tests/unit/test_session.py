@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
+from cli import main
 from schemas.config import KafkaSettings, SecurityProtocol, SparkSettings
 from streaming import session
 from streaming.session import EXECUTOR_OPTIONS, redaction
@@ -86,3 +87,11 @@ def test_every_secret_of_a_kafka_option_is_redacted_by_its_name(theirs: str | No
 def test_a_users_own_pattern_of_secrets_holds_beside_headrooms(monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = submitted(monkeypatch, {"spark.redaction.regex": "my-own-word"})["spark.redaction.regex"]
     assert all(re.search(pattern, key) for key in ("my-own-word", "sasl.JAAS.config"))
+
+
+def test_watch_which_starts_processes_of_its_own_is_refused_by_spark_submit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert main.run(["watch"]) == 1
+    assert "Submit `run watch record`" in capsys.readouterr().err
