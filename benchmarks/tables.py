@@ -43,7 +43,7 @@ def measure(say: Say) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="headroom-bench-") as folder:
         *days, end = _simulate(Path(folder), say)
         _print(days)
-        _require_bounded(days)
+        require_bounded(days)
         return [*_table_figures(days, end), *_query_figures(Path(folder), over, say)]
 
 
@@ -84,7 +84,7 @@ def _print(days: Sequence[Day]) -> None:
     print_table("", ("table: files / size", *(f"day {day['day']}" for day in days)), rows)
 
 
-def _require_bounded(days: Sequence[Day]) -> None:
+def require_bounded(days: Sequence[Day]) -> None:
     """Return if no table outgrew what its retention holds.
 
     Raises:

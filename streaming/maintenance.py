@@ -110,13 +110,15 @@ class Maintenance:
             return self._maintain(table, today, _ATTEMPTS)
         # Whatever fails in here: no row is touched before the commit, and the next run does what this one did not.
         except Exception as error:
-            reason = str(error).strip().partition("\n")[0][:200]
+            reason = str(error).strip().partition("\n")[0][:400]
             log.warning("maintenance of %s failed: %s", table.path, reason)
             log.debug("maintenance of %s", table.path, exc_info=True)
             return Failed(table.path, reason)
 
     def _maintain(self, table: Table, today: date, attempts: int) -> Maintained:
         began_s = time.monotonic()
+        # What another program put at the place is not ours to delete from.
+        self._store.new_columns(table)
         delta = DeltaTable.forPath(self._spark, self._store.location(table))
         before = self._size(delta)
         keep_from = self._keep_from(table, today)

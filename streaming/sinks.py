@@ -59,7 +59,7 @@ class Store:
     def _create(self, table: Table) -> None:
         location = self.location(table)
         if self.exists(table):
-            self._check(table)
+            self._bring_up(table, self.new_columns(table))
             return
         builder = DeltaTable.createIfNotExists(self.spark).location(location).comment(table.grain)
         for column in table.columns:
@@ -68,9 +68,14 @@ class Store:
             builder = builder.property(key, value)
         builder.partitionedBy(*table.partition_by).execute()
 
-    def _check(self, table: Table) -> None:
+    def new_columns(self, table: Table) -> dict[str, str]:
+        """Return the columns and fields, with their types, that a table that is there has not yet.
+
+        Raises:
+            HeadroomError: it is not Headroom's, or lacks what cannot be added.
+        """
         there = DeltaTable.forPath(self.spark, self.location(table))
-        (detail,) = there.detail().select("partitionColumns", "properties").collect()
+        (detail,) = there.detail().select("partitionColumns").collect()
         lacks = lacking(table, there.toDF().schema, detail["partitionColumns"])
         if lacks.wrong:
             raise HeadroomError(
@@ -78,10 +83,14 @@ class Store:
                 f"must have the columns and folders of {table.path}, but {'; '.join(lacks.wrong)}",
                 "It was written by something else or by another version: point store.path elsewhere, or move it away.",
             )
-        if lacks.new:
-            # An older version wrote it: what it did not know is null in its rows.
-            self._alter(table, f"ADD COLUMNS ({', '.join(f'{name} {of}' for name, of in lacks.new.items())})")
-        if not properties(table).items() <= detail["properties"].items():
+        return lacks.new
+
+    def _bring_up(self, table: Table, new: dict[str, str]) -> None:
+        """Make a table of an older version one of this: what it did not know is null in its rows."""
+        if new:
+            self._alter(table, f"ADD COLUMNS ({', '.join(f'{name} {of}' for name, of in new.items())})")
+        detail = DeltaTable.forPath(self.spark, self.location(table)).detail().select("properties")
+        if not properties(table).items() <= detail.collect()[0]["properties"].items():
             pairs = ", ".join(f"'{key}' = '{value}'" for key, value in properties(table).items())
             self._alter(table, f"SET TBLPROPERTIES ({pairs})")
 

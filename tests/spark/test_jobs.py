@@ -75,6 +75,26 @@ def test_gold_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_pa
     }
 
 
+def test_a_tick_of_a_cluster_that_was_long_gone_stands_once_too(spark: SparkSession, tmp_path: Path) -> None:
+    store = MemoryStore(spark)
+    days_later = 5 * 86_400
+
+    def of_another(number: int) -> DataFrame:
+        return records(spark, [m | {"cluster": "c2"} for m in lane_tick(number, 0)])
+
+    long_gone = records(spark, lane_tick(0, 0))
+    before = gold_job(spark, store, tmp_path)
+    before.write(long_gone, 0)
+    before.write(of_another(days_later), 1)
+    # A new process looks at the last days alone for what is written.
+    after = gold_job(spark, store, tmp_path)
+    assert set(after._last_tick) == {"c2"}
+    after.write(of_another(days_later + 1), 2)
+    after.write(long_gone, 3)
+    # Three ticks of four sides each.
+    assert counts(store, THROTTLE_HEADROOM) == {"gold/throttle_headroom": (12, 12)}
+
+
 def test_while_nothing_moves_only_the_headroom_table_is_written(spark: SparkSession, tmp_path: Path) -> None:
     store = MemoryStore(spark)
     idle = [*tick([broker(1, None, None)], [])[:1], message("tick_end", 2, None, first_offset=0, lane_messages=1)]

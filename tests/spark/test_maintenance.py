@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 
 from cli.children import headroom_command
 from schemas.config import StoreSettings
+from schemas.findings import AlertEvent
 from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, MESSAGES, QUARANTINE
+from streaming.events import EventLog
 from streaming.maintenance import Failed, Maintained, Maintenance
 from streaming.sinks import Store
 
@@ -98,6 +100,30 @@ def test_writers_and_two_maintenances_do_not_disturb_each_other(spark: SparkSess
     assert sorted(row["seq"] for row in kept) == [number for number in range(appends) if number % 3 != 2]
 
 
+def test_events_are_told_while_their_table_is_compacted(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path))
+    log = EventLog(spark, store)
+    assert log.last_events() == []
+    event = AlertEvent("a", "no_data", "warning", "firing", "c1", "ticks", "s", "{}", "{}", 1, 2)
+    looked_after = threading.Event()
+
+    def tell() -> int:
+        told = 0
+        while not looked_after.is_set():
+            log.append([event], "w", told)
+            told += 1
+        return told
+
+    with ThreadPoolExecutor(1) as pool:
+        teller = pool.submit(tell)
+        try:
+            for _ in range(2):
+                whole(Maintenance(spark, store, StoreSettings(), [ALERT_EVENTS]).run(TODAY))
+        finally:
+            looked_after.set()
+        assert store.read(ALERT_EVENTS).count() == teller.result() > 2
+
+
 def test_a_table_that_fails_is_told_and_the_others_are_looked_after(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path))
     store.ensure(QUARANTINE, MESSAGES)
@@ -113,6 +139,16 @@ def test_a_table_that_fails_is_told_and_the_others_are_looked_after(spark: Spark
     assert failed.reason
     assert isinstance(kept, Maintained)
     assert kept.files_after == 1
+
+
+def test_a_table_of_something_else_is_not_touched(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path))
+    theirs = spark.createDataFrame([(1, date(2020, 1, 1))], "id INT, date DATE").write.format("delta")
+    theirs.partitionBy("date").save(store.location(MESSAGES))
+    (failed,) = Maintenance(spark, store, StoreSettings(silver_keep_days=1)).run(TODAY)
+    assert isinstance(failed, Failed)
+    assert "tick_ms is missing" in failed.reason
+    assert store.read(MESSAGES).count() == 1
 
 
 def test_the_command_tells_what_was_done_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.finish import Outcome
 from benchmarks.memory import after_warm_up, growth_ratio_per_hour
 from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
+from benchmarks.tables import require_bounded
+from benchmarks.week import KEPT
+from schemas.errors import HeadroomError
 
 _OLD = Origin("make bench", "old machine", "2026-01-01T00:00:00Z", "aaa")
 _NEW = Origin("make bench ONLY=start", "new machine", "2026-02-02T00:00:00Z", "bbb")
@@ -89,3 +93,20 @@ def test_the_warm_up_does_not_count() -> None:
 def test_an_error_is_told_against_the_promise(promised_s: float | None, real_s: float, ratio: float) -> None:
     outcome = Outcome("case", promised_s, real_s, 4e6, 4.8e6, 10e6)
     assert outcome.error_ratio == pytest.approx(ratio)
+
+
+def week(files: list[int]) -> list[dict[str, Any]]:
+    """Days of a silver table with so many files, and of one that is kept for ever and grows."""
+    tables = [("silver/messages", n, n * 100) for n in files], [("alerts/events", n, n) for n in range(len(files))]
+    names = ("table", "files_after", "bytes_after")
+    return [
+        {"day": number, "done": [dict(zip(names, one, strict=True)) for one in day]}
+        for number, day in enumerate(zip(*tables, strict=True))
+    ]
+
+
+def test_a_table_may_grow_until_all_days_are_there_and_no_further() -> None:
+    assert KEPT.silver_keep_days == 4
+    require_bounded(week([1, 2, 3, 4, 4, 4]))
+    with pytest.raises(HeadroomError, match="silver/messages grew beyond its 4 days: files_after 4 to 5"):
+        require_bounded(week([1, 2, 3, 4, 4, 5]))
