@@ -19,7 +19,7 @@ from cluster.embedded.layout import (
     ports_from,
     require_free,
 )
-from cluster.embedded.processes import end
+from cluster.embedded.processes import end, freeze
 from cluster.embedded.readiness import wait_until_ready
 from cluster.embedded.record import ClusterRecord, exclusive, read_record, running
 from schemas.errors import HeadroomError
@@ -122,7 +122,7 @@ class EmbeddedCluster:
 
     def pause(self, broker_id: int) -> None:
         """Freeze a broker: its connections stay open and nothing answers."""
-        self._brokers.process(broker_id).suspend()
+        freeze(self._brokers.process(broker_id))
 
     def resume(self, broker_id: int) -> None:
         """Let a frozen broker go on."""

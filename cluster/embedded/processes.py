@@ -17,6 +17,7 @@ from schemas.errors import HeadroomError
 
 _GUARDIAN = Path(__file__).with_name("guardian.py")
 _EXEC_S = 2.0
+_FREEZE_S = 10.0
 
 
 class Guardian:
@@ -112,3 +113,11 @@ def last_lines(log: Path, count: int = 3) -> str:
     said = [line for line in lines if line]
     telling = [line for line in said if " INFO " not in line and not line.startswith("at ")]
     return " | ".join((telling or said)[-count:]) or "an empty log"
+
+
+def freeze(process: psutil.Process) -> None:
+    """Suspend a process, and return once it stands still: its threads stop one by one after the signal."""
+    process.suspend()
+    give_up = time.monotonic() + _FREEZE_S
+    while process.status() != psutil.STATUS_STOPPED and time.monotonic() < give_up:
+        time.sleep(0.01)
