@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planning.throttle import Demand
+from planning.throttle import CatchingUp, Demand
 from schemas.findings import Role, Verdict
 
 
@@ -27,6 +27,7 @@ class PartitionEvidence:
         replicas: replicas now, adding and removing ones included.
         target: replicas once it is done.
         stalled: whether an adding replica of it on this side copies nothing.
+        remaining_bytes: what its out-of-sync replicas on this side still have to copy; None: unknown.
     """
 
     topic: str
@@ -41,6 +42,7 @@ class PartitionEvidence:
     replicas: tuple[int, ...]
     target: tuple[int, ...]
     stalled: bool
+    remaining_bytes: int | None = None
 
     @property
     def name(self) -> str:
@@ -91,20 +93,35 @@ def side_state(row: Mapping[str, Any]) -> SideState:
     # them; where no rate is in force, listed traffic tells: a rate that is set later will hold these back too.
     rateless = row["throttle_bytes_per_s"] is None and row["required_bytes_per_s"] != 0
     listed = verdict is not Verdict.UNTHROTTLED or rateless
+    partitions = tuple(_partition(entry) for entry in row["partitions"])
+    role, limited = Role(row["role"]), row["moving_replicas"] if listed else 0
     demand = Demand(
         broker=row["broker"],
-        role=Role(row["role"]),
+        role=role,
         throttle_bytes_per_s=row["throttle_bytes_per_s"],
         in_sync_bytes_per_s=row["in_sync_bytes_per_s"],
         required_bytes_per_s=row["required_bytes_per_s"],
-        limited_replicas=row["moving_replicas"] if listed else 0,
+        limited_replicas=limited,
         free_replicas=0 if listed else row["moving_replicas"],
         remaining_bytes=row["remaining_bytes"],
         throttle_known=verdict is not Verdict.NO_DATA or row["throttle_bytes_per_s"] is not None,
         used_bytes_per_s=row["quota_bytes_per_s"],
+        catching_up=_catching_up(partitions, limited) if role is Role.FOLLOWER else (),
     )
-    partitions = tuple(_partition(entry) for entry in row["partitions"])
     return SideState(demand, verdict, row["reason"], row["eta_s"], row["stalled_replicas"], partitions)
+
+
+def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple[CatchingUp, ...]:
+    """Return the replicas that a destination's throttle holds back, if the evidence, which is cut, tells of all."""
+    found = tuple(
+        CatchingUp(p.topic, p.partition, p.leader, p.remaining_bytes, p.write_bytes_per_s, p.replicas, p.target)
+        for p in partitions
+        if p.followers > p.in_sync_followers
+        and p.leader is not None
+        and p.remaining_bytes is not None
+        and p.write_bytes_per_s is not None
+    )
+    return found if len(found) == limited else ()
 
 
 def _partition(entry: Mapping[str, Any]) -> PartitionEvidence:

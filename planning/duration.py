@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 
-from planning.quota import WINDOW_S, Copy, End, Window, copied_s
-from planning.throttle import Demand, Side
+from planning.quota import WINDOW_S, Copy, End, Moving, Part, Window, copied_s
+from planning.throttle import CatchingUp, Demand, Side
 from schemas.findings import Role
 
 # In the mean a little less than the throttle passes: a burst waits a moment for its room, and a fetch ends in the
@@ -18,13 +20,18 @@ QUOTA_CYCLE_S = 11.6
 APPLY_S = 3.0
 # From the last byte to the end of the reassignment: the ISR grows, the controller drops the replicas that leave.
 COMPLETE_S = 1.0
-# A quota's mean is over the time since its oldest sample began: a second more where that one is not empty.
-_MEAN_S, _FULL_MEAN_S = WINDOW_S - 0.5, WINDOW_S + 0.5
+# A quota's mean is over the time since its oldest sample began: half a second more where that one is not empty.
+_MEAN_S, _FULL_MEAN_S = WINDOW_S, WINDOW_S + 0.5
 _AGES = round(WINDOW_S) + 1
 # So many sides of each role are played forward: those that take longest decide.
 _MOST_SIDES = 8
 # How near the throttle for a deadline is sought, and how many times what is required it may be.
 _NEAR_RATIO, _MOST_TIMES = 1.01, 1e6
+
+# Nobody tells when in a second a quota's samples began, at the leaders and at the destinations. It decides by which
+# burst a move is done; after so many seconds a burst more or less is little.
+_SHIFTS_S = ((0.0, 0.0), (-0.6, 0.3), (-0.3, -0.6), (0.3, 0.6), (0.6, -0.3))
+_MANY_BURSTS_S = 120.0
 
 # Earlier ticks, youngest first: age in seconds, and the demands of that tick.
 Earlier = Sequence[tuple[float, Mapping[Side, Demand]]]
@@ -44,8 +51,15 @@ def finish_s(demands: Sequence[Demand], throttle_bytes_per_s: float, earlier: Ea
         return None
     if not any(d.remaining_bytes for d in demands):
         return 0.0
-    copied = copied_s(_copies(_slowest(demands, throttle_bytes_per_s), earlier), throttle_bytes_per_s, APPLY_S)
-    return None if copied is None else copied + COMPLETE_S
+    slowest = _slowest(demands, throttle_bytes_per_s)
+    found = []
+    for shifts_s in _SHIFTS_S:
+        copied = copied_s(_copies(slowest, earlier, shifts_s), throttle_bytes_per_s, APPLY_S)
+        found.append(math.inf if copied is None else copied)
+        if found[0] > _MANY_BURSTS_S:
+            break
+    seconds = median(found) + COMPLETE_S
+    return None if math.isinf(seconds) else seconds
 
 
 def throttle_for(demands: Sequence[Demand], within_s: float, earlier: Earlier = ()) -> float:
@@ -67,7 +81,7 @@ def throttle_for(demands: Sequence[Demand], within_s: float, earlier: Earlier = 
         return seconds is not None and seconds <= within_s
 
     low = max((_required(d) for d in demands), default=0.0)
-    high = max(low, 1.0) * _NEAR_RATIO
+    high = max(low * _NEAR_RATIO, max((_required(d) + _remaining(d) / within_s for d in demands), default=0.0), 1.0)
     while not in_time(high):
         low, high = high, 2 * high
         if high > max(_required(d) for d in demands) * _MOST_TIMES:
@@ -78,7 +92,7 @@ def throttle_for(demands: Sequence[Demand], within_s: float, earlier: Earlier = 
     return high
 
 
-def window(demand: Demand, earlier: Sequence[tuple[float, Demand]]) -> Window:
+def window(demand: Demand, earlier: Sequence[tuple[float, Demand]], shift_s: float = 0.0) -> Window:
     """Return what a quota's window holds, as far as ticks tell.
 
     What in-sync followers took, and by how much the lag fell short of what was written, says what passed between two
@@ -88,24 +102,29 @@ def window(demand: Demand, earlier: Sequence[tuple[float, Demand]]) -> Window:
     Args:
         demand: a side now.
         earlier: the same side in ticks before, youngest first: age in seconds, and demand.
+        shift_s: by how much later its samples began than a whole number of seconds ago.
     """
     amounts = [0.0] * _AGES
     newer_age_s, newer = 0.0, demand
     began: tuple[float, float] | None = None
+    old_s = math.inf
     for age_s, older in earlier:
         if newer_age_s >= _AGES:
             break
         _spread(amounts, newer_age_s, age_s, _passed(older, newer, age_s - newer_age_s))
+        # A quota that has never counted has no gauge.
+        if newer.used_bytes_per_s is not None and older.used_bytes_per_s is None and older.throttle_known:
+            old_s = (newer_age_s + age_s) / 2
         if began is None and newer.limited_replicas and not older.limited_replicas:
             began = (newer_age_s, age_s)
         newer_age_s, newer = age_s, older
-    counted = _counted(demand) * (_FULL_MEAN_S if began is None else _MEAN_S)
+    counted = _counted(demand) * min(_FULL_MEAN_S if began is None else _MEAN_S, max(1.0, old_s))
     rest = counted - sum(amounts)
     if rest > 0:
         _spread(amounts, *(began or (min(newer_age_s, _AGES - 1.0), float(_AGES))), rest)
     elif sum(amounts):
         amounts = [amount * counted / sum(amounts) for amount in amounts]
-    return Window(amounts)
+    return Window(amounts, shift_s, old_s)
 
 
 def _counted(demand: Demand) -> float:
@@ -132,34 +151,84 @@ def _spread(amounts: list[float], from_age_s: float, to_age_s: float, amount: fl
         amounts[age] += amount * overlap_s / (to_age_s - from_age_s)
 
 
-def _copies(demands: Sequence[Demand], earlier: Earlier) -> list[Copy]:
+def _copies(demands: Sequence[Demand], earlier: Earlier, shifts_s: tuple[float, float]) -> list[Copy]:
     """Return what is copied between the limited sides.
 
-    A side tells what it has to copy, not with whom: every destination is taken to draw on every leader alike.
+    Args:
+        demands: the limited sides.
+        earlier: ticks before.
+        shifts_s: of the leaders' and the destinations' samples.
     """
-    leaders = [(d, _end(d, earlier)) for d in demands if d.role is Role.LEADER]
-    destinations = [(d, _end(d, earlier)) for d in demands if d.role is Role.FOLLOWER]
+    shift_s = dict(zip((Role.LEADER, Role.FOLLOWER), shifts_s, strict=True))
+    ends = {(d.broker, d.role): _end(d, earlier, shift_s[d.role]) for d in demands}
+    leaders = [d for d in demands if d.role is Role.LEADER]
+    destinations = [d for d in demands if d.role is Role.FOLLOWER]
+    if destinations and all(d.catching_up for d in destinations):
+        return _told_one_by_one(destinations, ends)
     if not leaders or not destinations:
-        of_leaders = [Copy(end, None, _remaining(d), _behind(d)) for d, end in leaders]
-        return of_leaders or [Copy(None, end, _remaining(d), _behind(d)) for d, end in destinations]
-    remaining = sum(_remaining(d) for d, _ in destinations) or 1.0
-    behind = sum(_behind(d) for d, _ in destinations) or 1.0
+        return [
+            Copy(
+                ends.get((d.broker, Role.LEADER)),
+                ends.get((d.broker, Role.FOLLOWER)),
+                [Part(_remaining(d), _behind(d))],
+            )
+            for d in demands
+        ]
+    # A side tells what it has to copy, not with whom: every destination is taken to draw on every leader alike.
+    remaining = sum(_remaining(d) for d in destinations) or 1.0
+    behind = sum(_behind(d) for d in destinations) or 1.0
     return [
         Copy(
-            leader_end,
-            destination_end,
-            _remaining(leader) * _remaining(destination) / remaining,
-            _behind(leader) * _behind(destination) / behind,
+            ends[leader.broker, Role.LEADER],
+            ends[destination.broker, Role.FOLLOWER],
+            [
+                Part(
+                    _remaining(leader) * _remaining(destination) / remaining,
+                    _behind(leader) * _behind(destination) / behind,
+                )
+            ],
         )
-        for leader, leader_end in leaders
-        for destination, destination_end in destinations
+        for leader in leaders
+        for destination in destinations
     ]
 
 
-def _end(demand: Demand, earlier: Earlier) -> End:
+def _told_one_by_one(destinations: Sequence[Demand], ends: Mapping[Side, End]) -> list[Copy]:
+    """Return what is copied where every replica that is held back is known."""
+    behind = Counter((r.topic, r.partition) for d in destinations for r in d.catching_up)
+    moving: dict[tuple[str, int], Moving] = {}
+    parts: dict[tuple[int, int], list[Part]] = defaultdict(list)
+    for destination in destinations:
+        for r in destination.catching_up:
+            name = r.topic, r.partition
+            if name not in moving:
+                moving[name] = Moving(behind[name], list(_leaving(r, ends)))
+            parts[r.leader, destination.broker].append(Part(r.remaining_bytes, r.write_bytes_per_s, moving[name]))
+    return [
+        Copy(ends.get((leader, Role.LEADER)), ends[destination, Role.FOLLOWER], parts[leader, destination])
+        for leader, destination in sorted(parts)
+    ]
+
+
+def _leaving(replica: CatchingUp, ends: Mapping[Side, End]) -> Iterator[tuple[End, float]]:
+    """Give the in-sync traffic that ends when the replica's partition has moved: whose quota counts it, and how much.
+
+    A leader that leaves hands over to another; that one's new traffic is small beside what it led before.
+    """
+    leaving = set(replica.replicas) - set(replica.target)
+    fetching = set(replica.target) if replica.leader in leaving else leaving
+    leader = ends.get((replica.leader, Role.LEADER))
+    if leader is not None:
+        yield leader, len(fetching) * replica.write_bytes_per_s
+    for follower in leaving - {replica.leader}:
+        if (follower, Role.FOLLOWER) in ends:
+            yield ends[follower, Role.FOLLOWER], replica.write_bytes_per_s
+
+
+def _end(demand: Demand, earlier: Earlier, shift_s: float) -> End:
     side = (demand.broker, demand.role)
     own = [(age_s, demands[side]) for age_s, demands in earlier if side in demands]
-    return End(window(demand, own), demand.in_sync_bytes_per_s or 0.0, demand.throttle_bytes_per_s)
+    return End(window(demand, own, shift_s), demand.in_sync_bytes_per_s or 0.0, demand.throttle_bytes_per_s)
 
 
 def _slowest(demands: Sequence[Demand], throttle_bytes_per_s: float) -> list[Demand]:

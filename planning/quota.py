@@ -9,21 +9,25 @@ end is at its rate or above, in-sync traffic that counts and is never held back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
 
 # replication.quota.window.num and replication.quota.window.size.seconds, as Kafka ships them.
 _SAMPLES, _SAMPLE_S = 11, 1.0
 WINDOW_S = _SAMPLES * _SAMPLE_S
 _STEP_S = 0.05
-# replica.fetch.max.bytes: what one fetch brings of a partition, also where less is left of the quota.
-_FETCH_BYTES = 1_048_576.0
+# replica.fetch.max.bytes and replica.fetch.response.max.bytes: what one fetch brings of a partition and in all, also
+# where less is left of the quota.
+_FETCH_BYTES, _RESPONSE_BYTES = 1_048_576.0, 10_485_760.0
 # replica.fetch.backoff.ms: a destination at its rate looks again after this long.
 _BACKOFF_S = 1.0
-# A burst is that much faster than the throttle at least.
-_BURST_RATIO = 4.0
-# After so long the mean of what was gained tells the rest. A burst comes again every twelve seconds or so.
-_PLAYED_S, _MEAN_S = 132.0, 108.0
+# A burst is as fast as disk and network allow: so many fetches in a step, and that many times the throttle at least.
+_FETCHES, _BURST_RATIO = 5, 10.0
+# After so many seconds the mean of what was gained tells the rest: from one cycle of bursts to another, the first of
+# which begins when what was in the windows has left them.
+_PLAYED_S, _CYCLE_S, _SETTLED_S = 132, 12, 24
 
 
 class Window:
@@ -31,10 +35,12 @@ class Window:
 
     Args:
         amounts: what lies in it per second of age, youngest first, ``WINDOW_S`` + 1 of them; time 0 is now.
+        shift_s: by how much later its samples began than a whole number of seconds ago.
+        old_s: how long ago it counted its first; infinity: long ago.
     """
 
-    def __init__(self, amounts: Sequence[float]) -> None:
-        self._starts = [-age * _SAMPLE_S for age in range(_SAMPLES + 1, 0, -1)]
+    def __init__(self, amounts: Sequence[float], shift_s: float = 0.0, old_s: float = math.inf) -> None:
+        self._starts = [max(shift_s - age * _SAMPLE_S, -old_s) for age in range(_SAMPLES + 1, 0, -1)]
         self._amounts = list(reversed(amounts))
         samples = zip(self._starts, self._amounts, strict=True)
         self._ends = [start + (_SAMPLE_S if amount else 0.0) for start, amount in samples]
@@ -80,11 +86,41 @@ class End:
         window: what its quota has counted.
         in_sync_bytes_per_s: traffic that counts and is never held back.
         throttle_bytes_per_s: rate in force until the new one is applied; None: none.
+        held_s: when it was last found used up.
     """
 
     window: Window
     in_sync_bytes_per_s: float
     throttle_bytes_per_s: float | None
+    held_s: float = -1.0
+
+
+@dataclass
+class Moving:
+    """A partition that moves: when its last replica has caught up, those that leave it fetch no more.
+
+    Attributes:
+        behind: replicas that have not caught up.
+        leaving: in-sync traffic that ends then: whose quota counts it, and bytes per second.
+    """
+
+    behind: int
+    leaving: list[tuple[End, float]]
+
+
+@dataclass
+class Part:
+    """What one replica copies, or several together.
+
+    Attributes:
+        remaining_bytes: bytes still to copy.
+        write_bytes_per_s: what is written meanwhile.
+        moving: its partition; None: nothing ends when it is done.
+    """
+
+    remaining_bytes: float
+    write_bytes_per_s: float
+    moving: Moving | None = None
 
 
 @dataclass
@@ -94,21 +130,32 @@ class Copy:
     Attributes:
         leader: the leader's quota; None: not limited.
         destination: the destination's quota; None: not limited.
-        remaining_bytes: bytes still to copy.
-        write_bytes_per_s: what is written to these replicas' partitions meanwhile.
+        parts: what is copied; a fetch brings some of each.
         ready_s: when it looks again whether it may fetch.
+        grown_s: until when ``remaining_bytes`` counts what is written.
     """
 
     leader: End | None
     destination: End | None
-    remaining_bytes: float
-    write_bytes_per_s: float
+    parts: list[Part]
     ready_s: float = 0.0
+    grown_s: float = 0.0
+    ends: list[End] = field(init=False)
 
-    @property
-    def ends(self) -> list[End]:
-        """Return the quotas that limit it."""
-        return [end for end in (self.leader, self.destination) if end is not None]
+    def __post_init__(self) -> None:
+        """Note the quotas that limit it."""
+        self.ends = [end for end in (self.leader, self.destination) if end is not None]
+
+    def grow(self, at_s: float) -> None:
+        """Add what was written since it was looked at last."""
+        for part in self.parts:
+            part.remaining_bytes += part.write_bytes_per_s * (at_s - self.grown_s)
+        self.grown_s = at_s
+
+    def left_bytes(self, at_s: float) -> float:
+        """Return what it has to copy."""
+        self.grow(at_s)
+        return sum(part.remaining_bytes for part in self.parts)
 
 
 def copied_s(copies: Sequence[Copy], throttle_bytes_per_s: float, applied_s: float) -> float | None:
@@ -121,53 +168,70 @@ def copied_s(copies: Sequence[Copy], throttle_bytes_per_s: float, applied_s: flo
     """
     ends = {id(end): end for copy in copies for end in copy.ends}
     open_copies = list(copies)
-    fetch_bytes = max(_FETCH_BYTES, _BURST_RATIO * throttle_bytes_per_s * _STEP_S)
-    steps, mean_steps = round((applied_s + _PLAYED_S) / _STEP_S), round(_MEAN_S / _STEP_S)
-    left_before = 0.0
-    for step in range(steps):
+    fetch_bytes = max(_FETCH_BYTES, _BURST_RATIO * throttle_bytes_per_s * _STEP_S / _FETCHES)
+    second = round(1 / _STEP_S)
+    left: list[float] = []
+    for step in range(round(applied_s / _STEP_S) + _PLAYED_S * second):
         at_s = step * _STEP_S
         applied = at_s >= applied_s
         for end in ends.values():
-            if end.in_sync_bytes_per_s:
+            if end.in_sync_bytes_per_s > 0:
                 end.window.record(at_s, end.in_sync_bytes_per_s * _STEP_S)
         for copy in open_copies:
-            _fetch(copy, at_s, throttle_bytes_per_s if applied else None, fetch_bytes)
-        if applied:
-            open_copies = list(_still_open(open_copies))
-            if not open_copies:
-                return at_s - applied_s
-        if step == steps - mean_steps:
-            left_before = _left(open_copies)
-    gained_bytes_per_s = (left_before - _left(open_copies)) / _MEAN_S
-    return _PLAYED_S + _left(open_copies) / gained_bytes_per_s if gained_bytes_per_s > 0 else None
+            if at_s >= copy.ready_s:
+                _fetch(copy, at_s, throttle_bytes_per_s if applied else None, fetch_bytes)
+        open_copies = [copy for copy in open_copies if copy.parts]
+        if applied and not open_copies:
+            return at_s - applied_s
+        if applied and step % second == 0:
+            left.append(sum(copy.left_bytes(at_s) for copy in open_copies))
+    before, after = fmean(left[_SETTLED_S:][:_CYCLE_S]), fmean(left[-_CYCLE_S:])
+    gained_bytes_per_s = (before - after) / (_PLAYED_S - _SETTLED_S - _CYCLE_S)
+    return _PLAYED_S - _CYCLE_S / 2 + after / gained_bytes_per_s if gained_bytes_per_s > 0 else None
 
 
 def _fetch(copy: Copy, at_s: float, throttle: float | None, fetch_bytes: float) -> None:
-    """Let one step pass for a copy: its partitions are written to, and it fetches if no end holds it back."""
-    copy.remaining_bytes += copy.write_bytes_per_s * _STEP_S
-    if at_s < copy.ready_s:
-        return
-    for end in copy.ends:
+    """Let a copy fetch for one step, until an end holds it back."""
+    most_bytes = min(fetch_bytes, max(fetch_bytes, _RESPONSE_BYTES) / len(copy.parts))
+    for _ in range(_FETCHES):
+        if copy.destination is not None and _held(copy.destination, at_s, throttle):
+            copy.ready_s = at_s + _BACKOFF_S
+            return
+        # A leader holds the answer back, and sends it as soon as it may.
+        if copy.leader is not None and _held(copy.leader, at_s, throttle):
+            return
+        copy.grow(at_s)
+        fetched = 0.0
+        for part in copy.parts:
+            taken = min(part.remaining_bytes, most_bytes)
+            part.remaining_bytes -= taken
+            fetched += taken
+        for end in copy.ends:
+            end.window.record(at_s, fetched)
+        _close(copy)
+        if not copy.parts:
+            return
+
+
+def _held(end: End, at_s: float, throttle: float | None) -> bool:
+    """Return whether a quota is used up; within a step it does not become free again."""
+    if end.held_s != at_s:
         rate = end.throttle_bytes_per_s if throttle is None else throttle
         if rate is not None and end.window.exceeded(at_s, rate):
-            # A leader answers as soon as it may; a destination does not ask for a while.
-            copy.ready_s = at_s + _BACKOFF_S if end is copy.destination else at_s
-            return
-    fetched = min(copy.remaining_bytes, fetch_bytes)
-    copy.remaining_bytes -= fetched
-    for end in copy.ends:
-        end.window.record(at_s, fetched)
+            end.held_s = at_s
+    return end.held_s == at_s
 
 
-def _still_open(copies: Iterable[Copy]) -> Iterable[Copy]:
-    """Give the copies that are not done; one that is done goes on as in-sync traffic."""
-    for copy in copies:
-        if copy.remaining_bytes > 0:
-            yield copy
-        else:
-            for end in copy.ends:
-                end.in_sync_bytes_per_s += copy.write_bytes_per_s
-
-
-def _left(copies: Sequence[Copy]) -> float:
-    return sum(copy.remaining_bytes for copy in copies)
+def _close(copy: Copy) -> None:
+    """Drop the parts that are done; they go on as in-sync traffic, and end what ends with them."""
+    done = [part for part in copy.parts if part.remaining_bytes <= 0]
+    if not done:
+        return
+    copy.parts = [part for part in copy.parts if part.remaining_bytes > 0]
+    for part in done:
+        for end in copy.ends:
+            end.in_sync_bytes_per_s += part.write_bytes_per_s
+        if part.moving is not None:
+            part.moving.behind -= 1
+            for end, rate in part.moving.leaving if part.moving.behind == 0 else ():
+                end.in_sync_bytes_per_s -= rate

@@ -47,6 +47,29 @@ class PartitionTraffic:
 
 
 @dataclass(frozen=True)
+class CatchingUp:
+    """One out-of-sync replica.
+
+    Attributes:
+        topic: topic.
+        partition: partition.
+        leader: the broker it copies from.
+        remaining_bytes: what it still has to copy.
+        write_bytes_per_s: what is written meanwhile.
+        replicas: the partition's replicas now.
+        target: its replicas once the reassignment is done.
+    """
+
+    topic: str
+    partition: int
+    leader: int
+    remaining_bytes: int
+    write_bytes_per_s: float
+    replicas: tuple[int, ...]
+    target: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Demand:
     """What one broker's throttle of one role has to carry.
 
@@ -61,6 +84,7 @@ class Demand:
         remaining_bytes: what the out-of-sync replicas still have to copy; None: unknown.
         throttle_known: whether the rate in force, and the lists of all partitions of the side, could be read.
         used_bytes_per_s: what counts against the quota now; None: not measured.
+        catching_up: of a destination, the replicas that the throttle holds back; empty: not known one by one.
     """
 
     broker: int
@@ -73,6 +97,7 @@ class Demand:
     remaining_bytes: int | None
     throttle_known: bool = True
     used_bytes_per_s: float | None = None
+    catching_up: tuple[CatchingUp, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

@@ -64,7 +64,7 @@ _PARTITION = (
 _EVIDENCE = (
     "ARRAY<STRUCT<topic STRING, partition INT, write_bytes_per_s DOUBLE, followers INT, in_sync_followers INT, "
     "leader INT, previous_leader INT, switch_tick_ms BIGINT, moving BOOLEAN, "
-    "replicas ARRAY<INT>, target ARRAY<INT>, stalled BOOLEAN>>"
+    "replicas ARRAY<INT>, target ARRAY<INT>, stalled BOOLEAN, remaining_bytes BIGINT>>"
 )
 
 BRONZE_TICKS = Table(

@@ -97,7 +97,7 @@ def _evidence() -> Column:
     entry = F.expr(
         "struct(-coalesce(write_bytes_per_s, 0D) * followers AS rank, topic, partition, write_bytes_per_s, followers, "
         "in_sync_followers, leader, previous_leader, switch_tick_ms, moving, replicas, target, "
-        "stalled > 0 AS stalled)"
+        "stalled > 0 AS stalled, CASE WHEN remaining_unknown = 0 THEN coalesce(remaining, 0) END AS remaining_bytes)"
     )
     counts = F.expr("followers > 0 OR limited + free > 0")
     ranked = F.slice(F.array_sort(F.collect_list(F.when(counts, entry))), 1, EVIDENCE_PARTITIONS)

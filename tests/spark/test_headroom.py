@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from alerts.sides import side_state
 from streaming.transforms.decode import lane_messages
 from streaming.transforms.gold import gold, headroom_rows
 from streaming.transforms.ticks import whole_ticks
@@ -78,6 +79,26 @@ def test_a_destination_needs_the_sum_of_what_it_receives(spark: SparkSession) ->
     assert destination["in_sync_bytes_per_s"] == 0
     assert destination["required_bytes_per_s"] == pytest.approx(4 * MB)
     assert destination["verdict"] == "losing"
+
+
+# Broker 3 has 1,000 of 9,000 offsets, and a record has 1,000 bytes.
+def test_a_destination_tells_what_each_of_its_replicas_has_to_copy_and_from_whom(spark: SparkSession) -> None:
+    sides = headroom(spark, [broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], two_partitions())
+    found = [
+        (r.partition, r.leader, r.remaining_bytes, r.write_bytes_per_s, r.target)
+        for r in side_state(sides[(3, "follower")].asDict(recursive=True)).demand.catching_up
+    ]
+    assert found == [(0, 1, 8 * MB, pytest.approx(2 * MB), (2, 3)), (1, 2, 8 * MB, pytest.approx(2 * MB), (3, 1))]
+    # A leader's followers are told of by their destinations.
+    assert side_state(sides[(1, "leader")].asDict(recursive=True)).demand.catching_up == ()
+
+
+def test_replicas_whose_rest_is_unknown_are_not_told_one_by_one(spark: SparkSession) -> None:
+    moves = two_partitions()
+    moves[0]["logs"] = moves[0]["logs"][:2]
+    destination = headroom(spark, [broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], moves)[(3, "follower")]
+    assert destination["moving_replicas"] == 2
+    assert side_state(destination.asDict(recursive=True)).demand.catching_up == ()
 
 
 # Broker 2 leads both: 2 x 2 MB/s to each of two followers: required 8, in-sync use 4.

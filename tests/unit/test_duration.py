@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planning.duration import COMPLETE_S, finish_s, throttle_for, window
-from planning.throttle import Demand, Side
+from planning.throttle import CatchingUp, Demand, Side
 from schemas.findings import Role
 
 MB = 1_000_000.0
@@ -58,8 +58,15 @@ def amounts(demand: Demand, earlier: Sequence[tuple[float, Demand]]) -> list[flo
 
 def test_what_came_when_the_move_began_lies_where_it_began() -> None:
     now = demand(remaining_mb=50, in_sync_mb=2, used_mb=3)
-    # 3 MB/s x 10.5 s were counted, 2 x 3 of them by in-sync followers in the last three seconds.
-    assert amounts(now, begun(4, now)) == [2, 2, 2, 31.5 - 6] + [0] * 8
+    # 3 MB/s x 11 s were counted, 2 x 3 of them by in-sync followers in the last three seconds.
+    assert amounts(now, begun(4, now)) == [2, 2, 2, 33 - 6] + [0] * 8
+
+
+def test_a_quota_that_had_no_gauge_before_counts_since_then_only() -> None:
+    now = demand(remaining_mb=50, in_sync_mb=2, used_mb=3)
+    before = [(age, replace(d, used_bytes_per_s=d.used_bytes_per_s if age < 4 else None)) for age, d in begun(4, now)]
+    # 3 MB/s over the 3.5 s since half way between the ticks with and without a gauge.
+    assert amounts(now, before) == [2, 2, 2, 10.5 - 6] + [0] * 8
 
 
 def test_what_passed_between_two_ticks_lies_between_them() -> None:
@@ -97,6 +104,53 @@ def test_a_destination_that_draws_on_two_leaders_gets_less_than_its_throttle() -
     assert alone is not None
     assert both is not None
     assert both > 1.2 * alone
+
+
+def replica(
+    leader: int, remaining_mb: float, write_mb: float, target: tuple[int, ...], partition: int = 0
+) -> CatchingUp:
+    """One that moves from broker 1 or 2, or both, to its target."""
+    replicas = (*target, *(broker for broker in (1, 2) if broker not in target))
+    return CatchingUp("t", partition, leader, round(remaining_mb * MB), write_mb * MB, replicas, target)
+
+
+def test_each_destination_draws_on_the_leaders_of_its_own_replicas() -> None:
+    small = demand(4, 10, 2, used_mb=4, broker=1), demand(2, 10, 0, used_mb=3, role=Role.FOLLOWER, broker=3)
+    large = demand(4, 60, 2, used_mb=4, broker=2), demand(2, 60, 0, used_mb=3, role=Role.FOLLOWER, broker=4)
+    told = [
+        small[0],
+        large[0],
+        replace(small[1], catching_up=(replica(1, 10, 2, (1, 3)),)),
+        replace(large[1], catching_up=(replica(2, 60, 2, (2, 4), 1),)),
+    ]
+    alone = finish_s(large, 5 * MB)
+    # The small copy takes nothing from the large one's leader.
+    assert alone is not None
+    assert finish_s(told, 5 * MB) == pytest.approx(alone, rel=0.1)
+
+
+def test_a_replica_that_leaves_makes_room_when_its_partition_has_moved() -> None:
+    leader = demand(6, 65, 3, used_mb=6)
+    partitions = replica(1, 5, 2, (1, 3)), replica(1, 60, 1, (1, 3), 1)
+    destination = demand(3, 65, 0, used_mb=3, role=Role.FOLLOWER, broker=3)
+    one_by_one = finish_s([leader, replace(destination, catching_up=partitions)], 7 * MB)
+    together = finish_s([leader, destination], 7 * MB)
+    assert together is not None
+    assert one_by_one is not None
+    # 65 MB at 7 - 6 MB/s; but soon at 7 - 4, when the follower of 2 MB/s on broker 2 has left.
+    assert together > 50
+    assert one_by_one < 0.7 * together
+
+
+def test_a_leader_that_leaves_takes_all_its_traffic_along() -> None:
+    leaving = replica(1, 5, 2, (3, 4)), replica(1, 60, 1, (1, 3), 1)
+    staying = replica(1, 5, 2, (1, 3)), leaving[1]
+    leader = demand(6, 65, 3, used_mb=6)
+    destination = demand(3, 65, 0, used_mb=3, role=Role.FOLLOWER, broker=3)
+    gone, stays = (finish_s([leader, replace(destination, catching_up=parts)], 7 * MB) for parts in (leaving, staying))
+    assert gone is not None
+    assert stays is not None
+    assert gone < stays
 
 
 @pytest.mark.parametrize("throttle_mb", [3.9, 4.0])
