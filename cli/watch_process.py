@@ -23,6 +23,7 @@ from schemas.errors import HeadroomError
 T = TypeVar("T")
 P = TypeVar("P", bound="JudgingProcess")
 _NAME = "headroom watch"
+_STARTED_S = 1.0
 _POLL_S = 0.05
 # It ends its own children, one after the other, and writes what is under way.
 _STOP_S = 45.0
@@ -95,7 +96,8 @@ class JudgingProcess(WatchLines):
         found = {}
         for process in self.processes():
             with suppress(psutil.NoSuchProcess):
-                found[f"{process.name()} {process.pid}"] = process.memory_info().rss
+                if not _being_started(process):
+                    found[f"{process.name()} {process.pid}"] = process.memory_info().rss
         return found
 
     def wait(self, condition: Callable[[], T | None], deadline_s: float, what: str, poll_s: float = _POLL_S) -> T:
@@ -208,3 +210,10 @@ def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) ->
             env=os.environ | environment,
             start_new_session=True,
         )
+
+
+def _being_started(process: psutil.Process) -> bool:
+    """Return whether a process is its parent's copy still: what it shows as its memory is there only once."""
+    parent = process.parent()
+    young = time.time() - process.create_time() < _STARTED_S
+    return young and parent is not None and process.cmdline() == parent.cmdline()
