@@ -31,6 +31,8 @@ def read_samples(
     if text and not text.endswith("\n"):
         raise ValueError("it ends in the middle of a line")
     meanings: dict[str, _Meaning | None] = {}
+    # Of the three metrics of a log, the labels are the same.
+    labels_of: dict[str, dict[str, str]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line or line[0] == "#":
             continue
@@ -42,17 +44,21 @@ def read_samples(
         if meaning is None:
             continue
         try:
-            yield meaning, *_sample(line, brace, len(name))
+            end = line.rindex("}") + 1 if brace >= 0 else len(name)
+            text = line[len(name) : end]
+            labels = labels_of.get(text)
+            if labels is None:
+                labels = labels_of[text] = _labels(text)
+            yield meaning, labels, float(line[end:].split()[0])
         except (ValueError, IndexError):
             raise ValueError(f"line {number} is not a sample: {line[:80]!r}") from None
 
 
-def _sample(line: str, brace: int, name_end: int) -> tuple[dict[str, str], float]:
-    end = line.rindex("}") + 1 if brace >= 0 else name_end
-    labels = dict(_LABEL.findall(line, brace, end)) if brace >= 0 else {}
-    if "\\" in line:
+def _labels(text: str) -> dict[str, str]:
+    labels = dict(_LABEL.findall(text))
+    if "\\" in text:
         labels = {label: _ESCAPED.sub(_plain, value) for label, value in labels.items()}
-    return labels, float(line[end:].split()[0])
+    return labels
 
 
 def _plain(match: re.Match[str]) -> str:

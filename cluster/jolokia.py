@@ -17,6 +17,7 @@ from cluster.mbeans import (
     Plan,
     Read,
     keys_of,
+    log_mbean,
     log_reads,
     reading,
 )
@@ -85,7 +86,8 @@ def bulks(plan: Plan) -> list[list[Read]]:
         *(Read("BrokerTopicMetrics", name, "Count", every=True) for name in TOPIC_METERS),
         *(read for read in BROKER_READS if read.name not in TOPIC_METERS),
     ]
-    ends = _logs(plan.ends_only, LOG_PARTS[:1])
+    # The pattern of many watched logs tells all the others too.
+    ends = _logs(plan.ends_only, LOG_PARTS[:1]) if len(plan.watched) <= _MOST_NAMED else []
     return [first, ends] if ends else [first]
 
 
@@ -127,10 +129,30 @@ def _take_value(read: Read, value: Any, read_ms: int, gathered: Gathered) -> Non
         return
     if not isinstance(value, dict):
         raise ValueError("no object for a pattern")
+    if read.kind == "Log" and read.name and _take_logs(read, value, read_ms, gathered):
+        return
     for mbean, attributes in value.items():
-        number = _number(attributes.get(read.attribute)) if isinstance(attributes, dict) else None
+        number = _of_pattern(attributes, read)
         if number is not None:
             gathered.take(read.kind, read.name, keys_of(mbean), reading(read_ms, number))
+
+
+def _take_logs(read: Read, value: dict[str, Any], read_ms: int, gathered: Gathered) -> bool:
+    """Keep the logs that the plan asks for, by their names as brokers spell them, and return whether all were there.
+
+    A broker has some times as many logs as it leads, and to take their names apart is most of the work.
+    """
+    part = read.name or ""
+    wanted = gathered.missing(part)
+    for name in wanted:
+        number = _of_pattern(value.get(log_mbean(part, name)), read)
+        if number is not None:
+            gathered.take_log(part, name, reading(read_ms, number))
+    return not gathered.missing(part)
+
+
+def _of_pattern(attributes: Any, read: Read) -> float | None:
+    return _number(attributes.get(read.attribute)) if isinstance(attributes, dict) else None
 
 
 def _number(value: Any) -> float | None:

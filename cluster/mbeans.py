@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -128,8 +129,13 @@ def topic_reads(topics: Iterable[str]) -> list[Read]:
 
 def keys_of(mbean: str) -> dict[str, str]:
     """Return the keys of an object name."""
-    pairs = (pair.split("=", 1) for pair in mbean.split(":", 1)[1].split(","))
-    return dict(pair for pair in pairs if len(pair) == 2)
+    pairs = [pair.partition("=") for pair in mbean.split(":", 1)[1].split(",")]
+    return {key: value for key, sign, value in pairs if sign}
+
+
+def log_mbean(part: str, name: TopicPartition) -> str:
+    """Return the object name of a part of a log, its keys in the order in which brokers give them."""
+    return f"kafka.log:type=Log,name={part},topic={name.topic},partition={name.partition}"
 
 
 def reading(read_ms: int, value: float) -> Reading | None:
@@ -138,6 +144,7 @@ def reading(read_ms: int, value: float) -> Reading | None:
     return Reading(read_ms, value) if abs(value) < _MOST else None
 
 
+@lru_cache(maxsize=10_000)
 def source_broker(client_id: str) -> int | None:
     """Return the broker that a fetcher fetches from, of ``ReplicaFetcherThread-<fetcher>-<broker>``; None: not one."""
     tail = client_id.rpartition("-")[2]
@@ -153,12 +160,13 @@ class Gathered:
 
     def __init__(self, plan: Plan) -> None:
         self._topics = set(plan.topics)
-        self._parts = {**dict.fromkeys(plan.leads, LOG_PARTS[:1]), **dict.fromkeys(plan.watched, LOG_PARTS)}
+        watched = dict.fromkeys(plan.watched)
+        self._wanted = {**dict.fromkeys(LOG_PARTS, watched), "LogEndOffset": watched | dict.fromkeys(plan.leads)}
         self._started_ms: int | None = None
         self._counters: dict[Meter, Reading] = {}
         self._gauges: dict[Meter, Reading] = {}
         self._lags: dict[tuple[TopicPartition, str], Lag] = {}
-        self._logs: dict[TopicPartition, dict[str, Reading]] = {}
+        self._logs: dict[str, dict[TopicPartition, Reading]] = {part: {} for part in LOG_PARTS}
         self._takers = {
             "Runtime": self._take_start,
             "FetcherLagMetrics": self._take_lag,
@@ -178,13 +186,27 @@ class Gathered:
         if value is not None and kind in self._takers:
             self._takers[kind](kind, name or "", keys, value)
 
+    def missing(self, part: str) -> list[TopicPartition]:
+        """Return the logs that the plan asks for this part of, and that were not told yet."""
+        told = self._logs[part]
+        return [name for name in self._wanted[part] if name not in told]
+
+    def take_log(self, part: str, name: TopicPartition, value: Reading | None) -> None:
+        """Keep a part of a log; None: it said no number."""
+        if value is not None and name in self._wanted.get(part, ()):
+            self._logs[part][name] = value
+
     def metrics(self, rates_only: Iterable[str] = ()) -> Metrics:
         """Return all of it; what was not told is missing.
 
         Args:
             rates_only: meters of which the source gives no count.
         """
-        logs = {name: log for name, parts in self._logs.items() if (log := _log(parts)) is not None}
+        ends, sizes, starts = (self._logs[part] for part in LOG_PARTS)
+        logs = {
+            name: LogReading(end.read_ms, int(end.value), _whole(starts.get(name)), _whole(sizes.get(name)))
+            for name, end in ends.items()
+        }
         lags = tuple(self._lags.values())
         return Metrics(self._started_ms, self._counters, self._gauges, lags, logs, tuple(sorted(rates_only)))
 
@@ -208,9 +230,7 @@ class Gathered:
 
     def _take_log(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
         if "topic" in keys and "partition" in keys:
-            partition = TopicPartition(keys["topic"], int(keys["partition"]))
-            if name in self._parts.get(partition, ()):
-                self._logs.setdefault(partition, {})[name] = value
+            self.take_log(name, TopicPartition(keys["topic"], int(keys["partition"])), value)
 
     def _take_meter(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
         topic = keys.get("topic") or None
@@ -226,14 +246,5 @@ class Gathered:
         self._gauges[Meter(f"{kind}.byte-rate")] = value
 
 
-def _log(parts: dict[str, Reading]) -> LogReading | None:
-    end = parts.get("LogEndOffset")
-    if end is None:
-        return None
-    start, size = parts.get("LogStartOffset"), parts.get("Size")
-    return LogReading(
-        end.read_ms,
-        int(end.value),
-        None if start is None else int(start.value),
-        None if size is None else int(size.value),
-    )
+def _whole(reading: Reading | None) -> int | None:
+    return None if reading is None else int(reading.value)

@@ -48,6 +48,29 @@ def test_many_logs_are_asked_for_by_one_pattern() -> None:
     assert ends == 1
 
 
+def test_of_very_many_watched_logs_the_ends_of_all_come_with_theirs() -> None:
+    names = [TopicPartition("orders", n) for n in range(300)]
+    plan = Plan([], names, names[:201])
+    parts = ("LogEndOffset", "Size", "LogStartOffset")
+    assert patterns(plan) == [f"kafka.log:type=Log,name={part},*" for part in parts]
+    ends = {LOG.format("LogEndOffset", n): {"Value": n} for n in range(300)}
+    metrics, _ = answered({"kafka.log:type=Log,name=LogEndOffset,*": ends}, plan)
+    assert {name.partition: log.log_end_offset for name, log in metrics.logs.items()} == {n: n for n in range(300)}
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [LOG.format("LogEndOffset", "{}"), "kafka.log:name=LogEndOffset,partition={},topic=orders,type=Log"],
+)
+def test_the_logs_of_a_pattern_are_found_however_the_agent_orders_the_keys(spelling: str) -> None:
+    led = [TopicPartition("orders", n) for n in range(201)]
+    # Partition 7 was deleted since, 8 tells no number, and 201 is another broker's to lead.
+    told = {spelling.format(n): {"Value": n if n != 8 else "NaN"} for n in range(202) if n != 7}
+    metrics, _ = answered({"kafka.log:type=Log,name=LogEndOffset,*": told}, Plan([], led, []))
+    found = {name.partition: log.log_end_offset for name, log in metrics.logs.items()}
+    assert found == {n: n for n in range(201) if n not in (7, 8)}
+
+
 def test_values_land_where_they_belong_and_the_others_are_dropped() -> None:
     lags = "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,*"
     fetcher = "clientId=ReplicaFetcherThread-0-3"
