@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kafka.errors import KafkaError
 
 from cli.check_result import Check, bounded, no, ok, unknown
-from cluster.admin import MetadataReader, read_broker_throttles
+from cluster.admin import RATES_REMEDY, MetadataReader, read_broker_throttles
 from cluster.client import AdminLink
 from cluster.losses import REMEDIES, losses
 from cluster.mbeans import Plan
@@ -29,11 +29,6 @@ _OPEN = {
     Source.JMX: "Start the broker with JMX_PORT set",
     Source.JOLOKIA: "Start the broker with Jolokia's agent, listening on an address that can be reached from here",
     Source.PROMETHEUS: "Start the broker with jmx_exporter's agent, on an address that can be reached from here",
-}
-_READABLE = {
-    Source.JMX: "See that java.rmi.server.hostname and the RMI port can be reached from here, and collect.jmx_*.",
-    Source.JOLOKIA: "See that Jolokia's agent answers there, and collect.http_*.",
-    Source.PROMETHEUS: "See that jmx_exporter answers there, and collect.http_*.",
 }
 
 
@@ -55,8 +50,7 @@ class _Probe:
         try:
             read_broker_throttles(self.link, broker.broker, READ_TIMEOUT_S)
         except KafkaError as error:
-            remedy = "Grant DESCRIBE_CONFIGS on the cluster to this user, and see that the broker is up."
-            return no(name, f"{broker.host}:{broker.port}: {type(error).__name__}", remedy)
+            return no(name, f"{broker.host}:{broker.port}: {type(error).__name__}", RATES_REMEDY)
         return ok(name, f"read from {broker.host}:{broker.port}")
 
 
@@ -92,7 +86,7 @@ def metrics_checks(collect: CollectSettings, source: MetricsSource, snapshot: Sn
     try:
         metrics = source.read(broker.broker, endpoint, plan, READ_TIMEOUT_S)
     except MetricsError as error:
-        return [no(name, str(error), _READABLE[collect.source])]
+        return [no(name, f"{error.subject}: {error.rule}", error.remedy)]
     return [ok(name, endpoint), *_mbeans(broker.broker, plan, metrics, REMEDIES[collect.source])]
 
 

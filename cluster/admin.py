@@ -18,6 +18,7 @@ from cluster.topic_configs import TopicConfigs
 from cluster.topic_reader import TopicReader
 from schemas.errors import HeadroomError
 
+RATES_REMEDY = "Grant DESCRIBE_CONFIGS on the cluster to this user, and see that the broker is up."
 # Half the time: without an answer there is still what was last known, and brokers wait to be read.
 _REASSIGNMENTS_SHARE = 0.5
 # Adding and removing replicas.

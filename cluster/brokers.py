@@ -10,11 +10,11 @@ from concurrent.futures import Future, wait
 
 from kafka.errors import KafkaError
 
-from cluster.admin import read_broker_throttles
+from cluster.admin import RATES_REMEDY, read_broker_throttles
 from cluster.client import AdminLink
 from cluster.losses import losses, told
 from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError, MetricsSource
+from cluster.metrics_source import HANGS, NOT_ITS_OWN, MetricsSource
 from cluster.model import Broker, BrokerRead, BrokerThrottles, Metrics
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
@@ -44,10 +44,13 @@ class BrokerReaders:
         busy = {broker for broker, future in self._running.items() if not future.done()}
         started = {b: self._start(brokers[b], plan, timeout_s) for b, plan in plans.items() if b not in busy}
         wait(started.values(), timeout=timeout_s)
-        late = BrokerRead(0, _UNKNOWN, None, f"did not answer within {timeout_s:.1f} s")
-        reads = {b: future.result() if future.done() else _of(b, late) for b, future in started.items()}
-        hanging = BrokerRead(0, _UNKNOWN, None, "still hangs on the read of an earlier tick")
-        return reads | {b: _of(b, hanging) for b in plans if b in busy}
+        late = f"did not answer within {timeout_s:.1f} s"
+        reads = {b: f.result() if f.done() else self._silent(brokers[b], late) for b, f in started.items()}
+        hangs = "still hangs on the read of an earlier tick"
+        return reads | {b: self._silent(brokers[b], hangs) for b in plans if b in busy}
+
+    def _silent(self, broker: Broker, rule: str) -> BrokerRead:
+        return BrokerRead(broker.broker, _UNKNOWN, None, str(HeadroomError(self._endpoint(broker), rule, HANGS)))
 
     def _start(self, broker: Broker, plan: Plan, timeout_s: float) -> Future[BrokerRead]:
         future: Future[BrokerRead] = Future()
@@ -65,36 +68,34 @@ class BrokerReaders:
 
     def _read_one(self, broker: Broker, plan: Plan, timeout_s: float) -> BrokerRead:
         deadline = time.monotonic() + timeout_s
-        throttles, error = self._throttles(broker.broker, timeout_s / 2)
+        throttles, error = self._throttles(broker, timeout_s / 2)
         metrics: Metrics | None = None
         try:
             left_s = max(0.05, deadline - time.monotonic())
             metrics = self._source.read(broker.broker, self._endpoint(broker), plan, left_s)
             error = error or self._note_lost(broker.broker, plan, metrics)
-        except (MetricsError, HeadroomError) as failed:
+        except HeadroomError as failed:
             error = str(failed)
         except Exception as failed:  # an answer of an unforeseen shape costs this broker's rows, not the tick
             log.exception("broker %d: its metrics could not be understood", broker.broker)
-            error = f"its metrics could not be understood ({type(failed).__name__})"
+            rule = f"its metrics could not be understood ({type(failed).__name__})"
+            error = str(HeadroomError(self._endpoint(broker), rule, NOT_ITS_OWN))
         return BrokerRead(broker.broker, throttles, metrics, error)
 
     def _note_lost(self, broker: int, plan: Plan, metrics: Metrics) -> str | None:
         """Return what the broker's answer leaves out, if anything, and log it when that is news."""
-        lost = told(losses(plan, metrics))
+        lost = told(losses(plan, metrics), self._collect.source)
         if lost != self._lost.get(broker):
             log.warning("broker %d: %s", broker, lost or "leaves out nothing any more")
         self._lost[broker] = lost
         return lost
 
-    def _throttles(self, broker: int, timeout_s: float) -> tuple[BrokerThrottles, str | None]:
+    def _throttles(self, broker: Broker, timeout_s: float) -> tuple[BrokerThrottles, str | None]:
         try:
-            return read_broker_throttles(self._link, broker, timeout_s), None
+            return read_broker_throttles(self._link, broker.broker, timeout_s), None
         except KafkaError as error:
-            return _UNKNOWN, f"throttle rates could not be read ({type(error).__name__})"
+            rule = f"throttle rates could not be read ({type(error).__name__})"
+            return _UNKNOWN, str(HeadroomError(f"{broker.host}:{broker.port}", rule, RATES_REMEDY))
 
     def _endpoint(self, broker: Broker) -> str:
         return self._collect.endpoints.get(str(broker.broker)) or f"{broker.host}:{self._collect.metrics_port()}"
-
-
-def _of(broker: int, read: BrokerRead) -> BrokerRead:
-    return BrokerRead(broker, read.throttles, read.metrics, read.error)

@@ -16,7 +16,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Any, NamedTuple
 
-from cluster.metrics_source import MetricsError
+from cluster.metrics_source import HANGS, MetricsError
 from cluster.secrets import secret
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
@@ -24,11 +24,13 @@ from schemas.errors import HeadroomError
 # An exporter without any filter tells of 10,000 replicas in a fifth of this.
 MAX_BYTES = 64_000_000
 _PIECE_BYTES = 1 << 18
+# By status: what it says, and what to do.
 _REFUSED = {
-    401: "user, password or token refused",
-    403: "access refused",
-    404: "has nothing at this path, see collect.http_path",
+    401: ("user, password or token refused", "See collect.http_username and the files of password and token."),
+    403: ("access refused", "Let this machine through where the agent's access is set."),
+    404: ("has nothing at this path", "Set collect.http_path to where the agent answers."),
 }
+_HTTP_SSL = "See collect.http_ssl, and that collect.source is what listens there."
 # What a connection says that the other side closed while nobody used it.
 _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
@@ -94,11 +96,11 @@ class HttpReader:
             kept = connection.sock is not None
             try:
                 return _exchange(connection, request._replace(headers=headers), deadline)
-            except (OSError, HTTPException, MetricsError) as error:
+            except (OSError, HTTPException, _Refusal) as error:
                 connection.close()
                 if kept and isinstance(error, _CLOSED):
                     continue
-                raise MetricsError(f"{self._where(endpoint, request)}: {_reason(error)}") from None
+                raise MetricsError(self._where(endpoint, request), *_rule_and_remedy(error)) from None
 
     def close(self) -> None:
         """Close every connection."""
@@ -164,6 +166,15 @@ def _unusable(key: str, file: str | None, error: OSError) -> HeadroomError:
     return HeadroomError(f"collect.{key}", f"cannot use {file}: {reason or error.strerror}", "Put the file right.")
 
 
+class _Refusal(Exception):
+    """An answer that is of no use: which rule it breaks, and what to do."""
+
+    def __init__(self, rule: str, remedy: str) -> None:
+        self.rule = rule
+        self.remedy = remedy
+        super().__init__(rule)
+
+
 def _exchange(connection: HTTPConnection, request: Request, deadline: Deadline) -> Answer:
     if connection.sock is None:
         connection.timeout = deadline.left_s()
@@ -175,7 +186,8 @@ def _exchange(connection: HTTPConnection, request: Request, deadline: Deadline) 
     response = connection.getresponse()
     first_s = time.time()
     if response.status != 200:
-        raise MetricsError(_REFUSED.get(response.status, f"answered {response.status} {response.reason[:100]}"))
+        answered = f"answered {response.status} {response.reason[:100]}"
+        raise _Refusal(*_REFUSED.get(response.status, (answered, "See the log of the agent, or of the broker.")))
     return Answer(int((asked_s + first_s) / 2 * 1000), _body(response))
 
 
@@ -185,7 +197,8 @@ def _body(response: HTTPResponse) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > MAX_BYTES:
-            raise MetricsError(f"the answer is larger than {MAX_BYTES // 1_000_000} MB")
+            rule = f"the answer is larger than {MAX_BYTES // 1_000_000} MB"
+            raise _Refusal(rule, "Let the agent tell less: docker/jmx_exporter.yml names all that is needed.")
     if response.length:
         raise IncompleteRead(b"", response.length)
     # Of the response alone: the connection takes the next question then.
@@ -221,17 +234,35 @@ class _Timed(io.RawIOBase):
         super().close()
 
 
-def _reason(error: BaseException) -> str:
+def _rule_and_remedy(error: Exception) -> tuple[str, str]:
+    if isinstance(error, _Refusal):
+        return error.rule, error.remedy
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"TLS failed: {error.verify_message}"
-    reasons: tuple[tuple[type[BaseException], str], ...] = (
-        (ssl.SSLError, "TLS failed"),
-        (TimeoutError, "did not answer in time"),
-        (ConnectionRefusedError, "connection refused"),
-        (socket.gaierror, "host name unknown"),
-        (IncompleteRead, "the answer was cut off"),
-        (ConnectionError, "closed the connection without an answer; see collect.http_ssl"),
-        (HTTPException, "what answers there does not speak HTTP; see collect.http_ssl"),
-    )
-    text = next((text for kind, text in reasons if isinstance(error, kind)), None)
-    return text or getattr(error, "strerror", None) or str(error)
+        return f"TLS failed: {error.verify_message}", "See collect.http_cafile, or the agent's certificate."
+    rule = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    known = (told for kind, told in _FAILURES if isinstance(error, kind))
+    return next(known, (rule, "See that the agent can be reached from here."))
+
+
+# What goes wrong: what that says, and what to do.
+_FAILURES: tuple[tuple[type[Exception], tuple[str, str]], ...] = (
+    (ssl.SSLError, ("TLS failed", "See collect.http_ssl, collect.http_cafile and collect.http_certfile.")),
+    (TimeoutError, ("did not answer in time", HANGS)),
+    (
+        ConnectionRefusedError,
+        (
+            "connection refused",
+            "Start the broker with the agent, or set collect.port or [collect.endpoints] to where it listens.",
+        ),
+    ),
+    (socket.gaierror, ("host name unknown", "Set the broker's host:port under [collect.endpoints].")),
+    (
+        IncompleteRead,
+        (
+            "the answer was cut off",
+            "See the agent's log, and whether something in between limits the size of answers.",
+        ),
+    ),
+    (ConnectionError, ("closed the connection without an answer", _HTTP_SSL)),
+    (HTTPException, ("what answers there does not speak HTTP", _HTTP_SSL)),
+)

@@ -10,8 +10,22 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from cluster.jmx_gateway import JmxGateway
 from cluster.jmx_request import JmxRequest
 from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError, plausible
+from cluster.metrics_source import HANGS, MetricsError, plausible
 from cluster.model import Metrics
+
+_REACH = "See that java.rmi.server.hostname and the RMI port can be reached from here, and collect.jmx_*."
+# What a Java exception says, and what it means.
+_FAILURES = (
+    ("Connection refused", "connection refused", f"Start the broker with JMX_PORT set. {_REACH}"),
+    ("Read timed out|time is up", "did not answer in time", f"{HANGS} Very many replicas: see docs/sources.md."),
+    ("UnknownHost", "host name unknown", _REACH),
+    (
+        "SecurityException|[Aa]uthentication|Credentials",
+        "user or password refused",
+        "See collect.jmx_username and collect.jmx_password_file.",
+    ),
+    ("SSL|certificate|PKIX", "TLS failed", "See collect.jmx_ssl and collect.jmx_truststore."),
+)
 
 
 class JmxSource:
@@ -48,9 +62,11 @@ class JmxSource:
         try:
             answer = self._reader(broker, endpoint).read(request.text, max(1, int(timeout_s * 1000)))
         except Py4JJavaError as error:
-            raise MetricsError(_reason(str(error.java_exception), endpoint)) from None
+            raise _failure(str(error.java_exception), endpoint) from None
         except (Py4JNetworkError, Py4JError, OSError):
-            raise MetricsError("the JVM that reads JMX went away; it is started again") from None
+            raise MetricsError(
+                f"JMX {endpoint}", "the JVM that reads JMX went away", "Wait for the next tick: it is started again."
+            ) from None
         return plausible(request.parse(answer), plan, f"JMX {endpoint}")
 
     def _request(self, broker: int, plan: Plan) -> JmxRequest:
@@ -69,15 +85,9 @@ class JmxSource:
         return kept[2]
 
 
-def _reason(text: str, endpoint: str) -> str:
-    line = text.splitlines()[0]
-    for pattern, words in (
-        ("Connection refused", "connection refused"),
-        ("Read timed out|time is up", "did not answer in time"),
-        ("UnknownHost", "host name unknown"),
-        ("SecurityException|[Aa]uthentication|Credentials", "user or password refused"),
-        ("SSL|certificate|PKIX", "TLS failed"),
-    ):
+def _failure(text: str, endpoint: str) -> MetricsError:
+    """Return what a Java exception means, of this text."""
+    for pattern, rule, remedy in _FAILURES:
         if re.search(pattern, text):
-            return f"JMX {endpoint}: {words}"
-    return f"JMX {endpoint}: {line[:200]}"
+            return MetricsError(f"JMX {endpoint}", rule, remedy)
+    return MetricsError(f"JMX {endpoint}", text.splitlines()[0][:200], _REACH)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cluster.http_reader import Answer, Deadline, HttpReader, Request
+from cluster.losses import REMEDIES
 from cluster.mbeans import (
     BROKER_READS,
     LAGS,
@@ -21,8 +22,9 @@ from cluster.mbeans import (
     log_reads,
     reading,
 )
-from cluster.metrics_source import MetricsError, plausible
+from cluster.metrics_source import NOT_ITS_OWN, MetricsError, plausible
 from cluster.model import Metrics, TopicPartition
+from schemas.config import Source
 
 DEFAULT_PATH = "/jolokia/"
 # All of a pattern's MBeans, without what nobody reads: the request once more, sorted names, stack traces.
@@ -69,10 +71,10 @@ class JolokiaSource:
             try:
                 refusals += take(answer, reads, gathered)
             except (ValueError, RecursionError) as error:
-                raise MetricsError(f"{where}: the answer is not Jolokia's ({error})") from None
+                raise MetricsError(where, f"the answer is not Jolokia's ({error})", NOT_ITS_OWN) from None
         metrics = gathered.metrics()
         if refusals and not metrics.counters and not metrics.logs:
-            raise MetricsError(f"{where}: {refusals[0]}")
+            raise MetricsError(where, refusals[0], REMEDIES[Source.JOLOKIA])
         return plausible(metrics, plan, where)
 
 

@@ -41,10 +41,10 @@ def losses(plan: Plan, metrics: Metrics) -> list[Loss]:
     return list(_losses(plan, metrics))
 
 
-def told(found: list[Loss]) -> str | None:
-    """Return in one sentence what is certainly lost; None: nothing is."""
+def told(found: list[Loss], source: Source) -> str | None:
+    """Return what is certainly lost, and what to do about it where brokers are read so; None: nothing is."""
     parts = "; ".join(f"{loss.metric} (without it: {loss.lost})" for loss in found if loss.certain)
-    return f"answers, but leaves out {parts}" if parts else None
+    return f"answers, but leaves out {parts}. {REMEDIES[source]}" if parts else None
 
 
 def _losses(plan: Plan, metrics: Metrics) -> Iterator[Loss]:

@@ -6,14 +6,18 @@ from typing import Protocol
 
 from cluster.mbeans import Plan
 from cluster.model import Metrics
+from schemas.errors import HeadroomError
 
 # Fetchers change hands and topics come and go during a tick, so some more lags than replicas are no surprise.
 _LAGS_PER_REPLICA = 2
 _LAGS_AT_LEAST = 1000
+# Remedies that several sources have.
+HANGS = "See whether the broker hangs or its machine is overloaded, or raise collect.broker_timeout_s."
+NOT_ITS_OWN = "See that collect.source is what listens there, whole and by itself, and see the agent's log."
 
 
-class MetricsError(Exception):
-    """A broker's metrics could not be read; the text says why, in words fit for ``tick_end``."""
+class MetricsError(HeadroomError):
+    """One broker's metrics could not be read; the text is fit for ``tick_end``."""
 
 
 class MetricsSource(Protocol):
@@ -39,7 +43,15 @@ def plausible(metrics: Metrics, plan: Plan, where: str) -> Metrics:
         MetricsError: they are none of Kafka's, or tell of far more replicas than the broker has.
     """
     if not (metrics.gauges or metrics.counters or metrics.lags or metrics.logs):
-        raise MetricsError(f"{where}: answers, but has no Kafka metrics yet")
+        raise MetricsError(
+            where,
+            "answers, but has no Kafka metrics yet",
+            "Wait until the broker has started; see that the agent is its own and lets Kafka's MBeans through.",
+        )
     if plan.replicas is not None and len(metrics.lags) > _LAGS_PER_REPLICA * plan.replicas + _LAGS_AT_LEAST:
-        raise MetricsError(f"{where}: tells {len(metrics.lags)} lags, but the broker has {plan.replicas} replicas")
+        raise MetricsError(
+            where,
+            f"tells {len(metrics.lags)} lags, but the broker has {plan.replicas} replicas",
+            "See that [collect.endpoints] names this broker's own agent, and one that tells of no other broker.",
+        )
     return metrics

@@ -10,7 +10,7 @@ from cluster.exporter_names import Meaning, keys_in, left_in_name, meaning_of
 from cluster.exposition import read_samples
 from cluster.http_reader import Answer, Deadline, HttpReader, Request
 from cluster.mbeans import Gathered, Plan, reading
-from cluster.metrics_source import MetricsError, plausible
+from cluster.metrics_source import NOT_ITS_OWN, MetricsError, plausible
 from cluster.model import Metrics
 
 DEFAULT_PATH = "/metrics"
@@ -54,7 +54,8 @@ class PrometheusSource:
         try:
             metrics = parse(answer, plan)
         except ValueError as error:
-            raise MetricsError(f"{where}: the answer is not in Prometheus' text format: {error}") from None
+            rule = f"the answer is not in Prometheus' text format: {error}"
+            raise MetricsError(where, rule, NOT_ITS_OWN) from None
         return plausible(metrics, plan, where)
 
 

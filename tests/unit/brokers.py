@@ -111,7 +111,7 @@ class ManyTopics:
         name = "leader.replication.throttled.replicas"
         return Answer(
             results=[
-                Answer(error_code=0, resource_name=t, configs=[Answer(name=name, value=self.lists.get(t))])
+                Answer(error_code=0, resource_name=t, configs=[Answer(name=name, value=self.lists.get(t), synonyms=())])
                 for _, t, _ in request.resources
             ]
         )

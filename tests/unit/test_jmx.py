@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cluster.jmx import JmxSource
+from cluster.jmx_request import JmxRequest
 from cluster.mbeans import Plan
+from cluster.metrics_source import MetricsError
 from cluster.model import TopicPartition
 
 
@@ -37,3 +41,18 @@ def test_a_plan_is_written_once_for_the_bulk_reader_and_another_one_anew() -> No
     first, again, other, last, changed = gateway.requests
     assert first is again is last
     assert changed == other != first
+
+
+def test_ten_times_the_lags_are_refused() -> None:
+    plan = Plan([], [], [], replicas=150)
+    index = next(n for n, line in enumerate(JmxRequest(plan).text.splitlines()) if "ConsumerLag" in line)
+    lag = "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,clientId=ReplicaFetcherThread-0-1,topic=t,partition={}"
+    gateway = FakeGateway()
+    gateway.read = lambda *_: "\n".join(f"{index}\t1000\t0\t{lag.format(n)}" for n in range(1500))  # type: ignore[method-assign]
+    with pytest.raises(MetricsError) as refused:
+        JmxSource(gateway).read(1, "host:9999", plan, 1.0)  # type: ignore[arg-type]
+    assert (refused.value.subject, refused.value.rule) == (
+        "JMX host:9999",
+        "tells 1500 lags, but the broker has 150 replicas",
+    )
+    assert "[collect.endpoints]" in refused.value.remedy

@@ -12,6 +12,7 @@ from cluster.mbeans import LEADER_QUOTA, Plan, topic_bytes, topic_messages
 from cluster.metrics_source import MetricsError, plausible
 from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
 from cluster.prometheus import parse
+from schemas.config import Source
 from tests.unit import expositions
 
 LAG = "kafka_server_fetcherlagmetrics_consumerlag"
@@ -63,7 +64,7 @@ def test_a_mean_rate_under_the_name_of_a_count_is_no_count() -> None:
 
 
 def test_what_a_configuration_leaves_out_is_told_with_what_is_lost() -> None:
-    said = told(losses(PLAN, parsed(expositions.RATES_ONLY)))
+    said = told(losses(PLAN, parsed(expositions.RATES_ONLY)), Source.PROMETHEUS)
     assert said is not None
     for part in (
         "Log LogEndOffset of 2 of 2 logs (without it: no write rate, progress or verdict)",
