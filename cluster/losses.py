@@ -67,7 +67,9 @@ def _lost_logs(plan: Plan, metrics: Metrics) -> Iterator[Loss]:
     missing = len(wanted - metrics.logs.keys())
     # Topics are made and deleted between the metadata and this; more than a few of them are not.
     if wanted and missing > max(len(wanted) // 10, 3 if metrics.logs else 0):
-        yield Loss(f"Log LogEndOffset of {missing} of {len(wanted)} logs", "no write rate, progress or verdict")
+        passing = " of these; those of partitions just made or deleted lack for a tick or two" if metrics.logs else ""
+        lost = f"no write rate, progress or verdict{passing}"
+        yield Loss(f"Log LogEndOffset of {missing} of {len(wanted)} logs", lost)
     watched = [metrics.logs[name] for name in plan.watched if name in metrics.logs]
     for part, values in (
         ("Size", [log.size_bytes for log in watched]),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import NewPartitions
 
 from cli.check_brokers import broker_checks
 from cli.check_result import Answer
@@ -224,3 +226,42 @@ def test_a_broker_whose_agent_went_away_costs_only_its_own_rows(agents: Embedded
     assert silent["broker"] == 2
     assert silent["reason"].startswith(f"http://{gone}/jolokia/: connection refused. Start the broker with the agent")
     assert {row["broker"] for row in tick.rows("meters")} == {1}
+
+
+@pytest.mark.parametrize("source", Source)
+def test_a_topic_that_grows_and_goes_between_ticks_costs_no_tick_and_no_other_row(
+    agents: EmbeddedCluster, source: Source
+) -> None:
+    topic, settings = f"passing-{source.value}", settings_of(agents, source=source)
+    settings = replace(settings, collect=replace(settings.collect, broker_timeout_s=10.0))
+    create_topic(agents, topic, {0: [1, 2], 1: [2, 1]})
+    apply_lists(settings, {topic: TopicLists("*", "*")})
+    admin = KafkaAdminClient(bootstrap_servers=agents.bootstrap_servers)
+    with closing(admin), collecting(settings) as running:
+        # Every partition is listed, and so has a row on both brokers.
+        running.tick_with(lambda tick: len(sampled(tick, topic)) == 4, "two partitions with samples", 120)
+        admin.create_partitions({topic: NewPartitions(40)})
+        running.tick_with(lambda tick: len(sampled(tick, topic)) == 80, "forty partitions with samples", 120)
+        admin.delete_topics([topic])
+        running.tick_with(lambda tick: well_without(tick, topic), "ticks with nothing of the topic", 120)
+    assert [report.failed for report in running.reports if report.failed] == []
+    # A busy machine may cost a broker its time, and that is all that it may be silent for.
+    silent = [row["reason"] for tick in running.ticks for row in tick.end["unanswered"]]
+    assert [reason for reason in silent if "did not answer" not in reason and "still hangs" not in reason] == []
+    assert {len(logs_of(tick, "orders")) for tick in running.ticks if not tick.end["unanswered"]} == {4}
+
+
+def logs_of(tick: Tick, topic: str) -> list[dict[str, Any]]:
+    """Return a topic's logs on all brokers."""
+    return [row for row in tick.rows("logs") if row["topic"] == topic]
+
+
+def well_without(tick: Tick, topic: str) -> bool:
+    """Return whether nothing is missing, and nobody tells of a topic any more."""
+    told = {row["topic"] for kind in ("leaders", "logs", "lags", "moves") for row in tick.rows(kind)}
+    return topic not in told and [row["error"] for row in tick.rows("brokers")] == [None, None]
+
+
+def sampled(tick: Tick, topic: str) -> list[dict[str, Any]]:
+    """Return those of which there is an earlier sample too."""
+    return [row for row in logs_of(tick, topic) if row["prev_read_ms"] is not None]
