@@ -15,7 +15,7 @@ from contextlib import ExitStack, closing
 from benchmarks.feed import Feed, prepare
 from benchmarks.harness import Ground, Say
 from benchmarks.results import Figure
-from benchmarks.scale import at_once_s_per_tick, require_truth, workload
+from benchmarks.scale import START_S, at_once_s_per_tick, require_truth, workload
 from benchmarks.spark_cluster import SparkCluster, SubmittedJobs, packaged
 from benchmarks.workload import SyntheticCluster
 from cli.children import headroom_command
@@ -80,5 +80,5 @@ def _submitted(ground: Ground, running: ExitStack) -> JudgingProcess:
     memory = ("--driver-memory", _MEMORY, "--executor-memory", _EXECUTOR_MEMORY)
     log = ground.folder / "submitted.log"
     jobs = running.enter_context(SubmittedJobs(cluster.master, package, _arguments(ground), log, memory))
-    jobs.wait(lambda: cluster.cores_in_use() == _WORKERS, 120, f"{_WORKERS} executors")
+    jobs.wait(lambda: cluster.cores_in_use() == _WORKERS, START_S, f"{_WORKERS} executors")
     return jobs

@@ -6,7 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from schemas.config import SparkSettings
@@ -64,16 +66,43 @@ def build_session(settings: SparkSettings, app_name: str) -> SparkSession:
         app_name: name that Spark shows.
 
     Raises:
-        HeadroomError: the jars are not there.
+        HeadroomError: the jars are not there, or Spark does not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
     for key, value in (_submitted_conf(settings) if submitted() else _own_conf(settings)).items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    master = _given("spark.master") if submitted() else settings.master
+    try:
+        session = builder.getOrCreate()
+    # The second is PySpark's own, as when the JVM ended at once.
+    except (Py4JError, PySparkException) as error:
+        raise not_started(master or "local[*]", str(error)) from error
     session.sparkContext.setLogLevel("ERROR")
+    _tell_of_missing_executors(session)
     _leave_stdout_alone(session)
     return session
+
+
+def not_started(master: str, error: str) -> HeadroomError:
+    """Return the error that says that Spark has not started.
+
+    Args:
+        master: as Spark names it.
+        error: what it said; of a Java exception the line after py4j's own.
+    """
+    lines = [line.strip() for line in error.splitlines()] or ["unknown"]
+    reason = next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])[:300]
+    remedy = "See whether the master is there and can be reached; Spark's log, above, says more."
+    return HeadroomError(f"Spark ({master})", f"did not start: {reason.rstrip('.')}", remedy)
+
+
+def _tell_of_missing_executors(session: SparkSession) -> None:
+    """Let Spark warn when no worker has a core or the memory for this program: else it would wait without a word."""
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    configurator = jvm.org.apache.logging.log4j.core.config.Configurator
+    configurator.setLevel("org.apache.spark.scheduler.TaskSchedulerImpl", "WARN")
 
 
 def _leave_stdout_alone(session: SparkSession) -> None:

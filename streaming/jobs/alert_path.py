@@ -74,10 +74,10 @@ class AlertPath:
 
     def start(self) -> StreamingQuery:
         """Restore the alerts from their events and start; the running query is returned."""
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         self._desk.restore(self._log.last_events())
         stream = self._topic.lane_stream("latest", self._max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         return writer.foreachBatch(self.gate.through(self._decide)).start()
 
     def _decide(self, batch: DataFrame, batch_id: int) -> None:

@@ -41,6 +41,12 @@ class Gate:
                 self._began_s = time.monotonic()
                 try:
                     batch(rows, batch_id)
+                except Exception:
+                    # A query that is stopped breaks off its batch. Spark looks for the cause in the text of the error,
+                    # with a pattern for which a long one, as of a Spark job that is cancelled, overflows the stack.
+                    if self._closed:
+                        raise Stopping("a batch was broken off") from None
+                    raise
                 finally:
                     self._began_s = None
 

@@ -60,10 +60,11 @@ class GoldJob:
 
     def start(self) -> StreamingQuery:
         """Start; the running query is returned. A new checkpoint begins with the oldest tick there is."""
+        # Before the preparations, which on one core would else stand before the first verdict, in the same queue.
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         self.prepare()
         stream = self._topic.lane_stream("earliest", self._max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")
         return paced.foreachBatch(self.gate.through(self.write)).start()
 

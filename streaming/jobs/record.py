@@ -59,8 +59,8 @@ class RecordJob:
 
     def start(self) -> list[StreamingQuery]:
         """Start; the running queries are returned."""
-        self.prepare()
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        self.prepare()
         return [self._start_bronze(), self._start_silver()]
 
     def _start_bronze(self) -> StreamingQuery:

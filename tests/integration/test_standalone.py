@@ -26,6 +26,9 @@ from tests.integration.support import living, wait_until
 PASSWORD = "hunter2-of-the-submitted-jobs"
 CLUSTERS = ("orders", "payments")
 PARTITIONS, TICKS = 40, 4
+# Eight JVMs start on two cores, and every class is new to each. With much other work on these cores, ticks were in gold
+# 150 s after they had been sent.
+PATIENCE_S = 240
 _BASES = range(15_000, 31_000, 100)
 _SASL = """
 security_protocol = "SASL_PLAINTEXT"
@@ -137,29 +140,36 @@ def _ticks(cluster: str, seed: int) -> list[Prepared]:
     return prepare(SyntheticCluster(workload), TICKS)
 
 
-@pytest.mark.skip(reason="does not hold yet: not all verdicts in gold were the true ones within 60 s")
 def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site) -> None:
     with ExitStack() as running:
         spark = running.enter_context(SparkCluster(site.folder / "spark"))
         jobs = {job: running.enter_context(_submitted(site, spark, job)) for job in ("watch", "record")}
         watch = jobs["watch"]
         begun = Path(site.settings("orders").store.checkpoints()) / "alert_path" / "sources" / "0" / "0"
-        watch.wait(begun.is_file, 60, "the alert path to start")
+        watch.wait(begun.is_file, PATIENCE_S, "the alert path to start")
         site.send()
-        watch.wait(lambda: _judged(site) == _truth(site), 60, "the true verdicts in gold")
-        jobs["record"].wait(lambda: _recorded(site) == TICKS * len(CLUSTERS), 60, "all ticks in silver")
+        watch.wait(lambda: _judged(site) == _truth(site), PATIENCE_S, "the true verdicts in gold")
+        jobs["record"].wait(lambda: _recorded(site) == TICKS * len(CLUSTERS), PATIENCE_S, "all ticks in silver")
         # Each job has an executor of one core, although the file of settings names another master.
         assert spark.cores_in_use() == len(jobs)
         _tables_are_right(site)
         told = {line.said["cluster"] for line in watch.lines if line.said["type"] == "verdicts"}
         assert told == set(CLUSTERS)
         processes = psutil.Process().children(recursive=True)
-        commands = [" ".join(process.cmdline()) for process in processes]
+        commands = [_command_line(process) for process in processes]
         assert any("CoarseGrainedExecutorBackend" in command for command in commands)
         assert [command for command in commands if PASSWORD in command] == []
     pids = [process.pid for process, said in zip(processes, commands, strict=True) if "org.apache.spark" in said]
     wait_until(lambda: not living(pids), 20, "end of all Spark processes", lambda: living(pids))
     assert _files_with(PASSWORD, site.folder) == {"kafka/broker-1.properties", "password"}
+
+
+def _command_line(process: psutil.Process) -> str:
+    """The command line of a process; none of one that has ended since, as Spark's own small helpers do."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def _submitted(site: Site, spark: SparkCluster, job: str) -> SubmittedJobs:

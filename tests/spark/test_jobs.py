@@ -22,6 +22,7 @@ from schemas.tables import (
     QUARANTINE,
     THROTTLE_HEADROOM,
     THROTTLES,
+    Table,
 )
 from streaming.events import EventLog, event_rows
 from streaming.jobs.gold import TABLES, GoldJob
@@ -93,6 +94,25 @@ def test_a_tick_of_a_cluster_that_was_long_gone_stands_once_too(spark: SparkSess
     after.write(long_gone, 3)
     # Three ticks of four sides each.
     assert counts(store, THROTTLE_HEADROOM) == {"gold/throttle_headroom": (12, 12)}
+
+
+class PoolStore(MemoryStore):
+    """A store that notes for whom its tables are made, and dies of it."""
+
+    def ensure(self, *tables: Table) -> None:
+        self.pool = self.spark.sparkContext.getLocalProperty("spark.scheduler.pool")
+        raise Crash
+
+
+def test_what_gold_and_record_prepare_does_not_stand_in_the_queue_of_the_alert_path(spark: SparkSession) -> None:
+    # As in one driver: the alert path is started first, by the same thread.
+    for name, job in {"gold": GoldJob, "record": RecordJob}.items():
+        store = PoolStore(spark)
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", "alert_path")
+        with pytest.raises(Crash):
+            job(spark, ListTopic(spark, LANE), store, "not-reached", 1.0).start()  # type: ignore[arg-type]
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)
+        assert store.pool == name
 
 
 def test_while_nothing_moves_only_the_headroom_table_is_written(spark: SparkSession, tmp_path: Path) -> None:

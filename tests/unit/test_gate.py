@@ -1,12 +1,14 @@
-"""The gate of a query's batches: how long the one within has been there."""
+"""The gate of a query's batches: how long the one within has been there, and what becomes of one that is broken off."""
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import pytest
 
-from streaming.jobs.gate import Gate
+from streaming.jobs import gate as gates
+from streaming.jobs.gate import Gate, Stopping
 
 
 def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> None:
@@ -22,3 +24,16 @@ def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> No
     assert seen[0] is not None
     assert seen[0] >= 0
     assert gate.batch_s is None
+
+
+def test_a_batch_that_is_broken_off_says_no_more_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "_LONGEST_BATCH_S", 0.01)
+    gate = Gate()
+
+    def batch(rows: Any, batch_id: int) -> None:
+        gate.close()
+        raise ValueError("at org.apache.spark.Something " * 10_000)
+
+    with pytest.raises(Stopping) as caught:
+        gate.through(batch)(None, 7)  # type: ignore[arg-type]
+    assert "org.apache.spark" not in "".join(traceback.format_exception(caught.value))

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from cli import main
 from schemas.config import KafkaSettings, SecurityProtocol, SparkSettings
 from streaming import session
-from streaming.session import EXECUTOR_OPTIONS, redaction
+from streaming.session import EXECUTOR_OPTIONS, not_started, redaction
 from streaming.sources import kafka_options
 
 SETTINGS = SparkSettings(
@@ -95,3 +95,17 @@ def test_watch_which_starts_processes_of_its_own_is_refused_by_spark_submit(
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     assert main.run(["watch"]) == 1
     assert "Submit `run watch record`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        # By py4j of an exception in the JVM, and by PySpark of a JVM that is not there.
+        "An error occurred while calling None.SparkContext.\n: java.lang.X: no such master.\n\tat a.b(C.java:1)",
+        "java.lang.X: no such master",
+    ],
+)
+def test_a_spark_that_does_not_start_is_told_in_one_line(told: str) -> None:
+    error = str(not_started("spark://host:7077", told))
+    assert error.startswith("Spark (spark://host:7077): did not start: java.lang.X: no such master. See whether")
+    assert "\n" not in error
