@@ -38,6 +38,7 @@ class BrokerReaders:
         self._collect = collect
         self._running: dict[int, Future[BrokerRead]] = {}
         self._lost: dict[int, str | None] = {}
+        self._lacked: dict[int, set[str]] = {}
 
     def read(self, brokers: Mapping[int, Broker], plans: Mapping[int, Plan], timeout_s: float) -> dict[int, BrokerRead]:
         """Return what each broker of ``plans`` said within ``timeout_s`` seconds; one that did not says why."""
@@ -84,7 +85,10 @@ class BrokerReaders:
 
     def _note_lost(self, broker: int, plan: Plan, metrics: Metrics) -> str | None:
         """Return what the broker's answer leaves out, if anything, and log it when that is news."""
-        lost = told(losses(plan, metrics), self._collect.source)
+        found = losses(plan, metrics)
+        lacked, self._lacked[broker] = self._lacked.get(broker, set()), {loss.metric for loss in found}
+        # What lacks for a moment is told when it lacks in two answers.
+        lost = told([loss for loss in found if not loss.passing or loss.metric in lacked], self._collect.source)
         if lost != self._lost.get(broker):
             log.warning("broker %d: %s", broker, lost or "leaves out nothing any more")
         self._lost[broker] = lost

@@ -45,18 +45,18 @@ def read_samples(
             continue
         try:
             end = line.rindex("}") + 1 if brace >= 0 else len(name)
-            text = line[len(name) : end]
-            labels = labels_of.get(text)
+            braced = line[len(name) : end]
+            labels = labels_of.get(braced)
             if labels is None:
-                labels = labels_of[text] = _labels(text)
+                labels = labels_of[braced] = _labels(braced)
             yield meaning, labels, float(line[end:].split()[0])
         except (ValueError, IndexError):
             raise ValueError(f"line {number} is not a sample: {line[:80]!r}") from None
 
 
-def _labels(text: str) -> dict[str, str]:
-    labels = dict(_LABEL.findall(text))
-    if "\\" in text:
+def _labels(braced: str) -> dict[str, str]:
+    labels = dict(_LABEL.findall(braced))
+    if "\\" in braced:
         labels = {label: _ESCAPED.sub(_plain, value) for label, value in labels.items()}
     return labels
 

@@ -26,11 +26,13 @@ class Loss(NamedTuple):
         metric: the MBean.
         lost: what is not known.
         certain: whether the broker has it; false: it may have none just now.
+        passing: whether a broker lacks it for a moment too, from when it begins to follow until its first fetch.
     """
 
     metric: str
     lost: str
     certain: bool = True
+    passing: bool = False
 
 
 def losses(plan: Plan, metrics: Metrics) -> list[Loss]:
@@ -53,9 +55,10 @@ def _losses(plan: Plan, metrics: Metrics) -> Iterator[Loss]:
     yield from _lost_logs(plan, metrics)
     yield from _lost_topics(plan, metrics)
     if plan.follows and not metrics.lags:
-        yield Loss("FetcherLagMetrics ConsumerLag", "no replication lag of this broker's replicas")
+        yield Loss("FetcherLagMetrics ConsumerLag", "no replication lag of this broker's replicas", passing=True)
     if plan.follows and not any(meter.fetcher for meter in metrics.counters):
-        yield Loss(f"FetcherStats BytesPerSec{_as_rate('FetcherStats.BytesPerSec', metrics)}", "no rate per fetcher")
+        metric = f"FetcherStats BytesPerSec{_as_rate('FetcherStats.BytesPerSec', metrics)}"
+        yield Loss(metric, "no rate per fetcher", passing=True)
     if not any(meter.meter.startswith("ReplicaManager.") for meter in metrics.gauges):
         yield Loss("ReplicaManager", "no counts of under-replicated and moving partitions")
     if _BYTES_IN not in metrics.counters:

@@ -52,9 +52,10 @@ def finish_s(demands: Sequence[Demand], throttle_bytes_per_s: float, earlier: Ea
     if not any(d.remaining_bytes for d in demands):
         return 0.0
     slowest = _slowest(demands, throttle_bytes_per_s)
+    windows = [window(d, _of_side(d, earlier)) for d in slowest]
     found = []
     for shifts_s in _SHIFTS_S:
-        copied = copied_s(_copies(slowest, earlier, shifts_s), throttle_bytes_per_s, APPLY_S)
+        copied = copied_s(_copies(slowest, windows, shifts_s), throttle_bytes_per_s, APPLY_S)
         found.append(math.inf if copied is None else copied)
         if found[0] > _MANY_BURSTS_S:
             break
@@ -92,7 +93,7 @@ def throttle_for(demands: Sequence[Demand], within_s: float, earlier: Earlier = 
     return high
 
 
-def window(demand: Demand, earlier: Sequence[tuple[float, Demand]], shift_s: float = 0.0) -> Window:
+def window(demand: Demand, earlier: Sequence[tuple[float, Demand]]) -> Window:
     """Return what a quota's window holds, as far as ticks tell.
 
     What in-sync followers took, and by how much the lag fell short of what was written, says what passed between two
@@ -102,7 +103,6 @@ def window(demand: Demand, earlier: Sequence[tuple[float, Demand]], shift_s: flo
     Args:
         demand: a side now.
         earlier: the same side in ticks before, youngest first: age in seconds, and demand.
-        shift_s: by how much later its samples began than a whole number of seconds ago.
     """
     amounts = [0.0] * _AGES
     newer_age_s, newer = 0.0, demand
@@ -124,7 +124,7 @@ def window(demand: Demand, earlier: Sequence[tuple[float, Demand]], shift_s: flo
         _spread(amounts, *(began or (min(newer_age_s, _AGES - 1.0), float(_AGES))), rest)
     elif sum(amounts):
         amounts = [amount * counted / sum(amounts) for amount in amounts]
-    return Window(amounts, shift_s, old_s)
+    return Window(amounts, old_s)
 
 
 def _counted(demand: Demand) -> float:
@@ -151,16 +151,19 @@ def _spread(amounts: list[float], from_age_s: float, to_age_s: float, amount: fl
         amounts[age] += amount * overlap_s / (to_age_s - from_age_s)
 
 
-def _copies(demands: Sequence[Demand], earlier: Earlier, shifts_s: tuple[float, float]) -> list[Copy]:
+def _copies(demands: Sequence[Demand], windows: Sequence[Window], shifts_s: tuple[float, float]) -> list[Copy]:
     """Return what is copied between the limited sides.
 
     Args:
         demands: the limited sides.
-        earlier: ticks before.
+        windows: what the quota of each holds.
         shifts_s: of the leaders' and the destinations' samples.
     """
     shift_s = dict(zip((Role.LEADER, Role.FOLLOWER), shifts_s, strict=True))
-    ends = {(d.broker, d.role): _end(d, earlier, shift_s[d.role]) for d in demands}
+    ends = {
+        (d.broker, d.role): End(held.shifted(shift_s[d.role]), d.in_sync_bytes_per_s or 0.0, d.throttle_bytes_per_s)
+        for d, held in zip(demands, windows, strict=True)
+    }
     leaders = [d for d in demands if d.role is Role.LEADER]
     destinations = [d for d in demands if d.role is Role.FOLLOWER]
     if destinations and all(d.catching_up for d in destinations):
@@ -225,10 +228,10 @@ def _leaving(replica: CatchingUp, ends: Mapping[Side, End]) -> Iterator[tuple[En
             yield ends[follower, Role.FOLLOWER], replica.write_bytes_per_s
 
 
-def _end(demand: Demand, earlier: Earlier, shift_s: float) -> End:
+def _of_side(demand: Demand, earlier: Earlier) -> list[tuple[float, Demand]]:
+    """Return the same side in the ticks before."""
     side = (demand.broker, demand.role)
-    own = [(age_s, demands[side]) for age_s, demands in earlier if side in demands]
-    return End(window(demand, own, shift_s), demand.in_sync_bytes_per_s or 0.0, demand.throttle_bytes_per_s)
+    return [(age_s, demands[side]) for age_s, demands in earlier if side in demands]
 
 
 def _slowest(demands: Sequence[Demand], throttle_bytes_per_s: float) -> list[Demand]:

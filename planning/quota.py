@@ -35,11 +35,12 @@ class Window:
 
     Args:
         amounts: what lies in it per second of age, youngest first, ``WINDOW_S`` + 1 of them; time 0 is now.
-        shift_s: by how much later its samples began than a whole number of seconds ago.
         old_s: how long ago it counted its first; infinity: long ago.
+        shift_s: by how much later its samples began than a whole number of seconds ago.
     """
 
-    def __init__(self, amounts: Sequence[float], shift_s: float = 0.0, old_s: float = math.inf) -> None:
+    def __init__(self, amounts: Sequence[float], old_s: float = math.inf, shift_s: float = 0.0) -> None:
+        self._old_s = old_s
         self._starts = [max(shift_s - age * _SAMPLE_S, -old_s) for age in range(_SAMPLES + 1, 0, -1)]
         self._amounts = list(reversed(amounts))
         samples = zip(self._starts, self._amounts, strict=True)
@@ -47,6 +48,10 @@ class Window:
         self._current = _SAMPLES
         self._total = sum(amounts)
         self._look_again()
+
+    def shifted(self, shift_s: float) -> Window:
+        """Return another of the same amounts, to be played with; this one has not been."""
+        return Window(self._amounts[::-1], self._old_s, shift_s)
 
     def record(self, at_s: float, amount: float) -> None:
         """Count an amount."""

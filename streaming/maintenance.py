@@ -118,7 +118,7 @@ class Maintenance:
     def _maintain(self, table: Table, today: date, attempts: int) -> Maintained:
         began_s = time.monotonic()
         # What another program put at the place is not ours to delete from.
-        self._store.new_columns(table)
+        self._store.found(table)
         delta = DeltaTable.forPath(self._spark, self._store.location(table))
         before = self._size(delta)
         keep_from = self._keep_from(table, today)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -9,6 +12,13 @@ from pyspark.sql import functions as F
 from schemas.errors import HeadroomError
 from schemas.tables import Table
 from streaming.layout import lacking, properties
+
+
+class Found(NamedTuple):
+    """A table that is there: columns and fields, with their types, that it has not yet; its Delta properties."""
+
+    new: Mapping[str, str]
+    properties: Mapping[str, str]
 
 
 class Store:
@@ -59,7 +69,7 @@ class Store:
     def _create(self, table: Table) -> None:
         location = self.location(table)
         if self.exists(table):
-            self._bring_up(table, self.new_columns(table))
+            self._bring_up(table, self.found(table))
             return
         builder = DeltaTable.createIfNotExists(self.spark).location(location).comment(table.grain)
         for column in table.columns:
@@ -68,14 +78,14 @@ class Store:
             builder = builder.property(key, value)
         builder.partitionedBy(*table.partition_by).execute()
 
-    def new_columns(self, table: Table) -> dict[str, str]:
-        """Return the columns and fields, with their types, that a table that is there has not yet.
+    def found(self, table: Table) -> Found:
+        """Return what a table that is there is like.
 
         Raises:
             HeadroomError: it is not Headroom's, or lacks what cannot be added.
         """
         there = DeltaTable.forPath(self.spark, self.location(table))
-        (detail,) = there.detail().select("partitionColumns").collect()
+        (detail,) = there.detail().select("partitionColumns", "properties").collect()
         lacks = lacking(table, there.toDF().schema, detail["partitionColumns"])
         if lacks.wrong:
             raise HeadroomError(
@@ -83,14 +93,13 @@ class Store:
                 f"must have the columns and folders of {table.path}, but {'; '.join(lacks.wrong)}",
                 "It was written by something else or by another version: point store.path elsewhere, or move it away.",
             )
-        return lacks.new
+        return Found(lacks.new, detail["properties"])
 
-    def _bring_up(self, table: Table, new: dict[str, str]) -> None:
+    def _bring_up(self, table: Table, found: Found) -> None:
         """Make a table of an older version one of this: what it did not know is null in its rows."""
-        if new:
-            self._alter(table, f"ADD COLUMNS ({', '.join(f'{name} {of}' for name, of in new.items())})")
-        detail = DeltaTable.forPath(self.spark, self.location(table)).detail().select("properties")
-        if not properties(table).items() <= detail.collect()[0]["properties"].items():
+        if found.new:
+            self._alter(table, f"ADD COLUMNS ({', '.join(f'{name} {of}' for name, of in found.new.items())})")
+        if not properties(table).items() <= found.properties.items():
             pairs = ", ".join(f"'{key}' = '{value}'" for key, value in properties(table).items())
             self._alter(table, f"SET TBLPROPERTIES ({pairs})")
 

@@ -23,7 +23,7 @@ def examples(strategy: st.SearchStrategy[T], count: int) -> list[T]:
     """Examples of a strategy, the same in every run: many of them share one Spark job."""
     found: list[T] = []
 
-    @settings(max_examples=count, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
+    @settings(max_examples=count, phases=[Phase.generate], derandomize=True, database=None)
     @given(strategy)
     def keep(example: T) -> None:
         found.append(example)

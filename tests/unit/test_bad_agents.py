@@ -211,6 +211,16 @@ def test_after_a_bad_answer_the_next_one_counts(stage: Stage) -> None:
     assert len(of(seen, "lags")) == 150
 
 
+def test_lags_that_lack_once_are_no_news_but_twice_they_are(stage: Stage) -> None:
+    # A fetcher that just began has a lag only after its first fetch.
+    stage.told[BAD] = {name: value for name, value in stage.told[BAD].items() if not name.startswith(LAG)}
+    first, second = ({row["broker"]: row["error"] for row in of(stage.look(), "brokers")} for _ in range(2))
+    assert first == {1: None, 2: None, 3: None}
+    assert "leaves out FetcherLagMetrics ConsumerLag (without it: no replication lag" in second[BAD]
+    stage.told[BAD] = mbeans(BAD, SIZES)
+    assert {row["error"] for row in of(stage.look(), "brokers")} == {None}
+
+
 def test_ten_times_the_rows_are_refused_with_both_numbers(stage: Stage) -> None:
     stage.told[BAD] = mbeans(BAD, {topic: 10 * size for topic, size in SIZES.items()})
     seen = stage.look()
