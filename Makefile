@@ -17,7 +17,7 @@ setup: ## Create .venv and fetch the jars into .jars, once
 	@$(PYTHON) scripts/setup.py
 
 roomy:
-	@$(PYTHON) scripts/setup.py --memory
+	@$(PYTHON) scripts/setup.py --spark
 
 demo: roomy ## See a throttled move go wrong and be put right, on real brokers (about four minutes)
 	@$(BIN)/headroom demo

@@ -209,6 +209,8 @@ class SparkSettings:
     Attributes:
         master: Spark master; empty: ``local[*]``. By ``spark-submit`` it is the one given there.
         driver_memory: heap of the driver when Headroom starts it.
+        driver_java_options: further options of the driver's JVM when Headroom starts it, separated by spaces; for
+            instance ``-XX:+HeapDumpOnOutOfMemoryError``.
         shuffle_partitions: partitions of every shuffle; the data of a tick is small.
         gold_trigger_s: least time between two commits to the gold tables.
         record_trigger_s: least time between two commits to the bronze and silver tables.
@@ -218,6 +220,7 @@ class SparkSettings:
 
     master: str = ""
     driver_memory: str = "1g"
+    driver_java_options: str = ""
     shuffle_partitions: int = 2
     gold_trigger_s: float = 5.0
     record_trigger_s: float = 30.0

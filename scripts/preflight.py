@@ -50,16 +50,18 @@ def java_command() -> str:
     return java
 
 
-def check_java() -> None:
-    """Return if Java is there and new enough."""
+def check_java() -> str:
+    """Return what Java says it is, if it is there and new enough."""
     java = java_command()
     result = subprocess.run([java, "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    version = java_version(result.stdout.decode(errors="replace"))
+    said = result.stdout.decode(errors="replace")
+    version = java_version(said)
     if version is None:
         raise NotPossible("java", f"{java} does not tell its version", "Install Java 17, or set JAVA_HOME to it")
     if version < LEAST_JAVA:
         rule = f"{java} is Java {version}, and 17 or newer is needed"
         raise NotPossible("java", rule, "Install Java 17 or newer, or set JAVA_HOME to one")
+    return said
 
 
 def java_version(said: str) -> "int | None":

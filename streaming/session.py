@@ -15,6 +15,7 @@ from schemas.config import SparkSettings
 from schemas.errors import HeadroomError
 
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
+CLASS_ARCHIVE = PROJECT_JARS.with_suffix(".jsa")
 
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
@@ -123,16 +124,25 @@ def _own_conf(settings: SparkSettings) -> dict[str, str]:
     conf |= {"spark.master": settings.master or "local[*]", "spark.driver.memory": settings.driver_memory}
     # The whole heap at once: what is in use after a minute stays, and does not jump when the machine is busy.
     heap = settings.conf.get("spark.driver.memory", settings.driver_memory)
-    options = f"{_JVM_OPTIONS} -Xms{heap} -XX:+AlwaysPreTouch"
+    options = f"{_JVM_OPTIONS} -Xms{heap} -XX:+AlwaysPreTouch {settings.driver_java_options}"
     conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": options}
     if conf["spark.master"].startswith("local"):
         conf |= _LOCAL_CONF
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         # Straight to the class path: nothing to copy or to serve to executors.
         conf["spark.driver.extraClassPath"] = os.pathsep.join(conf.pop("spark.jars").split(","))
+        conf["spark.driver.extraJavaOptions"] += _archived_classes(settings)
     else:
         conf["spark.executor.extraJavaOptions"] = EXECUTOR_OPTIONS
     return conf | settings.conf
+
+
+def _archived_classes(settings: SparkSettings) -> str:
+    """Return the options that let Spark's JVM map the classes that set-up has archived, where they are its own."""
+    if settings.jars or not CLASS_ARCHIVE.exists():
+        return ""
+    # Another Java than at set-up cannot use it, does without, and would say so at every start.
+    return f" -XX:SharedArchiveFile={CLASS_ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def _submitted_conf(settings: SparkSettings) -> dict[str, str]:

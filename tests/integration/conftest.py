@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 # Started in the background by a shell, this process ignores Ctrl-C, and so would every process that a test sends it to.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Spark runs for a minute or two in each test, most of which would else go into compiling well what does not run for
+# long enough to pay.
+os.environ["HEADROOM_SPARK__DRIVER_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 StartCluster = Callable[..., EmbeddedCluster]
 

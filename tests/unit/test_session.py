@@ -109,3 +109,30 @@ def test_a_spark_that_does_not_start_is_told_in_one_line(told: str) -> None:
     error = str(not_started("spark://host:7077", told))
     assert error.startswith("Spark (spark://host:7077): did not start: java.lang.X: no such master. See whether")
     assert "\n" not in error
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Set-up's jars with one jar, and beside them an archive of classes."""
+    (tmp_path / "spark").mkdir()
+    (tmp_path / "spark" / "a.jar").touch()
+    monkeypatch.setattr(session, "PROJECT_JARS", tmp_path / "spark")
+    monkeypatch.setattr(session, "CLASS_ARCHIVE", tmp_path / "spark.jsa")
+    (tmp_path / "spark.jsa").touch()
+    return tmp_path / "spark.jsa"
+
+
+def driver_options(settings: SparkSettings) -> list[str]:
+    return session._own_conf(settings)["spark.driver.extraJavaOptions"].split()
+
+
+def test_a_jvm_of_our_own_maps_the_archived_classes_and_has_the_options_of_the_file(archive: Path) -> None:
+    options = driver_options(SparkSettings(driver_java_options="-XX:+A -XX:+B"))
+    assert {f"-XX:SharedArchiveFile={archive}", "-XX:+A", "-XX:+B", "-Xms1g"} <= set(options)
+
+
+def test_classes_of_other_jars_or_of_a_class_path_that_spark_makes_are_not_archived(archive: Path) -> None:
+    for settings in (SparkSettings(jars=str(archive.parent / "spark")), SparkSettings(master="spark://host:7077")):
+        assert [o for o in driver_options(settings) if "Archive" in o] == []
+    archive.unlink()
+    assert [o for o in driver_options(SparkSettings()) if "Archive" in o] == []

@@ -148,3 +148,17 @@ def test_a_refused_package_is_told_with_pips_words() -> None:
     assert setup._why("ERROR: No matching distribution found for click") == (
         "ERROR: No matching distribution found for click"
     )
+
+
+def test_classes_that_cannot_be_archived_are_told_once_and_stop_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(setup, "VENV_PYTHON", "false")
+    monkeypatch.setattr(setup, "ARCHIVE_STAMP", tmp_path / ".archived")
+    monkeypatch.setattr(setup, "ARCHIVE_LOG", tmp_path / "archive.log")
+    setup._archive_classes("java 17")
+    assert "Spark starts some seconds slower, else all is well" in capsys.readouterr().out
+    setup._archive_classes("java 17")
+    assert capsys.readouterr().out == ""
+    setup._archive_classes("java 21")
+    assert "archiving Spark's classes" in capsys.readouterr().out

@@ -1,0 +1,18 @@
+"""The session as it runs: what its JVM was given is in force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streaming.session import CLASS_ARCHIVE
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells what a process has mapped")
+def test_the_archived_classes_are_mapped(spark: SparkSession) -> None:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    pid = jvm.java.lang.ProcessHandle.current().pid()
+    assert str(CLASS_ARCHIVE) in Path(f"/proc/{pid}/maps").read_text()
