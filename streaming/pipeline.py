@@ -22,7 +22,7 @@ from streaming.jobs.gate import Gate, Stopping
 from streaming.jobs.gold import GoldJob
 from streaming.jobs.record import RecordJob
 from streaming.maintenance import Maintenance, Schedule
-from streaming.session import COMPILED
+from streaming.session import COMPILED, LARGE_MESSAGES
 from streaming.sinks import Store
 from streaming.sources import TicksTopic, kafka_options
 
@@ -96,7 +96,7 @@ class Pipeline:
     def start_record(self) -> None:
         """Start the bronze and silver tables, and the regular maintenance of all tables."""
         # Their rows are many, so that compiled plans pay; a query keeps the settings that it finds at its start.
-        for key, value in COMPILED.items():
+        for key, value in (COMPILED | LARGE_MESSAGES).items():
             self._spark.conf.set(key, value)
         checkpoints, trigger_s = self._settings.store.checkpoints(), self._settings.spark.record_trigger_s
         job = RecordJob(self._spark, self._topic, self._store, checkpoints, trigger_s)

@@ -19,6 +19,13 @@ CLASS_ARCHIVE = PROJECT_JARS.with_suffix(".jsa")
 
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+# A message may have a megabyte: with thousands of them in a batch of a reader or of the memory store, as is usual for
+# rows, the heap would not hold one. And no sort by day, of rows that are nearly all of one.
+LARGE_MESSAGES = {
+    "spark.sql.parquet.columnarReaderBatchSize": "16",
+    "spark.sql.inMemoryColumnarStorage.batchSize": "4",
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
+}
 
 # Without these no job works, or not rightly.
 _NEEDED = {
@@ -40,6 +47,8 @@ _CONF = {
     "spark.scheduler.mode": "FAIR",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "100ms",
+    # The plans of all jobs have more parts than are kept by default: they would be compiled anew in every batch.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     # Rows are few on the alert path: to compile the plans of every batch would take longer than to interpret them.
     **INTERPRETED,
     _REDACTION: "(?i:secret|password|passphrase|token|access[.]?key|jaas|keystore|truststore)",

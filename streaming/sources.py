@@ -93,10 +93,15 @@ class TicksTopic:
             reader = reader.option("maxOffsetsPerTrigger", max_offsets)
         return reader.load()
 
-    def stream(self) -> DataFrame:
-        """Return the whole topic as a stream of Kafka records, from its beginning; lost records stop it loudly."""
+    def stream(self, max_offsets: int) -> DataFrame:
+        """Return the whole topic as a stream of Kafka records, from its beginning; lost records stop it loudly.
+
+        Args:
+            max_offsets: most records in one micro-batch.
+        """
         reader = self._spark.readStream.format("kafka").options(**self._options)
-        return reader.option("subscribe", self._topic).option("startingOffsets", "earliest").load()
+        reader = reader.option("subscribe", self._topic).option("maxOffsetsPerTrigger", max_offsets)
+        return reader.option("startingOffsets", "earliest").load()
 
     def lane_range(self, first: int, end: int) -> DataFrame:
         """Return the records of the alert lane from offset ``first`` up to, not including, ``end``."""

@@ -70,8 +70,9 @@ def with_head(records: DataFrame) -> DataFrame:
         records: Kafka records.
 
     Returns:
-        The records with ``head`` (the envelope: from the key or, where the key is just the kind, from the value) and
-        ``reason`` (null: nothing is wrong so far).
+        The records with ``head`` (the envelope: from the key or, where the key is just the kind, from the value), its
+        ``kind`` once more, by which records that are kept in memory are found, and ``reason`` (null: nothing is wrong
+        so far).
     """
     # from_json makes nulls of what it cannot read, so that each rule looks at what a valid head must have.
     head = f"""CASE WHEN {_KEY} LIKE '{{%' THEN from_json({_KEY}, '{_HEAD_DDL}')
@@ -91,7 +92,8 @@ def with_head(records: DataFrame) -> DataFrame:
         WHEN head.tick_ms IS NULL OR head.tick_ms <= 0 THEN 'tick_ms is missing or not positive'
         WHEN head.seq IS NULL THEN 'seq is missing'
         END"""
-    return records.withColumn("head", F.expr(head)).withColumn("reason", F.expr(reason))
+    known = records.withColumn("head", F.expr(head)).withColumn("kind", F.col("head.kind"))
+    return known.withColumn("reason", F.expr(reason))
 
 
 def with_message(records: DataFrame, kind: str) -> DataFrame:
@@ -105,25 +107,32 @@ def with_message(records: DataFrame, kind: str) -> DataFrame:
         The records with ``message`` (the columns of the message), ``rows`` (an array of structs; null for tick_end)
         and ``reason`` (null: nothing is wrong).
     """
-    rows = "CAST(NULL AS ARRAY<STRUCT<x INT>>)" if kind == "tick_end" else "message.rows"
-    parsed = records.where(F.col("head.kind") == kind).withColumn("message", F.expr(_parse(kind)))
-    return parsed.withColumn("rows", F.expr(_zipped(kind) if kind in COLUMNAR else rows)).withColumn(
-        "reason", F.expr(f"CASE {_value_reasons(kind)} END")
-    )
+    parsed = records.where(F.col("kind") == kind).withColumn("message", F.expr(_parse(kind)))
+    if kind in COLUMNAR:
+        rows = parsed.withColumn("columns", F.expr(_filled(kind))).withColumn("rows", F.expr(_zipped(kind)))
+        rows = rows.drop("columns")
+    else:
+        none = kind == "tick_end"
+        rows = parsed.withColumn("rows", F.expr("CAST(NULL AS ARRAY<STRUCT<x INT>>)" if none else "message.rows"))
+    return rows.withColumn("reason", F.expr(f"CASE {_value_reasons(kind)} END"))
 
 
 def _parse(kind: str) -> str:
     return f"from_json({_VALUE}, '{message_ddl(kind)}')"
 
 
-def _zipped(kind: str) -> str:
-    """Return the rows of columns; a column that was left out is null in every row."""
+def _filled(kind: str) -> str:
+    """Return the columns as a struct; one that was left out is null in every row."""
     columns = []
     for name, of in column_types(kind).items():
         null = f"array_repeat(CAST(NULL AS {of}), size(message.columns.{REQUIRED[kind][0]}))"
-        columns.append(f"coalesce(message.columns.{name}, {null})")
-    fields = ", ".join(f"{name}: {of}" for name, of in column_types(kind).items())
-    return f"CAST(arrays_zip({', '.join(columns)}) AS ARRAY<STRUCT<{fields}>>)"
+        columns.append(f"'{name}', coalesce(message.columns.{name}, {null})")
+    return f"named_struct({', '.join(columns)})"
+
+
+def _zipped(kind: str) -> str:
+    # The fields get the names of the struct's: to give them names by a cast would make every row once more.
+    return f"arrays_zip({', '.join(f'columns.{name}' for name in column_types(kind))})"
 
 
 def _value_reasons(kind: str) -> str:
@@ -149,7 +158,11 @@ def _value_reasons(kind: str) -> str:
 
 def _columns_lack(kind: str) -> str:
     columns = [f"message.columns.{name}" for name in REQUIRED[kind]]
-    return " OR ".join(f"{column} IS NULL OR exists({column}, x -> x IS NULL)" for column in columns)
+    missing = " OR ".join(f"{column} IS NULL" for column in columns)
+    lacking = " OR ".join(f"exists({column}, x -> x IS NULL)" for column in columns)
+    # A look at every value takes as long as to parse it; only a text that has a null can have one among them, for a
+    # column with a value of another type is null as a whole.
+    return f"{missing} OR ({_VALUE} LIKE '%null%' AND ({lacking}))"
 
 
 def _columns_differ(kind: str) -> str:

@@ -75,6 +75,10 @@ REASONS: list[tuple[Raw, str]] = [
     (raw(message("lags", 1, [LAG]) | {"columns": None}), "rows are missing or cut short"),
     (raw(message("lags", 1, [LAG]) | {"columns": {"broker": [1], "topic": ["t"], "partition": ["two"]}}), LACKS_LAG),
     (
+        raw(message("lags", 2, [LAG]) | {"columns": {"broker": [1, 1], "topic": ["t", "t"], "partition": [0, "two"]}}),
+        LACKS_LAG,
+    ),
+    (
         raw(message("lags", 1, [LAG]) | {"columns": {"broker": [1, 2], "topic": ["t"], "partition": [0]}}),
         "the columns differ in length",
     ),
