@@ -213,7 +213,7 @@ class SparkSettings:
             instance ``-XX:+HeapDumpOnOutOfMemoryError``.
         shuffle_partitions: partitions of every shuffle; the data of a tick is small.
         gold_trigger_s: least time between two commits to the gold tables.
-        record_trigger_s: least time between two commits to the bronze and silver tables.
+        record_trigger_s: least time between two commits to the bronze tables; the silver ones follow each.
         jars: folder of the connector's and Delta's jars; empty: the project's own, or as ``spark-submit`` set it.
         conf: further Spark settings, which win over Headroom's; what ``spark-submit`` was given wins over both.
     """

@@ -1,25 +1,20 @@
 """Archives the classes that Spark loads, so that it starts in two thirds of the time. Run by set-up, once.
 
-A JVM maps such an archive into its memory instead of reading, parsing and verifying some fifteen thousand classes
-(Java's class data sharing). It is written by a JVM that has run what is to start faster: here all of Headroom's jobs,
+A JVM maps such an archive into its memory instead of reading, parsing and verifying thousands of classes (Java's
+class data sharing). It is written by a JVM that has run what is to start faster: here all of Headroom's jobs,
 over the ticks of one real broker. The archive fits this Java, this Spark and these jars alone; another Java does
 without.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import psutil
-
-from cli.children import headroom_command
-from cluster.embedded import EmbeddedCluster
-from cluster.embedded.description import write_config
+from cli.children import ChildProcess, headroom_command
+from cli.watch_process import JudgingProcess
+from cluster.embedded import EmbeddedCluster, write_config
 from schemas.tables import MESSAGES, THROTTLE_HEADROOM
 from streaming.session import CLASS_ARCHIVE
 
@@ -43,7 +38,8 @@ def archive(folder: Path) -> None:
         folder: an empty one for all that is needed meanwhile.
 
     Raises:
-        RuntimeError: a process ended early, or there was no archive in time.
+        HeadroomError: the jobs ended early, or wrote no rows in time.
+        RuntimeError: there was no archive.
     """
     CLASS_ARCHIVE.unlink(missing_ok=True)
     arriving = CLASS_ARCHIVE.with_suffix(".arriving")
@@ -53,32 +49,18 @@ def archive(folder: Path) -> None:
         with config.open("a", encoding="utf-8") as file:
             file.write(_CONFIG.format(options=f"{_QUICK} {_QUIET} -XX:ArchiveClassesAtExit={arriving}"))
         tables = folder / "cluster" / "headroom-data"
-        commands = [["collect"], ["run", "alerts", "gold", "record"]]
-        children = [
-            subprocess.Popen(headroom_command(*command, "--with-parent", "--config", str(config)))
-            for command in commands
-        ]
+        options = ["--format", "json", "--with-parent", "--config", str(config)]
+        command = headroom_command("run", "alerts", "gold", "record", *options)
+        collector = ChildProcess("collector", ["collect"], str(config))
         try:
-            _wait(lambda: all(_has_rows(tables / table.path) for table in (MESSAGES, THROTTLE_HEADROOM)), children)
-            written = psutil.Process(children[1].pid).children()
+            with JudgingProcess("headroom run", command, folder / "run.log") as jobs:
+                written = [tables / table.path for table in (MESSAGES, THROTTLE_HEADROOM)]
+                jobs.wait(lambda: all(map(_has_rows, written)), _PATIENCE_S, "rows in the tables")
         finally:
-            for child in children:
-                child.terminate()
-                child.wait()
-    _, left = psutil.wait_procs(written, timeout=_PATIENCE_S)
-    if left or not arriving.exists():
+            collector.stop()
+    if not arriving.exists():
         raise RuntimeError("Spark's JVM wrote no archive")
     arriving.rename(CLASS_ARCHIVE)
-
-
-def _wait(done: Callable[[], bool], children: Sequence[subprocess.Popen[bytes]]) -> None:
-    give_up = time.monotonic() + _PATIENCE_S
-    while not done():
-        if any(child.poll() is not None for child in children):
-            raise RuntimeError("a process ended early")
-        if time.monotonic() > give_up:
-            raise RuntimeError(f"no rows in {_PATIENCE_S:.0f} s")
-        time.sleep(0.2)
 
 
 def _has_rows(table: Path) -> bool:

@@ -116,7 +116,7 @@ def _archive_classes(java: str) -> None:
     mark = hashlib.sha256(inputs).hexdigest()
     if preflight.is_stamped(ARCHIVE_STAMP, mark):
         return
-    print("set-up: archiving Spark's classes, so that it starts faster (once, less than a minute)", flush=True)
+    print("set-up: archiving Spark's classes, so that it starts faster (once, about a minute)", flush=True)
     with ARCHIVE_LOG.open("wb") as log:
         command = [str(VENV_PYTHON), str(ROOT / "scripts" / "class_archive.py")]
         code = subprocess.run(command, cwd=str(ROOT), stdout=log, stderr=subprocess.STDOUT).returncode

@@ -109,11 +109,8 @@ def with_message(records: DataFrame, kind: str) -> DataFrame:
     """
     parsed = records.where(F.col("kind") == kind).withColumn("message", F.expr(_parse(kind)))
     if kind in COLUMNAR:
-        rows = parsed.withColumn("columns", F.expr(_filled(kind))).withColumn("rows", F.expr(_zipped(kind)))
-        rows = rows.drop("columns")
-    else:
-        none = kind == "tick_end"
-        rows = parsed.withColumn("rows", F.expr("CAST(NULL AS ARRAY<STRUCT<x INT>>)" if none else "message.rows"))
+        parsed = parsed.withColumn("columns", F.expr(_filled(kind)))
+    rows = parsed.withColumn("rows", F.expr(_rows(kind))).drop("columns")
     return rows.withColumn("reason", F.expr(f"CASE {_value_reasons(kind)} END"))
 
 
@@ -130,7 +127,11 @@ def _filled(kind: str) -> str:
     return f"named_struct({', '.join(columns)})"
 
 
-def _zipped(kind: str) -> str:
+def _rows(kind: str) -> str:
+    if kind == "tick_end":
+        return "CAST(NULL AS ARRAY<STRUCT<x INT>>)"
+    if kind not in COLUMNAR:
+        return "message.rows"
     # The fields get the names of the struct's: to give them names by a cast would make every row once more.
     return f"arrays_zip({', '.join(f'columns.{name}' for name in column_types(kind))})"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,11 +21,16 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 # Started in the background by a shell, this process ignores Ctrl-C, and so would every process that a test sends it to.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Spark runs for a minute or two in each test, most of which would else go into compiling well what does not run for
-# long enough to pay.
-os.environ["HEADROOM_SPARK__DRIVER_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-
 StartCluster = Callable[..., EmbeddedCluster]
+
+
+@pytest.fixture(scope="package", autouse=True)
+def quick_java() -> Iterator[None]:
+    """Let Spark, which runs for a minute or two in each test, not spend most of that on compiling well."""
+    with pytest.MonkeyPatch.context() as patch:
+        options = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+        patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", options)
+        yield
 
 
 @pytest.fixture(scope="session")
