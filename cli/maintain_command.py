@@ -31,7 +31,7 @@ def maintain(ctx: click.Context, config: str | None, output_format: str) -> None
     """
     log_to_stderr()
     settings = load_settings(config)
-    spark = build_session(settings.spark, "headroom maintain")
+    spark = build_session(settings.spark, "headroom maintain", prompt=False)
     try:
         done = Maintenance(spark, Store(spark, settings.store.path), settings.store).run()
     finally:

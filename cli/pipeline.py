@@ -74,8 +74,13 @@ def configured(configs: Sequence[str]) -> Configured:
     return Configured(settings, first, others)
 
 
-def build_pipeline(given: Configured, app_name: str) -> Pipeline:
+def build_pipeline(given: Configured, app_name: str, *, prompt: bool = True) -> Pipeline:
     """Return the pipeline over a new Spark session, with the ticks topic made if it is not there.
+
+    Args:
+        given: settings.
+        app_name: name that Spark shows.
+        prompt: whether the alert path will run in it.
 
     Raises:
         HeadroomError: jars are missing, or the ticks topic is out of reach.
@@ -84,9 +89,8 @@ def build_pipeline(given: Configured, app_name: str) -> Pipeline:
     home = ticks_cluster(settings)
     password = secret(home.sasl_password, home.sasl_password_file, "sasl_password_file")
     ensure_topic(settings)
-    return Pipeline(
-        build_session(settings.spark, app_name), Inputs(settings, home, password, given.config, given.others)
-    )
+    spark = build_session(settings.spark, app_name, prompt=prompt)
+    return Pipeline(spark, Inputs(settings, home, password, given.config, given.others))
 
 
 def look_after(checks: list[Callable[[], None]], stop: threading.Event, seconds: float | None) -> None:

@@ -15,6 +15,9 @@ from cli.telling import Teller
 from streaming.jobs.alert_path import Listeners
 from streaming.pipeline import Pipeline
 
+# Jobs that have the alert path.
+_DECIDING = {"watch", "alerts"}
+
 
 @click.command()
 @click.argument("jobs", nargs=-1, required=True, type=click.Choice(["watch", "alerts", "gold", "record"]))
@@ -43,7 +46,7 @@ def run(
     stop = threading.Event()
     stop_on_signals(stop)
     orphaned = [stop_when_orphaned(stop)] if with_parent else []
-    pipeline = build_pipeline(given, f"headroom {' '.join(jobs)}")
+    pipeline = build_pipeline(given, f"headroom {' '.join(jobs)}", prompt=bool(_DECIDING & set(jobs)))
     try:
         _start(pipeline, set(jobs), Teller(output_format))
         look_after([pipeline.check, *orphaned], stop, seconds)
@@ -52,7 +55,7 @@ def run(
 
 
 def _start(pipeline: Pipeline, jobs: set[str], teller: Teller) -> None:
-    if jobs & {"watch", "alerts"}:
+    if jobs & _DECIDING:
         pipeline.start_alert_path(Listeners(teller.tick, teller.events))
         teller.standing(pipeline.desk.active())
     if jobs & {"watch", "gold"}:

@@ -137,6 +137,8 @@ class Pipeline:
         self._spark.sparkContext.setLogLevel("OFF")
         if self._schedule is not None:
             self._schedule.stop()
+        if self._alert_path is not None:
+            self._alert_path.rehearsal.stop()
         for gate in self._gates:
             gate.close()
         for query in self._queries:

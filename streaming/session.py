@@ -25,6 +25,8 @@ LARGE_MESSAGES = {
     "spark.sql.parquet.columnarReaderBatchSize": "16",
     "spark.sql.inMemoryColumnarStorage.batchSize": "4",
     "spark.sql.maxConcurrentOutputFileWriters": "8",
+    # Parquet would look for a dictionary of the messages in bronze, of which no two are the same.
+    "parquet.enable.dictionary#value": "false",
 }
 
 # Without these no job works, or not rightly.
@@ -47,6 +49,8 @@ _CONF = {
     "spark.scheduler.mode": "FAIR",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "100ms",
+    # Unset, Spark asks the environment whether it is being tested each time it needs a type: some per cent of a batch.
+    "spark.sql.types.framework.enabled": "false",
     # The plans of all jobs have more parts than are kept by default: they would be compiled anew in every batch.
     "spark.sql.codegen.cache.maxEntries": "2000",
     # Rows are few on the alert path: to compile the plans of every batch would take longer than to interpret them.
@@ -59,14 +63,18 @@ _LOCAL_CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",
 }
-# A garbage collector that does not stop the alert path for a second, as the simple one does on so small a machine, nor
-# lets garbage grow to the heap's limit over hours. The plans of Spark nest deeply, hence the stack.
 _LOG = Path(__file__).resolve().with_name("log4j2.properties")
-EXECUTOR_OPTIONS = "-XX:+UseG1GC -Xss4m"
-_JVM_OPTIONS = f"{EXECUTOR_OPTIONS} -Dlog4j2.configurationFile=file:{_LOG}"
+# The plans of Spark nest deeply, hence the stack.
+_DRIVER_OPTIONS = f"-Xss4m -Dlog4j2.configurationFile=file:{_LOG}"
+# A garbage collector that does not stop the alert path for a second, as the simple one does on so small a machine, nor
+# lets garbage grow to the heap's limit over hours.
+_PROMPT = "-XX:+UseG1GC"
+# Of the history's work, which may be stopped for a while, collecting beside it takes a sixth.
+_THOROUGH = "-XX:+UseParallelGC"
+EXECUTOR_OPTIONS = f"{_PROMPT} -Xss4m"
 
 
-def build_session(settings: SparkSettings, app_name: str) -> SparkSession:
+def build_session(settings: SparkSettings, app_name: str, *, prompt: bool = True) -> SparkSession:
     """Return the Spark session with Delta and the Kafka connector.
 
     By ``spark-submit``, master, memory, jars and all else that it was given stay as it says.
@@ -74,13 +82,14 @@ def build_session(settings: SparkSettings, app_name: str) -> SparkSession:
     Args:
         settings: section ``[spark]``; its ``conf`` wins over what stands here.
         app_name: name that Spark shows.
+        prompt: whether someone waits for what it does, as for an alert: else it does more work with longer pauses.
 
     Raises:
         HeadroomError: the jars are not there, or Spark does not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
-    for key, value in (_submitted_conf(settings) if submitted() else _own_conf(settings)).items():
+    for key, value in (_submitted_conf(settings) if submitted() else _own_conf(settings, prompt)).items():
         builder = builder.config(key, value)
     master = _given("spark.master") if submitted() else settings.master
     try:
@@ -127,13 +136,14 @@ def submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _own_conf(settings: SparkSettings) -> dict[str, str]:
+def _own_conf(settings: SparkSettings, prompt: bool) -> dict[str, str]:
     """Return the settings of a session whose driver is this process's own."""
     conf = _NEEDED | _CONF | {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
     conf |= {"spark.master": settings.master or "local[*]", "spark.driver.memory": settings.driver_memory}
     # The whole heap at once: what is in use after a minute stays, and does not jump when the machine is busy.
     heap = settings.conf.get("spark.driver.memory", settings.driver_memory)
-    options = f"{_JVM_OPTIONS} -Xms{heap} -XX:+AlwaysPreTouch {settings.driver_java_options}"
+    collector = _PROMPT if prompt else _THOROUGH
+    options = f"{collector} {_DRIVER_OPTIONS} -Xms{heap} -XX:+AlwaysPreTouch {settings.driver_java_options}"
     conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": options}
     if conf["spark.master"].startswith("local"):
         conf |= _LOCAL_CONF

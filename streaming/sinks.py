@@ -140,13 +140,6 @@ class Store:
             writer = writer.option("txnAppId", f"{once[0]}/{table.path}").option("txnVersion", once[1])
         writer.save(self.location(table))
 
-    def rows_of_last_commit(self, table: Table) -> int | None:
-        """Return how many rows the last commit to a table wrote; None: it was no plain write."""
-        last = DeltaTable.forPath(self.spark, self.location(table)).history(1).select("operation", "operationMetrics")
-        (row,) = last.collect()
-        written = (row["operationMetrics"] or {}).get("numOutputRows")
-        return int(written) if row["operation"] == "WRITE" and written is not None else None
-
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0][:200]

@@ -24,6 +24,12 @@ class Gate:
         self._busy = threading.Lock()
         self._closed = False
         self._began_s: float | None = None
+        self._ended_s = time.monotonic()
+
+    @property
+    def idle_s(self) -> float:
+        """Return for how many seconds no batch has been within."""
+        return time.monotonic() - self._ended_s if self._began_s is None else 0.0
 
     @property
     def batch_s(self) -> float | None:
@@ -48,6 +54,7 @@ class Gate:
                         raise Stopping("a batch was broken off") from None
                     raise
                 finally:
+                    self._ended_s = time.monotonic()
                     self._began_s = None
 
         return guarded

@@ -24,11 +24,13 @@ class WholeTicks:
     Attributes:
         messages: their messages.
         ticks: (cluster, tick_ms) in order of time.
+        offsets: where in the lane they begin, and the offset behind their last message; of no tick, nowhere.
         any_moves: whether a partition moves, or is listed, in one of them.
     """
 
     messages: DataFrame
     ticks: list[tuple[str, int]]
+    offsets: tuple[int, int]
     any_moves: bool
 
 
@@ -45,15 +47,19 @@ def whole_batch(batch: DataFrame, topic: TicksTopic) -> Iterator[WholeTicks]:
     with holding() as hold:
         messages = hold(lane_messages(batch.coalesce(1)))
         status = tick_status(messages).collect()
-        cut = [row for row in status if not row["whole"]]
+        cut = [row for row in status if row["ended"] and not row["whole"]]
         if cut:
             first, end = min(row["first_offset"] for row in cut), max(row["end_offset"] for row in cut)
             earlier = lane_messages(topic.lane_range(first, end + 1).coalesce(1))
             messages = hold(messages.unionByName(earlier).coalesce(1).dropDuplicates(MESSAGE_KEYS))
             status = tick_status(messages).collect()
         for row in status:
-            if not row["whole"]:
+            if row["ended"] and not row["whole"]:
                 log.warning("tick %s of cluster %s is not whole; it gives no verdict", row["tick_ms"], row["cluster"])
         whole = [row for row in status if row["whole"]]
         ticks = [(row["cluster"], row["tick_ms"]) for row in whole]
-        yield WholeTicks(whole_ticks(messages), ticks, any(row["any_moves"] for row in whole))
+        # Nearly always the batch is a tick and nothing else.
+        kept = messages if len(whole) == len(status) else whole_ticks(messages)
+        first = min((row["first_offset"] for row in whole), default=0)
+        end = max((row["end_offset"] + 1 for row in whole), default=0)
+        yield WholeTicks(kept, ticks, (first, end), any(row["any_moves"] for row in whole))

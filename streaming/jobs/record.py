@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
 from pyspark import inheritable_thread_target
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -17,7 +17,7 @@ from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
 from streaming.jobs.gate import Gate
 from streaming.jobs.heads import Heads, heads_of
 from streaming.jobs.held import Hold, holding
-from streaming.sinks import Store, writer_id
+from streaming.sinks import Store
 from streaming.sources import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, with_head, with_message
 from streaming.transforms.gold import as_table
@@ -59,8 +59,8 @@ class RecordJob:
         self._silver_checkpoint = f"{checkpoints}/silver"
         self._trigger_s = trigger_s
         self.gate = Gate()
-        self._writer = ""
         self._last_tick: dict[str, int] = {}
+        self._first_batch = True
 
     def prepare(self) -> None:
         """Make the tables where they are not there yet, and learn what is written."""
@@ -88,41 +88,56 @@ class RecordJob:
 
     def write_silver(self, batch: DataFrame, batch_id: int) -> None:
         """Write the silver rows of a micro-batch of bronze rows; messages that are written already are passed over."""
-        self._writer = self._writer or writer_id(self._spark, self._silver_checkpoint)
         with holding() as hold:
             heads = heads_of(hold(with_head(batch)))
             if heads.rows or heads.any_rejected:
                 bad = [head_rejected(heads.records)] if heads.any_rejected else []
-                self._write(self._not_written(heads, hold), bad, batch_id)
+                self._write(self._not_written(heads, hold), bad)
                 self._last_tick |= {c: max(t, self._last_tick.get(c, 0)) for c, t in heads.last_tick.items()}
+        self._first_batch = False
 
-    def _write(self, fresh: Heads, rejected: list[DataFrame], batch_id: int) -> None:
+    def _write(self, fresh: Heads, rejected: list[DataFrame]) -> None:
         there = {table: [kind for kind in kinds if kind in fresh.rows] for table, kinds in SILVER.items()}
         in_job = inheritable_thread_target(fresh.records.sparkSession)
-        write = in_job(lambda table: self._write_table(fresh, table, there[table], batch_id))
+        write = in_job(lambda table: self._write_table(fresh, table, there[table]))
         with ThreadPoolExecutor(_SIDE_BY_SIDE, "silver") as pool:
             for bad in pool.map(write, [table for table, kinds in there.items() if kinds]):
                 rejected += bad
         rejected += [value_rejected(fresh.valid, kind) for kind in _WITHOUT_TABLE if kind in fresh.rows]
-        self._write_ledger(fresh.valid, rejected, batch_id)
+        self._write_ledger(fresh.valid, rejected)
 
-    def _write_table(self, fresh: Heads, table: Table, kinds: Sequence[str], batch_id: int) -> list[DataFrame]:
+    def _write_table(self, fresh: Heads, table: Table, kinds: Sequence[str]) -> list[DataFrame]:
         """Write the rows of a table, and return where to look for messages that were rejected."""
-        self._store.append(silver_rows(fresh.valid, table, kinds), table, (self._writer, batch_id))
+        decoded = Observation()
+        rows = silver_rows(fresh.valid, table, kinds).observe(decoded, F.count(F.lit(1)).alias("rows"))
+        self._store.append(self._not_cut_short(rows, table, fresh.first_tick), table)
         # A message is parsed once, on its way to its table, and looked at again only if rows are missing there.
-        if self._store.rows_of_last_commit(table) == fresh.rows_of(kinds):
+        if decoded.get["rows"] == fresh.rows_of(kinds):
             return []
         return [value_rejected(fresh.valid, kind) for kind in kinds]
 
-    def _write_ledger(self, fresh: DataFrame, rejected: Sequence[DataFrame], batch_id: int) -> None:
+    def _not_cut_short(self, rows: DataFrame, table: Table, first_tick: Mapping[str, int]) -> DataFrame:
+        """Return the rows without those that a batch has written which was then cut short: the first is that again."""
+        if not self._first_batch:
+            return rows
+        last_tick = self._store.last_ticks(table)
+        if all(tick_ms > last_tick.get(cluster, 0) for cluster, tick_ms in first_tick.items()):
+            return rows
+        return not_in(rows, self._store.read_since(table, min(first_tick.values())), table.keys)
+
+    def _write_ledger(self, fresh: DataFrame, rejected: Sequence[DataFrame]) -> None:
         """Write what was rejected, then what was not: the ledger comes last, for it says that a message is written."""
         good = fresh
         with holding() as hold:
             bad = hold(reduce(DataFrame.unionByName, rejected)) if rejected else None
             if bad is not None and bad.limit(1).count():
-                self._store.append(quarantine(bad), QUARANTINE, (self._writer, batch_id))
+                rows = quarantine(bad)
+                if self._first_batch:
+                    # A topic that was made anew has the offsets of the old one.
+                    rows = not_in(rows, self._store.read(QUARANTINE), (*QUARANTINE.keys, "timestamp"))
+                self._store.append(rows, QUARANTINE)
                 good = fresh.join(bad.select(*_COORDINATES), _COORDINATES, "left_anti")
-            self._store.append(ledger(good), MESSAGES, (self._writer, batch_id))
+            self._store.append(ledger(good), MESSAGES)
 
     def _not_written(self, heads: Heads, hold: Hold) -> Heads:
         """Return each valid record once, and none that an earlier batch wrote."""
@@ -137,6 +152,12 @@ class RecordJob:
 
 def _ms(seconds: float) -> str:
     return f"{round(seconds * 1000)} milliseconds"
+
+
+def not_in(rows: DataFrame, there: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return the rows whose keys, of which some may be null, ``there`` does not have."""
+    same = " AND ".join(f"new.{key} <=> old.{key}" for key in keys)
+    return rows.alias("new").join(there.select(*keys).alias("old"), F.expr(same), "left_anti")
 
 
 def bronze(records: DataFrame) -> DataFrame:

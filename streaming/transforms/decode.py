@@ -26,10 +26,12 @@ MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
 
 # The alert kinds in one schema, so that one pass over a batch reads them all: a field that a kind has not is null.
 _LANE_DDL = f"{ENVELOPE}, rows ARRAY<STRUCT<{ROWS['brokers']}, {ROWS['moves']}>>, {TICK_END}"
-_LANE_COLUMNS = [*MESSAGE_KEYS, "rows", "first_offset", "lane_messages", "rate_window_ms"]
+_LANE_COLUMNS = [f"m.{name}" for name in (*MESSAGE_KEYS, "rows", "first_offset", "lane_messages", "rate_window_ms")]
 _NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
 _KEY, _VALUE = "CAST(key AS STRING)", "CAST(value AS STRING)"
 _HEAD_DDL = f"{ENVELOPE}, _bad STRING"
+# Of each type that a required column has, a value that one does not have, or hardly ever.
+_SELDOM = {"STRING": "''", "INT": "-1", "BIGINT": "-1L", "ARRAY<INT>": "array(-1)"}
 
 
 def lane_messages(records: DataFrame) -> DataFrame:
@@ -43,16 +45,15 @@ def lane_messages(records: DataFrame) -> DataFrame:
         ``lane_messages`` and ``rate_window_ms`` (of tick_end) and ``record_offset``.
     """
     kinds = ", ".join(f"'{kind}'" for kind in ALERT_KINDS)
-    parsed = (
-        records.select("offset", F.from_json(F.expr(_VALUE), _LANE_DDL).alias("m"))
-        .where(f"m.version = {VERSION} AND m.kind IN ({kinds})")
-        .where("m.cluster IS NOT NULL AND m.tick_ms IS NOT NULL AND m.seq IS NOT NULL")
-        .where("m.rows IS NOT NULL OR m.lane_messages IS NOT NULL")
-        # A row that lacks what its verdict needs would pass for an idle one: its tick is not whole without it.
-        .where(f"NOT coalesce(CASE {_lane_lacks('brokers')} {_lane_lacks('moves')} END, false)")
-        .selectExpr(*[f"m.{name}" for name in _LANE_COLUMNS], "offset AS record_offset")
+    parsed = records.selectExpr("offset AS record_offset", f"from_json({_VALUE}, '{_LANE_DDL}') AS m")
+    valid = parsed.where(
+        f"""m.version = {VERSION} AND m.kind IN ({kinds})
+        AND m.cluster IS NOT NULL AND m.tick_ms IS NOT NULL AND m.seq IS NOT NULL
+        AND (m.rows IS NOT NULL OR m.lane_messages IS NOT NULL)
+        -- A row that lacks what its verdict needs would pass for an idle one: its tick is not whole without it.
+        AND NOT coalesce(CASE {_lane_lacks("brokers")} {_lane_lacks("moves")} END, false)"""
     )
-    return parsed.dropDuplicates(MESSAGE_KEYS)
+    return valid.selectExpr(*_LANE_COLUMNS, "record_offset").dropDuplicates(MESSAGE_KEYS)
 
 
 def _lane_lacks(kind: str) -> str:
@@ -109,8 +110,8 @@ def with_message(records: DataFrame, kind: str) -> DataFrame:
     """
     parsed = records.where(F.col("kind") == kind).withColumn("message", F.expr(_parse(kind)))
     if kind in COLUMNAR:
-        parsed = parsed.withColumn("columns", F.expr(_filled(kind)))
-    rows = parsed.withColumn("rows", F.expr(_rows(kind))).drop("columns")
+        parsed = parsed.withColumn("columns", F.expr(columns_of_message(kind)))
+    rows = parsed.withColumn("rows", F.expr(rows_of_message(kind))).drop("columns")
     return rows.withColumn("reason", F.expr(f"CASE {_value_reasons(kind)} END"))
 
 
@@ -118,8 +119,8 @@ def _parse(kind: str) -> str:
     return f"from_json({_VALUE}, '{message_ddl(kind)}')"
 
 
-def _filled(kind: str) -> str:
-    """Return the columns as a struct; one that was left out is null in every row."""
+def columns_of_message(kind: str) -> str:
+    """Return ``columns`` of a parsed ``message`` as a struct; one that was left out is null in every row."""
     columns = []
     for name, of in column_types(kind).items():
         null = f"array_repeat(CAST(NULL AS {of}), size(message.columns.{REQUIRED[kind][0]}))"
@@ -127,7 +128,8 @@ def _filled(kind: str) -> str:
     return f"named_struct({', '.join(columns)})"
 
 
-def _rows(kind: str) -> str:
+def rows_of_message(kind: str) -> str:
+    """Return the rows of a parsed ``message``, an array of structs, made from ``columns`` where it is columnar."""
     if kind == "tick_end":
         return "CAST(NULL AS ARRAY<STRUCT<x INT>>)"
     if kind not in COLUMNAR:
@@ -158,12 +160,16 @@ def _value_reasons(kind: str) -> str:
 
 
 def _columns_lack(kind: str) -> str:
-    columns = [f"message.columns.{name}" for name in REQUIRED[kind]]
+    types = column_types(kind)
+    columns = {f"message.columns.{name}": _SELDOM[types[name]] for name in REQUIRED[kind]}
     missing = " OR ".join(f"{column} IS NULL" for column in columns)
-    lacking = " OR ".join(f"exists({column}, x -> x IS NULL)" for column in columns)
-    # A look at every value takes as long as to parse it; only a text that has a null can have one among them, for a
-    # column with a value of another type is null as a whole.
-    return f"{missing} OR ({_VALUE} LIKE '%null%' AND ({lacking}))"
+    # To call a function for every value takes as long as to parse them all; array_contains does not, and gives null,
+    # not false, where it finds but a null.
+    lacking = " OR ".join(
+        f"(coalesce(array_contains({column}, {seldom}), true) AND exists({column}, x -> x IS NULL))"
+        for column, seldom in columns.items()
+    )
+    return f"{missing} OR {lacking}"
 
 
 def _columns_differ(kind: str) -> str:

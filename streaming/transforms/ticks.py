@@ -14,7 +14,9 @@ TICK = ["cluster", "tick_ms"]
 
 
 def tick_status(messages: DataFrame) -> DataFrame:
-    """Return one row per tick whose ``tick_end`` is there: ``first_offset``, ``whole`` and ``any_moves``, by time.
+    """Return one row per tick, by time.
+
+    Columns: ``ended`` (its ``tick_end`` is there), ``first_offset`` and ``end_offset``, ``whole`` and ``any_moves``.
 
     Args:
         messages: of ``streaming.transforms.decode.lane_messages``.
@@ -28,8 +30,14 @@ def tick_status(messages: DataFrame) -> DataFrame:
             F.expr("max(lane_messages) AS lane_messages"),
             F.expr("bool_or(kind = 'moves') AS any_moves"),
         )
-        .where("lane_messages IS NOT NULL")
-        .selectExpr(*TICK, "first_offset", "end_offset", "messages = lane_messages AS whole", "any_moves")
+        .selectExpr(
+            *TICK,
+            "first_offset",
+            "end_offset",
+            "lane_messages IS NOT NULL AS ended",
+            "coalesce(messages = lane_messages, false) AS whole",
+            "any_moves",
+        )
         .orderBy("tick_ms", "cluster")
     )
 

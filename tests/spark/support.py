@@ -54,13 +54,11 @@ class ListTopic:
 
 
 class MemoryStore(Store):
-    """Tables as lists of rows, each batch of a writer once, without Delta's commits."""
+    """Tables as lists of rows, without Delta's commits."""
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark, "memory://")
         self.rows: dict[str, list[Row]] = {}
-        self._last: dict[str, int] = {}
-        self._done: set[tuple[str, str, int]] = set()
 
     def exists(self, table: Table) -> bool:
         return table.path in self.rows
@@ -73,15 +71,7 @@ class MemoryStore(Store):
         return self.spark.createDataFrame(self.rows.get(table.path, []), table.ddl())
 
     def append(self, rows: DataFrame, table: Table, once: tuple[str, int] | None = None) -> None:
-        if once is None or (table.path, *once) not in self._done:
-            new = rows.collect()
-            self.rows.setdefault(table.path, []).extend(new)
-            self._last[table.path] = len(new)
-        if once is not None:
-            self._done.add((table.path, *once))
-
-    def rows_of_last_commit(self, table: Table) -> int | None:
-        return self._last.get(table.path)
+        self.rows.setdefault(table.path, []).extend(rows.collect())
 
 
 class Crash(Exception):
@@ -107,9 +97,6 @@ class DyingStore(Store):
             raise Crash
         self._left -= 1
         self._store.append(rows, table, once)
-
-    def rows_of_last_commit(self, table: Table) -> int | None:
-        return self._store.rows_of_last_commit(table)
 
 
 def checkpoint(folder: Path, name: str) -> str:

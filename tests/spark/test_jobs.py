@@ -159,7 +159,7 @@ def stored(spark: SparkSession, messages: list[dict[str, Any]], first: int) -> D
 
 def test_silver_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path / "store"))
-    store.ensure(MESSAGES)
+    store.ensure(*SILVER, QUARANTINE, MESSAGES)
     checkpoint(tmp_path, "silver")
     spoilt = message("weather", 0, [])
     # The second batch brings tick 0 once more, with another bad record, and tick 1.

@@ -81,10 +81,14 @@ def test_the_status_of_a_tick_and_its_rows(spark: SparkSession) -> None:
     half = [m for m in lane(1) if m["kind"] != "moves"]
     messages = lane_messages(records(spark, [*lane(0), *half, *lane(2)[:2]]))
     status = [
-        (row["tick_ms"], row["first_offset"], row["end_offset"], row["whole"])
+        (row["tick_ms"], row["ended"], row["first_offset"], row["end_offset"], row["whole"])
         for row in tick_status(messages).collect()
     ]
-    assert status == [(TICK_MS, 0, 2, True), (TICK_MS + 1000, 0, 4, False)]
+    assert status == [
+        (TICK_MS, True, 0, 2, True),
+        (TICK_MS + 1000, True, 0, 4, False),
+        (TICK_MS + 2000, False, None, None, False),
+    ]
     whole = whole_ticks(messages)
     (row,) = rows_of(whole, "brokers").collect()
     assert (row["cluster"], row["tick_ms"], row["broker"], row["leader_throttle_bytes_per_s"]) == ("c1", TICK_MS, 1, 5)

@@ -122,13 +122,18 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "spark.jsa"
 
 
-def driver_options(settings: SparkSettings) -> list[str]:
-    return session._own_conf(settings)["spark.driver.extraJavaOptions"].split()
+def driver_options(settings: SparkSettings, prompt: bool = True) -> list[str]:
+    return session._own_conf(settings, prompt)["spark.driver.extraJavaOptions"].split()
 
 
 def test_a_jvm_of_our_own_maps_the_archived_classes_and_has_the_options_of_the_file(archive: Path) -> None:
     options = driver_options(SparkSettings(driver_java_options="-XX:+A -XX:+B"))
     assert {f"-XX:SharedArchiveFile={archive}", "-XX:+A", "-XX:+B", "-Xms1g"} <= set(options)
+
+
+def test_only_a_jvm_that_someone_waits_for_collects_garbage_beside_its_work(archive: Path) -> None:
+    assert "-XX:+UseG1GC" in driver_options(SparkSettings())
+    assert "-XX:+UseParallelGC" in driver_options(SparkSettings(), prompt=False)
 
 
 def test_classes_of_other_jars_or_of_a_class_path_that_spark_makes_are_not_archived(archive: Path) -> None:

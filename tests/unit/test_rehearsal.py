@@ -1,0 +1,86 @@
+"""Rehearsals: the last batch, in quiet moments only, so many times, and never in the way of the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from streaming.jobs import rehearsal
+from streaming.jobs.rehearsal import Rehearsal
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "_POLL_S", 0.001)
+    monkeypatch.setattr(rehearsal, "_ROUNDS", 3)
+
+
+class Stage:
+    """What is played, and how long it has been quiet."""
+
+    def __init__(self) -> None:
+        self.idle_s = 10.0
+        self.played: list[str] = []
+        self.rehearsal = Rehearsal(lambda: self.idle_s)
+
+    def take(self, name: str) -> None:
+        """Take a batch of this name."""
+        self.rehearsal.play(lambda: self.played.append(name))
+
+    def wait(self, rounds: int) -> None:
+        """Wait until so many rounds were played."""
+        give_up = time.monotonic() + 5
+        while len(self.played) < rounds and time.monotonic() < give_up:
+            time.sleep(0.001)
+
+
+def test_the_last_batch_is_played_so_many_times_and_no_more() -> None:
+    stage = Stage()
+    stage.idle_s = 0.0
+    stage.take("first")
+    stage.take("second")
+    stage.idle_s = 10.0
+    stage.wait(3)
+    stage.take("third")
+    time.sleep(0.05)
+    assert stage.played == ["second"] * 3
+
+
+def test_nothing_is_played_while_ticks_come_in_quick_succession() -> None:
+    stage = Stage()
+    stage.idle_s = 0.9
+    stage.take("first")
+    time.sleep(0.05)
+    stage.rehearsal.stop()
+    assert stage.played == []
+
+
+def test_one_that_fails_is_the_last() -> None:
+    stage = Stage()
+
+    def fail() -> None:
+        stage.played.append("failed")
+        raise ValueError
+
+    stage.rehearsal.play(fail)
+    stage.wait(1)
+    time.sleep(0.05)
+    assert stage.played == ["failed"]
+
+
+def test_a_stop_waits_for_the_round_that_is_under_way() -> None:
+    stage, began = Stage(), threading.Event()
+
+    def slow() -> None:
+        began.set()
+        time.sleep(0.05)
+        stage.played.append("done")
+
+    stage.rehearsal.play(slow)
+    assert began.wait(5)
+    stage.rehearsal.stop()
+    assert stage.played == ["done"]
+    time.sleep(0.05)
+    assert stage.played == ["done"]
