@@ -87,7 +87,7 @@ class AlertPath:
             if not whole.ticks:
                 return
             rows = headroom_rows(whole.messages).collect()
-        self.rehearsal.play(lambda: self._rehearse(*whole.offsets))
+        self.rehearsal.play(lambda: self._rehearse(*whole.last_offsets))
         sides = _by_tick(row.asDict(recursive=True) for row in rows)
         events = [event for tick in whole.ticks for event in self._desk.observe(*tick, sides[tick])]
         if events:
@@ -97,7 +97,7 @@ class AlertPath:
             self._listeners.on_tick(*tick, sides[tick])
 
     def _rehearse(self, first: int, end: int) -> None:
-        """Judge ticks that are judged already, and tell nobody."""
+        """Judge a tick that is judged already, and tell nobody."""
         with whole_batch(self._topic.lane_range(first, end), self._topic) as whole:
             headroom_rows(whole.messages).collect()
 

@@ -24,13 +24,13 @@ class WholeTicks:
     Attributes:
         messages: their messages.
         ticks: (cluster, tick_ms) in order of time.
-        offsets: where in the lane they begin, and the offset behind their last message; of no tick, nowhere.
+        last_offsets: where in the lane the last of them begins, and the offset behind it; of no tick, nowhere.
         any_moves: whether a partition moves, or is listed, in one of them.
     """
 
     messages: DataFrame
     ticks: list[tuple[str, int]]
-    offsets: tuple[int, int]
+    last_offsets: tuple[int, int]
     any_moves: bool
 
 
@@ -60,6 +60,5 @@ def whole_batch(batch: DataFrame, topic: TicksTopic) -> Iterator[WholeTicks]:
         ticks = [(row["cluster"], row["tick_ms"]) for row in whole]
         # Nearly always the batch is a tick and nothing else.
         kept = messages if len(whole) == len(status) else whole_ticks(messages)
-        first = min((row["first_offset"] for row in whole), default=0)
-        end = max((row["end_offset"] + 1 for row in whole), default=0)
-        yield WholeTicks(kept, ticks, (first, end), any(row["any_moves"] for row in whole))
+        last = (whole[-1]["first_offset"], whole[-1]["end_offset"] + 1) if whole else (0, 0)
+        yield WholeTicks(kept, ticks, last, any(row["any_moves"] for row in whole))
