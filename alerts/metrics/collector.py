@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
@@ -14,9 +13,7 @@ from alerts.metrics.live import LiveState, Snapshot
 from alerts.metrics.moves import Sample, partition_samples, side_samples
 from schemas import metrics
 from schemas.findings import State
-from schemas.metrics import METRICS, MetricSpec, MetricType
-
-_FAMILIES = {MetricType.GAUGE: GaugeMetricFamily, MetricType.COUNTER: CounterMetricFamily}
+from schemas.metrics import METRICS, MetricSpec
 
 
 class MetricsCollector(Collector):
@@ -46,11 +43,11 @@ class MetricsCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics that have a series now."""
         now = self._live.snapshot()
-        families = {spec: _family(spec) for spec in METRICS}
+        families = {spec.name: _family(spec) for spec in METRICS}
         for spec, labels, value in (*self._moves(now), *_alerts(now), *_ticks(now), self._build()):
-            families[spec].add_metric(labels, value)
-        for spec, labels, counts in _histograms(now):
-            families[spec].add_metric(labels, counts.cumulative(), counts.total_s)
+            families[spec.name].add_sample(spec.name, dict(zip(spec.labels, labels, strict=True)), value)
+        for spec, labels, counts in _lengths(now):
+            _add_counts(families[spec.name], dict(zip(spec.labels, labels, strict=True)), counts)
         yield from (family for family in families.values() if family.samples)
 
     def _moves(self, now: Snapshot) -> Iterator[Sample]:
@@ -65,9 +62,7 @@ class MetricsCollector(Collector):
 
 
 def _family(spec: MetricSpec) -> Metric:
-    if spec.type is MetricType.HISTOGRAM:
-        return HistogramMetricFamily(spec.name, spec.meaning, labels=spec.labels)
-    return _FAMILIES[spec.type](spec.name, spec.meaning, labels=spec.labels)
+    return Metric(spec.name.removesuffix("_total"), spec.meaning, spec.type.value)
 
 
 def _alerts(now: Snapshot) -> Iterator[Sample]:
@@ -76,13 +71,10 @@ def _alerts(now: Snapshot) -> Iterator[Sample]:
         for (cluster, kind, _), alert in now.alerts.items()
         if alert.state != State.RESOLVED.value
     )
-    yield from _counted(metrics.ALERTS, standing)
-    yield from _counted(metrics.ALERT_EVENTS, now.events)
-
-
-def _counted(spec: MetricSpec, counts: Mapping[tuple[str, ...], int]) -> Iterator[Sample]:
-    for labels, count in sorted(counts.items()):
-        yield spec, labels, float(count)
+    for labels, count in sorted(standing.items()):
+        yield metrics.ALERTS, labels, float(count)
+    for key, events in sorted(now.events.items()):
+        yield metrics.ALERT_EVENTS, key, float(events)
 
 
 def _ticks(now: Snapshot) -> Iterator[Sample]:
@@ -92,7 +84,14 @@ def _ticks(now: Snapshot) -> Iterator[Sample]:
         yield metrics.ROWS, (cluster,), float(now.rows[cluster])
 
 
-def _histograms(now: Snapshot) -> Iterator[tuple[MetricSpec, Sequence[str], Counts]]:
+def _lengths(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], Counts]]:
     yield metrics.BATCH, (), now.batches
     for cluster, counts in now.decisions.items():
         yield metrics.DECISION, (cluster,), counts
+
+
+def _add_counts(family: Metric, labels: dict[str, str], counts: Counts) -> None:
+    for bound, count in counts.cumulative():
+        family.add_sample(f"{family.name}_bucket", {**labels, "le": bound}, count)
+    family.add_sample(f"{family.name}_count", labels, sum(counts.seen))
+    family.add_sample(f"{family.name}_sum", labels, counts.total_s)

@@ -138,13 +138,15 @@ class LiveState:
         self._batch_s = batch_s
 
     def _stand(self, event: AlertEvent) -> None:
-        key, alert = (event.cluster, event.kind, event.subject), StandingAlert(event.severity, event.state, event.tick_ms)
+        key = (event.cluster, event.kind, event.subject)
+        alert = StandingAlert(event.severity, event.state, event.tick_ms)
         known = self._alerts.get(key)
         if known is None or alert.order >= known.order:
             self._alerts[key] = alert
 
     def snapshot(self) -> Snapshot:
         """Return all that is known now."""
+        batch_s = self._batch_s()
         with self._lock:
             return Snapshot(
                 now_ms=self._clock_ms(),
@@ -155,5 +157,5 @@ class LiveState:
                 rows=dict(self._rows),
                 decisions=dict(self._decisions),
                 batches=self._batches,
-                batch_s=self._batch_s(),
+                batch_s=batch_s,
             )
