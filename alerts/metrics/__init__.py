@@ -2,6 +2,6 @@
 
 from alerts.metrics.collector import MetricsCollector
 from alerts.metrics.health import Health, health
-from alerts.metrics.live import Limits, LiveState
+from alerts.metrics.live import Limits, LiveState, Snapshot
 
-__all__ = ["Health", "Limits", "LiveState", "MetricsCollector", "health"]
+__all__ = ["Health", "Limits", "LiveState", "MetricsCollector", "Snapshot", "health"]
