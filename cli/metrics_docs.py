@@ -53,8 +53,8 @@ _HEALTH = """## /health
 - `ok` (200): the last tick of every configured cluster is younger than `metrics.stale_after_s`.
 - `starting` (200): the first tick of a cluster is still awaited.
 - `unhealthy` (503): a last tick is older; or after the start none has come in that time, or, where
-  `metrics.stale_after_s` is not set, in {first:.0f} s (three intervals, if that is longer); or the alert path has worked
-  on one batch for so long.
+  `metrics.stale_after_s` is not set, in {first:.0f} s (three intervals, if that is longer); or the alert path has
+  worked on one batch for so long.
 
 `batch_s` is for how long the present batch has been worked on. An alert that fires does not make Headroom unhealthy.
 
