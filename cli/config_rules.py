@@ -77,6 +77,8 @@ RANGES: dict[tuple[str, str], Range] = {
     ("alerts", "no_data_s"): POSITIVE,
     ("alerts", "margin_ratio"): AT_LEAST_ONE,
     ("alerts", "finish_within"): POSITIVE,
+    ("metrics", "stale_after_s"): NOT_NEGATIVE,
+    ("metrics", "top_n"): NOT_NEGATIVE,
 }
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -112,7 +114,7 @@ def _problems(settings: Settings) -> Iterator[Problem]:
         if value is not None and not allowed.holds(value):
             yield Problem(key, str(allowed))
     yield from _texts(settings)
-    yield from _metrics(settings.collect)
+    yield from _sources(settings.collect)
     yield from _connection("cluster", settings.cluster)
     yield from _connection("ticks", settings.ticks)
     yield from _unused_security(settings)
@@ -122,6 +124,8 @@ def _texts(settings: Settings) -> Iterator[Problem]:
     for key in (("cluster", "name"), ("ticks", "topic"), ("store", "path"), ("spark", "driver_memory")):
         if not getattr(getattr(settings, key[0]), key[1]).strip():
             yield Problem(key, "must not be empty")
+    if settings.metrics.address() and not _is_server(settings.metrics.address(), least_port=0):
+        yield Problem(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
     for broker, address in settings.collect.endpoints.items():
         if not broker.isdecimal():
             yield Problem(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
@@ -129,7 +133,7 @@ def _texts(settings: Settings) -> Iterator[Problem]:
             yield Problem(("collect", "endpoints"), f"must be host:port for broker {broker}")
 
 
-def _metrics(collect: CollectSettings) -> Iterator[Problem]:
+def _sources(collect: CollectSettings) -> Iterator[Problem]:
     for name in ("jmx_password", "http_password", "http_token"):
         if getattr(collect, name) and getattr(collect, f"{name}_file"):
             yield Problem(("collect", f"{name}_file"), f"is set beside collect.{name}", "Keep one of the two.")
@@ -153,9 +157,9 @@ def _unused_metrics(collect: CollectSettings) -> Iterator[Problem]:
             yield Problem(("collect", item.name), rule, "Set collect.source, or leave this out.")
 
 
-def _is_server(address: str) -> bool:
+def _is_server(address: str, least_port: int = 1) -> bool:
     match = _SERVER.fullmatch(address.strip())
-    return bool(match) and 0 < int(match[2]) < 65536 if match else False
+    return match is not None and least_port <= int(match[2]) < 65536
 
 
 def _connection(section: str, kafka: KafkaSettings) -> Iterator[Problem]:

@@ -10,11 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from alerts.desk import Watched
+from alerts.metrics import LiveState
 from cli.config import load_settings
+from cli.telling import Teller
 from cluster.secrets import secret
 from cluster.ticks_topic import ensure_topic
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
+from streaming.jobs.alert_path import Listeners, in_turn
 from streaming.pipeline import Inputs, Pipeline
 from streaming.session import build_session
 
@@ -91,6 +94,22 @@ def build_pipeline(given: Configured, app_name: str, *, prompt: bool = True) -> 
     ensure_topic(settings)
     spark = build_session(settings.spark, app_name, prompt=prompt)
     return Pipeline(spark, Inputs(settings, home, password, given.config, given.others))
+
+
+def start_telling(pipeline: Pipeline, teller: Teller, told: Listeners, live: LiveState) -> None:
+    """Start the alert path, and tell what it decides to people first and to metrics then.
+
+    Args:
+        pipeline: the jobs.
+        teller: tells the alerts that a former run left firing.
+        told: tells people of what comes.
+        live: state behind the metrics.
+    """
+    live.follow(lambda: pipeline.batch_s)
+    pipeline.start_alert_path(in_turn([told, Listeners(live.on_tick, live.on_events, live.on_batch)]))
+    standing = pipeline.desk.active()
+    teller.standing(standing)
+    live.standing(standing)
 
 
 def look_after(checks: list[Callable[[], None]], stop: threading.Event, seconds: float | None) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import nullcontext
 
 import click
 
+from alerts.metrics import LiveState
 from cli.children import stop_when_orphaned
 from cli.collect_command import stop_on_signals
+from cli.metrics_server import serving_metrics
 from cli.options import configs_option, format_option
-from cli.pipeline import build_pipeline, configured, log_to_stderr, look_after
+from cli.pipeline import build_pipeline, configured, log_to_stderr, look_after, start_telling
 from cli.telling import Teller
 from streaming.jobs.alert_path import Listeners
 from streaming.pipeline import Pipeline
@@ -46,18 +49,19 @@ def run(
     stop = threading.Event()
     stop_on_signals(stop)
     orphaned = [stop_when_orphaned(stop)] if with_parent else []
-    pipeline = build_pipeline(given, f"headroom {' '.join(jobs)}", prompt=bool(_DECIDING & set(jobs)))
-    try:
-        _start(pipeline, set(jobs), Teller(output_format))
-        look_after([pipeline.check, *orphaned], stop, seconds)
-    finally:
-        pipeline.stop()
+    deciding = bool(_DECIDING & set(jobs))
+    with serving_metrics(given) if deciding else nullcontext() as live:
+        pipeline = build_pipeline(given, f"headroom {' '.join(jobs)}", prompt=deciding)
+        try:
+            _start(pipeline, set(jobs), Teller(output_format), live)
+            look_after([pipeline.check, *orphaned], stop, seconds)
+        finally:
+            pipeline.stop()
 
 
-def _start(pipeline: Pipeline, jobs: set[str], teller: Teller) -> None:
-    if jobs & _DECIDING:
-        pipeline.start_alert_path(Listeners(teller.tick, teller.events))
-        teller.standing(pipeline.desk.active())
+def _start(pipeline: Pipeline, jobs: set[str], teller: Teller, live: LiveState | None) -> None:
+    if live is not None:
+        start_telling(pipeline, teller, Listeners(teller.tick, teller.events), live)
     if jobs & {"watch", "gold"}:
         pipeline.start_gold()
     if "record" in jobs:

@@ -10,8 +10,9 @@ import click
 from alerts.sides import SideState
 from cli.children import ChildProcess, stop_when_orphaned
 from cli.collect_command import stop_on_signals
+from cli.metrics_server import serving_metrics
 from cli.options import configs_option, format_option
-from cli.pipeline import build_pipeline, configured, log_to_stderr, look_after
+from cli.pipeline import build_pipeline, configured, log_to_stderr, look_after, start_telling
 from cli.telling import Teller
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
@@ -43,27 +44,28 @@ def watch(
     stop_on_signals(stop)
     orphaned = [stop_when_orphaned(stop)] if with_parent else []
     teller = Teller(output_format)
-    collectors = [
-        ChildProcess(f"collector of {name}", ["collect"], config)
-        for name, config in given.configs
-        if not without_collector
-    ]
-    history = History(given.config)
-    try:
-        click.echo("Starting the collector and Spark ...", err=True)
-        pipeline = build_pipeline(given, "headroom watch")
+    # Before anything is started, for a port that is taken may end the command.
+    with serving_metrics(given) as live:
+        collectors = [
+            ChildProcess(f"collector of {name}", ["collect"], config)
+            for name, config in given.configs
+            if not without_collector
+        ]
+        history = History(given.config)
         try:
-            pipeline.start_alert_path(Listeners(_first(history.allow, teller.tick), teller.events))
-            teller.standing(pipeline.desk.active())
-            checks = [pipeline.check, history.check, *(child.check for child in collectors), *orphaned]
-            look_after(checks, stop, seconds)
+            click.echo("Starting the collector and Spark ...", err=True)
+            pipeline = build_pipeline(given, "headroom watch")
+            try:
+                start_telling(pipeline, teller, Listeners(_first(history.allow, teller.tick), teller.events), live)
+                checks = [pipeline.check, history.check, *(child.check for child in collectors), *orphaned]
+                look_after(checks, stop, seconds)
+            finally:
+                history.ask_to_stop()
+                pipeline.stop()
         finally:
-            history.ask_to_stop()
-            pipeline.stop()
-    finally:
-        history.stop()
-        for child in collectors:
-            child.stop()
+            history.stop()
+            for child in collectors:
+                child.stop()
 
 
 def _require_own_process() -> None:

@@ -14,6 +14,9 @@ class Source(str, Enum):
     PROMETHEUS = "prometheus"
 
 
+# Where /metrics is found unless it is told otherwise.
+DEFAULT_LISTEN = "127.0.0.1:9644"
+
 # Where each is found unless it is told otherwise.
 _PORTS = {Source.JMX: 9999, Source.JOLOKIA: 8778, Source.PROMETHEUS: 9404}
 
@@ -255,6 +258,38 @@ class AlertSettings:
 
 
 @dataclass(frozen=True)
+class MetricsSettings:
+    """What Headroom tells of itself: /metrics for Prometheus, and /health for probes.
+
+    Attributes:
+        listen: ``host:port`` that answers; port 0: any that is free, told at the start; ``off`` or empty: none does;
+            None: ``127.0.0.1:9644``, and none, with a warning, while another process has that port.
+        stale_after_s: age of a cluster's last tick from which its numbers are gone from /metrics and /health is red;
+            0: the greater of 30 s and 3 intervals. It holds for the first tick after the start too, which without it
+            may take 90 s.
+        top_n: most moving partitions of a cluster that have series of their own, those of greatest write rate x
+            followers.
+    """
+
+    listen: str | None = None
+    stale_after_s: float = 0.0
+    top_n: int = 50
+
+    def address(self) -> str:
+        """Return the ``host:port`` that is in force; empty: none."""
+        listen = DEFAULT_LISTEN if self.listen is None else self.listen.strip()
+        return "" if listen == "off" else listen
+
+    def stale_s(self, interval_s: float) -> float:
+        """Return the age of a tick in seconds from which it is too old, of a cluster with this interval."""
+        return self.stale_after_s or max(30.0, 3 * interval_s)
+
+    def first_s(self, interval_s: float) -> float:
+        """Return how many seconds the first tick may take: the collector and Spark have to start before it."""
+        return self.stale_after_s or max(90.0, self.stale_s(interval_s))
+
+
+@dataclass(frozen=True)
 class Settings:
     """All sections of ``headroom.toml``."""
 
@@ -264,3 +299,4 @@ class Settings:
     store: StoreSettings = field(default_factory=StoreSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
     alerts: AlertSettings = field(default_factory=AlertSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)

@@ -79,6 +79,11 @@ class Pipeline:
         """Return the desk that holds the alerts."""
         return self._desk
 
+    @property
+    def batch_s(self) -> float | None:
+        """Return for how many seconds the alert path has worked on its present batch; None: it works on none."""
+        return None if self._alert_path is None else self._alert_path.gate.batch_s
+
     def start_alert_path(self, listeners: Listeners) -> None:
         """Start the way from ticks to alerts."""
         checkpoint = f"{self._settings.store.checkpoints()}/alert_path"

@@ -9,6 +9,8 @@ from cluster.embedded.cluster import EmbeddedCluster
 from cluster.embedded.layout import BrokerProcess
 from schemas.config import Source
 
+# It has no [metrics]: who tries Headroom finds /metrics where the pages say. Of several watches on one machine (tests,
+# a demo beside a watch) all but the first go on without it, for only an address that is named has to be free.
 _CONFIG = """# Written by `headroom cluster up` for the cluster in this folder.
 [cluster]
 name = "embedded"

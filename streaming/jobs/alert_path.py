@@ -30,10 +30,30 @@ class Listeners:
     Attributes:
         on_tick: cluster, tick and its sides, after the events of its batch are durable.
         on_events: events, after they are durable.
+        on_batch: for how many seconds a batch was worked on, once it is done.
     """
 
     on_tick: Callable[[str, int, Sequence[SideState]], None]
     on_events: Callable[[Sequence[AlertEvent]], None]
+    on_batch: Callable[[float], None] = lambda seconds: None
+
+
+def in_turn(listeners: Sequence[Listeners]) -> Listeners:
+    """Return listeners that tell all of these, the first one first."""
+
+    def on_tick(cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
+        for listener in listeners:
+            listener.on_tick(cluster, tick_ms, sides)
+
+    def on_events(events: Sequence[AlertEvent]) -> None:
+        for listener in listeners:
+            listener.on_events(events)
+
+    def on_batch(seconds: float) -> None:
+        for listener in listeners:
+            listener.on_batch(seconds)
+
+    return Listeners(on_tick, on_events, on_batch)
 
 
 class AlertPath:
@@ -68,7 +88,7 @@ class AlertPath:
         self._listeners = listeners
         self._checkpoint = checkpoint
         self._max_offsets = max_offsets
-        self.gate = Gate()
+        self.gate = Gate(listeners.on_batch)
         self.rehearsal = Rehearsal(lambda: self.gate.idle_s)
         self._watchdog_version = 0
         self._writer = ""

@@ -18,9 +18,14 @@ class Stopping(Exception):
 
 
 class Gate:
-    """Lets batches through until it is closed."""
+    """Lets batches through until it is closed.
 
-    def __init__(self) -> None:
+    Args:
+        on_batch: told of every batch that was done for how many seconds it was within.
+    """
+
+    def __init__(self, on_batch: Callable[[float], None] = lambda seconds: None) -> None:
+        self._on_batch = on_batch
         self._busy = threading.Lock()
         self._closed = False
         self._began_s: float | None = None
@@ -44,9 +49,10 @@ class Gate:
             with self._busy:
                 if self._closed:
                     raise Stopping("the job is being stopped")
-                self._began_s = time.monotonic()
+                self._began_s = began_s = time.monotonic()
                 try:
                     batch(rows, batch_id)
+                    self._on_batch(time.monotonic() - began_s)
                 except Exception:
                     # A query that is stopped breaks off its batch. Spark looks for the cause in the text of the error,
                     # with a pattern for which a long one, as of a Spark job that is cancelled, overflows the stack.

@@ -55,6 +55,7 @@ def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> 
         ("collect", "jmx_ssl"): "true",
         ("collect", "http_ssl"): "true",
         ("collect", "endpoints"): '{"1": "broker1:9999"}',
+        ("metrics", "listen"): "0.0.0.0:9644",
         ("spark", "conf"): '{"spark.ui.enabled": false, "spark.executor.cores": 2}',
     }
     left_out = {*APART, *(key for key in all_keys() if key[1].startswith(others))}
@@ -85,7 +86,7 @@ def test_variables_without_a_section_are_left_alone() -> None:
     [
         ("[clster]\nname = 'a'", "[clster] in", "Did you mean cluster?"),
         ("[cluster]\nbootstrap_server = 'a:1'", "cluster.bootstrap_server in", "Did you mean bootstrap_servers?"),
-        ("interval_s = 1", "[interval_s] in", "There are: cluster, ticks, collect, store, spark, alerts."),
+        ("interval_s = 1", "[interval_s] in", "There are: cluster, ticks, collect, store, spark, alerts, metrics."),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_right_one(
@@ -120,6 +121,9 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
         ("HEADROOM_COLLECT__ENDPOINTS", "{1", "must be a JSON object"),
         ("HEADROOM_CLUSTER__SECURITY_PROTOCOL", "TLS", "must be 'PLAINTEXT', 'SSL', 'SASL_PLAINTEXT' or 'SASL_SSL'"),
         ("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1", "must be host:port, several separated by commas"),
+        ("HEADROOM_METRICS__LISTEN", "9644", "must be host:port or off"),
+        ("HEADROOM_METRICS__LISTEN", "localhost:70000", "must be host:port or off"),
+        ("HEADROOM_METRICS__TOP_N", "-1", "must be 0 or more"),
         ("HEADROOM_CLUSTER__SSL_CERTFILE", "a.pem", "is missing: a certificate and its key go together"),
         ("HEADROOM_TICKS__SASL_USERNAME", "me", "has no effect while ticks.bootstrap_servers is empty"),
     ],

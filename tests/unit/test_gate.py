@@ -37,3 +37,19 @@ def test_a_batch_that_is_broken_off_says_no_more_than_that(monkeypatch: pytest.M
     with pytest.raises(Stopping) as caught:
         gate.through(batch)(None, 7)  # type: ignore[arg-type]
     assert "org.apache.spark" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_it_tells_how_long_a_batch_took_that_was_done_and_of_no_other() -> None:
+    took: list[float] = []
+    gate = Gate(took.append)
+
+    def batch(rows: Any, batch_id: int) -> None:
+        if batch_id == 7:
+            raise ValueError(batch_id)
+
+    with pytest.raises(ValueError, match="7"):
+        gate.through(batch)(None, 7)  # type: ignore[arg-type]
+    assert took == []
+    gate.through(batch)(None, 8)  # type: ignore[arg-type]
+    assert len(took) == 1
+    assert took[0] >= 0

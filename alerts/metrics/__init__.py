@@ -1,0 +1,7 @@
+"""What the alert path last told, as metrics and as a judgement of its own health."""
+
+from alerts.metrics.collector import MetricsCollector
+from alerts.metrics.health import Health, health
+from alerts.metrics.live import Limits, LiveState, Snapshot
+
+__all__ = ["Health", "Limits", "LiveState", "MetricsCollector", "Snapshot", "health"]

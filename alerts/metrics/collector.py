@@ -1,0 +1,97 @@
+"""The state of the alert path as metrics, made anew at every scrape, so that no series outlives what it tells of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from alerts.metrics.counts import Counts
+from alerts.metrics.live import LiveState, Snapshot
+from alerts.metrics.moves import Sample, partition_samples, side_samples
+from schemas import metrics
+from schemas.findings import State
+from schemas.metrics import METRICS, MetricSpec
+
+
+class MetricsCollector(Collector):
+    """Gives the metrics of ``schemas.metrics``.
+
+    Args:
+        live: state of the alert path.
+        stale_s: gives the age in seconds from which a cluster's numbers are of the past.
+        top_n: most partitions of a cluster that have series.
+        version: version of Headroom.
+        registry: takes it up.
+    """
+
+    def __init__(
+        self, live: LiveState, stale_s: Callable[[str], float], top_n: int, version: str, registry: CollectorRegistry
+    ) -> None:
+        self._live = live
+        self._stale_s = stale_s
+        self._top_n = top_n
+        self._version = version
+        registry.register(self)
+
+    def describe(self) -> Iterable[Metric]:
+        """Return every metric without a sample: the registry asks for it when it takes the collector up."""
+        return [_family(spec) for spec in METRICS]
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics that have a series now."""
+        now = self._live.snapshot()
+        families = {spec.name: _family(spec) for spec in METRICS}
+        for spec, labels, value in (*self._moves(now), *_alerts(now), *_ticks(now), self._build()):
+            families[spec.name].add_sample(spec.name, dict(zip(spec.labels, labels, strict=True)), value)
+        for spec, labels, counts in _lengths(now):
+            _add_counts(families[spec.name], dict(zip(spec.labels, labels, strict=True)), counts)
+        yield from (family for family in families.values() if family.samples)
+
+    def _moves(self, now: Snapshot) -> Iterator[Sample]:
+        for cluster, tick in now.ticks.items():
+            # Old numbers would be told as those of now.
+            if tick.age_s(now.now_ms) < self._stale_s(cluster):
+                yield from side_samples(cluster, tick.sides)
+                yield from partition_samples(cluster, tick.sides, self._top_n)
+
+    def _build(self) -> Sample:
+        return metrics.BUILD_INFO, (self._version,), 1.0
+
+
+def _family(spec: MetricSpec) -> Metric:
+    return Metric(spec.name.removesuffix("_total"), spec.meaning, spec.type.value)
+
+
+def _alerts(now: Snapshot) -> Iterator[Sample]:
+    standing = Counter(
+        (cluster, kind, alert.severity, alert.state)
+        for (cluster, kind, _), alert in now.alerts.items()
+        if alert.state != State.RESOLVED.value
+    )
+    for labels, count in sorted(standing.items()):
+        yield metrics.ALERTS, labels, float(count)
+    for key, events in sorted(now.events.items()):
+        yield metrics.ALERT_EVENTS, key, float(events)
+
+
+def _ticks(now: Snapshot) -> Iterator[Sample]:
+    for cluster, tick in now.ticks.items():
+        yield metrics.TICK_AGE, (cluster,), tick.age_s(now.now_ms)
+        yield metrics.TICK_TIMESTAMP, (cluster,), tick.tick_ms / 1000
+        yield metrics.ROWS, (cluster,), float(now.rows[cluster])
+
+
+def _lengths(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], Counts]]:
+    yield metrics.BATCH, (), now.batches
+    for cluster, counts in now.decisions.items():
+        yield metrics.DECISION, (cluster,), counts
+
+
+def _add_counts(family: Metric, labels: dict[str, str], counts: Counts) -> None:
+    for bound, count in counts.cumulative():
+        family.add_sample(f"{family.name}_bucket", {**labels, "le": bound}, count)
+    family.add_sample(f"{family.name}_count", labels, sum(counts.seen))
+    family.add_sample(f"{family.name}_sum", labels, counts.total_s)

@@ -1,0 +1,37 @@
+"""Counts by bucket, as a Prometheus histogram tells them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often which length was seen.
+
+    Attributes:
+        bounds: upper bounds of the buckets, rising, without the infinite one.
+        seen: how many in each bucket, the infinite one last.
+        total_s: sum of all, seconds.
+    """
+
+    bounds: tuple[float, ...]
+    seen: tuple[int, ...]
+    total_s: float = 0.0
+
+    def add(self, seconds: float) -> Counts:
+        """Return the counts with one more; a bound belongs to the bucket below it."""
+        bucket = bisect_left(self.bounds, seconds)
+        seen = (*self.seen[:bucket], self.seen[bucket] + 1, *self.seen[bucket + 1 :])
+        return replace(self, seen=seen, total_s=self.total_s + seconds)
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Return upper bound and count of all that are not above it, as the exposition writes them."""
+        return list(zip([*map(str, self.bounds), "+Inf"], accumulate(self.seen), strict=True))
+
+
+def no_counts(bounds: tuple[float, ...]) -> Counts:
+    """Return counts that have seen nothing."""
+    return Counts(bounds, (0,) * (len(bounds) + 1))

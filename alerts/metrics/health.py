@@ -1,0 +1,78 @@
+"""Whether verdicts are fresh: what a probe is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from alerts.metrics.live import Limits, Snapshot
+
+
+@dataclass(frozen=True)
+class Health:
+    """A judgement.
+
+    Attributes:
+        status: ``ok``, ``starting`` (a cluster's first tick is still awaited) or ``unhealthy``.
+        reasons: why it is unhealthy; empty: it is not.
+        clusters: by cluster the age of its last tick in seconds (None: none since the start) and the limit.
+        batch_s: for how long a batch of the alert path has been worked on; None: none is.
+    """
+
+    status: str
+    reasons: tuple[str, ...]
+    clusters: Mapping[str, Mapping[str, float | None]]
+    batch_s: float | None
+
+    @property
+    def healthy(self) -> bool:
+        """Return whether there is no reason to worry."""
+        return not self.reasons
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return {
+            "status": self.status,
+            "reasons": list(self.reasons),
+            "clusters": {name: dict(numbers) for name, numbers in self.clusters.items()},
+            "batch_s": self.batch_s,
+        }
+
+
+def health(now: Snapshot, clusters: Mapping[str, Limits]) -> Health:
+    """Return whether every cluster's ticks are young and no batch hangs.
+
+    Args:
+        now: state of the alert path.
+        clusters: those whose ticks are awaited.
+    """
+    reasons = (*_old_ticks(now, clusters), *_long_batch(now, clusters))
+    starting = any(name not in now.ticks for name in clusters)
+    status = "unhealthy" if reasons else "starting" if starting else "ok"
+    numbers = {name: _numbers(now, name, limits) for name, limits in clusters.items()}
+    return Health(status, reasons, numbers, now.batch_s)
+
+
+def _numbers(now: Snapshot, cluster: str, limits: Limits) -> dict[str, float | None]:
+    tick = now.ticks.get(cluster)
+    limit_s = limits.first_s if tick is None else limits.stale_s
+    return {"tick_age_s": None if tick is None else tick.age_s(now.now_ms), "limit_s": limit_s}
+
+
+def _old_ticks(now: Snapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:
+    since_start_s = (now.now_ms - now.start_ms) / 1000
+    for name, limits in clusters.items():
+        tick = now.ticks.get(name)
+        if tick is None and since_start_s >= limits.first_s:
+            yield f"cluster {name}: no tick was judged in the {since_start_s:.0f} s since the start"
+        elif tick is not None and tick.age_s(now.now_ms) >= limits.stale_s:
+            age_s = tick.age_s(now.now_ms)
+            yield f"cluster {name}: its last tick that was judged is {age_s:.0f} s old, limit {limits.stale_s:.0f} s"
+
+
+def _long_batch(now: Snapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:
+    # The first batch takes its time as the first tick does.
+    limit_s = max((lim.stale_s if now.ticks else lim.first_s for lim in clusters.values()), default=None)
+    if limit_s is not None and now.batch_s is not None and now.batch_s >= limit_s:
+        yield f"the alert path has worked on a batch for {now.batch_s:.0f} s, limit {limit_s:.0f} s"

@@ -1,0 +1,161 @@
+"""What the alert path has told last: written by its thread, read by scrapes."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from alerts.metrics.counts import Counts, no_counts
+from alerts.sides import SideState
+from schemas.findings import AlertEvent, Kind, State
+from schemas.metrics import BATCH, DECISION
+
+# Of the events of one alert in the same tick the one that comes later in its life is the last.
+_STEP = {State.PENDING.value: 0, State.FIRING.value: 1, State.RESOLVED.value: 2}
+
+AlertKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How old the ticks of a cluster may be.
+
+    Attributes:
+        stale_s: age from which its numbers are of the past, seconds.
+        first_s: how long its first tick after the start may take, seconds.
+    """
+
+    stale_s: float
+    first_s: float
+
+
+@dataclass(frozen=True)
+class LastTick:
+    """The last tick of a cluster: its time, when it was told, and its sides."""
+
+    tick_ms: int
+    told_ms: int
+    sides: tuple[SideState, ...]
+
+    def age_s(self, now_ms: int) -> float:
+        """Return its age in seconds; of a collector whose clock is ahead, that of the telling."""
+        return (now_ms - min(self.tick_ms, self.told_ms)) / 1000
+
+
+@dataclass(frozen=True)
+class StandingAlert:
+    """An alert as its last event left it."""
+
+    severity: str
+    state: str
+    tick_ms: int
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Return what rises from one event of an alert to the next."""
+        return self.tick_ms, _STEP[self.state]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that is known at one moment.
+
+    Attributes:
+        now_ms: the moment, epoch milliseconds.
+        start_ms: when the state was made.
+        ticks: the last tick by cluster; one that is missing has had none.
+        alerts: by cluster, kind and subject, those that are resolved included.
+        events: how many events since the start by cluster, kind and state.
+        rows: how many sides since the start by cluster.
+        decisions: by cluster, how long after its time a tick was told.
+        batches: how long batches took.
+        batch_s: for how long the present batch has been worked on; None: there is none.
+    """
+
+    now_ms: int
+    start_ms: int
+    ticks: Mapping[str, LastTick]
+    alerts: Mapping[AlertKey, StandingAlert]
+    events: Mapping[AlertKey, int]
+    rows: Mapping[str, int]
+    decisions: Mapping[str, Counts]
+    batches: Counts
+    batch_s: float | None
+
+
+class LiveState:
+    """Listens to the alert path. Every method may be called from any thread.
+
+    Args:
+        clusters: names of the clusters whose ticks are awaited.
+        clock_ms: gives the time now, epoch milliseconds.
+    """
+
+    def __init__(self, clusters: Iterable[str], clock_ms: Callable[[], int]) -> None:
+        self._clock_ms = clock_ms
+        self._start_ms = clock_ms()
+        self._ticks: dict[str, LastTick] = {}
+        self._alerts: dict[AlertKey, StandingAlert] = {}
+        # From zero on, for the first event of a kind is a rise only over a zero that was there before.
+        self._events = Counter({(c, kind.value, state.value): 0 for c in clusters for kind in Kind for state in State})
+        self._rows: Counter[str] = Counter()
+        self._decisions: dict[str, Counts] = {}
+        self._batches = no_counts(BATCH.buckets)
+        self._batch_s: Callable[[], float | None] = lambda: None
+        self._lock = threading.Lock()
+
+    def on_tick(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
+        """Take up a tick that has been told."""
+        now_ms = self._clock_ms()
+        with self._lock:
+            self._ticks[cluster] = LastTick(tick_ms, now_ms, tuple(sides))
+            self._rows[cluster] += len(sides)
+            before = self._decisions.get(cluster) or no_counts(DECISION.buckets)
+            self._decisions[cluster] = before.add(max(0, now_ms - tick_ms) / 1000)
+
+    def on_events(self, events: Sequence[AlertEvent]) -> None:
+        """Take up events that have been told."""
+        with self._lock:
+            for event in events:
+                self._events[event.cluster, event.kind, event.state] += 1
+                self._stand(event)
+
+    def on_batch(self, seconds: float) -> None:
+        """Take up how long a batch took."""
+        with self._lock:
+            self._batches = self._batches.add(seconds)
+
+    def standing(self, events: Iterable[AlertEvent]) -> None:
+        """Take up the alerts that a former run left; events that are heard of meanwhile win."""
+        with self._lock:
+            for event in events:
+                self._stand(event)
+
+    def follow(self, batch_s: Callable[[], float | None]) -> None:
+        """Take up what tells for how long the present batch has been worked on."""
+        self._batch_s = batch_s
+
+    def _stand(self, event: AlertEvent) -> None:
+        key = (event.cluster, event.kind, event.subject)
+        alert = StandingAlert(event.severity, event.state, event.tick_ms)
+        known = self._alerts.get(key)
+        if known is None or alert.order >= known.order:
+            self._alerts[key] = alert
+
+    def snapshot(self) -> Snapshot:
+        """Return all that is known now."""
+        batch_s = self._batch_s()
+        with self._lock:
+            return Snapshot(
+                now_ms=self._clock_ms(),
+                start_ms=self._start_ms,
+                ticks=dict(self._ticks),
+                alerts=dict(self._alerts),
+                events=dict(self._events),
+                rows=dict(self._rows),
+                decisions=dict(self._decisions),
+                batches=self._batches,
+                batch_s=batch_s,
+            )

@@ -1,0 +1,184 @@
+"""The HTTP server of the process that judges: /metrics for Prometheus, /health for probes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import PackageNotFoundError, version
+from socketserver import TCPServer
+
+import click
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from alerts.metrics import Health, Limits, LiveState, MetricsCollector, health
+from cli.pipeline import Configured
+from schemas.config import MetricsSettings
+from schemas.errors import HeadroomError
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.2
+
+
+def limits_of(given: Configured) -> dict[str, Limits]:
+    """Return how old the ticks of each configured cluster may be."""
+    metrics = given.settings.metrics
+    every = (given.settings, *(watched.settings for watched in given.others))
+    intervals_s = {settings.cluster.name: settings.collect.interval_s for settings in every}
+    return {name: Limits(metrics.stale_s(s), metrics.first_s(s)) for name, s in intervals_s.items()}
+
+
+@contextmanager
+def serving_metrics(
+    given: Configured, clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+) -> Iterator[LiveState]:
+    """Give the state that listens to the alert path, and serve it until the end.
+
+    It is given without a server too, where none is wished or the default port is taken.
+
+    Args:
+        given: settings; those of the first file hold for the server.
+        clock_ms: gives the time now, epoch milliseconds.
+
+    Raises:
+        HeadroomError: the address that ``metrics.listen`` names cannot be had.
+    """
+    live = LiveState([name for name, _ in given.configs], clock_ms)
+    server = open_server(given.settings.metrics)
+    if server is None:
+        yield live
+        return
+    serve(server, live, given)
+    try:
+        yield live
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def serve(server: MetricsServer, live: LiveState, given: Configured) -> None:
+    """Begin to answer, in a thread that ends with the process at the latest."""
+    limits, metrics, registry = limits_of(given), given.settings.metrics, CollectorRegistry()
+    # A cluster that only another process's file names has the limits of the first one here.
+    default = limits[given.settings.cluster.name]
+    MetricsCollector(live, lambda name: limits.get(name, default).stale_s, metrics.top_n, _version(), registry)
+    server.registry = registry
+    server.judge = lambda: health(live.snapshot(), limits)
+    threading.Thread(target=server.serve_forever, args=(_POLL_S,), name="metrics", daemon=True).start()
+    click.echo(f"Metrics: {server.url}/metrics, health: {server.url}/health", err=True)
+
+
+def open_server(settings: MetricsSettings) -> MetricsServer | None:
+    """Return a server that has its address and does not answer yet; None: there is to be none.
+
+    Without ``metrics.listen`` a port that is taken ends nothing: of two watches on a machine the second does without.
+
+    Raises:
+        HeadroomError: the address that ``metrics.listen`` names cannot be had.
+    """
+    address = settings.address()
+    if not address:
+        return None
+    host, _, port = address.rpartition(":")
+    try:
+        return MetricsServer(host.strip("[]"), int(port))
+    except OSError as error:
+        rule = f"cannot listen on {address} ({error.strerror or error})"
+        remedy = 'Set metrics.listen to an address of this machine with a free port, or to "off".'
+        if settings.listen is not None:
+            raise HeadroomError("metrics.listen", rule, remedy) from None
+        log.warning("there is no /metrics and no /health: %s. %s", rule, remedy)
+        return None
+
+
+class MetricsServer(ThreadingHTTPServer):
+    """Answers with a registry and a judgement; what it cannot tell is an error of the one request.
+
+    Args:
+        host: name or address to listen on.
+        port: port; 0: any that is free.
+
+    Attributes:
+        registry: of the metrics.
+        judge: gives the health now.
+    """
+
+    daemon_threads = True
+    # Else newer Pythons let a second watch have the same port, and a scrape would reach either.
+    allow_reuse_port = False
+    registry: CollectorRegistry
+    judge: Callable[[], Health]
+
+    def __init__(self, host: str, port: int) -> None:
+        self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        super().__init__((host, port), _Handler)
+
+    def server_bind(self) -> None:
+        """Take the address, without the look-up of its name, which may last long where there is no DNS."""
+        TCPServer.server_bind(self)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Log a request that failed; that a client went away is no failure."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            log.exception("a request from %s failed", client_address)
+
+    @property
+    def url(self) -> str:
+        """Return where it is found."""
+        host, port = str(self.server_address[0]), self.server_address[1]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One request."""
+
+    server: MetricsServer
+    server_version = "headroom"
+    sys_version = ""
+    # Who connects and says nothing is let go.
+    timeout = 10
+
+    def do_GET(self) -> None:
+        """Answer with metrics or health."""
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            encode, content_type = choose_encoder(self.headers.get("Accept") or "")
+            self._answer(200, content_type, encode(self.server.registry))
+        elif path == "/health":
+            judged = self.server.judge()
+            self._answer(200 if judged.healthy else 503, "application/json", _json(judged.as_json()))
+        else:
+            self._answer(404, "application/json", _json({"error": "there are /metrics and /health"}))
+
+    # A probe may ask for the status alone.
+    do_HEAD = do_GET
+
+    def _answer(self, status: int, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing of requests: there is one every few seconds for ever."""
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+def _version() -> str:
+    try:
+        return version("headroom")
+    except PackageNotFoundError:
+        return "unknown"

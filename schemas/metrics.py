@@ -1,0 +1,184 @@
+"""The metrics that ``/metrics`` gives: names, types, labels, units and meanings, for dashboards and rules to rely on.
+
+Whatever is not known has no series: an absent one never stands for zero, and none keeps a number of the past.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class MetricType(str, Enum):
+    """How a metric's values go on."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True)
+class MetricSpec:
+    """One metric.
+
+    Attributes:
+        name: its name, ``_total`` of a counter included.
+        type: how its values go on.
+        labels: names of its labels.
+        unit: of its values.
+        meaning: what it tells, and when it is absent.
+        buckets: of a histogram the upper bounds, without the infinite one; else empty.
+    """
+
+    name: str
+    type: MetricType
+    labels: tuple[str, ...]
+    unit: str
+    meaning: str
+    buckets: tuple[float, ...] = ()
+
+
+def _gauge(name: str, labels: tuple[str, ...], unit: str, meaning: str) -> MetricSpec:
+    return MetricSpec(name, MetricType.GAUGE, labels, unit, meaning)
+
+
+_CLUSTER = ("cluster",)
+_SIDE = ("cluster", "broker", "role")
+_PARTITION = ("cluster", "topic", "partition")
+
+THROTTLE = _gauge(
+    "headroom_throttle_bytes_per_second",
+    _SIDE,
+    "bytes/s",
+    "Rate in force for a broker's role (leader: what it sends, follower: what it receives). Absent: none, or unknown.",
+)
+REQUIRED = _gauge(
+    "headroom_required_bytes_per_second",
+    _SIDE,
+    "bytes/s",
+    "Traffic of all followers that counts against the throttle: only above it does a move end. Absent: unknown.",
+)
+IN_SYNC = _gauge(
+    "headroom_in_sync_bytes_per_second",
+    _SIDE,
+    "bytes/s",
+    "Traffic of in-sync followers that counts against the throttle: at or below it new replicas get nothing. "
+    "Absent: unknown.",
+)
+HEADROOM = _gauge(
+    "headroom_throttle_headroom_bytes_per_second",
+    _SIDE,
+    "bytes/s",
+    "Throttle minus required; negative: the move will not end. Absent: no throttle, or unknown.",
+)
+REMAINING = _gauge(
+    "headroom_remaining_bytes",
+    _SIDE,
+    "bytes",
+    "What the out-of-sync replicas that the role serves or receives still have to copy. Absent: unknown.",
+)
+ETA = _gauge(
+    "headroom_eta_seconds",
+    _SIDE,
+    "seconds",
+    "Time until they are in sync at this throttle. Absent: nothing moves, never, or unknown; the verdict says which.",
+)
+MOVING_REPLICAS = _gauge(
+    "headroom_moving_replicas", _SIDE, "replicas", "Out-of-sync replicas that the role serves or receives."
+)
+STALLED_REPLICAS = _gauge(
+    "headroom_stalled_replicas",
+    _SIDE,
+    "replicas",
+    "Adding replicas that are seen to copy nothing. Absent: none is seen, and the verdict is no_data.",
+)
+VERDICT = _gauge(
+    "headroom_verdict",
+    (*_SIDE, "verdict"),
+    "1",
+    "1 for the present verdict: idle, catching_up, losing, starved, unthrottled or no_data; the others are absent.",
+)
+PARTITION_WRITE_RATE = _gauge(
+    "headroom_partition_write_bytes_per_second",
+    _PARTITION,
+    "bytes/s",
+    "Write rate of a moving partition, of those with the greatest write rate x followers: at most metrics.top_n of a "
+    "cluster, and 20 of a leading broker. Absent: unknown.",
+)
+PARTITION_REMAINING = _gauge(
+    "headroom_partition_remaining_bytes",
+    _PARTITION,
+    "bytes",
+    "What the out-of-sync replicas of such a partition still have to copy from its leader. Absent: unknown.",
+)
+ALERTS = _gauge(
+    "headroom_alerts",
+    ("cluster", "kind", "severity", "state"),
+    "alerts",
+    "Alerts that stand, by state pending or firing. Absent: there are none.",
+)
+ALERT_EVENTS = MetricSpec(
+    "headroom_alert_events_total",
+    MetricType.COUNTER,
+    ("cluster", "kind", "state"),
+    "events",
+    "Changes of alerts' states since the start: pending, firing (first and announced anew), resolved.",
+)
+TICK_AGE = _gauge(
+    "headroom_tick_age_seconds",
+    _CLUSTER,
+    "seconds",
+    "Age of the last tick that was judged, at the scrape. Absent: none was since the start.",
+)
+TICK_TIMESTAMP = _gauge(
+    "headroom_tick_timestamp_seconds",
+    _CLUSTER,
+    "seconds since 1970",
+    "Time of the last tick that was judged. Absent: none was since the start.",
+)
+DECISION = MetricSpec(
+    "headroom_decision_seconds",
+    MetricType.HISTOGRAM,
+    _CLUSTER,
+    "seconds",
+    "From a tick's time to its verdict told, which takes the collector's reading in.",
+    (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 30.0, 60.0),
+)
+BATCH = MetricSpec(
+    "headroom_batch_seconds",
+    MetricType.HISTOGRAM,
+    (),
+    "seconds",
+    "Work on one micro-batch of the alert path, which holds a tick or several.",
+    (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0),
+)
+ROWS = MetricSpec(
+    "headroom_rows_total",
+    MetricType.COUNTER,
+    _CLUSTER,
+    "rows",
+    "Verdicts since the start, of every tick one for each broker and role: rows of gold/throttle_headroom.",
+)
+BUILD_INFO = _gauge("headroom_build_info", ("version",), "1", "1, with the version of Headroom that runs.")
+
+METRICS: tuple[MetricSpec, ...] = (
+    THROTTLE,
+    REQUIRED,
+    IN_SYNC,
+    HEADROOM,
+    REMAINING,
+    ETA,
+    MOVING_REPLICAS,
+    STALLED_REPLICAS,
+    VERDICT,
+    PARTITION_WRITE_RATE,
+    PARTITION_REMAINING,
+    ALERTS,
+    ALERT_EVENTS,
+    TICK_AGE,
+    TICK_TIMESTAMP,
+    DECISION,
+    BATCH,
+    ROWS,
+    BUILD_INFO,
+)

@@ -1,0 +1,35 @@
+"""Several listeners of the alert path: each is told all, in their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streaming.jobs.alert_path import Listeners, in_turn
+
+
+def test_every_listener_is_told_all_and_the_first_one_first() -> None:
+    told: list[Any] = []
+
+    def listener(name: str) -> Listeners:
+        return Listeners(
+            lambda cluster, tick_ms, sides: told.append((name, cluster, tick_ms, sides)),
+            lambda events: told.append((name, events)),
+            lambda seconds: told.append((name, seconds)),
+        )
+
+    both = in_turn([listener("people"), listener("metrics")])
+    both.on_tick("orders", 1, [])
+    both.on_events([])
+    both.on_batch(0.5)
+    assert told == [
+        ("people", "orders", 1, []),
+        ("metrics", "orders", 1, []),
+        ("people", []),
+        ("metrics", []),
+        ("people", 0.5),
+        ("metrics", 0.5),
+    ]
+
+
+def test_who_does_not_care_for_batches_need_not_listen() -> None:
+    in_turn([Listeners(lambda cluster, tick_ms, sides: None, lambda events: None)]).on_batch(1.0)

@@ -1,0 +1,276 @@
+"""What /metrics gives, read as Prometheus reads it: what is known now, and nothing else."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from alerts.sides import SideState
+from schemas.findings import Role
+from schemas.metrics import METRICS, MetricType
+from streaming.transforms.headroom import EVIDENCE_PARTITIONS
+from tests.unit.scrapes import STALE_S, Scene, event
+from tests.unit.sides import MB, TICK_MS, partition, side
+
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+BY_SIDE = [spec.name for spec in METRICS if "broker" in spec.labels]
+
+
+def losing(broker: int = 1) -> SideState:
+    """Throttle 5 MB/s, required 8, in sync 2: losing."""
+    return side(broker, LEADER, 5.0, 8.0, partition(remaining_bytes=10_000_000))
+
+
+def told(*sides: SideState, top_n: int = 50) -> Scene:
+    scene = Scene(top_n)
+    scene.live.on_tick("orders", TICK_MS, sides)
+    return scene
+
+
+def test_a_throttle_and_its_two_marks_are_told_in_base_units() -> None:
+    scene = told(losing())
+    of = {"cluster": "orders", "broker": "1", "role": "leader"}
+    assert scene.values("headroom_throttle_bytes_per_second", **of) == [5 * MB]
+    assert scene.values("headroom_required_bytes_per_second", **of) == [8 * MB]
+    assert scene.values("headroom_in_sync_bytes_per_second", **of) == [2 * MB]
+    # 5 - 8
+    assert scene.values("headroom_throttle_headroom_bytes_per_second", **of) == [-3 * MB]
+    assert scene.values("headroom_remaining_bytes", **of) == [10_000_000]
+    assert scene.values("headroom_moving_replicas", **of) == [1]
+
+
+def test_only_the_present_verdict_has_a_series() -> None:
+    scene = told(losing())
+    assert scene.labels_of("headroom_verdict", "verdict") == ["losing"]
+    scene.live.on_tick("orders", TICK_MS, [side(1, LEADER, 9.0, 8.0)])
+    assert scene.labels_of("headroom_verdict", "verdict") == ["catching_up"]
+
+
+def test_unknown_is_absent_and_not_zero() -> None:
+    unknown = side(1, LEADER, None, None, in_sync_mb=None, remaining_bytes=None, throttle_known=False)
+    scene = told(unknown)
+    known = {name for name in BY_SIDE if scene.values(name)}
+    assert known == {"headroom_moving_replicas", "headroom_verdict"}
+    assert scene.labels_of("headroom_verdict", "verdict") == ["no_data"]
+
+
+def test_a_stall_that_is_seen_is_told_even_where_the_verdict_is_not_known() -> None:
+    scene = told(side(1, FOLLOWER, None, None, partition(stalled=True), throttle_known=False))
+    assert scene.values("headroom_stalled_replicas") == [1]
+
+
+def test_without_a_throttle_there_is_no_headroom() -> None:
+    scene = told(side(1, LEADER, None, 8.0))
+    assert scene.values("headroom_throttle_headroom_bytes_per_second") == []
+    assert scene.values("headroom_required_bytes_per_second") == [8 * MB]
+
+
+def test_nothing_that_moves_is_a_zero_that_is_known() -> None:
+    scene = told(side(1, LEADER, None, 0.0, in_sync_mb=0.0, limited=0, remaining_bytes=0))
+    assert scene.values("headroom_remaining_bytes") == [0]
+    assert scene.values("headroom_stalled_replicas") == [0]
+    assert scene.values("headroom_eta_seconds") == []
+
+
+def test_a_broker_that_left_has_no_series() -> None:
+    scene = told(losing(1), losing(2))
+    scene.live.on_tick("orders", TICK_MS + 1000, [losing(2)])
+    for name in BY_SIDE:
+        assert set(scene.labels_of(name, "broker")) <= {"2"}
+
+
+def test_a_move_that_is_done_leaves_no_partition() -> None:
+    scene = told(losing())
+    assert scene.values("headroom_partition_write_bytes_per_second", topic="t", partition="0") == [2 * MB]
+    assert scene.values("headroom_partition_remaining_bytes", topic="t", partition="0") == [10_000_000]
+    # It stays in the throttled lists until someone clears them.
+    scene.live.on_tick("orders", TICK_MS + 1000, [side(1, LEADER, 5.0, 4.0, partition(moving=False))])
+    assert scene.values("headroom_partition_write_bytes_per_second") == []
+    assert scene.values("headroom_partition_remaining_bytes") == []
+
+
+def test_a_partition_is_told_once_by_its_leader() -> None:
+    scene = told(losing(), side(3, FOLLOWER, 5.0, 8.0, partition(followers=1, remaining_bytes=1)))
+    assert scene.values("headroom_partition_remaining_bytes") == [10_000_000]
+
+
+def test_a_partition_of_unknown_rate_has_none() -> None:
+    scene = told(side(1, LEADER, 5.0, None, partition(write_bytes_per_s=None, remaining_bytes=7)))
+    assert scene.values("headroom_partition_write_bytes_per_second") == []
+    assert scene.values("headroom_partition_remaining_bytes") == [7]
+
+
+def test_ticks_that_stay_away_leave_the_age_and_no_old_numbers() -> None:
+    scene = told(losing())
+    scene.now_ms = TICK_MS + int(STALE_S * 1000) - 1
+    assert scene.values("headroom_verdict") == [1]
+    scene.now_ms = TICK_MS + int(STALE_S * 1000)
+    assert [name for name in BY_SIDE if scene.values(name)] == []
+    assert scene.values("headroom_partition_write_bytes_per_second") == []
+    assert scene.values("headroom_tick_age_seconds") == [STALE_S]
+    scene.now_ms += 5000
+    assert scene.values("headroom_tick_age_seconds") == [STALE_S + 5]
+    assert scene.values("headroom_tick_timestamp_seconds") == [TICK_MS / 1000]
+
+
+def test_an_old_tick_of_a_backlog_brings_no_numbers() -> None:
+    scene = Scene()
+    scene.live.on_tick("orders", TICK_MS - 60_000, [losing()])
+    assert scene.values("headroom_verdict") == []
+    assert scene.values("headroom_tick_age_seconds") == [60]
+
+
+def test_a_collector_whose_clock_is_ahead_does_not_hide_that_its_ticks_stay_away() -> None:
+    scene = Scene()
+    scene.live.on_tick("orders", TICK_MS + 3_600_000, [losing()])
+    assert scene.values("headroom_tick_age_seconds") == [0]
+    scene.now_ms += 31_000
+    assert scene.values("headroom_tick_age_seconds") == [31]
+    assert scene.values("headroom_verdict") == []
+
+
+def test_before_the_first_tick_nothing_is_told_of_a_cluster_but_its_counts_of_events() -> None:
+    scene = Scene()
+    assert scene.values("headroom_tick_age_seconds") == []
+    assert scene.values("headroom_rows_total") == []
+    # 4 kinds x 3 states, so that the first event is a rise.
+    assert scene.values("headroom_alert_events_total", cluster="orders") == [0.0] * 12
+
+
+def test_series_are_bounded_however_many_partitions_move() -> None:
+    # 1,000 brokers that lead 200 each.
+    sides = [
+        side(broker, LEADER, 5.0, 8.0, *(partition(1000 * n + broker, leader=broker) for n in range(200)))
+        for broker in range(1000)
+    ]
+    sides += [side(broker, FOLLOWER, 5.0, 8.0) for broker in range(1000)]
+    scene = told(*sides, top_n=50)
+    assert len(scene.values("headroom_partition_write_bytes_per_second")) == 50
+    # By broker and role: 9 names at most, of which eta is absent. 50 write rates; nothing is known to remain.
+    moves = [s for family in scene.families() for s in family.samples if {"broker", "partition"} & set(s.labels)]
+    assert len(moves) == 1000 * 2 * 8 + 50
+
+
+def test_the_partitions_that_are_told_are_those_of_greatest_write_rate_times_followers() -> None:
+    # 1 x 3 = 3, 2 x 2 = 4, 5 x 1 = 5; not known counts last.
+    sizes = [(1.0, 3), (2.0, 2), (5.0, 1), (None, 9)]
+    given = [
+        partition(n, write_bytes_per_s=None if mb is None else mb * MB, followers=followers, remaining_bytes=1)
+        for n, (mb, followers) in enumerate(sizes)
+    ]
+    assert told(side(1, LEADER, 5.0, 8.0, *given), top_n=2).labels_of(
+        "headroom_partition_remaining_bytes", "partition"
+    ) == ["2", "1"]
+    assert told(side(1, LEADER, 5.0, 8.0, *given), top_n=0).values("headroom_partition_remaining_bytes") == []
+
+
+def test_the_meaning_names_the_most_partitions_that_a_side_tells_of() -> None:
+    spec = next(spec for spec in METRICS if spec.name == "headroom_partition_write_bytes_per_second")
+    assert f"{EVIDENCE_PARTITIONS} of a leading broker" in spec.meaning
+
+
+def test_alerts_are_counted_by_kind_severity_and_state() -> None:
+    scene = Scene()
+    scene.live.on_events(
+        [event("firing"), event("firing", subject="broker 2 as leader"), event("pending", kind="no_data")]
+    )
+    assert scene.values("headroom_alerts", state="firing", severity="warning") == [2]
+    assert scene.values("headroom_alerts", kind="no_data", state="pending") == [1]
+    assert scene.values("headroom_alert_events_total", kind="throttle_below_leader_write", state="firing") == [2]
+
+
+def test_an_alert_that_is_resolved_has_no_series_and_its_events_stay_counted() -> None:
+    scene = Scene()
+    scene.live.on_events([event("pending"), event("firing")])
+    assert scene.values("headroom_alerts") == [1]
+    scene.live.on_events([event("resolved", TICK_MS + 1)])
+    assert scene.values("headroom_alerts") == []
+    assert scene.values("headroom_alert_events_total", state="resolved", kind="throttle_below_leader_write") == [1]
+
+
+def test_alerts_of_a_former_run_stand_but_are_no_new_events() -> None:
+    scene = Scene()
+    scene.live.standing([event("firing")])
+    assert scene.values("headroom_alerts", state="firing") == [1]
+    assert scene.values("headroom_alert_events_total", state="firing") == [0.0] * 4
+
+
+def test_what_was_heard_before_the_former_run_is_told_of_wins() -> None:
+    scene = Scene()
+    scene.live.on_events([event("resolved", TICK_MS + 1000)])
+    scene.live.standing([event("firing")])
+    assert scene.values("headroom_alerts") == []
+
+
+def test_the_time_to_a_verdict_counts_from_the_ticks_own_time() -> None:
+    scene = Scene()
+    for seconds in (1.0, 1.2, 100.0):
+        scene.now_ms = TICK_MS + int(seconds * 1000)
+        scene.live.on_tick("orders", TICK_MS, [])
+    # A bound belongs to its bucket: one up to 1 s, two up to 1.5 s, three in all; 1 + 1.2 + 100.
+    assert scene.values("headroom_decision_seconds_bucket", le="1.0") == [1]
+    assert scene.values("headroom_decision_seconds_bucket", le="1.5") == [2]
+    assert scene.values("headroom_decision_seconds_bucket", le="60.0") == [2]
+    assert scene.values("headroom_decision_seconds_bucket", le="+Inf") == [3]
+    assert scene.values("headroom_decision_seconds_sum") == [pytest.approx(102.2)]
+    assert scene.values("headroom_decision_seconds_count", cluster="orders") == [3]
+
+
+def test_rows_and_batches_are_counted() -> None:
+    scene = told(losing(1), losing(2))
+    scene.live.on_tick("orders", TICK_MS + 1000, [losing(2)])
+    scene.live.on_batch(0.3)
+    assert scene.values("headroom_rows_total", cluster="orders") == [3]
+    assert scene.values("headroom_batch_seconds_count") == [1]
+    assert scene.values("headroom_batch_seconds_bucket", le="0.25") == [0]
+    assert scene.values("headroom_batch_seconds_bucket", le="0.5") == [1]
+
+
+def full() -> Scene:
+    """A scene in which every metric has a series."""
+    scene = told(side(1, LEADER, 9.0, 8.0, partition(remaining_bytes=1), eta_s=10.0))
+    scene.live.on_events([event("firing")])
+    scene.live.on_batch(1.0)
+    return scene
+
+
+def test_every_metric_of_the_contract_is_exposed_with_its_type_labels_and_meaning() -> None:
+    found = {}
+    for family in full().families():
+        # The parser takes the suffix off a counter's name.
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        found[name] = (family.type, labels, family.documentation)
+    assert found == {spec.name: (spec.type.value, set(spec.labels), spec.meaning) for spec in METRICS}
+
+
+def test_names_follow_the_conventions_of_prometheus() -> None:
+    assert len({spec.name for spec in METRICS}) == len(METRICS)
+    for spec in METRICS:
+        assert spec.name.startswith("headroom_")
+        assert spec.name.endswith("_total") == (spec.type is MetricType.COUNTER)
+        assert bool(spec.buckets) == (spec.type is MetricType.HISTOGRAM)
+        assert sorted(spec.buckets) == list(spec.buckets)
+        unit = {"bytes/s": "_bytes_per_second", "bytes": "_bytes", "seconds": "_seconds"}.get(spec.unit, "")
+        assert spec.name.endswith(unit)
+
+
+def test_a_scrape_in_the_midst_of_a_tick_sees_all_of_it_or_nothing() -> None:
+    scene = Scene()
+    stop = threading.Event()
+
+    def tell() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            scene.live.on_tick("orders", TICK_MS, [side(b, LEADER, float(number), 8.0) for b in (1, 2, 3)])
+
+    thread = threading.Thread(target=tell)
+    thread.start()
+    try:
+        for _ in range(50):
+            assert len(set(scene.values("headroom_throttle_bytes_per_second"))) <= 1
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,45 @@
+"""The alert path started by a command: people and metrics hear of the same, what a former run left included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cli.pipeline import start_telling
+from cli.telling import Teller
+from schemas.findings import AlertEvent
+from streaming.jobs.alert_path import Listeners
+from tests.unit.scrapes import Scene, event
+from tests.unit.sides import TICK_MS
+
+
+class FakePipeline:
+    """Keeps the listeners; one alert was firing when it stopped last."""
+
+    batch_s = 4.0
+    listeners: Listeners
+
+    @property
+    def desk(self) -> FakePipeline:
+        return self
+
+    def active(self) -> list[AlertEvent]:
+        return [event("firing", subject="broker 9 as leader")]
+
+    def start_alert_path(self, listeners: Listeners) -> None:
+        self.listeners = listeners
+
+
+def test_metrics_hear_what_people_hear(capsys: Any) -> None:
+    scene, pipeline, people = Scene(), FakePipeline(), []
+    told = Listeners(lambda cluster, tick_ms, sides: people.append(tick_ms), people.extend)
+    start_telling(pipeline, Teller("json"), told, scene.live)  # type: ignore[arg-type]
+    assert "broker 9 as leader" in capsys.readouterr().out
+    pipeline.listeners.on_tick("orders", TICK_MS, [])
+    pipeline.listeners.on_events([event("firing")])
+    pipeline.listeners.on_batch(1.0)
+    assert people == [TICK_MS, event("firing")]
+    # The one that a former run left, and the new one.
+    assert scene.values("headroom_alerts", state="firing") == [2]
+    assert scene.values("headroom_tick_age_seconds") == [0]
+    assert scene.values("headroom_batch_seconds_count") == [1]
+    assert scene.snapshot().batch_s == 4.0
