@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,11 @@ def test_environment_wins_over_file_and_file_over_default(settings_file: Path) -
 
 
 # Keys that may not stand beside others: a file beside its password, a token beside a user.
-APART = [key for key in all_keys() if key[1].endswith(("password_file", "token_file"))] + [("collect", "http_token")]
+FILES = ("password_file", "token_file", "secret_file", "webhook_url_file")
+APART = [key for key in all_keys() if key[1].endswith(FILES)] + [
+    ("collect", "http_token"),
+    ("notify.slack", "webhook_url"),
+]
 
 
 @pytest.mark.parametrize(("source", "others"), [("jmx", "http_"), ("jolokia", "jmx_"), ("prometheus", "jmx_")])
@@ -56,6 +61,13 @@ def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> 
         ("collect", "http_ssl"): "true",
         ("collect", "endpoints"): '{"1": "broker1:9999"}',
         ("spark", "conf"): '{"spark.ui.enabled": false, "spark.executor.cores": 2}',
+        ("notify", "log"): "true",
+        ("notify", "dashboard_url"): "http://a/{cluster}",
+        ("notify", "runbook_url"): "https://a/{kind}",
+        ("notify.slack", "channel"): "C0123456789",
+        ("notify.slack", "api_url"): "http://a/",
+        ("notify.alertmanager", "urls"): "http://a:9093,http://b:9093",
+        ("notify.webhook", "url"): "https://a/b",
     }
     left_out = {*APART, *(key for key in all_keys() if key[1].startswith(others))}
     environ = {env_name(key): values.get(key, "7") for key in all_keys() if key not in left_out}
@@ -69,7 +81,7 @@ def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> 
 
 
 def _value(settings: object, key: tuple[str, str]) -> object:
-    return getattr(getattr(settings, key[0]), key[1])
+    return attrgetter(".".join(key))(settings)
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:
@@ -85,7 +97,11 @@ def test_variables_without_a_section_are_left_alone() -> None:
     [
         ("[clster]\nname = 'a'", "[clster] in", "Did you mean cluster?"),
         ("[cluster]\nbootstrap_server = 'a:1'", "cluster.bootstrap_server in", "Did you mean bootstrap_servers?"),
-        ("interval_s = 1", "[interval_s] in", "There are: cluster, ticks, collect, store, spark, alerts."),
+        ("[notify.slak]\nchannel = 'C1'", "notify.slak in", "Did you mean slack?"),
+        ("[notify.slack]\ntokn_file = 'a'", "notify.slack.tokn_file in", "Did you mean token_file?"),
+        ("[notify]\nslack = 'a'", "[notify.slack] in", "Did you mean notify.slack?"),
+        ("interval_s = 1", "[interval_s] in", "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
+            "notify.alertmanager, notify.webhook."),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_right_one(
@@ -143,7 +159,7 @@ def test_sasl_without_a_password_tells_where_to_give_it() -> None:
 
 @pytest.mark.parametrize("key", ["cluster.sasl_password", "cluster.ssl_key_password", "collect.jmx_password"])
 def test_a_secret_is_in_no_error_and_no_repr(settings_file: Path, key: str) -> None:
-    section, name = key.split(".")
+    section, _, name = key.rpartition(".")
     settings_file.write_text(f"[{section}]\n{name} = 192837465\n")
     assert "192837465" not in str(error_of(settings_file, SERVERS))
     settings = load_settings(None, {**SERVERS, env_name((section, name)): "192837465"})
