@@ -100,8 +100,12 @@ def test_variables_without_a_section_are_left_alone() -> None:
         ("[notify.slak]\nchannel = 'C1'", "notify.slak in", "Did you mean slack?"),
         ("[notify.slack]\ntokn_file = 'a'", "notify.slack.tokn_file in", "Did you mean token_file?"),
         ("[notify]\nslack = 'a'", "[notify.slack] in", "Did you mean notify.slack?"),
-        ("interval_s = 1", "[interval_s] in", "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
-            "notify.alertmanager, notify.webhook."),
+        (
+            "interval_s = 1",
+            "[interval_s] in",
+            "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
+            "notify.alertmanager, notify.webhook.",
+        ),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_right_one(
