@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from cli.config_rules import Problem, require_cluster, require_rules
+from cli.config_rules import require_cluster, require_rules
 from cli.config_sources import Given, Key, all_sections, from_environment, from_file
+from cli.problem import Problem
 from cli.units import parse_bytes_per_s, parse_duration_s
 from schemas.config import Settings
 from schemas.errors import HeadroomError

@@ -6,7 +6,7 @@ receiver said of its pace holds for all.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -75,7 +75,8 @@ class Lane:
         # Alerts that have fired and are not resolved; by id what was last told of them, and its reference.
         self._fired: dict[str, AlertEvent | None] = {}
         self._references: dict[str, str] = {}
-        self._seen: set[str] = set()
+        # By alert the events that were ever taken, for one may be handed over twice.
+        self._seen: dict[str, set[str]] = defaultdict(set)
         self._wait_until_ms: dict[str, int] = {}
         self._quiet_until_ms = 0
 
@@ -92,7 +93,7 @@ class Lane:
             if step is not None and step.reference:
                 self._references[event.alert_id] = step.reference
             if step is not None and step.settled:
-                self._seen.add(event_key(event))
+                self._seen[event.alert_id].add(event_key(event))
                 self._fire(event)
                 self._told(event)
             elif step is not None:
@@ -109,8 +110,8 @@ class Lane:
     def _enqueue(self, pending: Pending) -> None:
         event, key = pending.event, event_key(pending.event)
         self._fire(event)
-        if key not in self._seen and event.alert_id in self._fired:
-            self._seen.add(key)
+        if event.alert_id in self._fired and key not in self._seen[event.alert_id]:
+            self._seen[event.alert_id].add(key)
             self._queues.setdefault(event.alert_id, deque()).append(pending)
 
     def _fire(self, event: AlertEvent) -> None:
@@ -147,18 +148,23 @@ class Lane:
         self._remove(pending)
         return reference
 
-    def failed(self, pending: Pending, error: DeliveryError, now_ms: int) -> None:
-        """Take note that an attempt failed: when the next one is due."""
-        pending.attempts += 1
-        pending.again = pending.again or not error.unsent
-        pending.answer = error.answer
-        doublings = min(pending.attempts - 1, 30)
-        wait_s = min(self._settings.retry_max_s, self._settings.retry_s * 2**doublings)
-        # From half of it to all of it.
-        wait_s *= 0.5 + 0.5 * self._jitter()
-        self._wait_until_ms[pending.event.alert_id] = now_ms + round(wait_s * 1000)
+    def failed(self, work: Work, error: DeliveryError, now_ms: int) -> None:
+        """Take note that an attempt failed: when the next one is due, of several events for all at the same time."""
+        for pending in work.pending:
+            pending.attempts += 1
+            pending.again = pending.again or not error.unsent
+            pending.answer = error.answer
+        wait_s = self._backoff_s(max(one.attempts for one in work.pending))
+        for pending in work.pending:
+            self._wait_until_ms[pending.event.alert_id] = now_ms + round(wait_s * 1000)
         if error.retry_after_s is not None:
             self._quiet_until_ms = max(self._quiet_until_ms, now_ms + round(error.retry_after_s * 1000))
+
+    def _backoff_s(self, attempts: int) -> float:
+        doublings = min(attempts - 1, 30)
+        wait_s = min(self._settings.retry_max_s, self._settings.retry_s * 2**doublings)
+        # From half of it to all of it.
+        return wait_s * (0.5 + 0.5 * self._jitter())
 
     def expired(self, now_ms: int) -> list[Pending]:
         """Return, and forget, the events of alerts that were resolved so long ago that nobody wants to hear of them."""
@@ -182,5 +188,6 @@ class Lane:
         if event.state == State.RESOLVED.value:
             self._fired.pop(event.alert_id, None)
             self._references.pop(event.alert_id, None)
+            self._seen.pop(event.alert_id, None)
         else:
             self._fired[event.alert_id] = event

@@ -25,7 +25,7 @@ SETTLED = (StepState.DELIVERED.value, StepState.DROPPED.value)
 
 @dataclass(frozen=True)
 class Step:
-    """One step in the delivery of one event to one receiver: a row of ``alerts/deliveries``, which tells the columns."""
+    """One step in the delivery of one event to one receiver: a row of ``alerts/deliveries``, whose table tells more."""
 
     receiver: str
     event_key: str

@@ -130,8 +130,7 @@ class Worker:
 
     def _failed(self, work: Work, error: DeliveryError) -> None:
         with self._changed:
-            for one in work.pending:
-                self._lane.failed(one, error, self._clock_ms())
+            self._lane.failed(work, error, self._clock_ms())
         if work.pending[0].attempts == 1:
             log.warning("%s could not be told, and is tried again: %s", self.receiver.name, error.answer)
         self._keep_at_last([self._step(one, StepState.FAILED, one.attempts, error.answer) for one in work.pending])
