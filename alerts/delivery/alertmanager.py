@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 from alerts.delivery.at_once import at_once
@@ -76,12 +77,12 @@ class AlertmanagerReceiver:
         """
         reference = before or json.dumps({"starts_at_ms": event.tick_ms})
         alert = event, reference
-        errors = self._post(dict.fromkeys(self._urls, [alert]))
+        errors = self._post({url: [alert] for url in self._urls})
         if len(errors) == len(self._urls):
             raise _all_failed(errors)
         self._keep(alert, errors)
         took = f"{len(self._urls) - len(errors)} of {len(self._urls)} took it"
-        return Receipt("; ".join([took, *(f"{url}: {error.answer}" for url, error in errors.items())]), reference)
+        return Receipt("; ".join([took, *(error.answer for error in errors.values())]), reference)
 
     def _keep(self, alert: Alert, errors: dict[str, DeliveryError]) -> None:
         alert_id = alert[0].alert_id
@@ -92,7 +93,11 @@ class AlertmanagerReceiver:
             missed.pop(alert_id, None)
             if url in errors:
                 missed[alert_id] = alert
-                log.warning("alertmanager %s lacks alert %s, and is tried again: %s", url, alert_id, errors[url].answer)
+                log.warning("an alertmanager lacks alert %s, and is tried again: %s", alert_id, errors[url].answer)
+
+    def forget(self, alert_id: str) -> None:
+        """Let an alert whose end could not be told for long end by itself."""
+        self._firing.pop(alert_id, None)
 
     def resend(self) -> None:
         """Post what fires to every instance, and to each the ends that it missed.
@@ -109,7 +114,7 @@ class AlertmanagerReceiver:
                 missed.update(self._firing)
                 self._forget_old_ends(missed)
         if errors:
-            raise DeliveryError("; ".join(f"{url}: {error.answer}" for url, error in errors.items()))
+            raise DeliveryError("; ".join(error.answer for error in errors.values()))
 
     def _forget_old_ends(self, missed: dict[str, Alert]) -> None:
         """Forget ends that an instance has come to by itself."""
@@ -130,9 +135,11 @@ class AlertmanagerReceiver:
                 self._poster.post(f"{url}{_PATH}", bodies[url], headers, [password])
             except DeliveryError as error:
                 return error
+            except Exception as error:
+                return DeliveryError(type(error).__name__)
             return None
 
-        outcomes = at_once({url: lambda url=url: post(url) for url in posts})  # type: ignore[misc]
+        outcomes = at_once({url: partial(post, url) for url in posts})
         return {url: error for url, error in outcomes.items() if error is not None}
 
     def _authorization(self) -> tuple[dict[str, str], str | None]:
@@ -149,7 +156,7 @@ class AlertmanagerReceiver:
         links = self._links.filled(event)
         return {
             "labels": labels(event),
-            "annotations": annotations(event, links),
+            "annotations": notes(event, links),
             "startsAt": _time(starts_ms),
             "endsAt": _time(ends_ms),
             **({"generatorURL": links["dashboard"]} if "dashboard" in links else {}),
@@ -162,7 +169,7 @@ def labels(event: AlertEvent) -> dict[str, str]:
     return {**named, "severity": event.severity} if event.kind in _FIXED_SEVERITY else named
 
 
-def annotations(event: AlertEvent, links: dict[str, str]) -> dict[str, str]:
+def notes(event: AlertEvent, links: dict[str, str]) -> dict[str, str]:
     """Return what is told of an alert, and may change."""
     told = {
         "summary": event.summary,
@@ -183,5 +190,5 @@ def _time(epoch_ms: int) -> str:
 
 def _all_failed(errors: dict[str, DeliveryError]) -> DeliveryError:
     waits = [error.retry_after_s for error in errors.values() if error.retry_after_s is not None]
-    answer = "; ".join(f"{url}: {error.answer}" for url, error in errors.items())
+    answer = "; ".join(error.answer for error in errors.values())
     return DeliveryError(answer, min(waits, default=None), all(error.unsent for error in errors.values()))

@@ -65,9 +65,9 @@ class Poster:
                 return short(f"{response.status} {self._read(response)}", hidden)
         except urllib.error.HTTPError as error:
             with error:
-                raise self._refused(error, hidden) from None
+                raise self._refused(_where(url), error, hidden) from None
         except (OSError, HTTPException) as error:
-            raise lost(f"{urlsplit(url).hostname}:{_port(url)}", error) from None
+            raise lost(_where(url), error) from None
 
     def _read(self, response: Any) -> str:
         """Return the beginning of an answer; a server that trickles it does not outlast the deadline."""
@@ -79,14 +79,14 @@ class Poster:
             read += piece
         return read.decode("utf-8", "replace")
 
-    def _refused(self, error: urllib.error.HTTPError, hidden: Sequence[str | None]) -> DeliveryError:
+    def _refused(self, where: str, error: urllib.error.HTTPError, hidden: Sequence[str | None]) -> DeliveryError:
         try:
             said = self._read(error)
         except (OSError, HTTPException):
             said = ""
         # Of an error of its own a server may have taken the post all the same.
         return DeliveryError(
-            short(f"answered {error.code} {said}", hidden),
+            short(f"{where}: answered {error.code} {said}", hidden),
             retry_after_s(error.headers.get("Retry-After")),
             unsent=error.code < 500,
         )
@@ -142,6 +142,7 @@ def _tls_context(ssl_cafile: str | None, setting: str) -> ssl.SSLContext:
         raise HeadroomError(setting, f"cannot use {ssl_cafile}: {reason}", "Name a PEM file of authorities.") from None
 
 
-def _port(url: str) -> int:
+def _where(url: str) -> str:
+    """Return the host and port of a URL; what follows may be a secret."""
     parts = urlsplit(url)
-    return parts.port or (443 if parts.scheme == "https" else 80)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"

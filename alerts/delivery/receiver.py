@@ -89,6 +89,9 @@ class Resending(Receiver, Protocol):
     def standing(self, alerts: Sequence[tuple[AlertEvent, str]]) -> None:
         """Take up alerts that it was told of before a restart: the last event of each, and its reference."""
 
+    def forget(self, alert_id: str) -> None:
+        """Tell no more of an alert whose end was given up."""
+
     def resend(self) -> None:
         """Tell anew of what fires.
 

@@ -144,6 +144,8 @@ class Worker:
                 one.attempts,
                 one.answer or "none was made",
             )
+            if isinstance(self.receiver, Resending):
+                self.receiver.forget(one.event.alert_id)
         if expired:
             self._keep_at_last([self._step(one, StepState.DROPPED, one.attempts, one.answer) for one in expired])
 
