@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from alerts.desk import Watched
 from cli.config import load_settings
+from cli.notify import build_receivers
 from cluster.secrets import secret
 from cluster.ticks_topic import ensure_topic
 from schemas.config import KafkaSettings, Settings
@@ -89,8 +90,9 @@ def build_pipeline(given: Configured, app_name: str, *, prompt: bool = True) -> 
     home = ticks_cluster(settings)
     password = secret(home.sasl_password, home.sasl_password_file, "sasl_password_file")
     ensure_topic(settings)
+    receivers = build_receivers(settings.notify) if prompt else []
     spark = build_session(settings.spark, app_name, prompt=prompt)
-    return Pipeline(spark, Inputs(settings, home, password, given.config, given.others))
+    return Pipeline(spark, Inputs(settings, home, password, given.config, given.others, receivers))
 
 
 def look_after(checks: list[Callable[[], None]], stop: threading.Event, seconds: float | None) -> None:

@@ -359,6 +359,17 @@ class NotifySettings:
     alertmanager: AlertmanagerSettings = field(default_factory=AlertmanagerSettings)
     webhook: WebhookSettings = field(default_factory=WebhookSettings)
 
+    def receivers(self) -> list[str]:
+        """Return the names of those who are told, as ``alerts/deliveries`` calls them."""
+        told = {
+            "log": self.log,
+            "slack": self.slack.by_token(),
+            "slack_webhook": self.slack.by_webhook(),
+            "alertmanager": bool(self.alertmanager.instances()),
+            "webhook": bool(self.webhook.url),
+        }
+        return [name for name, wanted in told.items() if wanted]
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -1,4 +1,4 @@
-"""Slack's Web API as deliveries need it: what failed said as such, and messages found by the events that they tell of."""
+"""Slack's Web API as deliveries need it: failures told as such, and messages found by the events that they tell of."""
 
 from __future__ import annotations
 

@@ -109,7 +109,9 @@ class Worker:
         try:
             receipts = self._deliver(work)
         except Exception as error:
-            self._failed(work, error if isinstance(error, DeliveryError) else DeliveryError(_told(error)))
+            # An error of ours comes before anything is sent.
+            other = DeliveryError(_told(error), unsent=isinstance(error, HeadroomError))
+            self._failed(work, error if isinstance(error, DeliveryError) else other)
             return
         self._delivered(work, receipts)
 
