@@ -51,8 +51,8 @@ class DeliveryTable:
 
     def _rows(self, sql: str) -> list[dict[str, Any]]:
         tables = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}
-        paths = {name: local_path(self._store.location(table)) for name, table in tables.items()}
-        if None not in paths.values():
+        paths = {name: path for name, table in tables.items() if (path := local_path(self._store.location(table)))}
+        if len(paths) == len(tables):
             builder = QueryBuilder()
             for name, path in paths.items():
                 builder = builder.register(name, DeltaTable(path))
