@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from alerts.delivery.steps import Backlog, Step, owed_to
+from alerts.delivery.steps import Backlog, owed_to
 from alerts.units import clock
 from cli.output import print_json, print_table
 from cli.tables import query_all
 from schemas.config import Settings
 from schemas.findings import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
-from streaming.backlog import events_sql, steps_sql, without_deliveries
+from streaming.backlog import backlog_of, events_sql, steps_sql, without_deliveries
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _backlog(settings: Settings, names: list[str]) -> Backlog:
         events = query_all(settings.store.path, alone, without_deliveries(events_sql(names)))
     else:
         events = query_all(settings.store.path, both, events_sql(names))
-    return Backlog([AlertEvent(**row) for row in events or []], [Step(**row) for row in steps or []])
+    return backlog_of(events or [], steps or [])
 
 
 def show_undelivered(settings: Settings, output_format: str, kind: str | None) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
+from alerts.delivery.steps import Backlog, Step
+from schemas.findings import AlertEvent
+from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+
+Row = Mapping[str, Any]
 
 # An alert that has fired and either is not resolved, so that what was told of it is still needed, or has an event that
 # not all receivers have got.
@@ -24,23 +29,27 @@ HAVING max(CASE WHEN state = 'firing' THEN 1 ELSE 0 END) = 1
 
 def events_sql(receivers: Sequence[str]) -> str:
     """Return the query of every event but the pending ones of open alerts."""
-    return f"SELECT {_columns(ALERT_EVENTS)} FROM events WHERE state <> 'pending' AND alert_id IN ({_open(receivers)})"
+    return f"SELECT * FROM events WHERE state <> 'pending' AND alert_id IN ({_open(receivers)})"
 
 
 def steps_sql(receivers: Sequence[str]) -> str:
     """Return the query of every step in the delivery of open alerts."""
-    return f"SELECT {_columns(ALERT_DELIVERIES)} FROM deliveries WHERE alert_id IN ({_open(receivers)})"
+    return f"SELECT * FROM deliveries WHERE alert_id IN ({_open(receivers)})"
 
 
 def without_deliveries(sql: str) -> str:
-    """Return a query that takes the table of deliveries, which is not there yet, for empty."""
-    columns = ", ".join(f"CAST(NULL AS {c.type}) AS {c.name}" for c in ALERT_DELIVERIES.columns)
+    """Return a query of events that takes the table of deliveries, which is not there yet, for empty."""
+    columns = ", ".join(f"CAST(NULL AS STRING) AS {name}" for name in ("receiver", "event_key", "state"))
     return f"WITH deliveries AS (SELECT {columns} WHERE 1 = 0) {sql}"
+
+
+def backlog_of(events: Iterable[Row], steps: Iterable[Row]) -> Backlog:
+    """Return the rows of both queries as what they stand for; columns of a newer version are left out."""
+    return Backlog(
+        [AlertEvent(**{name: row[name] for name in ALERT_EVENTS.names()}) for row in events],
+        [Step(**{name: row[name] for name in ALERT_DELIVERIES.names()}) for row in steps],
+    )
 
 
 def _open(receivers: Sequence[str]) -> str:
     return _OPEN.format(names=", ".join(f"'{name}'" for name in receivers), count=len(receivers))
-
-
-def _columns(table: Table) -> str:
-    return ", ".join(table.names())

@@ -10,9 +10,8 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 from alerts.delivery.steps import Backlog, Step
-from schemas.findings import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
-from streaming.backlog import events_sql, steps_sql
+from streaming.backlog import backlog_of, events_sql, steps_sql
 from streaming.prompt_table import PromptTable, local_path
 from streaming.sinks import Store
 
@@ -47,7 +46,7 @@ class DeliveryTable:
         if not self._store.exists(ALERT_EVENTS):
             return Backlog()
         events, steps = (self._rows(sql(receivers)) for sql in (events_sql, steps_sql))
-        return Backlog([AlertEvent(**row) for row in events], [Step(**row) for row in steps])
+        return backlog_of(events, steps)
 
     def _rows(self, sql: str) -> list[dict[str, Any]]:
         tables = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}

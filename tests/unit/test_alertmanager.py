@@ -89,9 +89,9 @@ def test_one_instance_that_takes_it_is_enough_and_the_others_get_what_they_misse
 
 
 def test_no_instance_is_a_failure() -> None:
-    with alertmanager(Scripted(Said(status=500)), Scripted(Said(status=400, body=b"bad"))) as receiver:
-        with pytest.raises(DeliveryError, match="answered 400 bad") as error:
-            receiver.deliver(event(), "", False)
+    instances = Scripted(Said(status=500)), Scripted(Said(status=400, body=b"bad"))
+    with alertmanager(*instances) as receiver, pytest.raises(DeliveryError, match="answered 400 bad") as error:
+        receiver.deliver(event(), "", False)
     assert not error.value.unsent
 
 

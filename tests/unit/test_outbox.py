@@ -6,15 +6,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from alerts.delivery.outbox import Outbox
 from alerts.delivery.receiver import DeliveryError, Receipt
+from alerts.delivery.slack import SlackReceiver
+from alerts.delivery.slack_api import SlackApi
 from alerts.delivery.steps import Backlog, Step, event_key
-from schemas.config import NotifySettings
+from alerts.delivery.words import Links
+from schemas.config import NotifySettings, SlackSettings
 from schemas.findings import AlertEvent
-from tests.unit.receivers import event
+from tests.unit.receivers import FakeSlack, Said, event, serving
 
 FAST = NotifySettings(retry_s=0.01, retry_max_s=0.02)
 _WAIT_S = 10.0
@@ -141,6 +145,23 @@ def test_no_event_is_lost_or_doubled_over_a_crash_between_send_and_record(
     running(log, inbox)
     until(lambda: log.states().count("delivered") == 2, log.states)
     assert inbox.got == [event_key(e) for e in events]
+
+
+def test_a_crash_after_slack_took_a_message_gives_no_second_one(running: Callable[..., Outbox]) -> None:
+    fake, log = FakeSlack(Said(lose=True)), MemoryLog([event()])
+    with serving(fake) as url:
+        api = SlackApi(SlackSettings(channel="C0123456", api_url=f"{url}/api/"), lambda: "xoxb-1")
+        slack: Any = SlackReceiver(api, "C0123456", 10, Links())
+        # It is not tried again by the one that crashed.
+        crashed = running(log, slack, settings=NotifySettings(retry_s=1000, retry_max_s=1000))
+        until(lambda: bool(fake.messages), log.states)
+        crashed.stop()
+        log.steps = [step for step in log.steps if step.state == "sending"]
+        log.events.append(event(state="resolved", tick_ms=1_800_000_000_001))
+        running(log, slack)
+        until(lambda: log.states().count("delivered") == 2, log.states)
+    assert (len(fake.roots()), len(fake.replies())) == (1, 1)
+    assert "RESOLVED" in fake.roots()[0]["text"]
 
 
 def test_a_stop_leaves_what_is_queued_to_the_next_start(running: Callable[..., Outbox]) -> None:

@@ -85,9 +85,9 @@ def test_a_message_that_did_not_arrive_is_sent_again() -> None:
 
 
 def test_a_rate_limit_says_how_long_to_wait() -> None:
-    with slack_of(FakeSlack(Said(status=429, headers={"Retry-After": "17"}))) as slack:
-        with pytest.raises(DeliveryError) as error:
-            slack.deliver(event(), "", False)
+    said = Said(status=429, headers={"Retry-After": "17"})
+    with slack_of(FakeSlack(said)) as slack, pytest.raises(DeliveryError) as error:
+        slack.deliver(event(), "", False)
     assert (error.value.retry_after_s, error.value.unsent) == (17.0, True)
 
 
@@ -115,7 +115,6 @@ def test_many_alerts_share_one_message_and_end_in_its_thread() -> None:
         assert len(fake.roots()) == 1
         # Once more, as after a crash, with one that is new.
         again = slack.deliver_together([*many, event("new")], True)
-        assert again[:40] != receipts
         assert [r.reference for r in again[:40]] == [r.reference for r in receipts]
         assert len(fake.roots()) == 2
         before = fake.roots()[0]["text"]
