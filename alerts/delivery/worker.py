@@ -40,6 +40,7 @@ class Worker:
         self._log = delivery_log
         self._clock_ms = clock_ms
         self._resent_ms = clock_ms()
+        self._trouble = ""
         # What could not be kept yet: that it was delivered is known here, and is kept with the next step.
         self._unkept: list[Step] = []
         self._stopping = False
@@ -187,10 +188,15 @@ class Worker:
     def _resend(self) -> None:
         if not isinstance(self.receiver, Resending) or not self._resend_due(self._clock_ms()):
             return
+        trouble = ""
         try:
             self.receiver.resend()
         except Exception as error:
-            log.warning("%s could not be told anew of what fires: %s", self.receiver.name, _told(error))
+            trouble = _told(error)
+        # It comes back every few seconds while it lasts.
+        if trouble and trouble != self._trouble:
+            log.warning("%s could not be told anew of what fires: %s", self.receiver.name, trouble)
+        self._trouble = trouble
         self._resent_ms = self._clock_ms()
 
 
