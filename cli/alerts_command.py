@@ -12,6 +12,7 @@ from cli.config import read_settings
 from cli.options import config_option, format_option
 from cli.output import print_json
 from cli.tables import query, table_url
+from cli.undelivered import show_undelivered
 from schemas.config import Settings
 from schemas.findings import AlertEvent, Kind, State
 from schemas.tables import ALERT_EVENTS
@@ -47,16 +48,21 @@ class Standing:
 @click.option(
     "--all", "show_all", is_flag=True, help="Show those that have ended too: put right, or passed before they fired."
 )
+@click.option("--undelivered", is_flag=True, help="Show which events which receiver has not got, and why.")
 @click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Show alerts of this kind only.")
-def alerts(config: str | None, output_format: str, show_all: bool, kind: str | None) -> None:
+def alerts(config: str | None, output_format: str, show_all: bool, undelivered: bool, kind: str | None) -> None:
     """Show the alerts that are pending or firing, newest first, each with its evidence and the commands that put it
     right.
 
     \b
     Example:  headroom alerts
               headroom alerts --all --kind throttle_below_leader_write --format json
+              headroom alerts --undelivered
     """  # noqa: D301
     settings = read_settings(config)
+    if undelivered:
+        show_undelivered(settings, output_format, kind)
+        return
     latest = standings(settings)
     shown = [alert for alert in latest or [] if _wanted(alert.event, show_all, kind)]
     if output_format == "json":

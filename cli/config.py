@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from cli.config_rules import Problem, require_cluster, require_rules
-from cli.config_sources import Given, Key, from_environment, from_file
+from cli.config_rules import require_cluster, require_rules
+from cli.config_sources import Given, Key, all_sections, from_environment, from_file
+from cli.problem import Problem
 from cli.units import parse_bytes_per_s, parse_duration_s
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -83,17 +84,28 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def _validated(values: Mapping[Key, Any], places: Mapping[Key, str]) -> Settings:
-    tables: dict[str, dict[str, Any]] = {}
+    tables: dict[str, Any] = {}
     for (section, name), value in values.items():
-        tables.setdefault(section, {})[name] = value
+        table = tables
+        for part in section.split("."):
+            table = table.setdefault(part, {})
+        table[name] = value
     try:
         return _SETTINGS.validate_python(tables)
     except ValidationError as error:
         # Only the message is used: pydantic's own text shows the value, which may be a secret.
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        key = (str(first["loc"][0]), str(first["loc"][1]))
+        key = _key(str(part) for part in first["loc"])
         rule = first["msg"].replace("Input should be", "must be")
         raise HeadroomError(places[key], rule, "Put the value right.") from None
+
+
+def _key(location: Iterable[str]) -> Key:
+    """Return the key that a place in the settings lies at, or within: a key may be a table itself."""
+    section, *names = location
+    while f"{section}.{names[0]}" in all_sections():
+        section = f"{section}.{names.pop(0)}"
+    return section, names[0]
 
 
 def _told(rules: Callable[[], None], places: Mapping[Key, str]) -> None:

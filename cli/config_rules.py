@@ -6,18 +6,11 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from operator import attrgetter
 
+from cli.notify_rules import notify_problems
+from cli.problem import Problem
 from schemas.config import CollectSettings, KafkaSettings, Settings, Source
-
-
-class Problem(Exception):
-    """A value that is not allowed: which key, the rule it breaks, and the remedy. Never the value: it may be secret."""
-
-    def __init__(self, key: tuple[str, str], rule: str, remedy: str = "Put the value right.") -> None:
-        self.key = key
-        self.rule = rule
-        self.remedy = remedy
-        super().__init__(f"{'.'.join(key)}: {rule}")
 
 
 @dataclass(frozen=True)
@@ -77,6 +70,14 @@ RANGES: dict[tuple[str, str], Range] = {
     ("alerts", "no_data_s"): POSITIVE,
     ("alerts", "margin_ratio"): AT_LEAST_ONE,
     ("alerts", "finish_within"): POSITIVE,
+    ("notify", "retry_s"): POSITIVE,
+    ("notify", "retry_max_s"): POSITIVE,
+    ("notify", "give_up_s"): NOT_NEGATIVE,
+    ("notify", "digest_after"): AT_LEAST_ONE,
+    ("notify.slack", "timeout_s"): POSITIVE,
+    ("notify.alertmanager", "resend_s"): POSITIVE,
+    ("notify.alertmanager", "timeout_s"): POSITIVE,
+    ("notify.webhook", "timeout_s"): POSITIVE,
     ("metrics", "stale_after_s"): NOT_NEGATIVE,
     ("metrics", "top_n"): NOT_NEGATIVE,
 }
@@ -110,7 +111,7 @@ def require_rules(settings: Settings) -> None:
 
 def _problems(settings: Settings) -> Iterator[Problem]:
     for key, allowed in RANGES.items():
-        value = getattr(getattr(settings, key[0]), key[1])
+        value = attrgetter(".".join(key))(settings)
         if value is not None and not allowed.holds(value):
             yield Problem(key, str(allowed))
     yield from _texts(settings)
@@ -118,6 +119,7 @@ def _problems(settings: Settings) -> Iterator[Problem]:
     yield from _connection("cluster", settings.cluster)
     yield from _connection("ticks", settings.ticks)
     yield from _unused_security(settings)
+    yield from notify_problems(settings.notify)
 
 
 def _texts(settings: Settings) -> Iterator[Problem]:

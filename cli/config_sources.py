@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import json
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ else:
 
 PREFIX = "HEADROOM_"
 
+# A section, with dots if it is within another, and a name in it.
 Key = tuple[str, str]
 
 
@@ -32,17 +33,35 @@ class Given:
 
 
 def env_name(key: Key) -> str:
-    """Return the environment variable that overrides a key, e.g. ``HEADROOM_CLUSTER__NAME``."""
-    return f"{PREFIX}{key[0].upper()}__{key[1].upper()}"
+    """Return the environment variable that overrides a key, e.g. ``HEADROOM_NOTIFY__SLACK__TOKEN``."""
+    return f"{PREFIX}{'__'.join((*key[0].split('.'), key[1])).upper()}"
+
+
+def all_sections() -> dict[str, type]:
+    """Return the class of every section, in the order of the file; one within another has a dot in its name."""
+    return dict(_sections(Settings, ""))
+
+
+def _sections(kind: type, prefix: str) -> Iterator[tuple[str, type]]:
+    for item in fields(kind):
+        if is_section(item):
+            factory = item.default_factory
+            yield f"{prefix}{item.name}", factory  # type: ignore[misc]
+            yield from _sections(factory, f"{prefix}{item.name}.")  # type: ignore[arg-type]
+
+
+def is_section(item: Field[Any]) -> bool:
+    """Return whether a field of the settings is a section, and no key."""
+    return isinstance(item.default_factory, type) and is_dataclass(item.default_factory)
 
 
 def all_keys() -> dict[Key, Any]:
     """Return every key of the settings with its default, in the order of the file."""
     return {
-        (section.name, item.name): item.default if item.default_factory is MISSING else item.default_factory()
-        for section in fields(Settings)
-        # Settings' own fields all have a dataclass as their factory.
-        for item in fields(section.default_factory)  # type: ignore[arg-type]
+        (section, item.name): item.default if item.default_factory is MISSING else item.default_factory()
+        for section, kind in all_sections().items()
+        for item in fields(kind)
+        if not is_section(item)
     }
 
 
@@ -52,17 +71,26 @@ def from_file(file: Path) -> dict[Key, Given]:
     Raises:
         HeadroomError: it cannot be read, or a section or key of it is unknown.
     """
-    known = all_keys()
     given: dict[Key, Given] = {}
     for section, table in _toml(file).items():
-        names = [name for (known_section, name) in known if known_section == section]
-        if not names or not isinstance(table, dict):
-            sections = list(dict.fromkeys(s for s, _ in known))
-            raise HeadroomError(f"[{section}] in {file}", "is no section of the settings", _nearest(section, sections))
-        for name, value in table.items():
-            if name not in names:
-                raise HeadroomError(f"{section}.{name} in {file}", "is no setting", _nearest(name, names))
+        given.update(_from_table(section, table, file))
+    return given
+
+
+def _from_table(section: str, table: Any, file: Path) -> dict[Key, Given]:
+    sections = list(all_sections())
+    if section not in sections or not isinstance(table, dict):
+        raise HeadroomError(f"[{section}] in {file}", "is no section of the settings", _nearest(section, sections))
+    names = [name for (known_section, name) in all_keys() if known_section == section]
+    inner = [name.removeprefix(f"{section}.") for name in sections if name.startswith(f"{section}.")]
+    given: dict[Key, Given] = {}
+    for name, value in table.items():
+        if name in inner:
+            given.update(_from_table(f"{section}.{name}", value, file))
+        elif name in names:
             given[section, name] = Given(value, f"{section}.{name} in {file}")
+        else:
+            raise HeadroomError(f"{section}.{name} in {file}", "is no setting", _nearest(name, [*names, *inner]))
     return given
 
 

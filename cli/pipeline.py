@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from alerts.desk import Watched
 from alerts.metrics import LiveState
 from cli.config import load_settings
+from cli.notify import build_receivers
 from cli.telling import Teller
 from cluster.secrets import secret
 from cluster.ticks_topic import ensure_topic
@@ -92,8 +93,9 @@ def build_pipeline(given: Configured, app_name: str, *, prompt: bool = True) -> 
     home = ticks_cluster(settings)
     password = secret(home.sasl_password, home.sasl_password_file, "sasl_password_file")
     ensure_topic(settings)
+    receivers = build_receivers(settings.notify) if prompt else []
     spark = build_session(settings.spark, app_name, prompt=prompt)
-    return Pipeline(spark, Inputs(settings, home, password, given.config, given.others))
+    return Pipeline(spark, Inputs(settings, home, password, given.config, given.others, receivers))
 
 
 def start_telling(pipeline: Pipeline, teller: Teller, told: Listeners, live: LiveState) -> None:
@@ -105,7 +107,7 @@ def start_telling(pipeline: Pipeline, teller: Teller, told: Listeners, live: Liv
         told: tells people of what comes.
         live: state behind the metrics.
     """
-    live.follow(lambda: pipeline.batch_s)
+    live.follow(lambda: pipeline.batch_s, pipeline.deliveries)
     pipeline.start_alert_path(in_turn([told, Listeners(live.on_tick, live.on_events, live.on_batch)]))
     standing = pipeline.desk.active()
     teller.standing(standing)

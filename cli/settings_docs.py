@@ -6,12 +6,11 @@ import inspect
 import json
 import re
 import textwrap
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from cli.config_sources import all_keys, env_name
-from schemas.config import Settings
+from cli.config_sources import all_keys, all_sections, env_name
 
 _ATTRIBUTE = re.compile(r"^(\w+): (.*)$")
 
@@ -41,7 +40,7 @@ def setting_docs() -> list[SettingDoc]:
     Raises:
         KeyError: a setting's meaning is missing in the docstring of its class.
     """
-    meanings = {section: _meanings(kind) for section, kind in _sections().items()}
+    meanings = {section: _meanings(kind) for section, kind in all_sections().items()}
     return [
         SettingDoc(key[0], key[1], default, _for_people(meanings[key[0]][key[1]], key[0]), env_name(key))
         for key, default in all_keys().items()
@@ -50,7 +49,7 @@ def setting_docs() -> list[SettingDoc]:
 
 def section_meaning(section: str) -> str:
     """Return the first line of a section's docstring."""
-    return inspect.cleandoc(_sections()[section].__doc__ or "").splitlines()[0]
+    return inspect.cleandoc(all_sections()[section].__doc__ or "").splitlines()[0]
 
 
 def commented_toml(name: str, bootstrap_servers: str) -> str:
@@ -58,7 +57,7 @@ def commented_toml(name: str, bootstrap_servers: str) -> str:
     chosen = {("cluster", "name"): name, ("cluster", "bootstrap_servers"): bootstrap_servers}
     lines = [_FILE_HEAD]
     docs = setting_docs()
-    for section in _sections():
+    for section in all_sections():
         lines += ["", "", f"# {section_meaning(section)}", f"[{section}]"]
         own = [doc for doc in docs if doc.section == section]
         # A table of its own, such as [collect.endpoints], ends its section: the plain keys come first.
@@ -72,7 +71,7 @@ def markdown() -> str:
     """Return docs/configuration.md: every key with its variable, default and meaning."""
     lines = [_INTRODUCTION]
     docs = setting_docs()
-    for section in _sections():
+    for section in all_sections():
         lines += [f"## [{section}]", "", section_meaning(section), "", "| key | default | meaning |", "|---|---|---|"]
         own = [doc for doc in docs if doc.section == section]
         lines += [f"| `{doc.name}` | {_default(doc.default)} | {_code(doc.meaning)} |" for doc in own] + [""]
@@ -88,7 +87,8 @@ Headroom reads one TOML file: the one that `--config` names, else `headroom.toml
 `headroom init` writes one with every key, its meaning and its default.
 
 Every key can be given in the environment too, and the environment wins: `HEADROOM_<SECTION>__<KEY>`, for example
-`HEADROOM_CLUSTER__BOOTSTRAP_SERVERS=broker1:9092`. Tables are written as JSON there:
+`HEADROOM_CLUSTER__BOOTSTRAP_SERVERS=broker1:9092`. A dot in a section's name is `__` too:
+`HEADROOM_NOTIFY__SLACK__TOKEN`. Tables are written as JSON there:
 `HEADROOM_COLLECT__ENDPOINTS='{"1": "broker1:9999"}'`. An empty variable counts as not set.
 
 Passwords come from the environment, or from a file named by a `*_file` key, which is read at each use. They are never
@@ -99,10 +99,6 @@ Amounts: a number is bytes per second or seconds; text may carry a unit: `"100MB
 
 This page is written by `python -m cli.settings_docs > docs/configuration.md` from `schemas/config.py`.
 """
-
-
-def _sections() -> dict[str, type]:
-    return {item.name: item.default_factory for item in fields(Settings)}  # type: ignore[misc]
 
 
 def _meanings(kind: type) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from deltalake import DeltaTable, QueryBuilder
@@ -24,17 +25,34 @@ def query(store_path: str, table: str, sql: str) -> list[dict[str, Any]] | None:
     Raises:
         HeadroomError: the table is there but cannot be read.
     """
-    url = table_url(store_path, table)
+    return query_all(store_path, {"data": table}, sql)
+
+
+def query_all(store_path: str, tables: Mapping[str, str], sql: str) -> list[dict[str, Any]] | None:
+    """Return the rows of a query over several tables; None while one of them is not there.
+
+    Args:
+        store_path: ``store.path``: a folder or URL.
+        tables: what the SQL calls each table, and its path below it.
+        sql: one SELECT.
+
+    Raises:
+        HeadroomError: a table is there but cannot be read.
+    """
+    urls = [table_url(store_path, table) for table in tables.values()]
+    builder = QueryBuilder()
     try:
-        data = DeltaTable(url)
-        rows = QueryBuilder().register("data", data).execute(sql).read_all()
+        for name, url in zip(tables, urls, strict=True):
+            builder = builder.register(name, DeltaTable(url))
+        rows = builder.execute(sql).read_all()
     except TableNotFoundError:
         return None
     # The reader raises its own errors, OSError and bare Exceptions, for all that storage can do wrong.
     except Exception as error:
-        logger.debug("reading %s", url, exc_info=True)
+        where = ", ".join(urls)
+        logger.debug("reading %s", where, exc_info=True)
         reason = str(error).partition("\n")[0]
-        raise HeadroomError(url, f"cannot be read ({reason})", "Look at store.path and the rights on it.") from error
+        raise HeadroomError(where, f"cannot be read ({reason})", "Look at store.path and the rights on it.") from error
     return list(rows.to_struct_array().to_pylist())
 
 

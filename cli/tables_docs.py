@@ -27,7 +27,7 @@ This page is written by `python -m cli.tables_docs > docs/tables.md` from `schem
 
 _MAINTENANCE = """## Kept fast
 
-**Folders.** A day (`date`, of `tick_ms` in UTC) is a folder, in every table but `alerts/events`, which is small. So a
+**Folders.** A day (`date`, of `tick_ms` in UTC) is a folder, in every table but those of alerts, which are small. So a
 day that is no longer kept goes as a whole, and nothing is rewritten for it. Clusters share the files of a day: a folder
 for each would multiply the small files of every commit.
 

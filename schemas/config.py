@@ -258,6 +258,123 @@ class AlertSettings:
 
 
 @dataclass(frozen=True)
+class SlackSettings:
+    """Slack: one message per alert, kept up to date, with a thread of what changed.
+
+    Attributes:
+        token: bot token (``xoxb-...``, scopes chat:write and channels:history, in a private channel groups:history);
+            give it by ``HEADROOM_NOTIFY__SLACK__TOKEN``. With ``channel``, it turns Slack on.
+        token_file: a file whose only content is that token; None: not used.
+        channel: id of the channel, such as ``C0123456789``; it stands at the end of the channel's details.
+        webhook_url: an incoming webhook in place of a token: every event is a message of its own; give it by
+            ``HEADROOM_NOTIFY__SLACK__WEBHOOK_URL``.
+        webhook_url_file: a file whose only content is that URL; None: not used.
+        api_url: Slack's API.
+        timeout_s: longest wait for an answer.
+    """
+
+    token: str | None = field(default=None, repr=False)
+    token_file: str | None = None
+    channel: str = ""
+    webhook_url: str | None = field(default=None, repr=False)
+    webhook_url_file: str | None = None
+    api_url: str = "https://slack.com/api/"
+    timeout_s: float = 10.0
+
+    def by_token(self) -> bool:
+        """Return whether Slack is told by a bot."""
+        return bool(self.token or self.token_file)
+
+    def by_webhook(self) -> bool:
+        """Return whether Slack is told by an incoming webhook."""
+        return bool(self.webhook_url or self.webhook_url_file)
+
+
+@dataclass(frozen=True)
+class AlertmanagerSettings:
+    """Alertmanager, by its API v2.
+
+    Attributes:
+        urls: ``http://host:port`` of every instance, separated by commas; empty: Alertmanager is not told.
+        username: user of basic authentication; None: none.
+        password: its password; give it by ``HEADROOM_NOTIFY__ALERTMANAGER__PASSWORD``.
+        password_file: a file whose only content is that password; None: not used.
+        ssl_cafile: PEM file of the authorities to trust; None: the system's.
+        resend_s: a firing alert is sent again this often; one that is not for four times as long ends there by itself.
+        timeout_s: longest wait for an answer.
+    """
+
+    urls: str = ""
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    password_file: str | None = None
+    ssl_cafile: str | None = None
+    resend_s: float = 60.0
+    timeout_s: float = 10.0
+
+    def instances(self) -> list[str]:
+        """Return the URL of each instance."""
+        return [url.strip().rstrip("/") for url in self.urls.split(",") if url.strip()]
+
+
+@dataclass(frozen=True)
+class WebhookSettings:
+    """A web server of yours that takes each event as JSON.
+
+    Attributes:
+        url: where events are posted to; empty: nowhere.
+        secret: what each post is signed with, by HMAC-SHA256; None: not signed. Give it by
+            ``HEADROOM_NOTIFY__WEBHOOK__SECRET``.
+        secret_file: a file whose only content is that secret; None: not used.
+        ssl_cafile: PEM file of the authorities to trust; None: the system's.
+        timeout_s: longest wait for an answer.
+    """
+
+    url: str = ""
+    secret: str | None = field(default=None, repr=False)
+    secret_file: str | None = None
+    ssl_cafile: str | None = None
+    timeout_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class NotifySettings:
+    """Who is told of alerts besides the terminal, and how hard it is tried.
+
+    Attributes:
+        log: whether every event goes to the process's log too.
+        retry_s: wait after the first failed attempt; it doubles with each further one.
+        retry_max_s: longest wait between two attempts.
+        give_up_s: an event that could not be delivered is dropped once its alert has been resolved for this long.
+        digest_after: if more alerts than this fire at once, Slack gets one message for all of them.
+        dashboard_url: link to a dashboard in every message; ``{cluster}`` and ``{kind}`` are filled in; empty: none.
+        runbook_url: link to a runbook in every message, filled in likewise; empty: none.
+    """
+
+    log: bool = False
+    retry_s: float = 1.0
+    retry_max_s: float = 60.0
+    give_up_s: float = 86_400.0
+    digest_after: int = 10
+    dashboard_url: str = ""
+    runbook_url: str = ""
+    slack: SlackSettings = field(default_factory=SlackSettings)
+    alertmanager: AlertmanagerSettings = field(default_factory=AlertmanagerSettings)
+    webhook: WebhookSettings = field(default_factory=WebhookSettings)
+
+    def receivers(self) -> list[str]:
+        """Return the names of those who are told, as ``alerts/deliveries`` calls them."""
+        told = {
+            "log": self.log,
+            "slack": self.slack.by_token(),
+            "slack_webhook": self.slack.by_webhook(),
+            "alertmanager": bool(self.alertmanager.instances()),
+            "webhook": bool(self.webhook.url),
+        }
+        return [name for name, wanted in told.items() if wanted]
+
+
+@dataclass(frozen=True)
 class MetricsSettings:
     """What Headroom tells of itself: /metrics for Prometheus, and /health for probes.
 
@@ -299,4 +416,5 @@ class Settings:
     store: StoreSettings = field(default_factory=StoreSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
     alerts: AlertSettings = field(default_factory=AlertSettings)
+    notify: NotifySettings = field(default_factory=NotifySettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)

@@ -159,6 +159,18 @@ ROWS = MetricSpec(
     "rows",
     "Verdicts since the start, of every tick one for each broker and role: rows of gold/throttle_headroom.",
 )
+UNDELIVERED = _gauge(
+    "headroom_undelivered_events",
+    ("receiver",),
+    "events",
+    "Events that a receiver of alerts has not got yet. Absent: no such receiver is configured.",
+)
+LAST_DELIVERY = _gauge(
+    "headroom_last_delivery_timestamp_seconds",
+    ("receiver",),
+    "seconds since 1970",
+    "When a receiver of alerts last got an event. Absent: it got none since the start.",
+)
 BUILD_INFO = _gauge("headroom_build_info", ("version",), "1", "1, with the version of Headroom that runs.")
 
 METRICS: tuple[MetricSpec, ...] = (
@@ -180,5 +192,7 @@ METRICS: tuple[MetricSpec, ...] = (
     DECISION,
     BATCH,
     ROWS,
+    UNDELIVERED,
+    LAST_DELIVERY,
     BUILD_INFO,
 )

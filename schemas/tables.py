@@ -313,6 +313,29 @@ ALERT_EVENTS = Table(
     ),
 )
 
+ALERT_DELIVERIES = Table(
+    "alerts/deliveries",
+    "one step in the delivery of one event to one receiver",
+    ("receiver", "event_key", "attempt", "state"),
+    (),
+    _columns(
+        ("receiver", "STRING", "who is told: log, slack, slack_webhook, alertmanager or webhook"),
+        ("event_key", "STRING", "which event of alerts/events: alert_id/tick_ms/state"),
+        ("alert_id", "STRING", "names the alert from pending to resolved"),
+        ("cluster", "STRING", "name of the watched cluster"),
+        (
+            "state",
+            "STRING",
+            "sending: about to be sent; delivered: the receiver has it; failed: it is tried again; "
+            "dropped: it is not, for its alert was resolved long ago",
+        ),
+        ("attempt", "BIGINT", "number of the attempt, from 1"),
+        ("answer", "STRING", "what the receiver said, or why it got nothing, in short; empty while sending"),
+        ("reference", "STRING", "JSON: what later messages on the alert need, such as a message to reply to; or empty"),
+        ("delivery_ms", "BIGINT", "when the step was taken, epoch milliseconds UTC"),
+    ),
+)
+
 TABLES: tuple[Table, ...] = (
     BRONZE_TICKS,
     MESSAGES,
@@ -326,4 +349,5 @@ TABLES: tuple[Table, ...] = (
     REASSIGNMENT_PROGRESS,
     PARTITION_WRITE_RATE,
     ALERT_EVENTS,
+    ALERT_DELIVERIES,
 )

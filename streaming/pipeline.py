@@ -13,11 +13,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from alerts.delivery.outbox import DeliveryFigures, Outbox
+from alerts.delivery.receiver import Receiver
 from alerts.desk import AlertDesk, Watched
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
+from streaming.deliveries import DeliveryTable
 from streaming.events import EventLog
-from streaming.jobs.alert_path import AlertPath, Listeners
+from streaming.jobs.alert_path import AlertPath, Listeners, in_turn
 from streaming.jobs.gate import Gate, Stopping
 from streaming.jobs.gold import GoldJob
 from streaming.jobs.record import RecordJob
@@ -41,6 +44,7 @@ class Inputs:
         password: its SASL password; None unless SASL is used.
         config: the configuration file that stands in commands; None: none.
         others: further clusters whose ticks come by the same topic.
+        receivers: who is told of alerts besides the listeners.
         clock_ms: gives the time now, epoch milliseconds.
     """
 
@@ -49,6 +53,7 @@ class Inputs:
     password: str | None = None
     config: str | None = None
     others: Sequence[Watched] = ()
+    receivers: Sequence[Receiver] = ()
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
 
@@ -68,6 +73,10 @@ class Pipeline:
         self._store = Store(spark, settings.store.path)
         self._events = EventLog(spark, self._store)
         self._desk = AlertDesk(settings, inputs.clock_ms, inputs.config, inputs.others)
+        self._outbox: Outbox | None = None
+        if inputs.receivers:
+            deliveries = DeliveryTable(spark, self._store)
+            self._outbox = Outbox(inputs.receivers, deliveries, settings.notify, inputs.clock_ms)
         self._alert_path: AlertPath | None = None
         self._run = f"watchdog-{uuid.uuid4()}"
         self._queries: list[StreamingQuery] = []
@@ -79,13 +88,21 @@ class Pipeline:
         """Return the desk that holds the alerts."""
         return self._desk
 
+    def deliveries(self) -> list[DeliveryFigures]:
+        """Return how the delivery to each receiver stands."""
+        return self._outbox.figures() if self._outbox is not None else []
+
     @property
     def batch_s(self) -> float | None:
         """Return for how many seconds the alert path has worked on its present batch; None: it works on none."""
         return None if self._alert_path is None else self._alert_path.gate.batch_s
 
     def start_alert_path(self, listeners: Listeners) -> None:
-        """Start the way from ticks to alerts."""
+        """Start the way from ticks to alerts, and to the receivers."""
+        if self._outbox is not None:
+            # What is owed from before is taken up before the first new event can come.
+            self._outbox.start()
+            listeners = in_turn([Listeners(on_events=self._outbox.put), listeners])
         checkpoint = f"{self._settings.store.checkpoints()}/alert_path"
         self._alert_path = AlertPath(self._spark, self._topic, self._events, self._desk, listeners, checkpoint)
         self._gates.append(self._alert_path.gate)
@@ -134,8 +151,12 @@ class Pipeline:
         Raises:
             HeadroomError: Spark itself has stopped before.
         """
-        with _spark_told():
-            self._stop()
+        try:
+            with _spark_told():
+                self._stop()
+        finally:
+            if self._outbox is not None:
+                self._outbox.stop()
 
     def _stop(self) -> None:
         # What a query logs of being stopped looks like a failure and is none; a real one is told below.

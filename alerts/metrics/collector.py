@@ -44,7 +44,7 @@ class MetricsCollector(Collector):
         """Yield the metrics that have a series now."""
         now = self._live.snapshot()
         families = {spec.name: _family(spec) for spec in METRICS}
-        for spec, labels, value in (*self._moves(now), *_alerts(now), *_ticks(now), self._build()):
+        for spec, labels, value in (*self._moves(now), *_alerts(now), *_ticks(now), *_deliveries(now), self._build()):
             families[spec.name].add_sample(spec.name, dict(zip(spec.labels, labels, strict=True)), value)
         for spec, labels, counts in _lengths(now):
             _add_counts(families[spec.name], dict(zip(spec.labels, labels, strict=True)), counts)
@@ -82,6 +82,13 @@ def _ticks(now: Snapshot) -> Iterator[Sample]:
         yield metrics.TICK_AGE, (cluster,), tick.age_s(now.now_ms)
         yield metrics.TICK_TIMESTAMP, (cluster,), tick.tick_ms / 1000
         yield metrics.ROWS, (cluster,), float(now.rows[cluster])
+
+
+def _deliveries(now: Snapshot) -> Iterator[Sample]:
+    for figures in now.deliveries:
+        yield metrics.UNDELIVERED, (figures.receiver,), float(figures.undelivered)
+        if figures.last_delivery_ms is not None:
+            yield metrics.LAST_DELIVERY, (figures.receiver,), figures.last_delivery_ms / 1000
 
 
 def _lengths(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], Counts]]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from alerts.delivery.outbox import DeliveryFigures
 from alerts.metrics.counts import Counts, no_counts
 from alerts.sides import SideState
 from schemas.findings import AlertEvent, Kind, State
@@ -72,6 +73,7 @@ class Snapshot:
         decisions: by cluster, how long after its time a tick was told.
         batches: how long batches took.
         batch_s: for how long the present batch has been worked on; None: there is none.
+        deliveries: how the delivery to each receiver stands.
     """
 
     now_ms: int
@@ -83,6 +85,7 @@ class Snapshot:
     decisions: Mapping[str, Counts]
     batches: Counts
     batch_s: float | None
+    deliveries: Sequence[DeliveryFigures]
 
 
 class LiveState:
@@ -104,6 +107,7 @@ class LiveState:
         self._decisions: dict[str, Counts] = {}
         self._batches = no_counts(BATCH.buckets)
         self._batch_s: Callable[[], float | None] = lambda: None
+        self._deliveries: Callable[[], Sequence[DeliveryFigures]] = lambda: ()
         self._lock = threading.Lock()
 
     def on_tick(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
@@ -133,9 +137,16 @@ class LiveState:
             for event in events:
                 self._stand(event)
 
-    def follow(self, batch_s: Callable[[], float | None]) -> None:
-        """Take up what tells for how long the present batch has been worked on."""
-        self._batch_s = batch_s
+    def follow(
+        self, batch_s: Callable[[], float | None], deliveries: Callable[[], Sequence[DeliveryFigures]] = lambda: ()
+    ) -> None:
+        """Take up what is asked at every scrape.
+
+        Args:
+            batch_s: tells for how long the present batch has been worked on.
+            deliveries: tells how the delivery to each receiver stands.
+        """
+        self._batch_s, self._deliveries = batch_s, deliveries
 
     def _stand(self, event: AlertEvent) -> None:
         key = (event.cluster, event.kind, event.subject)
@@ -146,7 +157,7 @@ class LiveState:
 
     def snapshot(self) -> Snapshot:
         """Return all that is known now."""
-        batch_s = self._batch_s()
+        batch_s, deliveries = self._batch_s(), self._deliveries()
         with self._lock:
             return Snapshot(
                 now_ms=self._clock_ms(),
@@ -158,4 +169,5 @@ class LiveState:
                 decisions=dict(self._decisions),
                 batches=self._batches,
                 batch_s=batch_s,
+                deliveries=deliveries,
             )

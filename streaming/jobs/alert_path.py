@@ -33,8 +33,8 @@ class Listeners:
         on_batch: for how many seconds a batch was worked on, once it is done.
     """
 
-    on_tick: Callable[[str, int, Sequence[SideState]], None]
-    on_events: Callable[[Sequence[AlertEvent]], None]
+    on_tick: Callable[[str, int, Sequence[SideState]], None] = lambda cluster, tick_ms, sides: None
+    on_events: Callable[[Sequence[AlertEvent]], None] = lambda events: None
     on_batch: Callable[[float], None] = lambda seconds: None
 
 

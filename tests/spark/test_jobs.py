@@ -24,9 +24,10 @@ from schemas.tables import (
     THROTTLES,
     Table,
 )
-from streaming.events import EventLog, event_rows
+from streaming.events import EventLog
 from streaming.jobs.gold import TABLES, GoldJob
 from streaming.jobs.record import RecordJob, bronze
+from streaming.prompt_table import record_rows
 from streaming.sinks import Store, writer_id
 from tests.spark.support import Crash, DyingStore, ListTopic, MemoryStore, checkpoint, counts
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
@@ -259,5 +260,5 @@ def test_events_are_committed_once_and_read_back_alike_with_and_without_spark(
     assert log.last_events() == [first, second]
     assert EventLog(spark, Store(spark, f"file://{tmp_path}/store")).last_events() == [first, second]
     store = Store(spark, str(tmp_path / "store"))
-    store.append(event_rows(spark, [replace(first, subject="other")]), ALERT_EVENTS)
+    store.append(record_rows(spark, [replace(first, subject="other")], ALERT_EVENTS), ALERT_EVENTS)
     assert len(log.last_events()) == 4

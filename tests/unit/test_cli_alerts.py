@@ -36,12 +36,28 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _written(store: Path, *events: dict[str, Any]) -> None:
+def _written(store: Path, *events: dict[str, Any], table: str = "events") -> None:
     columns = {
-        name: Array([event[name] for event in events], DataType.int64() if name.endswith("_ms") else DataType.utf8())
-        for name in events[0]
+        name: Array([event[name] for event in events], DataType.int64() if isinstance(value, int) else DataType.utf8())
+        for name, value in events[0].items()
     }
-    write_deltalake(str(store / "alerts" / "events"), Table.from_pydict(columns), mode="append")
+    write_deltalake(str(store / "alerts" / table), Table.from_pydict(columns), mode="append")
+
+
+def _step(
+    event: dict[str, Any], state: str, attempt: int = 1, answer: str = "", receiver: str = "log"
+) -> dict[str, Any]:
+    return {
+        "receiver": receiver,
+        "event_key": f"{event['alert_id']}/{event['tick_ms']}/{event['state']}",
+        "alert_id": event["alert_id"],
+        "cluster": "orders",
+        "state": state,
+        "attempt": attempt,
+        "answer": answer,
+        "reference": "",
+        "delivery_ms": 10 + attempt,
+    }
 
 
 def _run(*arguments: str) -> Result:
@@ -103,3 +119,35 @@ def test_a_broken_table_is_an_error_and_not_an_empty_answer(store: Path) -> None
     (store / "alerts" / "events" / "_delta_log" / "00000000000000000001.json").write_text("{")
     with pytest.raises(HeadroomError, match="cannot be read"):
         _run()
+
+
+def _owed() -> list[tuple[str, str, str, int, str]]:
+    rows = json.loads(_run("--undelivered", "--format", "json").stdout)
+    return [tuple(row[name] for name in ("receiver", "alert_id", "state", "attempts", "answer")) for row in rows]
+
+
+def test_what_a_receiver_has_not_got_is_shown_with_its_attempts(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_NOTIFY__LOG", "true")
+    monkeypatch.setenv("HEADROOM_NOTIFY__WEBHOOK__URL", "http://a/")
+    told, ended, new = _event("a", "firing", 1), _event("a", "resolved", 2), _event("b", "firing", 3)
+    _written(store, told, ended, new, _event("c", "pending", 4), _event("d", "resolved", 5))
+    everything = [("a", "firing"), ("a", "resolved"), ("b", "firing")]
+    assert _owed() == [(name, *one, 0, "") for name in ("log", "webhook") for one in everything]
+    steps = [_step(told, "sending"), _step(told, "delivered"), _step(ended, "failed", 2, "answered 500")]
+    _written(store, *steps, *(_step(e, "delivered", 1, "", "webhook") for e in (told, ended)), table="deliveries")
+    assert _owed() == [
+        ("log", "a", "resolved", 2, "answered 500"),
+        ("log", "b", "firing", 0, ""),
+        ("webhook", "b", "firing", 0, ""),
+    ]
+    said = _run("--undelivered").stdout
+    assert "answered 500" in said
+    assert "not tried yet" in said
+    _written(store, _step(ended, "dropped"), table="deliveries")
+    _written(store, _step(new, "delivered"), _step(new, "delivered", 1, "", "webhook"), table="deliveries")
+    assert "Every receiver has every event: log, webhook." in _run("--undelivered").stdout
+
+
+def test_without_a_receiver_nothing_is_owed(store: Path) -> None:
+    _written(store, _event("a", "firing", 1))
+    assert "No receiver of alerts is configured" in _run("--undelivered").stdout

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
 from cli.config import load_settings, read_settings
 from cli.config_sources import all_keys, env_name
+from cli.notify import build_receivers
 from cli.settings_docs import commented_toml, markdown, setting_docs
 from cluster.secrets import secret
 from schemas.config import CollectSettings, SecurityProtocol, Source
@@ -13,6 +15,7 @@ from schemas.errors import HeadroomError
 
 SERVERS = {"HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "broker1:9092"}
 REPOSITORY = Path(__file__).parents[2]
+URL = "must be a URL that begins with http:// or https://, without a password in it"
 
 
 @pytest.fixture
@@ -35,7 +38,11 @@ def test_environment_wins_over_file_and_file_over_default(settings_file: Path) -
 
 
 # Keys that may not stand beside others: a file beside its password, a token beside a user.
-APART = [key for key in all_keys() if key[1].endswith(("password_file", "token_file"))] + [("collect", "http_token")]
+FILES = ("password_file", "token_file", "secret_file", "webhook_url_file")
+APART = [key for key in all_keys() if key[1].endswith(FILES)] + [
+    ("collect", "http_token"),
+    ("notify.slack", "webhook_url"),
+]
 
 
 @pytest.mark.parametrize(("source", "others"), [("jmx", "http_"), ("jolokia", "jmx_"), ("prometheus", "jmx_")])
@@ -57,6 +64,13 @@ def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> 
         ("collect", "endpoints"): '{"1": "broker1:9999"}',
         ("metrics", "listen"): "0.0.0.0:9644",
         ("spark", "conf"): '{"spark.ui.enabled": false, "spark.executor.cores": 2}',
+        ("notify", "log"): "true",
+        ("notify", "dashboard_url"): "http://a/{cluster}",
+        ("notify", "runbook_url"): "https://a/{kind}",
+        ("notify.slack", "channel"): "C0123456789",
+        ("notify.slack", "api_url"): "http://a/",
+        ("notify.alertmanager", "urls"): "http://a:9093,http://b:9093",
+        ("notify.webhook", "url"): "https://a/b",
     }
     left_out = {*APART, *(key for key in all_keys() if key[1].startswith(others))}
     environ = {env_name(key): values.get(key, "7") for key in all_keys() if key not in left_out}
@@ -70,7 +84,7 @@ def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> 
 
 
 def _value(settings: object, key: tuple[str, str]) -> object:
-    return getattr(getattr(settings, key[0]), key[1])
+    return attrgetter(".".join(key))(settings)
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:
@@ -86,7 +100,15 @@ def test_variables_without_a_section_are_left_alone() -> None:
     [
         ("[clster]\nname = 'a'", "[clster] in", "Did you mean cluster?"),
         ("[cluster]\nbootstrap_server = 'a:1'", "cluster.bootstrap_server in", "Did you mean bootstrap_servers?"),
-        ("interval_s = 1", "[interval_s] in", "There are: cluster, ticks, collect, store, spark, alerts, metrics."),
+        ("[notify.slak]\nchannel = 'C1'", "notify.slak in", "Did you mean slack?"),
+        ("[notify.slack]\ntokn_file = 'a'", "notify.slack.tokn_file in", "Did you mean token_file?"),
+        ("[notify]\nslack = 'a'", "[notify.slack] in", "Did you mean notify.slack?"),
+        (
+            "interval_s = 1",
+            "[interval_s] in",
+            "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
+            "notify.alertmanager, notify.webhook, metrics.",
+        ),
     ],
 )
 def test_an_unknown_name_is_told_with_the_nearest_right_one(
@@ -125,6 +147,17 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
         ("HEADROOM_METRICS__LISTEN", "localhost:70000", "must be host:port or off"),
         ("HEADROOM_METRICS__TOP_N", "-1", "must be 0 or more"),
         ("HEADROOM_CLUSTER__SSL_CERTFILE", "a.pem", "is missing: a certificate and its key go together"),
+        ("HEADROOM_NOTIFY__RETRY_S", "0", "must be greater than 0"),
+        ("HEADROOM_NOTIFY__RETRY_S", "61", "must not be less than notify.retry_s"),
+        ("HEADROOM_NOTIFY__RUNBOOK_URL", "runbook", URL),
+        ("HEADROOM_NOTIFY__SLACK__TOKEN", "xoxb-1", "is not set but a token is"),
+        ("HEADROOM_NOTIFY__SLACK__CHANNEL", "C0123456", "has no effect without a token"),
+        ("HEADROOM_NOTIFY__SLACK__TIMEOUT_S", "long", "must be a valid number, unable to parse string as a number"),
+        ("HEADROOM_NOTIFY__ALERTMANAGER__URLS", "http://a:9093,b:9093", f"{URL}, several separated by commas"),
+        ("HEADROOM_NOTIFY__ALERTMANAGER__USERNAME", "me", "is not set but a user is"),
+        ("HEADROOM_NOTIFY__ALERTMANAGER__PASSWORD", "p", "is not set but a password is"),
+        ("HEADROOM_NOTIFY__WEBHOOK__URL", "https://me:secret@a/", URL),
+        ("HEADROOM_NOTIFY__WEBHOOK__SECRET", "s", "is not set but a secret is"),
         ("HEADROOM_TICKS__SASL_USERNAME", "me", "has no effect while ticks.bootstrap_servers is empty"),
     ],
 )
@@ -145,13 +178,16 @@ def test_sasl_without_a_password_tells_where_to_give_it() -> None:
     assert "HEADROOM_CLUSTER__SASL_PASSWORD" in error.remedy
 
 
-@pytest.mark.parametrize("key", ["cluster.sasl_password", "cluster.ssl_key_password", "collect.jmx_password"])
+@pytest.mark.parametrize(
+    "key", ["cluster.sasl_password", "cluster.ssl_key_password", "collect.jmx_password", "notify.slack.webhook_url"]
+)
 def test_a_secret_is_in_no_error_and_no_repr(settings_file: Path, key: str) -> None:
-    section, name = key.split(".")
+    section, _, name = key.rpartition(".")
     settings_file.write_text(f"[{section}]\n{name} = 192837465\n")
     assert "192837465" not in str(error_of(settings_file, SERVERS))
-    settings = load_settings(None, {**SERVERS, env_name((section, name)): "192837465"})
-    assert _value(settings, (section, name)) == "192837465"
+    value = "http://a/192837465"
+    settings = load_settings(None, {**SERVERS, env_name((section, name)): value})
+    assert _value(settings, (section, name)) == value
     assert "192837465" not in repr(settings)
 
 
@@ -251,3 +287,28 @@ def test_what_does_not_go_together_over_http_is_refused(given: dict[str, str], r
 def test_each_source_has_a_port_of_its_own() -> None:
     ports = [CollectSettings(source=source).metrics_port() for source in Source]
     assert (ports, CollectSettings(port=1234).metrics_port()) == ([9999, 8778, 9404], 1234)
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ({"TOKEN": "t", "TOKEN_FILE": "f", "CHANNEL": "C0123456"}, "is set beside notify.slack.token"),
+        ({"TOKEN": "t", "WEBHOOK_URL": "https://a/", "CHANNEL": "C0123456"}, "is set beside a token"),
+        ({"TOKEN": "t", "CHANNEL": "#alerts"}, "must be the id of a channel, such as C0123456789, not its name"),
+    ],
+)
+def test_what_does_not_go_together_for_slack_is_refused(given: dict[str, str], rule: str) -> None:
+    environ = {f"HEADROOM_NOTIFY__SLACK__{name}": value for name, value in given.items()}
+    assert error_of(None, {**SERVERS, **environ}).rule == rule
+
+
+def test_a_section_within_another_is_read_from_the_file(settings_file: Path) -> None:
+    settings_file.write_text('[notify]\ndigest_after = 3\n[notify.alertmanager]\nurls = "http://a:1, http://b:2/"\n')
+    notify = load_settings(str(settings_file), {**SERVERS, "HEADROOM_NOTIFY__WEBHOOK__URL": "http://c/"}).notify
+    assert (notify.digest_after, notify.alertmanager.instances()) == (3, ["http://a:1", "http://b:2"])
+    assert notify.receivers() == ["alertmanager", "webhook"]
+    assert [receiver.name for receiver in build_receivers(notify)] == notify.receivers()
+
+
+def test_nobody_is_told_by_default() -> None:
+    assert build_receivers(load_settings(None, SERVERS).notify) == []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, QUARANTINE, TABLES, Table
+from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, QUARANTINE, TABLES, Table
 
-# Known by their place in the ticks topic, which all clusters share, and by an id that is made from the cluster's name.
-OTHERWISE_KNOWN = (BRONZE_TICKS, QUARANTINE, ALERT_EVENTS)
+# Known by their place in the ticks topic, which all clusters share, or by an id that is made from the cluster's name.
+OTHERWISE_KNOWN = (BRONZE_TICKS, QUARANTINE, ALERT_EVENTS, ALERT_DELIVERIES)
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t not in OTHERWISE_KNOWN], ids=lambda table: table.path)

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from alerts.delivery.outbox import DeliveryFigures
 from alerts.sides import SideState
 from schemas.findings import Role
 from schemas.metrics import METRICS, MetricType
@@ -71,6 +72,15 @@ def test_nothing_that_moves_is_a_zero_that_is_known() -> None:
     assert scene.values("headroom_remaining_bytes") == [0]
     assert scene.values("headroom_stalled_replicas") == [0]
     assert scene.values("headroom_eta_seconds") == []
+
+
+def test_what_receivers_have_not_got_is_told() -> None:
+    scene = told(losing())
+    figures = [DeliveryFigures("slack", 3, TICK_MS), DeliveryFigures("webhook", 0, None)]
+    scene.live.follow(lambda: None, lambda: figures)
+    assert scene.values("headroom_undelivered_events", receiver="slack") == [3]
+    assert scene.values("headroom_undelivered_events", receiver="webhook") == [0]
+    assert scene.values("headroom_last_delivery_timestamp_seconds") == [TICK_MS / 1000]
 
 
 def test_a_broker_that_left_has_no_series() -> None:
@@ -232,6 +242,7 @@ def full() -> Scene:
     scene = told(side(1, LEADER, 9.0, 8.0, partition(remaining_bytes=1), eta_s=10.0))
     scene.live.on_events([event("firing")])
     scene.live.on_batch(1.0)
+    scene.live.follow(lambda: None, lambda: [DeliveryFigures("slack", 1, TICK_MS)])
     return scene
 
 

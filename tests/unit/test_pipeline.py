@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -9,7 +10,10 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
+from streaming.jobs.alert_path import Listeners
 from streaming.pipeline import Inputs, Pipeline
+from tests.unit.receivers import event
+from tests.unit.test_outbox import Inbox, MemoryLog, until
 
 
 class Gone:
@@ -40,3 +44,39 @@ def test_a_jvm_that_has_ended_is_told(error: Exception) -> None:
         with pytest.raises(HeadroomError) as told:
             call()
         assert (told.value.subject, told.value.rule) == ("Spark", "its JVM has ended")
+
+
+class Path:
+    """An alert path that does nothing but know its listeners."""
+
+    def __init__(self, *given: Any) -> None:
+        self.listeners: Listeners = given[4]
+        self.gate = self.rehearsal = None
+
+    def start(self) -> None:
+        """Nothing runs."""
+
+
+def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, inbox, told = MemoryLog(), Inbox(), []
+    monkeypatch.setattr("streaming.pipeline.AlertPath", Path)
+    monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *_: log)
+    gone: Any = Gone(Py4JError("gone"))
+    pipeline = Pipeline(gone, Inputs(Settings(), KafkaSettings(), receivers=[inbox]))
+    pipeline.start_alert_path(Listeners(lambda *_: None, told.extend))
+    path: Any = pipeline._alert_path
+    path.listeners.on_events([event()])
+    until(lambda: "delivered" in log.states(), log.states)
+    assert told == [event()]
+    assert [(f.receiver, f.undelivered) for f in pipeline.deliveries()] == [("inbox", 0)]
+    with pytest.raises(HeadroomError):
+        pipeline.stop()
+    assert not [t for t in threading.enumerate() if t.name == "delivery to inbox"]
+
+
+def test_without_a_receiver_there_is_no_outbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *found: made.append(found))
+    gone: Any = Gone(Py4JError("gone"))
+    assert Pipeline(gone, Inputs(Settings(), KafkaSettings())).deliveries() == []
+    assert made == []

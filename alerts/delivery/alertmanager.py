@@ -1,0 +1,194 @@
+"""Alertmanager by its API v2: told of what fires again and again, and of its end.
+
+To Alertmanager an alert is its labels, so these hold nothing that changes during an alert: numbers are annotations. The
+severity of a throttle's alert may rise from warning to critical, so it is an annotation too; of the other kinds it
+stands for ever, and is a label as well. An alert that is not sent again ends at its ``endsAt``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any
+
+from alerts.delivery.at_once import at_once
+from alerts.delivery.http import Poster, Secret, header_secret, json_body
+from alerts.delivery.receiver import DeliveryError, Receipt
+from alerts.delivery.words import Links, commands, numbers, reason
+from schemas.config import AlertmanagerSettings
+from schemas.findings import AlertEvent, Kind, State
+
+log = logging.getLogger(__name__)
+
+# An alert that is not sent again for so many times its interval ends.
+_OUTLIVES = 4
+# An instance that was away is tried again this soon.
+_RETRY_S = 5.0
+_PATH = "/api/v2/alerts"
+_FIXED_SEVERITY = (Kind.REASSIGNMENT_STALLED.value, Kind.NO_DATA.value)
+
+Alert = tuple[AlertEvent, str]
+
+
+class AlertmanagerReceiver:
+    """Tells every instance of one highly available set.
+
+    Args:
+        settings: section ``[notify.alertmanager]``.
+        password: of basic authentication.
+        links: that go with each alert.
+        clock_ms: gives the time now, epoch milliseconds.
+    """
+
+    name = "alertmanager"
+
+    def __init__(
+        self, settings: AlertmanagerSettings, password: Secret, links: Links, clock_ms: Callable[[], int]
+    ) -> None:
+        self._settings = settings
+        self._urls = settings.instances()
+        self._poster = Poster(settings.timeout_s, settings.ssl_cafile, "notify.alertmanager.ssl_cafile")
+        self._password = password
+        self._links = links
+        self._clock_ms = clock_ms
+        self._firing: dict[str, Alert] = {}
+        # By instance the alerts whose last event it has not got.
+        self._missed: dict[str, dict[str, Alert]] = {url: {} for url in self._urls}
+
+    @property
+    def resend_in_s(self) -> float:
+        """Return the interval, or less while an instance lacks something."""
+        return min(_RETRY_S, self._settings.resend_s) if any(self._missed.values()) else self._settings.resend_s
+
+    def standing(self, alerts: Sequence[Alert]) -> None:
+        """Take up what fired before a restart; every instance is told soon, for the break may have been long."""
+        self._firing = {event.alert_id: (event, before) for event, before in alerts}
+        self._missed = {url: dict(self._firing) for url in self._urls}
+
+    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+        """Post the event to every instance; to post it twice changes nothing.
+
+        Raises:
+            DeliveryError: no instance took it.
+        """
+        reference = before or json.dumps({"starts_at_ms": event.tick_ms})
+        alert = event, reference
+        errors = self._post({url: [alert] for url in self._urls})
+        if len(errors) == len(self._urls):
+            raise _all_failed(errors)
+        self._keep(alert, errors)
+        took = f"{len(self._urls) - len(errors)} of {len(self._urls)} took it"
+        return Receipt("; ".join([took, *(error.answer for error in errors.values())]), reference)
+
+    def _keep(self, alert: Alert, errors: dict[str, DeliveryError]) -> None:
+        alert_id = alert[0].alert_id
+        self._firing.pop(alert_id, None)
+        if alert[0].state == State.FIRING.value:
+            self._firing[alert_id] = alert
+        for url, missed in self._missed.items():
+            missed.pop(alert_id, None)
+            if url in errors:
+                missed[alert_id] = alert
+                log.warning("an alertmanager lacks alert %s, and is tried again: %s", alert_id, errors[url].answer)
+
+    def forget(self, alert_id: str) -> None:
+        """Let an alert whose end could not be told for long end by itself."""
+        self._firing.pop(alert_id, None)
+
+    def resend(self) -> None:
+        """Post what fires to every instance, and to each the ends that it missed.
+
+        Raises:
+            DeliveryError: an instance did not take it.
+        """
+        posts = {url: list({**missed, **self._firing}.values()) for url, missed in self._missed.items()}
+        errors = self._post({url: alerts for url, alerts in posts.items() if alerts})
+        for url, missed in self._missed.items():
+            if url not in errors:
+                missed.clear()
+            else:
+                missed.update(self._firing)
+                self._forget_old_ends(missed)
+        if errors:
+            raise DeliveryError("; ".join(error.answer for error in errors.values()))
+
+    def _forget_old_ends(self, missed: dict[str, Alert]) -> None:
+        """Forget ends that an instance has come to by itself."""
+        old_ms = self._clock_ms() - self._alive_ms()
+        for alert_id in [i for i, (e, _) in missed.items() if i not in self._firing and e.event_ms < old_ms]:
+            del missed[alert_id]
+
+    def _alive_ms(self) -> int:
+        return round(_OUTLIVES * self._settings.resend_s * 1000)
+
+    def _post(self, posts: dict[str, list[Alert]]) -> dict[str, DeliveryError]:
+        """Post to all instances at once, for one that hangs must not keep the others waiting."""
+        headers, password = self._authorization()
+        bodies = {url: json_body([self._alert(*alert) for alert in alerts]) for url, alerts in posts.items()}
+
+        def post(url: str) -> DeliveryError | None:
+            try:
+                self._poster.post(f"{url}{_PATH}", bodies[url], headers, [password])
+            except DeliveryError as error:
+                return error
+            except Exception as error:
+                return DeliveryError(type(error).__name__)
+            return None
+
+        outcomes = at_once({url: partial(post, url) for url in posts})
+        return {url: error for url, error in outcomes.items() if error is not None}
+
+    def _authorization(self) -> tuple[dict[str, str], str | None]:
+        if not self._settings.username:
+            return {}, None
+        password = header_secret(self._password, "notify.alertmanager.password")
+        both = f"{self._settings.username}:{password or ''}".encode()
+        return {"Authorization": f"Basic {base64.b64encode(both).decode()}"}, password
+
+    def _alert(self, event: AlertEvent, reference: str) -> dict[str, Any]:
+        now_ms, starts_ms = self._clock_ms(), int(json.loads(reference)["starts_at_ms"])
+        resolved = event.state == State.RESOLVED.value
+        ends_ms = max(starts_ms, min(event.tick_ms, now_ms)) if resolved else now_ms + self._alive_ms()
+        links = self._links.filled(event)
+        return {
+            "labels": labels(event),
+            "annotations": notes(event, links),
+            "startsAt": _time(starts_ms),
+            "endsAt": _time(ends_ms),
+            **({"generatorURL": links["dashboard"]} if "dashboard" in links else {}),
+        }
+
+
+def labels(event: AlertEvent) -> dict[str, str]:
+    """Return what makes an alert the same one for Alertmanager."""
+    named = {"alertname": event.kind, "cluster": event.cluster, "subject": event.subject}
+    return {**named, "severity": event.severity} if event.kind in _FIXED_SEVERITY else named
+
+
+def notes(event: AlertEvent, links: dict[str, str]) -> dict[str, str]:
+    """Return what is told of an alert, and may change."""
+    told = {
+        "summary": event.summary,
+        "severity": event.severity,
+        "alert_id": event.alert_id,
+        "recommendation": reason(event),
+        "command": next(iter(commands(event)), ""),
+        **{name.lower().replace(" ", "_").replace("-", "_"): text for name, text in numbers(event).items()},
+        **{f"{name}_url": url for name, url in links.items()},
+    }
+    return {name: text for name, text in told.items() if text}
+
+
+def _time(epoch_ms: int) -> str:
+    at = datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _all_failed(errors: dict[str, DeliveryError]) -> DeliveryError:
+    waits = [error.retry_after_s for error in errors.values() if error.retry_after_s is not None]
+    answer = "; ".join(error.answer for error in errors.values())
+    return DeliveryError(answer, min(waits, default=None), all(error.unsent for error in errors.values()))

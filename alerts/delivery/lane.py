@@ -1,0 +1,193 @@
+"""What one receiver is still to be told, and when: pure, with the time as an argument.
+
+Events of one alert go in order, so an alert whose first event fails waits with all of them; other alerts do not. What a
+receiver said of its pace holds for all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from alerts.delivery.receiver import DeliveryError, Receipt
+from alerts.delivery.steps import Backlog, event_key, known_of, told_of
+from schemas.config import NotifySettings
+from schemas.findings import AlertEvent, State
+
+# What one digest names; more would outgrow a message.
+_DIGEST_MOST = 100
+
+
+@dataclass
+class Pending:
+    """An event that is still to be told.
+
+    Attributes:
+        event: event.
+        attempts: attempts so far.
+        again: whether one of them may have arrived.
+        answer: what was last said.
+    """
+
+    event: AlertEvent
+    attempts: int = 0
+    again: bool = False
+    answer: str = ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be told now: one event, or the beginnings of several alerts together.
+
+    Attributes:
+        pending: the events.
+        before: reference of what the receiver was told of the alert before; of several: empty.
+    """
+
+    pending: Sequence[Pending]
+    before: str = ""
+
+    @property
+    def again(self) -> bool:
+        """Return whether an earlier attempt may have arrived."""
+        return any(one.again for one in self.pending)
+
+
+class Lane:
+    """The queue of one receiver.
+
+    Args:
+        receiver: its name.
+        settings: how hard it is tried.
+        jitter: gives a number from 0 to 1, so that many that fail together do not come back together.
+        digest_after: how many alerts may begin at once before they are told of together; None: always one by one.
+    """
+
+    def __init__(
+        self, receiver: str, settings: NotifySettings, jitter: Callable[[], float], digest_after: int | None = None
+    ) -> None:
+        self.receiver = receiver
+        self._settings = settings
+        self._jitter = jitter
+        self._digest_after = digest_after
+        self._queues: dict[str, deque[Pending]] = {}
+        # Alerts that have fired and are not resolved; by id what was last told of them, and its reference.
+        self._fired: dict[str, AlertEvent | None] = {}
+        self._references: dict[str, str] = {}
+        # By alert the events that were ever taken, for one may be handed over twice.
+        self._seen: dict[str, set[str]] = defaultdict(set)
+        self._wait_until_ms: dict[str, int] = {}
+        self._quiet_until_ms = 0
+
+    @property
+    def undelivered(self) -> int:
+        """Return how many events the receiver has not got."""
+        return sum(map(len, self._queues.values()))
+
+    def restore(self, backlog: Backlog) -> None:
+        """Take up what the tables say; before anything is added."""
+        known = known_of(self.receiver, backlog.steps)
+        for event in told_of(backlog.events):
+            step = known.get(event_key(event))
+            if step is not None and step.reference:
+                self._references[event.alert_id] = step.reference
+            if step is not None and step.settled:
+                self._seen[event.alert_id].add(event_key(event))
+                self._fire(event)
+                self._told(event)
+            elif step is not None:
+                self._enqueue(Pending(event, step.attempts, True, step.answer))
+            else:
+                self._enqueue(Pending(event))
+
+    def add(self, events: Iterable[AlertEvent]) -> None:
+        """Take events; what is pending is told to nobody, nor the end of what has never fired."""
+        for event in sorted(events, key=lambda e: (e.tick_ms, e.state == State.RESOLVED.value)):
+            if event.state != State.PENDING.value:
+                self._enqueue(Pending(event))
+
+    def _enqueue(self, pending: Pending) -> None:
+        event, key = pending.event, event_key(pending.event)
+        self._fire(event)
+        if event.alert_id in self._fired and key not in self._seen[event.alert_id]:
+            self._seen[event.alert_id].add(key)
+            self._queues.setdefault(event.alert_id, deque()).append(pending)
+
+    def _fire(self, event: AlertEvent) -> None:
+        if event.state == State.FIRING.value:
+            self._fired.setdefault(event.alert_id, None)
+
+    def standing(self) -> list[tuple[AlertEvent, str]]:
+        """Return the last event that the receiver has got of each alert that fires for it, with the reference."""
+        return [(event, self._references.get(alert_id, "")) for alert_id, event in self._fired.items() if event]
+
+    def due(self, now_ms: int) -> Work | None:
+        """Return what is to be told now; None: nothing is."""
+        if now_ms < self._quiet_until_ms:
+            return None
+        ready = [i for i in self._queues if self._wait_until_ms.get(i, 0) <= now_ms]
+        if not ready:
+            return None
+        beginnings = [i for i in ready if self._fired.get(i) is None and self._references.get(i, "") == ""]
+        if self._digest_after is not None and len(beginnings) > self._digest_after:
+            return Work([self._queues[i][0] for i in beginnings[:_DIGEST_MOST]])
+        return Work([self._queues[ready[0]][0]], self._references.get(ready[0], ""))
+
+    def next_ms(self) -> int | None:
+        """Return when the next event becomes due or may be dropped, epoch milliseconds; None: there is none."""
+        times = [self._wait_until_ms.get(i, 0) for i in self._queues]
+        return max(self._quiet_until_ms, min(times)) if times else None
+
+    def delivered(self, pending: Pending, receipt: Receipt) -> str:
+        """Take note that the receiver has an event, and return the reference that holds from now on."""
+        alert_id = pending.event.alert_id
+        if receipt.reference:
+            self._references[alert_id] = receipt.reference
+        reference = self._references.get(alert_id, "")
+        self._remove(pending)
+        return reference
+
+    def failed(self, work: Work, error: DeliveryError, now_ms: int) -> None:
+        """Take note that an attempt failed: when the next one is due, of several events for all at the same time."""
+        for pending in work.pending:
+            pending.attempts += 1
+            pending.again = pending.again or not error.unsent
+            pending.answer = error.answer
+        wait_s = self._backoff_s(max(one.attempts for one in work.pending))
+        for pending in work.pending:
+            self._wait_until_ms[pending.event.alert_id] = now_ms + round(wait_s * 1000)
+        if error.retry_after_s is not None:
+            self._quiet_until_ms = max(self._quiet_until_ms, now_ms + round(error.retry_after_s * 1000))
+
+    def _backoff_s(self, attempts: int) -> float:
+        doublings = min(attempts - 1, 30)
+        wait_s = min(self._settings.retry_max_s, self._settings.retry_s * 2**doublings)
+        # From half of it to all of it.
+        return wait_s * (0.5 + 0.5 * self._jitter())
+
+    def expired(self, now_ms: int) -> list[Pending]:
+        """Return, and forget, the events of alerts that were resolved so long ago that nobody wants to hear of them."""
+        before_ms = now_ms - self._settings.give_up_s * 1000
+        ends = [queue[-1].event for queue in self._queues.values()]
+        gone = [e.alert_id for e in ends if e.state == State.RESOLVED.value and e.event_ms < before_ms]
+        expired = [pending for alert_id in gone for pending in self._queues[alert_id]]
+        for pending in expired:
+            self._remove(pending)
+        return expired
+
+    def _remove(self, pending: Pending) -> None:
+        alert_id = pending.event.alert_id
+        self._queues[alert_id].remove(pending)
+        self._wait_until_ms.pop(alert_id, None)
+        if not self._queues[alert_id]:
+            del self._queues[alert_id]
+        self._told(pending.event)
+
+    def _told(self, event: AlertEvent) -> None:
+        if event.state == State.RESOLVED.value:
+            self._fired.pop(event.alert_id, None)
+            self._references.pop(event.alert_id, None)
+            self._seen.pop(event.alert_id, None)
+        else:
+            self._fired[event.alert_id] = event

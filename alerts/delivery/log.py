@@ -1,0 +1,38 @@
+"""The process's log as a receiver."""
+
+from __future__ import annotations
+
+import logging
+
+from alerts.delivery.receiver import Receipt
+from schemas.findings import AlertEvent, State
+
+_LEVELS = {State.FIRING.value: logging.ERROR, State.RESOLVED.value: logging.WARNING}
+
+
+class LogReceiver:
+    """Writes a line for each event.
+
+    Args:
+        logger: where to.
+    """
+
+    name = "log"
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+        """Write the line; whether an earlier one was written cannot be seen, so there may be two."""
+        self._logger.log(
+            _LEVELS[event.state],
+            "alert %s %s: %s %s, cluster %s, %s: %s",
+            event.alert_id,
+            event.state,
+            event.severity,
+            event.kind,
+            event.cluster,
+            event.subject,
+            event.summary,
+        )
+        return Receipt("written")

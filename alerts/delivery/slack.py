@@ -1,0 +1,168 @@
+"""Slack by a bot: one message per alert, edited when the alert changes, with a thread of the changes.
+
+A crash between sending and noting it leaves open whether a message arrived. Every message carries the keys of its
+events, so that it is found before it would be sent a second time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from alerts.delivery.receiver import Receipt
+from alerts.delivery.slack_api import SlackApi, SlackError, metadata, told_keys
+from alerts.delivery.slack_blocks import Block, alert_blocks, change_text, digest_blocks, plain_text
+from alerts.delivery.steps import event_key
+from alerts.delivery.words import Links
+from schemas.findings import AlertEvent
+
+log = logging.getLogger(__name__)
+
+# How far Slack's clock and ours may be apart.
+_CLOCKS_MS = 3_600_000
+# The message is there, but may not be edited any more; its thread goes on.
+_NO_EDIT = ("edit_window_closed", "cant_update_message")
+_GONE = ("message_not_found", "thread_not_found")
+# A bot without the right to read cannot look; rather twice than not at all.
+_NO_LOOK = ("missing_scope", "not_in_channel", "no_permission", "not_allowed_token_type")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an alert's message stands.
+
+    Attributes:
+        channel: id of the channel.
+        ts: what names the message in it.
+        shared: whether it tells of other alerts too, so that it is not edited for this one.
+    """
+
+    channel: str
+    ts: str
+    shared: bool = False
+
+
+class SlackReceiver:
+    """Tells a channel.
+
+    Args:
+        api: Slack.
+        channel: id of the channel.
+        digest_after: how many alerts may fire at once before they share one message.
+        links: that go with each alert.
+    """
+
+    name = "slack"
+
+    def __init__(self, api: SlackApi, channel: str, digest_after: int, links: Links) -> None:
+        self._api = api
+        self._channel = channel
+        self._digest_after = digest_after
+        self._links = links
+
+    @property
+    def digest_after(self) -> int:
+        """Return how many alerts may fire at once before they share one message."""
+        return self._digest_after
+
+    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+        """Post an alert's message, or edit it and reply to it.
+
+        Raises:
+            DeliveryError: Slack did not take it.
+        """
+        if not before:
+            return self._begin(event, again)
+        try:
+            return self._go_on(event, Place(**json.loads(before)), again)
+        except SlackError as error:
+            if error.code not in _GONE:
+                raise
+            # Somebody deleted the message.
+            return self._begin(event, again)
+
+    def deliver_together(self, events: Sequence[AlertEvent], again: bool) -> list[Receipt]:
+        """Post one message for many alerts; those that an earlier one tells of are left out.
+
+        Raises:
+            DeliveryError: Slack did not take it.
+        """
+        receipts = self._looked(events) if again else {}
+        missing = [event for event in events if event_key(event) not in receipts]
+        if missing:
+            text = f"{len(missing)} alerts fire at once"
+            place = self._post(missing, text, digest_blocks(missing, self._links), shared=True)
+            receipts.update({event_key(event): _receipt("posted in a digest", place) for event in missing})
+        return [receipts[event_key(event)] for event in events]
+
+    def _begin(self, event: AlertEvent, again: bool) -> Receipt:
+        found = self._looked([event]) if again else {}
+        if found:
+            return found[event_key(event)]
+        return _receipt("posted", self._post([event], plain_text(event), alert_blocks(event, self._links)))
+
+    def _go_on(self, event: AlertEvent, place: Place, again: bool) -> Receipt:
+        if not place.shared:
+            self._edit(event, place)
+        if again and self._replied(event, place):
+            return _receipt("replied before", place)
+        self._api.call(
+            "chat.postMessage",
+            channel=place.channel,
+            thread_ts=place.ts,
+            text=change_text(event),
+            metadata=metadata([event_key(event)]),
+            unfurl_links=False,
+        )
+        return _receipt("edited, replied", place)
+
+    def _edit(self, event: AlertEvent, place: Place) -> None:
+        text, blocks = plain_text(event), alert_blocks(event, self._links)
+        try:
+            self._api.call("chat.update", channel=place.channel, ts=place.ts, text=text, blocks=blocks)
+        except SlackError as error:
+            if error.code not in _NO_EDIT:
+                raise
+
+    def _post(self, events: Sequence[AlertEvent], text: str, blocks: list[Block], shared: bool = False) -> Place:
+        answer = self._api.call(
+            "chat.postMessage",
+            channel=self._channel,
+            text=text,
+            blocks=blocks,
+            metadata=metadata([event_key(event) for event in events]),
+            unfurl_links=False,
+            unfurl_media=False,
+        )
+        return Place(str(answer.get("channel", self._channel)), str(answer["ts"]), shared)
+
+    def _looked(self, events: Sequence[AlertEvent]) -> dict[str, Receipt]:
+        """Return by event key the receipts of messages that arrived in an earlier attempt."""
+        since_ms = min(event.event_ms for event in events) - _CLOCKS_MS
+        try:
+            found = self._api.find([event_key(event) for event in events], since_ms)
+        except SlackError as error:
+            self._cannot_look(error)
+            return {}
+        return {
+            key: _receipt("was there already", Place(self._channel, str(message["ts"]), len(told_keys(message)) > 1))
+            for key, message in found.items()
+        }
+
+    def _replied(self, event: AlertEvent, place: Place) -> bool:
+        try:
+            return bool(self._api.find([event_key(event)], event.event_ms - _CLOCKS_MS, place.ts))
+        except SlackError as error:
+            self._cannot_look(error)
+            return False
+
+    def _cannot_look(self, error: SlackError) -> None:
+        if error.code not in _NO_LOOK:
+            raise error
+        log.warning("slack: cannot look whether a message arrived (%s), so it may come twice", error.code)
+
+
+def _receipt(answer: str, place: Place) -> Receipt:
+    return Receipt(answer, json.dumps(asdict(place)))

@@ -1,0 +1,43 @@
+"""Slack by an incoming webhook: every event is a message of its own, for such a message can be neither edited, replied
+to nor found again. After a crash between sending and noting it, it is sent once more.
+"""
+
+from __future__ import annotations
+
+from alerts.delivery.http import Poster, Secret, json_body
+from alerts.delivery.receiver import Receipt
+from alerts.delivery.slack_blocks import alert_blocks, plain_text
+from alerts.delivery.words import Links
+from schemas.config import SlackSettings
+from schemas.errors import HeadroomError
+from schemas.findings import AlertEvent
+
+
+class SlackWebhookReceiver:
+    """Posts each event to a webhook.
+
+    Args:
+        settings: section ``[notify.slack]``.
+        url: of the webhook; a secret.
+        links: that go with each event.
+    """
+
+    name = "slack_webhook"
+
+    def __init__(self, settings: SlackSettings, url: Secret, links: Links) -> None:
+        self._poster = Poster(settings.timeout_s)
+        self._url = url
+        self._links = links
+
+    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+        """Post the event.
+
+        Raises:
+            DeliveryError: it was not taken.
+            HeadroomError: there is no URL to post to.
+        """
+        url = self._url()
+        if url is None or not url.startswith(("https://", "http://")):
+            raise HeadroomError("notify.slack.webhook_url", "must be a URL", "See the file that it is in.")
+        body = json_body({"text": plain_text(event), "blocks": alert_blocks(event, self._links)})
+        return Receipt(self._poster.post(url, body, {}, [url]))

@@ -1,0 +1,122 @@
+"""The log of deliveries: what was about to be sent, what arrived, what did not, and what is therefore still owed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from schemas.findings import AlertEvent, State
+
+
+class StepState(str, Enum):
+    """What a step of a delivery says."""
+
+    SENDING = "sending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    DROPPED = "dropped"
+
+
+# Nothing more is to be done for an event after one of these.
+SETTLED = (StepState.DELIVERED.value, StepState.DROPPED.value)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step in the delivery of one event to one receiver: a row of ``alerts/deliveries``, whose table tells more."""
+
+    receiver: str
+    event_key: str
+    alert_id: str
+    cluster: str
+    state: str
+    attempt: int
+    answer: str
+    reference: str
+    delivery_ms: int
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What the tables say of alerts that fire, or of which a receiver is still owed an event.
+
+    Attributes:
+        events: every event of these alerts but the pending ones.
+        steps: every step of their deliveries.
+    """
+
+    events: Sequence[AlertEvent] = ()
+    steps: Sequence[Step] = ()
+
+
+class DeliveryLog(Protocol):
+    """Where steps are kept; used by several threads at once."""
+
+    def append(self, steps: Sequence[Step]) -> None:
+        """Keep steps; they are durable when this returns."""
+
+    def backlog(self, receivers: Sequence[str]) -> Backlog:
+        """Return what is kept of alerts that fire, or of which one of these receivers is still owed an event."""
+
+
+@dataclass
+class Known:
+    """What the steps say of one event and one receiver.
+
+    Attributes:
+        settled: whether nothing more is to be done.
+        attempts: attempts so far.
+        answer: what was last said.
+        reference: what later messages need.
+    """
+
+    settled: bool = False
+    attempts: int = 0
+    answer: str = ""
+    reference: str = ""
+
+
+@dataclass(frozen=True)
+class Owed:
+    """An event that a receiver has not got.
+
+    Attributes:
+        event: event.
+        known: what was tried.
+    """
+
+    event: AlertEvent
+    known: Known = field(default_factory=Known)
+
+
+def event_key(event: AlertEvent) -> str:
+    """Return what an event is known by for ever: ``alert_id/tick_ms/state``."""
+    return f"{event.alert_id}/{event.tick_ms}/{event.state}"
+
+
+def known_of(receiver: str, steps: Iterable[Step]) -> dict[str, Known]:
+    """Return by event key what the steps say of one receiver; they may come in any order."""
+    found: dict[str, Known] = {}
+    for step in sorted((s for s in steps if s.receiver == receiver), key=lambda s: (s.delivery_ms, s.attempt)):
+        known = found.setdefault(step.event_key, Known())
+        known.settled = known.settled or step.state in SETTLED
+        known.attempts = max(known.attempts, step.attempt)
+        known.answer = step.answer or known.answer
+        known.reference = step.reference or known.reference
+    return found
+
+
+def told_of(events: Iterable[AlertEvent]) -> list[AlertEvent]:
+    """Return the events that receivers are told of, in order: what fires, and the end of what has fired."""
+    ordered = sorted(events, key=lambda e: (e.tick_ms, e.state == State.RESOLVED.value))
+    fired = {e.alert_id for e in ordered if e.state == State.FIRING.value}
+    return [e for e in ordered if e.state != State.PENDING.value and e.alert_id in fired]
+
+
+def owed_to(receiver: str, backlog: Backlog) -> list[Owed]:
+    """Return what a receiver has not got, in the order of the events."""
+    known = known_of(receiver, backlog.steps)
+    owed = [Owed(event, known.get(event_key(event), Known())) for event in told_of(backlog.events)]
+    return [one for one in owed if not one.known.settled]

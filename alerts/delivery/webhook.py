@@ -1,0 +1,57 @@
+"""A web server that takes each event as JSON, signed, under a key by which it knows one that comes twice."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+
+from alerts.delivery.http import Poster, Secret, json_body
+from alerts.delivery.receiver import Receipt
+from alerts.delivery.steps import event_key
+from alerts.delivery.words import Links, as_objects
+from schemas.config import WebhookSettings
+from schemas.findings import AlertEvent
+
+KEY_HEADER = "Idempotency-Key"
+TIMESTAMP_HEADER = "Headroom-Timestamp"
+SIGNATURE_HEADER = "Headroom-Signature"
+
+
+class WebhookReceiver:
+    """Posts each event.
+
+    Args:
+        settings: section ``[notify.webhook]``.
+        secret: what posts are signed with.
+        links: that go with each event.
+        clock_ms: gives the time now, epoch milliseconds.
+    """
+
+    name = "webhook"
+
+    def __init__(self, settings: WebhookSettings, secret: Secret, links: Links, clock_ms: Callable[[], int]) -> None:
+        self._url = settings.url
+        self._poster = Poster(settings.timeout_s, settings.ssl_cafile, "notify.webhook.ssl_cafile")
+        self._secret = secret
+        self._links = links
+        self._clock_ms = clock_ms
+
+    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+        """Post the event; again under the same key, for whether the first arrived cannot be asked.
+
+        Raises:
+            DeliveryError: it was not taken.
+        """
+        key = f"{event_key(event)}/{self.name}"
+        body = json_body({"key": key, "event": as_objects(event), "links": self._links.filled(event)})
+        secret, timestamp = self._secret(), str(self._clock_ms() // 1000)
+        headers = {KEY_HEADER: key, TIMESTAMP_HEADER: timestamp}
+        if secret is not None:
+            headers[SIGNATURE_HEADER] = signature(secret, timestamp, body)
+        return Receipt(self._poster.post(self._url, body, headers, [secret]))
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """Return ``v1=`` and the HMAC-SHA256, in hex, of the timestamp, a dot and the body."""
+    return "v1=" + hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()

@@ -1,0 +1,73 @@
+"""What every receiver says of an event in the same words: its numbers, its commands, its links."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from alerts.units import duration, rate, size
+from schemas.config import NotifySettings
+from schemas.findings import AlertEvent
+
+
+@dataclass(frozen=True)
+class Links:
+    """Where a reader may go on.
+
+    Attributes:
+        dashboard: URL with ``{cluster}`` and ``{kind}``; empty: none.
+        runbook: likewise.
+    """
+
+    dashboard: str = ""
+    runbook: str = ""
+
+    @staticmethod
+    def of(settings: NotifySettings) -> Links:
+        """Return the links of the settings."""
+        return Links(settings.dashboard_url, settings.runbook_url)
+
+    def filled(self, event: AlertEvent) -> dict[str, str]:
+        """Return the links of an event, by ``dashboard`` and ``runbook``; those that are not set are left out."""
+        urls = {"dashboard": self.dashboard, "runbook": self.runbook}
+        return {name: _filled(url, event) for name, url in urls.items() if url}
+
+
+def _filled(url: str, event: AlertEvent) -> str:
+    return url.replace("{cluster}", quote(event.cluster, safe="")).replace("{kind}", quote(event.kind, safe=""))
+
+
+def numbers(event: AlertEvent) -> dict[str, str]:
+    """Return the numbers of an event as people read them, by name; one that is about no broker has none."""
+    evidence, advice = json.loads(event.evidence), json.loads(event.recommendation)
+    if evidence.get("broker_id") is None:
+        return {}
+    told = {
+        "Throttle now": rate(evidence.get("throttle_bytes_per_s")),
+        "Required": rate(evidence.get("required_bytes_per_s")),
+        "In-sync followers use": rate(evidence.get("in_sync_bytes_per_s")),
+        "Still to copy": size(evidence.get("remaining_bytes")),
+    }
+    if advice.get("throttle_bytes_per_s") is not None:
+        told["Recommended throttle"] = f"{rate(advice['throttle_bytes_per_s'])} ({advice['throttle_bytes_per_s']})"
+        told["Then it finishes in about"] = duration(advice.get("finish_s"))
+    return told
+
+
+def reason(event: AlertEvent) -> str:
+    """Return what a person is to do or to know besides the commands; empty: nothing."""
+    return str(json.loads(event.recommendation).get("reason") or "")
+
+
+def commands(event: AlertEvent) -> list[str]:
+    """Return the commands that put it right, the best first."""
+    found: list[str] = json.loads(event.recommendation).get("commands") or []
+    return found
+
+
+def as_objects(event: AlertEvent) -> dict[str, Any]:
+    """Return an event with its evidence and recommendation as objects."""
+    parsed = {"evidence": json.loads(event.evidence), "recommendation": json.loads(event.recommendation)}
+    return {**vars(event), **parsed}

@@ -1,0 +1,205 @@
+"""The thread of one receiver: takes what is due, tells it, and keeps each step in the log."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Sequence
+
+from alerts.delivery.lane import Lane, Pending, Work
+from alerts.delivery.receiver import DeliveryError, Digesting, Receipt, Receiver, Resending
+from alerts.delivery.steps import Backlog, DeliveryLog, Step, StepState, event_key
+from schemas.config import NotifySettings
+from schemas.errors import HeadroomError
+from schemas.findings import AlertEvent
+
+log = logging.getLogger(__name__)
+
+# Nothing wakes it for what becomes too old.
+_LONGEST_WAIT_S = 30.0
+
+
+class Worker:
+    """Tells one receiver, on a thread of its own.
+
+    Args:
+        receiver: who is told.
+        delivery_log: where steps are kept.
+        settings: how hard it is tried.
+        clock_ms: gives the time now, epoch milliseconds.
+    """
+
+    def __init__(
+        self, receiver: Receiver, delivery_log: DeliveryLog, settings: NotifySettings, clock_ms: Callable[[], int]
+    ) -> None:
+        digest_after = receiver.digest_after if isinstance(receiver, Digesting) else None
+        self.receiver = receiver
+        self.last_delivery_ms: int | None = None
+        self._lane = Lane(receiver.name, settings, random.random, digest_after)
+        self._log = delivery_log
+        self._clock_ms = clock_ms
+        self._resent_ms = clock_ms()
+        self._trouble = ""
+        # What could not be kept yet: that it was delivered is known here, and is kept with the next step.
+        self._unkept: list[Step] = []
+        self._stopping = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name=f"delivery to {receiver.name}", daemon=True)
+
+    @property
+    def undelivered(self) -> int:
+        """Return how many events the receiver has not got."""
+        with self._changed:
+            return self._lane.undelivered
+
+    def start(self, backlog: Backlog) -> None:
+        """Take up what is owed from before, and start."""
+        self._lane.restore(backlog)
+        if isinstance(self.receiver, Resending):
+            self.receiver.standing(self._lane.standing())
+        self._thread.start()
+
+    def add(self, events: Sequence[AlertEvent]) -> None:
+        """Take events, and return at once."""
+        with self._changed:
+            self._lane.add(events)
+            self._changed.notify()
+
+    def ask_to_stop(self) -> None:
+        """Begin nothing more."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for what is under way; if it hangs, it is left, and the next start looks whether it has arrived."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if self._stopping:
+                    return
+                now_ms = self._clock_ms()
+                expired = self._lane.expired(now_ms)
+                work = self._lane.due(now_ms)
+                if not (expired or work or self._resend_due(now_ms)):
+                    self._changed.wait(self._wait_s(now_ms))
+                    continue
+            self._drop(expired)
+            if work is not None:
+                self._work(work)
+            self._resend()
+
+    def _wait_s(self, now_ms: int) -> float:
+        times = [self._lane.next_ms()]
+        if isinstance(self.receiver, Resending):
+            times.append(self._resend_ms(self.receiver))
+        next_ms = min((t for t in times if t is not None), default=None)
+        longest_s = _LONGEST_WAIT_S if next_ms is None else (next_ms - now_ms) / 1000
+        return max(0.001, min(_LONGEST_WAIT_S, longest_s))
+
+    def _work(self, work: Work) -> None:
+        """Tell what is due: that it is about to be sent is kept before, and how it went after."""
+        try:
+            self._keep([self._step(one, StepState.SENDING, attempt=one.attempts + 1) for one in work.pending])
+        except Exception as error:
+            self._failed(work, DeliveryError(f"not sent: the table of deliveries: {_told(error)}", unsent=True))
+            return
+        try:
+            receipts = self._deliver(work)
+        except Exception as error:
+            # An error of ours comes before anything is sent.
+            other = DeliveryError(_told(error), unsent=isinstance(error, HeadroomError))
+            self._failed(work, error if isinstance(error, DeliveryError) else other)
+            return
+        self._delivered(work, receipts)
+
+    def _deliver(self, work: Work) -> list[Receipt]:
+        if len(work.pending) > 1 and isinstance(self.receiver, Digesting):
+            return self.receiver.deliver_together([one.event for one in work.pending], work.again)
+        return [self.receiver.deliver(work.pending[0].event, work.before, work.again)]
+
+    def _delivered(self, work: Work, receipts: Sequence[Receipt]) -> None:
+        steps = []
+        with self._changed:
+            for one, receipt in zip(work.pending, receipts, strict=True):
+                reference = self._lane.delivered(one, receipt)
+                attempt = one.attempts + 1
+                steps.append(self._step(one, StepState.DELIVERED, attempt, receipt.answer, reference))
+        self.last_delivery_ms = self._clock_ms()
+        self._keep_at_last(steps)
+
+    def _failed(self, work: Work, error: DeliveryError) -> None:
+        with self._changed:
+            self._lane.failed(work, error, self._clock_ms())
+        if work.pending[0].attempts == 1:
+            log.warning("%s could not be told, and is tried again: %s", self.receiver.name, error.answer)
+        self._keep_at_last([self._step(one, StepState.FAILED, one.attempts, error.answer) for one in work.pending])
+
+    def _drop(self, expired: Sequence[Pending]) -> None:
+        for one in expired:
+            log.error(
+                "%s was never told of %s, which was resolved long ago; given up after %d attempt(s): %s",
+                self.receiver.name,
+                event_key(one.event),
+                one.attempts,
+                one.answer or "none was made",
+            )
+            if isinstance(self.receiver, Resending):
+                self.receiver.forget(one.event.alert_id)
+        if expired:
+            self._keep_at_last([self._step(one, StepState.DROPPED, one.attempts, one.answer) for one in expired])
+
+    def _step(self, one: Pending, state: StepState, attempt: int, answer: str = "", reference: str = "") -> Step:
+        event = one.event
+        return Step(
+            receiver=self.receiver.name,
+            event_key=event_key(event),
+            alert_id=event.alert_id,
+            cluster=event.cluster,
+            state=state.value,
+            attempt=attempt,
+            answer=answer,
+            reference=reference,
+            delivery_ms=self._clock_ms(),
+        )
+
+    def _keep(self, steps: Sequence[Step]) -> None:
+        waiting = [*self._unkept, *steps]
+        self._log.append(waiting)
+        self._unkept.clear()
+
+    def _keep_at_last(self, steps: Sequence[Step]) -> None:
+        """Keep an outcome now, or else with the next step; without it the next start would look for what arrived."""
+        try:
+            self._keep(steps)
+        except Exception as error:
+            self._unkept.extend(steps)
+            log.warning("what became of a delivery could not be kept yet: %s", _told(error))
+
+    def _resend_ms(self, receiver: Resending) -> int:
+        return self._resent_ms + round(receiver.resend_in_s * 1000)
+
+    def _resend_due(self, now_ms: int) -> bool:
+        return isinstance(self.receiver, Resending) and now_ms >= self._resend_ms(self.receiver)
+
+    def _resend(self) -> None:
+        if not isinstance(self.receiver, Resending) or not self._resend_due(self._clock_ms()):
+            return
+        trouble = ""
+        try:
+            self.receiver.resend()
+        except Exception as error:
+            trouble = _told(error)
+        # It comes back every few seconds while it lasts.
+        if trouble and trouble != self._trouble:
+            log.warning("%s could not be told anew of what fires: %s", self.receiver.name, trouble)
+        self._trouble = trouble
+        self._resent_ms = self._clock_ms()
+
+
+def _told(error: Exception) -> str:
+    """Return what an error says; of one that is not ours only what it is, for its text may hold a secret."""
+    return str(error) if isinstance(error, (DeliveryError, HeadroomError)) else type(error).__name__

@@ -1,0 +1,55 @@
+"""The receivers of alerts, made from the settings."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+
+from alerts.delivery.alertmanager import AlertmanagerReceiver
+from alerts.delivery.http import Secret
+from alerts.delivery.log import LogReceiver
+from alerts.delivery.receiver import Receiver
+from alerts.delivery.slack import SlackReceiver
+from alerts.delivery.slack_api import SlackApi
+from alerts.delivery.slack_webhook import SlackWebhookReceiver
+from alerts.delivery.webhook import WebhookReceiver
+from alerts.delivery.words import Links
+from cluster.secrets import secret
+from schemas.config import NotifySettings
+
+
+def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None = None) -> list[Receiver]:
+    """Return those who are told of alerts; their secrets are read at each use.
+
+    Args:
+        notify: section ``[notify]``.
+        clock_ms: gives the time now, epoch milliseconds; None: this machine's clock.
+
+    Raises:
+        HeadroomError: a file of authorities cannot be used.
+    """
+    clock_ms = clock_ms or _now_ms
+    slack, alertmanager, webhook, links = notify.slack, notify.alertmanager, notify.webhook, Links.of(notify)
+    makers: dict[str, Callable[[], Receiver]] = {
+        "log": lambda: LogReceiver(logging.getLogger("headroom.alerts")),
+        "slack": lambda: SlackReceiver(
+            SlackApi(slack, _secret(slack, "slack", "token")), slack.channel, notify.digest_after, links
+        ),
+        "slack_webhook": lambda: SlackWebhookReceiver(slack, _secret(slack, "slack", "webhook_url"), links),
+        "alertmanager": lambda: AlertmanagerReceiver(
+            alertmanager, _secret(alertmanager, "alertmanager", "password"), links, clock_ms
+        ),
+        "webhook": lambda: WebhookReceiver(webhook, _secret(webhook, "webhook", "secret"), links, clock_ms),
+    }
+    return [makers[name]() for name in notify.receivers()]
+
+
+def _secret(settings: object, section: str, name: str) -> Secret:
+    file = f"{name}_file"
+    return partial(secret, getattr(settings, name), getattr(settings, file), f"notify.{section}.{file}")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,82 @@
+"""What the settings of the receivers of alerts must keep, beyond types and ranges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from cli.problem import Problem
+from schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings
+
+# Lookups of what has arrived take an id, not a name.
+_CHANNEL = re.compile(r"[CGD][A-Z0-9]{6,}")
+_URL = "must be a URL that begins with http:// or https://, without a password in it"
+_ONE = "Keep one of the two."
+
+
+def notify_problems(notify: NotifySettings) -> Iterator[Problem]:
+    """Yield every rule of the sections ``[notify]`` and ``[notify.*]`` that does not hold."""
+    if notify.retry_max_s < notify.retry_s:
+        yield Problem(("notify", "retry_max_s"), "must not be less than notify.retry_s")
+    for name in ("dashboard_url", "runbook_url"):
+        if getattr(notify, name) and not _is_url(getattr(notify, name)):
+            yield Problem(("notify", name), _URL)
+    yield from _slack(notify.slack)
+    yield from _alertmanager(notify.alertmanager)
+    if notify.webhook.url and not _is_url(notify.webhook.url):
+        yield Problem(("notify.webhook", "url"), _URL)
+    yield from _beside("notify.webhook", notify.webhook, "secret")
+    if (notify.webhook.secret or notify.webhook.secret_file) and not notify.webhook.url:
+        yield _useless("notify.webhook", "url", "a secret")
+
+
+def _slack(slack: SlackSettings) -> Iterator[Problem]:
+    section = "notify.slack"
+    yield from _beside(section, slack, "token")
+    yield from _beside(section, slack, "webhook_url")
+    if slack.by_token() and slack.by_webhook():
+        name = "webhook_url" if slack.webhook_url else "webhook_url_file"
+        yield Problem((section, name), "is set beside a token", _ONE)
+    if slack.by_token() and not slack.channel:
+        yield _useless(section, "channel", "a token")
+    if slack.channel and not slack.by_token():
+        yield Problem((section, "channel"), "has no effect without a token", "Give the token, or leave this out.")
+    if slack.channel and not _CHANNEL.fullmatch(slack.channel):
+        yield Problem((section, "channel"), "must be the id of a channel, such as C0123456789, not its name")
+    if slack.webhook_url and not _is_url(slack.webhook_url):
+        yield Problem((section, "webhook_url"), _URL)
+    if not _is_url(slack.api_url):
+        yield Problem((section, "api_url"), _URL)
+
+
+def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[Problem]:
+    section = "notify.alertmanager"
+    if not all(map(_is_url, alertmanager.instances())):
+        yield Problem((section, "urls"), f"{_URL}, several separated by commas")
+    yield from _beside(section, alertmanager, "password")
+    has_password = bool(alertmanager.password or alertmanager.password_file)
+    if has_password and not alertmanager.username:
+        yield _useless(section, "username", "a password")
+    if alertmanager.username and not has_password:
+        yield _useless(section, "password", "a user")
+    if alertmanager.username and not alertmanager.instances():
+        yield _useless(section, "urls", "a user")
+
+
+def _beside(section: str, settings: object, name: str) -> Iterator[Problem]:
+    if getattr(settings, name) and getattr(settings, f"{name}_file"):
+        yield Problem((section, f"{name}_file"), f"is set beside {section}.{name}", _ONE)
+
+
+def _useless(section: str, name: str, other: str) -> Problem:
+    return Problem((section, name), f"is not set but {other} is", "Set both or neither.")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        # Reading the port checks it.
+        return url.scheme in ("http", "https") and bool(url.hostname) and url.password is None and url.port != 0
+    except ValueError:
+        return False

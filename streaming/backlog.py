@@ -1,0 +1,55 @@
+"""What receivers are still owed, as SQL over the tables ``events`` and ``deliveries``, for Spark and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from alerts.delivery.steps import Backlog, Step
+from schemas.findings import AlertEvent
+from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+
+Row = Mapping[str, Any]
+
+# An alert that has fired and either is not resolved, so that what was told of it is still needed, or has an event that
+# not all receivers have got.
+_OPEN = """
+SELECT alert_id FROM (
+  SELECT e.alert_id, e.state, coalesce(d.receivers, 0) AS receivers FROM events e LEFT JOIN (
+    SELECT event_key, count(DISTINCT receiver) AS receivers FROM deliveries
+    WHERE state IN ('delivered', 'dropped') AND receiver IN ({names}) GROUP BY event_key
+  ) d ON d.event_key = concat(e.alert_id, '/', CAST(e.tick_ms AS STRING), '/', e.state)
+  WHERE e.state <> 'pending'
+) told
+GROUP BY alert_id
+HAVING max(CASE WHEN state = 'firing' THEN 1 ELSE 0 END) = 1
+  AND (max(CASE WHEN state = 'resolved' THEN 1 ELSE 0 END) = 0 OR min(receivers) < {count})
+"""
+
+
+def events_sql(receivers: Sequence[str]) -> str:
+    """Return the query of every event but the pending ones of open alerts."""
+    return f"SELECT * FROM events WHERE state <> 'pending' AND alert_id IN ({_open(receivers)})"
+
+
+def steps_sql(receivers: Sequence[str]) -> str:
+    """Return the query of every step in the delivery of open alerts."""
+    return f"SELECT * FROM deliveries WHERE alert_id IN ({_open(receivers)})"
+
+
+def without_deliveries(sql: str) -> str:
+    """Return a query of events that takes the table of deliveries, which is not there yet, for empty."""
+    columns = ", ".join(f"CAST(NULL AS STRING) AS {name}" for name in ("receiver", "event_key", "state"))
+    return f"WITH deliveries AS (SELECT {columns} WHERE 1 = 0) {sql}"
+
+
+def backlog_of(events: Iterable[Row], steps: Iterable[Row]) -> Backlog:
+    """Return the rows of both queries as what they stand for; columns of a newer version are left out."""
+    return Backlog(
+        [AlertEvent(**{name: row[name] for name in ALERT_EVENTS.names()}) for row in events],
+        [Step(**{name: row[name] for name in ALERT_DELIVERIES.names()}) for row in steps],
+    )
+
+
+def _open(receivers: Sequence[str]) -> str:
+    return _OPEN.format(names=", ".join(f"'{name}'" for name in receivers), count=len(receivers))

@@ -1,0 +1,174 @@
+"""Alertmanager's API v2 and a webhook, against servers on this machine."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from alerts.delivery.alertmanager import AlertmanagerReceiver, labels
+from alerts.delivery.receiver import DeliveryError
+from alerts.delivery.webhook import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, WebhookReceiver
+from alerts.delivery.words import Links
+from schemas.config import AlertmanagerSettings, WebhookSettings
+from tests.unit.receivers import Asked, Said, Scripted, event, serving
+
+# 2027-01-15 08:00:00 UTC is 1,800,000,000 s; ten seconds later.
+NOW_MS = 1_800_000_010_000
+RESOLVED = event(state="resolved", tick_ms=1_800_000_008_000)
+SECRET = "not-to-be-told"
+
+
+@contextmanager
+def alertmanager(*instances: Callable[[Asked], Said], user: str | None = None) -> Iterator[AlertmanagerReceiver]:
+    with ExitStack() as running:
+        urls = [running.enter_context(serving(instance)) for instance in instances]
+        settings = AlertmanagerSettings(",".join(urls), user, resend_s=60, timeout_s=5)
+        links = Links("http://boards/{cluster}", "http://runbooks/{kind}")
+        yield AlertmanagerReceiver(settings, lambda: SECRET, links, lambda: NOW_MS)
+
+
+def last(instance: Scripted) -> Any:
+    return instance.bodies()[-1]
+
+
+def test_a_firing_alert_starts_at_its_first_tick_and_ends_by_itself_later() -> None:
+    instance = Scripted()
+    with alertmanager(instance, user="me") as receiver:
+        receipt = receiver.deliver(event(), "", False)
+        receiver.deliver(event(tick_ms=1_800_000_005_000, severity="warning"), receipt.reference, False)
+    first, second = (body[0] for body in instance.bodies())
+    assert instance.asked[0].path == "/api/v2/alerts"
+    # Four times 60 s after 08:00:10.
+    assert (first["startsAt"], first["endsAt"]) == ("2027-01-15T08:00:00.000Z", "2027-01-15T08:04:10.000Z")
+    assert second["startsAt"] == first["startsAt"]
+    assert second["labels"] == first["labels"]
+    assert (first["annotations"]["severity"], second["annotations"]["severity"]) == ("critical", "warning")
+    assert first["annotations"]["required"] == "3.0 MB/s"
+    assert first["annotations"]["runbook_url"] == "http://runbooks/throttle_below_leader_write"
+    assert first["generatorURL"] == "http://boards/orders"
+    assert instance.asked[0].headers["Authorization"] == f"Basic {base64.b64encode(f'me:{SECRET}'.encode()).decode()}"
+
+
+def test_labels_hold_nothing_that_changes_during_an_alert() -> None:
+    fixed = {"alertname": "throttle_below_leader_write", "cluster": "orders", "subject": "broker 2 as leader"}
+    assert labels(event()) == fixed
+    assert labels(event(kind="no_data"))["severity"] == "critical"
+
+
+def test_a_resolved_alert_ends_at_its_resolution_and_is_sent_no_more() -> None:
+    instance = Scripted()
+    with alertmanager(instance) as receiver:
+        reference = receiver.deliver(event(), "", False).reference
+        receiver.resend()
+        assert last(instance)[0]["endsAt"] == "2027-01-15T08:04:10.000Z"
+        receiver.deliver(RESOLVED, reference, False)
+        assert last(instance)[0]["endsAt"] == "2027-01-15T08:00:08.000Z"
+        assert last(instance)[0]["startsAt"] == "2027-01-15T08:00:00.000Z"
+        receiver.resend()
+    assert len(instance.asked) == 3
+
+
+def test_one_instance_that_takes_it_is_enough_and_the_others_get_what_they_missed() -> None:
+    up, down = Scripted(), Scripted(Said(status=503), Said(status=503))
+    with alertmanager(up, down) as receiver:
+        receipt = receiver.deliver(event(), "", False)
+        assert receipt.answer.startswith("1 of 2 took it; 127.0.0.1:")
+        receiver.deliver(RESOLVED, receipt.reference, False)
+        assert receiver.resend_in_s < 60
+        receiver.resend()
+        assert receiver.resend_in_s == 60
+    assert (len(up.asked), len(down.asked)) == (2, 3)
+    assert last(down)[0]["endsAt"] == "2027-01-15T08:00:08.000Z"
+
+
+def test_no_instance_is_a_failure() -> None:
+    instances = Scripted(Said(status=500)), Scripted(Said(status=400, body=b"bad"))
+    with alertmanager(*instances) as receiver, pytest.raises(DeliveryError, match="answered 400 bad") as error:
+        receiver.deliver(event(), "", False)
+    assert not error.value.unsent
+
+
+def test_what_fired_before_a_restart_is_sent_on() -> None:
+    instance = Scripted()
+    with alertmanager(instance) as receiver:
+        receiver.standing([(event(), json.dumps({"starts_at_ms": 1_799_999_990_000}))])
+        receiver.resend()
+        assert last(instance)[0]["startsAt"] == "2027-01-15T07:59:50.000Z"
+        receiver.forget("a")
+        receiver.resend()
+    assert len(instance.asked) == 1
+
+
+@contextmanager
+def webhook(sink: Callable[[Asked], Said], secret: str | None = SECRET) -> Iterator[WebhookReceiver]:
+    with serving(sink) as url:
+        yield WebhookReceiver(WebhookSettings(url=f"{url}/hook", timeout_s=5), lambda: secret, Links(), lambda: NOW_MS)
+
+
+def verified(asked: Asked) -> bool:
+    signed = asked.headers[TIMESTAMP_HEADER].encode() + b"." + asked.body
+    return asked.headers[SIGNATURE_HEADER] == "v1=" + hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
+
+
+def test_a_post_is_signed_and_a_second_one_has_the_same_key() -> None:
+    sink = Scripted(Said(status=502))
+    with webhook(sink) as receiver:
+        with pytest.raises(DeliveryError, match="answered 502"):
+            receiver.deliver(event(), "", False)
+        assert receiver.deliver(event(), "", True).answer == "200 {}"
+    assert all(map(verified, sink.asked))
+    assert {asked.headers[KEY_HEADER] for asked in sink.asked} == {"a/1800000000000/firing/webhook"}
+    assert sink.asked[0].headers[TIMESTAMP_HEADER] == "1800000010"
+    assert sink.bodies()[0]["event"]["evidence"]["broker_id"] == 2
+    assert sink.bodies()[0] == sink.bodies()[1]
+
+
+def test_without_a_secret_nothing_is_signed() -> None:
+    sink = Scripted()
+    with webhook(sink, secret=None) as receiver:
+        receiver.deliver(event(), "", False)
+    assert SIGNATURE_HEADER not in sink.asked[0].headers
+
+
+@pytest.mark.parametrize(
+    ("said", "answer", "wait_s", "unsent"),
+    [
+        (Said(status=429, headers={"Retry-After": "7"}), "answered 429 {}", 7.0, True),
+        (Said(status=503, headers={"Retry-After": "9"}), "answered 503 {}", 9.0, False),
+        (Said(status=302, headers={"Location": "http://127.0.0.1:1/"}), "answered 302 {}", None, True),
+        (Said(status=400, body=f"no {SECRET} here\nplease".encode()), "answered 400 no *** here please", None, True),
+        (Said(lose=True), "RemoteDisconnected", None, False),
+    ],
+)
+def test_a_failure_says_what_to_do_next_and_no_secret(
+    said: Said, answer: str, wait_s: float | None, unsent: bool
+) -> None:
+    sink = Scripted(said)
+    with webhook(sink) as receiver, pytest.raises(DeliveryError) as error:
+        receiver.deliver(event(), "", False)
+    assert error.value.answer.endswith(answer)
+    assert (error.value.retry_after_s, error.value.unsent) == (wait_s, unsent)
+    assert len(sink.asked) == 1
+
+
+def test_a_refused_connection_is_surely_not_sent() -> None:
+    def nobody(asked: Asked) -> Said:
+        raise AssertionError
+
+    with webhook(nobody) as receiver:
+        pass
+    with pytest.raises(DeliveryError, match="refused") as error:
+        receiver.deliver(event(), "", False)
+    assert error.value.unsent
+
+
+def test_secrets_are_in_no_repr() -> None:
+    settings: Sequence[object] = (WebhookSettings(secret=SECRET), AlertmanagerSettings(password=SECRET))
+    assert SECRET not in repr(settings)

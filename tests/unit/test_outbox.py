@@ -1,0 +1,205 @@
+"""Receivers on their threads: none delays another, and no event is lost or doubled, whatever crashes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from alerts.delivery.outbox import Outbox
+from alerts.delivery.receiver import DeliveryError, Receipt
+from alerts.delivery.slack import SlackReceiver
+from alerts.delivery.slack_api import SlackApi
+from alerts.delivery.steps import Backlog, Step, event_key
+from alerts.delivery.words import Links
+from schemas.config import NotifySettings, SlackSettings
+from schemas.findings import AlertEvent
+from tests.unit.receivers import FakeSlack, Said, event, serving
+
+FAST = NotifySettings(retry_s=0.01, retry_max_s=0.02)
+_WAIT_S = 10.0
+
+
+class MemoryLog:
+    """Steps in memory; ``die_at`` says at which states it fails, as a process that ends there would."""
+
+    def __init__(self, events: Sequence[AlertEvent] = (), die_at: Sequence[str] = ()) -> None:
+        self.events = list(events)
+        self.steps: list[Step] = []
+        self.die_at = list(die_at)
+
+    def append(self, steps: Sequence[Step]) -> None:
+        if any(step.state in self.die_at for step in steps):
+            raise OSError("gone")
+        self.steps.extend(steps)
+
+    def backlog(self, receivers: Sequence[str]) -> Backlog:
+        return Backlog(self.events, list(self.steps))
+
+    def states(self) -> list[str]:
+        return [step.state for step in self.steps]
+
+
+class Inbox:
+    """A receiver that knows what it has, and looks when it is asked to."""
+
+    def __init__(self, name: str = "inbox", failures: int = 0) -> None:
+        self.name = name
+        self.got: list[str] = []
+        self.failures = failures
+
+    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+        if self.failures:
+            self.failures -= 1
+            raise DeliveryError("not now", unsent=True)
+        if not (again and event_key(event) in self.got):
+            self.got.append(event_key(event))
+        return Receipt("ok", before or f"first {event_key(event)}")
+
+
+class Hanging(Inbox):
+    """A receiver that hangs until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__("hanging")
+        self.let_go = threading.Event()
+
+    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+        self.let_go.wait(_WAIT_S)
+        return super().deliver(event, before, again)
+
+
+def until(condition: Callable[[], bool], seen: Callable[[], object]) -> None:
+    end = time.monotonic() + _WAIT_S
+    while not condition():
+        assert time.monotonic() < end, seen()
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def running() -> Iterator[Callable[..., Outbox]]:
+    started: list[Outbox] = []
+
+    def start(log: MemoryLog, *receivers: Inbox, settings: NotifySettings = FAST) -> Outbox:
+        started.append(Outbox(receivers, log, settings, lambda: time.time_ns() // 1_000_000))
+        started[-1].start()
+        return started[-1]
+
+    yield start
+    for outbox in started:
+        outbox.stop()
+
+
+def test_an_event_is_kept_as_sending_before_and_as_delivered_after(running: Callable[..., Outbox]) -> None:
+    log, inbox = MemoryLog(), Inbox()
+    outbox = running(log, inbox)
+    outbox.put([event()])
+    until(lambda: len(log.steps) == 2, log.states)
+    assert log.states() == ["sending", "delivered"]
+    assert (log.steps[1].answer, log.steps[1].reference) == ("ok", f"first {event_key(event())}")
+    (figures,) = outbox.figures()
+    assert (figures.receiver, figures.undelivered) == ("inbox", 0)
+    assert figures.last_delivery_ms is not None
+
+
+def test_a_receiver_that_hangs_delays_no_other_and_no_stop(running: Callable[..., Outbox]) -> None:
+    hanging, inbox = Hanging(), Inbox()
+    outbox = running(MemoryLog(), hanging, inbox)
+    began = time.monotonic()
+    outbox.put([event()])
+    assert time.monotonic() - began < 1
+    until(lambda: len(inbox.got) == 1, lambda: inbox.got)
+    assert [f.undelivered for f in outbox.figures()] == [1, 0]
+    outbox.stop()
+    assert time.monotonic() - began < _WAIT_S
+    hanging.let_go.set()
+
+
+def test_what_fails_is_tried_until_it_arrives(running: Callable[..., Outbox]) -> None:
+    log, inbox = MemoryLog(), Inbox(failures=3)
+    running(log, inbox).put([event()])
+    until(lambda: "delivered" in log.states(), log.states)
+    assert log.states() == [*["sending", "failed"] * 3, "sending", "delivered"]
+    assert [step.attempt for step in log.steps] == [1, 1, 2, 2, 3, 3, 4, 4]
+
+
+@pytest.mark.parametrize("die_at", [("sending",), ("delivered", "failed")])
+def test_no_event_is_lost_or_doubled_over_a_crash_between_send_and_record(
+    running: Callable[..., Outbox], die_at: tuple[str, ...]
+) -> None:
+    events = [event(), event(state="resolved", tick_ms=1_800_000_000_001)]
+    log, inbox = MemoryLog(events, die_at), Inbox()
+    crashed = running(log, inbox)
+    if "sending" in die_at:
+        until(lambda: crashed.figures()[0].undelivered == 2, crashed.figures)
+    else:
+        until(lambda: len(inbox.got) >= 1, lambda: inbox.got)
+    crashed.stop()
+    log.die_at.clear()
+    # A failing table lets nothing be sent that is not kept as sending first.
+    assert "sending" not in die_at or inbox.got == []
+    running(log, inbox)
+    until(lambda: log.states().count("delivered") == 2, log.states)
+    assert inbox.got == [event_key(e) for e in events]
+
+
+def test_a_crash_after_slack_took_a_message_gives_no_second_one(running: Callable[..., Outbox]) -> None:
+    fake, log = FakeSlack(Said(lose=True)), MemoryLog([event()])
+    with serving(fake) as url:
+        api = SlackApi(SlackSettings(channel="C0123456", api_url=f"{url}/api/"), lambda: "xoxb-1")
+        slack: Any = SlackReceiver(api, "C0123456", 10, Links())
+        # It is not tried again by the one that crashed.
+        crashed = running(log, slack, settings=NotifySettings(retry_s=1000, retry_max_s=1000))
+        until(lambda: bool(fake.messages), log.states)
+        crashed.stop()
+        log.steps = [step for step in log.steps if step.state == "sending"]
+        log.events.append(event(state="resolved", tick_ms=1_800_000_000_001))
+        running(log, slack)
+        until(lambda: log.states().count("delivered") == 2, log.states)
+    assert (len(fake.roots()), len(fake.replies())) == (1, 1)
+    assert "RESOLVED" in fake.roots()[0]["text"]
+
+
+def test_a_stop_leaves_what_is_queued_to_the_next_start(running: Callable[..., Outbox]) -> None:
+    log, away = MemoryLog([event()]), Inbox(failures=1_000_000)
+    running(log, away).stop()
+    assert "delivered" not in log.states()
+    inbox = Inbox()
+    running(log, inbox)
+    until(lambda: len(inbox.got) == 1, lambda: inbox.got)
+
+
+def test_idle_threads_end_at_once(running: Callable[..., Outbox]) -> None:
+    outbox = running(MemoryLog(), Inbox())
+    began = time.monotonic()
+    outbox.stop()
+    assert time.monotonic() - began < 1
+    assert not [t for t in threading.enumerate() if t.name == "delivery to inbox"]
+
+
+def test_a_drop_is_kept_and_logged(running: Callable[..., Outbox], caplog: pytest.LogCaptureFixture) -> None:
+    old = [event(tick_ms=1), event(state="resolved", tick_ms=2)]
+    log, inbox = MemoryLog(old), Inbox()
+    with caplog.at_level(logging.ERROR):
+        running(log, inbox)
+        until(lambda: len(log.steps) == 2, log.states)
+    assert (log.states(), inbox.got) == (["dropped", "dropped"], [])
+    assert "never told of a/1/firing" in caplog.text
+
+
+def test_what_an_unknown_error_says_is_not_repeated(
+    running: Callable[..., Outbox], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Leaking(Inbox):
+        def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+            raise ValueError("Invalid header value b'Bearer xoxb-secret'")
+
+    log = MemoryLog()
+    running(log, Leaking()).put([event()])
+    until(lambda: "failed" in log.states(), log.states)
+    assert "ValueError" in caplog.text
+    assert "xoxb" not in caplog.text + repr(log.steps)

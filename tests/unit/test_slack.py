@@ -1,0 +1,192 @@
+"""Slack, against a server that speaks its protocol."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from alerts.delivery.receiver import DeliveryError
+from alerts.delivery.slack import SlackReceiver
+from alerts.delivery.slack_api import SlackApi
+from alerts.delivery.slack_blocks import BLOCKS_MOST, SECTION_MOST, alert_blocks, digest_blocks, escaped
+from alerts.delivery.slack_webhook import SlackWebhookReceiver
+from alerts.delivery.words import Links
+from schemas.config import SlackSettings
+from schemas.errors import HeadroomError
+from tests.unit.receivers import Asked, FakeSlack, Said, Scripted, event, serving
+
+TOKEN = "xoxb-not-to-be-told"
+LINKS = Links("https://boards/d?cluster={cluster}", "https://runbooks/{kind}")
+RESOLVED = event(state="resolved", tick_ms=1_800_000_060_000)
+GROWN = event(tick_ms=1_800_000_030_000, summary="It grew")
+
+
+@contextmanager
+def slack_of(fake: Callable[[Asked], Said], token: str = TOKEN) -> Iterator[SlackReceiver]:
+    with serving(fake) as url:
+        settings = SlackSettings(channel="C0123456", api_url=f"{url}/api/", timeout_s=5)
+        yield SlackReceiver(SlackApi(settings, lambda: token), "C0123456", 2, LINKS)
+
+
+def test_one_message_per_alert_is_edited_with_its_changes_in_the_thread() -> None:
+    fake = FakeSlack()
+    with slack_of(fake) as slack:
+        reference = slack.deliver(event(), "", False).reference
+        assert "FIRING" in fake.roots()[0]["text"]
+        slack.deliver(GROWN, reference, False)
+        slack.deliver(RESOLVED, reference, False)
+    (root,) = fake.roots()
+    assert "RESOLVED" in root["text"]
+    assert [reply["thread_ts"] for reply in fake.replies()] == [root["ts"]] * 2
+    assert "It grew" in fake.replies()[0]["text"]
+    assert "resolved at" in fake.replies()[1]["text"]
+    assert fake.tokens == {f"Bearer {TOKEN}"}
+
+
+@pytest.mark.parametrize("others", [0, 5])
+def test_a_message_that_arrived_unanswered_is_found_and_not_sent_twice(others: int) -> None:
+    fake = FakeSlack()
+    with slack_of(fake) as slack:
+        for number in range(others):
+            slack.deliver(event(f"other{number}"), "", False)
+        fake.script = [Said(lose=True)]
+        with pytest.raises(DeliveryError) as lost:
+            slack.deliver(event(), "", False)
+        assert not lost.value.unsent
+        receipt = slack.deliver(event(), "", True)
+        assert len(fake.roots()) == others + 1
+        assert receipt.answer == "was there already"
+        slack.deliver(RESOLVED, receipt.reference, False)
+    assert "RESOLVED" in fake.messages[json.loads(receipt.reference)["ts"]]["text"]
+
+
+def test_a_reply_that_arrived_unanswered_is_found_and_not_sent_twice() -> None:
+    fake = FakeSlack()
+    with slack_of(fake) as slack:
+        reference = slack.deliver(event(), "", False).reference
+        for change in (GROWN, RESOLVED):
+            slack.deliver(change, reference, True)
+            slack.deliver(change, reference, True)
+    assert len(fake.replies()) == 2
+
+
+def test_a_message_that_did_not_arrive_is_sent_again() -> None:
+    fake = FakeSlack(Said(status=500, body=b"oops"))
+    with slack_of(fake) as slack:
+        with pytest.raises(DeliveryError) as error:
+            slack.deliver(event(), "", False)
+        assert (error.value.answer, error.value.unsent) == ("slack: answered 500", False)
+        slack.deliver(event(), "", True)
+    assert len(fake.roots()) == 1
+
+
+def test_a_rate_limit_says_how_long_to_wait() -> None:
+    said = Said(status=429, headers={"Retry-After": "17"})
+    with slack_of(FakeSlack(said)) as slack, pytest.raises(DeliveryError) as error:
+        slack.deliver(event(), "", False)
+    assert (error.value.retry_after_s, error.value.unsent) == (17.0, True)
+
+
+def test_what_slack_refuses_is_told_in_its_word() -> None:
+    refusal = Said(body=b'{"ok": false, "error": "channel_not_found"}')
+    with slack_of(FakeSlack(refusal)) as slack, pytest.raises(DeliveryError) as error:
+        slack.deliver(event(), "", False)
+    assert (error.value.answer, error.value.unsent) == ("slack: channel_not_found", True)
+
+
+def test_a_message_that_somebody_deleted_is_posted_anew() -> None:
+    fake = FakeSlack()
+    with slack_of(fake) as slack:
+        reference = slack.deliver(event(), "", False).reference
+        fake.messages.clear()
+        slack.deliver(RESOLVED, reference, False)
+    assert "RESOLVED" in fake.roots()[0]["text"]
+
+
+def test_many_alerts_share_one_message_and_end_in_its_thread() -> None:
+    fake = FakeSlack()
+    many = [event(f"a{number}") for number in range(40)]
+    with slack_of(fake) as slack:
+        receipts = slack.deliver_together(many, False)
+        assert len(fake.roots()) == 1
+        # Once more, as after a crash, with one that is new.
+        again = slack.deliver_together([*many, event("new")], True)
+        assert [r.reference for r in again[:40]] == [r.reference for r in receipts]
+        assert len(fake.roots()) == 2
+        before = fake.roots()[0]["text"]
+        slack.deliver(event("a7", "resolved", 1_800_000_060_000), receipts[7].reference, False)
+    assert fake.roots()[0]["text"] == before
+    assert len(fake.replies()) == 1
+
+
+def test_a_bot_that_may_not_read_sends_rather_twice_than_not_at_all() -> None:
+    fake = FakeSlack()
+
+    def blind(asked: Asked) -> Said:
+        return Said(body=b'{"ok": false, "error": "missing_scope"}') if "conversations" in asked.path else fake(asked)
+
+    with slack_of(blind) as slack:
+        slack.deliver(event(), "", True)
+    assert len(fake.roots()) == 1
+
+
+def test_the_token_is_in_no_error_no_log_and_no_repr(caplog: pytest.LogCaptureFixture) -> None:
+    told = []
+    with caplog.at_level(logging.DEBUG):
+        for script in (Said(lose=True), Said(status=500, body=TOKEN.encode()), Said(body=TOKEN.encode())):
+            with slack_of(FakeSlack(script)) as slack, pytest.raises(DeliveryError) as error:
+                slack.deliver(event(), "", False)
+            told.append(repr(error.value))
+        with slack_of(FakeSlack(), f"{TOKEN}\n!") as slack, pytest.raises(HeadroomError) as wrong:
+            slack.deliver(event(), "", False)
+    assert TOKEN not in "".join(told) + str(wrong.value) + caplog.text
+    assert TOKEN not in repr(SlackSettings(token=TOKEN, webhook_url=TOKEN))
+
+
+def test_the_blocks_say_numbers_command_and_links() -> None:
+    said = json.dumps(alert_blocks(event(), LINKS), ensure_ascii=False)
+    for part in ("critical", "*Required*\\n3.0 MB/s", "3.6 MB/s (3600000)", "1 min 30 s", "```headroom throttle apply"):
+        assert part in said
+    assert "<https://boards/d?cluster=orders|dashboard>" in said
+    assert "<https://runbooks/throttle_below_leader_write|runbook>" in said
+
+
+def test_names_that_users_gave_are_text_and_nothing_else() -> None:
+    said = json.dumps(alert_blocks(event(cluster="<!channel> & co", summary="<@U1>"), LINKS))
+    assert "<!channel>" not in said
+    assert "<@U1>" not in said
+    assert "&lt;!channel&gt; &amp; co" in said
+
+
+def test_the_limits_of_slack_are_kept_and_no_command_is_cut() -> None:
+    long = json.dumps({"reason": "r" * 9000, "commands": ["echo " + "x" * 3000]})
+    for of in (event(summary="&" * 9000, recommendation=long), event(state="resolved", summary="<" * 9000)):
+        texts = [b["text"]["text"] for b in alert_blocks(of, LINKS) if "text" in b]
+        assert max(map(len, texts)) <= SECTION_MOST
+        assert not any("echo" in text for text in texts)
+    blocks = digest_blocks([event(f"a{n}", subject="s" * 900) for n in range(100)], LINKS)
+    assert len(blocks) <= BLOCKS_MOST
+    assert max(len(b["text"]["text"]) for b in blocks if "text" in b) <= SECTION_MOST
+
+
+def test_cut_text_breaks_no_entity() -> None:
+    # "a" and two entities of five characters would be eleven; one fits with the mark.
+    assert escaped("a&&", 10) == "a&amp;…"
+    assert escaped("a&&", 11) == "a&amp;&amp;"
+
+
+def test_an_incoming_webhook_gets_each_event_and_its_url_stays_secret() -> None:
+    sink = Scripted(Said(status=404, body=b"no_service"))
+    with serving(sink) as url:
+        secret = f"{url}/services/T0/B0/not-to-be-told"
+        slack = SlackWebhookReceiver(SlackSettings(timeout_s=5), lambda: secret, LINKS)
+        with pytest.raises(DeliveryError) as error:
+            slack.deliver(event(), "", False)
+        slack.deliver(event(), "", True)
+    assert "404 no_service" in error.value.answer
+    assert "not-to-be-told" not in repr(error.value)
+    assert "FIRING" in sink.bodies()[1]["text"]
