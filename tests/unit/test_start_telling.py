@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from alerts.delivery.outbox import DeliveryFigures
 from cli.pipeline import start_telling
 from cli.telling import Teller
 from schemas.findings import AlertEvent
@@ -25,6 +26,9 @@ class FakePipeline:
     def active(self) -> list[AlertEvent]:
         return [event("firing", subject="broker 9 as leader")]
 
+    def deliveries(self) -> list[DeliveryFigures]:
+        return [DeliveryFigures("slack", 2, None)]
+
     def start_alert_path(self, listeners: Listeners) -> None:
         self.listeners = listeners
 
@@ -42,4 +46,5 @@ def test_metrics_hear_what_people_hear(capsys: Any) -> None:
     assert scene.values("headroom_alerts", state="firing") == [2]
     assert scene.values("headroom_tick_age_seconds") == [0]
     assert scene.values("headroom_batch_seconds_count") == [1]
+    assert scene.values("headroom_undelivered_events", receiver="slack") == [2]
     assert scene.snapshot().batch_s == 4.0
