@@ -190,12 +190,18 @@ class WatchProcess(JudgingProcess):
         Its other children are left to notice by themselves that their parent is gone.
         """
         tree = self.processes()
-        spark = [process for process in tree[1:] if process.ppid() == self._process.pid and process.name() == "java"]
+        spark = [process for process in tree[1:] if self._is_spark(process)]
         self._process.kill()
         for process in spark:
             process.kill()
         self._process.wait()
         return [process.pid for process in tree]
+
+    def _is_spark(self, process: psutil.Process) -> bool:
+        # Spark's JVM has short-lived children of its own.
+        with suppress(psutil.NoSuchProcess):
+            return process.ppid() == self._process.pid and process.name() == "java"
+        return False
 
 
 def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[str]:
