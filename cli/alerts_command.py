@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,9 +84,7 @@ def standings(settings: Settings) -> list[Standing] | None:
 
 def as_json(alert: Standing) -> dict[str, Any]:
     """Return an alert ready for JSON: its newest event, evidence and recommendation as objects, and ``fired``."""
-    event = alert.event
-    parsed = {"evidence": json.loads(event.evidence), "recommendation": json.loads(event.recommendation)}
-    return {**vars(event), **parsed, "fired": alert.fired}
+    return {**alert.event.as_objects(), "fired": alert.fired}
 
 
 def _wanted(event: AlertEvent, show_all: bool, kind: str | None) -> bool:

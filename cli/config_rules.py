@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 
 from cli.notify_rules import notify_problems
-from cli.problem import Problem
+from cli.problem import ONE_OF_TWO, Problem, secrets_beside
 from schemas.config import CollectSettings, KafkaSettings, Settings, Source
 
 
@@ -136,11 +136,9 @@ def _texts(settings: Settings) -> Iterator[Problem]:
 
 
 def _sources(collect: CollectSettings) -> Iterator[Problem]:
-    for name in ("jmx_password", "http_password", "http_token"):
-        if getattr(collect, name) and getattr(collect, f"{name}_file"):
-            yield Problem(("collect", f"{name}_file"), f"is set beside collect.{name}", "Keep one of the two.")
+    yield from secrets_beside("collect", collect, "jmx_password", "http_password", "http_token")
     if collect.http_username and (collect.http_token or collect.http_token_file):
-        yield Problem(("collect", "http_username"), "is set beside a token", "Keep one of the two.")
+        yield Problem(("collect", "http_username"), "is set beside a token", ONE_OF_TWO)
     if bool(collect.http_certfile) != bool(collect.http_keyfile):
         missing = "http_keyfile" if collect.http_certfile else "http_certfile"
         yield Problem(("collect", missing), "is missing: a certificate and its key go together", "Set both or neither.")
@@ -167,8 +165,7 @@ def _is_server(address: str, least_port: int = 1) -> bool:
 def _connection(section: str, kafka: KafkaSettings) -> Iterator[Problem]:
     if kafka.bootstrap_servers and not all(map(_is_server, kafka.bootstrap_servers.split(","))):
         yield Problem((section, "bootstrap_servers"), "must be host:port, several separated by commas")
-    if kafka.sasl_password and kafka.sasl_password_file:
-        yield Problem((section, "sasl_password_file"), f"is set beside {section}.sasl_password", "Keep one of the two.")
+    yield from secrets_beside(section, kafka, "sasl_password")
     if bool(kafka.ssl_certfile) != bool(kafka.ssl_keyfile):
         missing = "ssl_keyfile" if kafka.ssl_certfile else "ssl_certfile"
         yield Problem((section, missing), "is missing: a certificate and its key go together", "Set both or neither.")

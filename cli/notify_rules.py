@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from cli.problem import Problem
+from cli.problem import ONE_OF_TWO, Problem, secrets_beside
 from schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings
 
 # Lookups of what has arrived take an id, not a name.
 _CHANNEL = re.compile(r"[CGD][A-Z0-9]{6,}")
 _URL = "must be a URL that begins with http:// or https://, without a password in it"
-_ONE = "Keep one of the two."
 
 
 def notify_problems(notify: NotifySettings) -> Iterator[Problem]:
@@ -26,18 +25,17 @@ def notify_problems(notify: NotifySettings) -> Iterator[Problem]:
     yield from _alertmanager(notify.alertmanager)
     if notify.webhook.url and not _is_url(notify.webhook.url):
         yield Problem(("notify.webhook", "url"), _URL)
-    yield from _beside("notify.webhook", notify.webhook, "secret")
+    yield from secrets_beside("notify.webhook", notify.webhook, "secret")
     if (notify.webhook.secret or notify.webhook.secret_file) and not notify.webhook.url:
         yield _useless("notify.webhook", "url", "a secret")
 
 
 def _slack(slack: SlackSettings) -> Iterator[Problem]:
     section = "notify.slack"
-    yield from _beside(section, slack, "token")
-    yield from _beside(section, slack, "webhook_url")
+    yield from secrets_beside(section, slack, "token", "webhook_url")
     if slack.by_token() and slack.by_webhook():
         name = "webhook_url" if slack.webhook_url else "webhook_url_file"
-        yield Problem((section, name), "is set beside a token", _ONE)
+        yield Problem((section, name), "is set beside a token", ONE_OF_TWO)
     if slack.by_token() and not slack.channel:
         yield _useless(section, "channel", "a token")
     if slack.channel and not slack.by_token():
@@ -54,7 +52,7 @@ def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[Problem]:
     section = "notify.alertmanager"
     if not all(map(_is_url, alertmanager.instances())):
         yield Problem((section, "urls"), f"{_URL}, several separated by commas")
-    yield from _beside(section, alertmanager, "password")
+    yield from secrets_beside(section, alertmanager, "password")
     has_password = bool(alertmanager.password or alertmanager.password_file)
     if has_password and not alertmanager.username:
         yield _useless(section, "username", "a password")
@@ -62,11 +60,6 @@ def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[Problem]:
         yield _useless(section, "password", "a user")
     if alertmanager.username and not alertmanager.instances():
         yield _useless(section, "urls", "a user")
-
-
-def _beside(section: str, settings: object, name: str) -> Iterator[Problem]:
-    if getattr(settings, name) and getattr(settings, f"{name}_file"):
-        yield Problem((section, f"{name}_file"), f"is set beside {section}.{name}", _ONE)
 
 
 def _useless(section: str, name: str, other: str) -> Problem:

@@ -1,6 +1,10 @@
-"""A rule of the settings that does not hold."""
+"""A rule of the settings that does not hold, and rules that several sections have."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+
+ONE_OF_TWO = "Keep one of the two."
 
 
 class Problem(Exception):
@@ -11,3 +15,16 @@ class Problem(Exception):
         self.rule = rule
         self.remedy = remedy
         super().__init__(f"{'.'.join(key)}: {rule}")
+
+
+def secrets_beside(section: str, settings: object, *names: str) -> Iterator[Problem]:
+    """Yield every secret of a section that is given both by itself and by a file.
+
+    Args:
+        section: its name.
+        settings: its settings.
+        names: of the secrets; that of the file ends in ``_file``.
+    """
+    for name in names:
+        if getattr(settings, name) and getattr(settings, f"{name}_file"):
+            yield Problem((section, f"{name}_file"), f"is set beside {section}.{name}", ONE_OF_TWO)

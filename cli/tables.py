@@ -6,10 +6,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
 from schemas.errors import HeadroomError
+from streaming import plain_sql
 
 logger = logging.getLogger(__name__)
 
@@ -39,21 +39,17 @@ def query_all(store_path: str, tables: Mapping[str, str], sql: str) -> list[dict
     Raises:
         HeadroomError: a table is there but cannot be read.
     """
-    urls = [table_url(store_path, table) for table in tables.values()]
-    builder = QueryBuilder()
+    urls = {name: table_url(store_path, table) for name, table in tables.items()}
     try:
-        for name, url in zip(tables, urls, strict=True):
-            builder = builder.register(name, DeltaTable(url))
-        rows = builder.execute(sql).read_all()
+        return plain_sql.rows(urls, sql)
     except TableNotFoundError:
         return None
     # The reader raises its own errors, OSError and bare Exceptions, for all that storage can do wrong.
     except Exception as error:
-        where = ", ".join(urls)
+        where = ", ".join(urls.values())
         logger.debug("reading %s", where, exc_info=True)
         reason = str(error).partition("\n")[0]
         raise HeadroomError(where, f"cannot be read ({reason})", "Look at store.path and the rights on it.") from error
-    return list(rows.to_struct_array().to_pylist())
 
 
 def table_url(store_path: str, table: str) -> str:

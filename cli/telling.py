@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
@@ -34,7 +33,7 @@ class Teller:
         """Print events; as text only what fires, and the end of what has fired."""
         for event in events:
             if self._json:
-                click.echo(json.dumps({"type": "event", **event_json(event)}))
+                click.echo(json.dumps({"type": "event", **event.as_objects()}))
                 continue
             if event.state == State.FIRING.value:
                 self._fired.add(event.alert_id)
@@ -64,14 +63,6 @@ class Teller:
             click.echo(f"{at} {cluster}: {len({side.broker for side in sides})} brokers, no replica is out of sync")
         for side in taking_part:
             click.echo(f"{at} {cluster}: {_side_text(side)}")
-
-
-def event_json(event: AlertEvent) -> dict[str, Any]:
-    """Return an event with its evidence and recommendation as objects."""
-    return asdict(event) | {
-        "evidence": json.loads(event.evidence),
-        "recommendation": json.loads(event.recommendation),
-    }
 
 
 def _side_text(side: SideState) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
@@ -97,3 +98,8 @@ class AlertEvent:
     recommendation: str
     tick_ms: int
     event_ms: int
+
+    def as_objects(self) -> dict[str, Any]:
+        """Return the event with its evidence and recommendation as objects, ready for JSON."""
+        parsed = {"evidence": json.loads(self.evidence), "recommendation": json.loads(self.recommendation)}
+        return asdict(self) | parsed

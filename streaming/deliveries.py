@@ -6,11 +6,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 from alerts.delivery.steps import Backlog, Step
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from streaming import plain_sql
 from streaming.backlog import backlog_of, events_sql, steps_sql
 from streaming.prompt_table import PromptTable, local_path
 from streaming.sinks import Store
@@ -52,10 +52,7 @@ class DeliveryTable:
         tables = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}
         paths = {name: path for name, table in tables.items() if (path := local_path(self._store.location(table)))}
         if len(paths) == len(tables):
-            builder = QueryBuilder()
-            for name, path in paths.items():
-                builder = builder.register(name, DeltaTable(path))
-            return list(builder.execute(sql).read_all().to_struct_array().to_pylist())
+            return plain_sql.rows(paths, sql)
         for name, table in tables.items():
             self._store.read(table).createOrReplaceTempView(name)
         return [row.asDict() for row in self._spark.sql(sql).collect()]

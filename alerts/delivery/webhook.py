@@ -9,7 +9,7 @@ from collections.abc import Callable
 from alerts.delivery.http import Poster, Secret, json_body
 from alerts.delivery.receiver import Receipt
 from alerts.delivery.steps import event_key
-from alerts.delivery.words import Links, as_objects
+from alerts.delivery.words import Links
 from schemas.config import WebhookSettings
 from schemas.findings import AlertEvent
 
@@ -44,7 +44,7 @@ class WebhookReceiver:
             DeliveryError: it was not taken.
         """
         key = f"{event_key(event)}/{self.name}"
-        body = json_body({"key": key, "event": as_objects(event), "links": self._links.filled(event)})
+        body = json_body({"key": key, "event": event.as_objects(), "links": self._links.filled(event)})
         secret, timestamp = self._secret(), str(self._clock_ms() // 1000)
         headers = {KEY_HEADER: key, TIMESTAMP_HEADER: timestamp}
         if secret is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 from alerts.units import duration, rate, size
@@ -65,9 +64,3 @@ def commands(event: AlertEvent) -> list[str]:
     """Return the commands that put it right, the best first."""
     found: list[str] = json.loads(event.recommendation).get("commands") or []
     return found
-
-
-def as_objects(event: AlertEvent) -> dict[str, Any]:
-    """Return an event with its evidence and recommendation as objects."""
-    parsed = {"evidence": json.loads(event.evidence), "recommendation": json.loads(event.recommendation)}
-    return {**vars(event), **parsed}
