@@ -72,6 +72,19 @@ def leader_row(partition: Partition) -> Row:
     }
 
 
+def lacking_row(partition: Partition) -> Row:
+    """Return the row of a partition that is not watched and lacks a replica: nothing of its logs is read for that."""
+    unread = ("compacted", "previous_leader", "switch_tick_ms", "topic_counters", "before_log", "before_topic_counters")
+    return {
+        **leader_row(partition),
+        "offline": list(partition.offline),
+        "leader_listed": [],
+        "follower_listed": [],
+        "logs": [],
+        **dict.fromkeys(unread),
+    }
+
+
 def log_sample(broker: int, now: Sample, earlier: Sample | None, lag_source: int | None) -> Row:
     """Return a log with its earlier sample; values are (end, start, size, lag)."""
     end, start, size, lag = now.values

@@ -14,6 +14,7 @@ from cluster.rows import (
     LOGS,
     METERS,
     broker_row,
+    lacking_row,
     lag_columns,
     leader_columns,
     leader_row,
@@ -26,7 +27,7 @@ from cluster.rows import (
 )
 from cluster.switches import Before, Switches
 from cluster.tracks import Samples, Tracks
-from cluster.watched import Listed, listed_brokers
+from cluster.watched import Listed, lacking_partitions, listed_brokers
 
 Rows = dict[str, Sequence[Row]]
 
@@ -100,7 +101,10 @@ class TickBuilder:
             self._remember(snapshot.partitions[name], said)
         return {
             "brokers": [broker_row(seen, reads.get(b)) for b, seen in sorted(snapshot.brokers.items())],
-            "moves": [self._move(tick_ms, snapshot, snapshot.partitions[name], said) for name in sorted(watched)],
+            "moves": [
+                *(self._move(tick_ms, snapshot, snapshot.partitions[name], said) for name in sorted(watched)),
+                *(lacking_row(snapshot.partitions[name]) for name in lacking_partitions(snapshot, watched)),
+            ],
             "leaders": Columns(leader_columns(list(snapshot.partitions.values()), snapshot.ages_ms)),
             "topic_throttles": [
                 topic_throttle_row(t, c) for t, c in sorted(snapshot.topic_configs.items()) if c.listed

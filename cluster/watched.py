@@ -46,6 +46,15 @@ def watched_partitions(snapshot: Snapshot) -> set[TopicPartition]:
     }
 
 
+def lacking_partitions(snapshot: Snapshot, watched: Collection[TopicPartition]) -> list[TopicPartition]:
+    """Return the partitions that are not watched and lack a replica of theirs in the ISR."""
+    return sorted(
+        name
+        for name, partition in snapshot.partitions.items()
+        if len(partition.isr) < len(partition.replicas) and name not in watched
+    )
+
+
 class Plans:
     """What to read from each broker; a plan is made anew only where something changed."""
 

@@ -46,7 +46,8 @@ ROWS: dict[str, str] = {
         # LeaderReplication and FollowerReplication byte-rate: what counts against the quota; null: no such MBean now.
         "leader_quota_bytes_per_s DOUBLE, follower_quota_bytes_per_s DOUBLE"
     ),
-    # One row per partition that moves, or that a throttled replica list names: all that its verdict needs.
+    # One row per partition that moves, or that a throttled replica list names: all that its verdict needs. And one
+    # without logs, rates and lists per partition that lacks a replica in the ISR: who lacks which is all of it.
     "moves": (
         "topic STRING, partition INT, leader INT, leader_epoch INT, replicas ARRAY<INT>, isr ARRAY<INT>, "
         "adding ARRAY<INT>, removing ARRAY<INT>, offline ARRAY<INT>, compacted BOOLEAN, "

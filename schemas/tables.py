@@ -247,6 +247,34 @@ THROTTLE_HEADROOM = Table(
         ("stalled_replicas", "INT", "adding replicas that copied nothing over the window"),
         ("rate_window_ms", "BIGINT", "window of the rates, ms"),
         ("partitions", _EVIDENCE, "the partitions that count, greatest traffic first, at most 20"),
+        ("alive", "BOOLEAN", "the broker is registered with the cluster"),
+        ("throttle_source", "STRING", "broker or default: where the rate is set; none: it is not; null: unknown"),
+        ("free_replicas", "INT", "those of moving_replicas that no throttled replica list of the role names"),
+        ("moving_partitions", "INT", "partitions in a reassignment that it leads, or follows"),
+        ("resting_listed_partitions", "INT", "partitions that a list of the role names, and that do not move"),
+        (
+            "planned_partitions",
+            "INT",
+            "as leader: partitions under-replicated as planned, for none but adding replicas are out of sync",
+        ),
+        ("lost_replicas", "INT", "as follower: its replicas, but for adding ones, that are out of the ISR"),
+        ("lost_moving_replicas", "INT", "those of lost_replicas whose partition moves"),
+        (
+            "lost",
+            "ARRAY<STRUCT<topic STRING, partition INT, leader INT, moving BOOLEAN>>",
+            "lost_replicas by name, those that move first, at most 20",
+        ),
+        (
+            "stall",
+            "STRING",
+            "why its stalled replicas copy nothing: offline, no_leader, not_fetching or unknown; null: none is stalled",
+        ),
+        (
+            "takeover",
+            "STRUCT<bytes_per_s DOUBLE, topic STRING, partition INT, leader INT>",
+            "as follower: what it would send more, at worst, if it came to lead one more moving partition that it has "
+            "in sync and that lists it, and that partition; null: there is none, or its write rate is unknown",
+        ),
     ),
 )
 

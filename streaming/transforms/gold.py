@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from streaming.transforms.headroom import throttle_headroom
 from streaming.transforms.progress import reassignment_progress
-from streaming.transforms.replicas import replicas
+from streaming.transforms.replicas import WATCHED, replicas
 from streaming.transforms.ticks import rows_of
 from streaming.transforms.write_rate import with_write_rate
 
@@ -53,7 +53,7 @@ def gold(messages: DataFrame, hold: Callable[[DataFrame], DataFrame] = lambda fr
     return Gold(
         as_table(headroom, THROTTLE_HEADROOM),
         as_table(reassignment_progress(followers, headroom), REASSIGNMENT_PROGRESS),
-        as_table(with_write_rate(moves), PARTITION_WRITE_RATE),
+        as_table(with_write_rate(moves.where(WATCHED)), PARTITION_WRITE_RATE),
     )
 
 

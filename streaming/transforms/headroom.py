@@ -9,8 +9,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from planning.duration import QUOTA_YIELD_RATIO
+from streaming.transforms.replicas import WATCHED
 
 EVIDENCE_PARTITIONS = 20
+_COUNTS = (
+    "limited_replicas",
+    "free_replicas",
+    "stalled_replicas",
+    "moving_partitions",
+    "resting_listed_partitions",
+    "planned_partitions",
+    "lost_replicas",
+    "lost_moving_replicas",
+)
 SIDE = ["cluster", "tick_ms", "broker", "role"]
 
 VERDICT = """CASE
@@ -41,6 +52,25 @@ _ETA = f"""CASE
     WHEN verdict IN ('catching_up', 'unthrottled') AND catch_up_bytes_per_s > 0
         THEN remaining_bytes / catch_up_bytes_per_s
     END"""
+
+# Why an adding replica copies nothing, as far as it shows at the replica.
+_STALL = """CASE
+    WHEN NOT stalled THEN NULL
+    WHEN leader IS NULL THEN 'no_leader'
+    WHEN NOT alive THEN 'offline'
+    WHEN lag_gauge_offsets IS NULL THEN 'not_fetching'
+    ELSE 'unknown' END"""
+# What the broker of a replica in sync would have to send more if it came to lead the partition.
+_TAKEOVER = """CASE WHEN moving AND alive AND in_sync AND array_contains(leader_listed, follower)
+    THEN write_bytes_per_s * greatest(size(replicas) - 1 - size(coalesce(offline, array())), 0) END"""
+
+_WORST_STALL = """CASE
+    WHEN count_if(stall = 'offline') > 0 THEN 'offline'
+    WHEN count_if(stall = 'no_leader') > 0 THEN 'no_leader'
+    WHEN count_if(stall = 'not_fetching') > 0 THEN 'not_fetching'
+    WHEN count_if(stall = 'unknown') > 0 THEN 'unknown' END AS stall"""
+_WORST_TAKEOVER = """max(CASE WHEN takeover_bytes_per_s IS NOT NULL THEN
+    struct(takeover_bytes_per_s AS bytes_per_s, topic, partition, leader) END) AS takeover"""
 
 
 def shares(replicas: DataFrame) -> DataFrame:
@@ -74,6 +104,7 @@ def shares(replicas: DataFrame) -> DataFrame:
             {
                 "target": F.expr("array_except(replicas, removing)"),
                 "moving": F.expr("size(adding) + size(removing) > 0"),
+                "watched": F.expr(WATCHED),
             }
         )
         .withColumn("side", F.explode(sides))
@@ -87,7 +118,12 @@ def shares(replicas: DataFrame) -> DataFrame:
             "coalesce(side.listed, false) AND alive AS listed",
             # A replica on a broker that is down fetches nothing: no traffic of its leader, but still not idle itself.
             "CAST(alive AND in_sync AS INT) AS in_sync",
-            "CAST(NOT in_sync AND (alive OR (side.role = 'follower' AND is_adding)) AS INT) AS out_of_sync",
+            # One that neither moves nor is listed is only here because it lacks a replica: no throttle is about it.
+            "CAST(NOT in_sync AND watched AND (alive OR (side.role = 'follower' AND is_adding)) AS INT) AS out_of_sync",
+            "NOT in_sync AND NOT is_adding AS lost",
+            "NOT in_sync AND is_adding AS awaited",
+            f"CASE WHEN side.role = 'follower' THEN {_STALL} END AS stall",
+            f"CASE WHEN side.role = 'follower' THEN {_TAKEOVER} END AS takeover_bytes_per_s",
         )
     )
 
@@ -95,13 +131,22 @@ def shares(replicas: DataFrame) -> DataFrame:
 def _evidence() -> Column:
     """Return the partitions of a side, greatest traffic first: per partition, its followers on this side."""
     entry = F.expr(
-        "struct(-coalesce(write_bytes_per_s, 0D) * followers AS rank, topic, partition, write_bytes_per_s, followers, "
-        "in_sync_followers, leader, previous_leader, switch_tick_ms, moving, replicas, target, "
-        "stalled > 0 AS stalled, CASE WHEN remaining_unknown = 0 THEN coalesce(remaining, 0) END AS remaining_bytes)"
+        "struct(-coalesce(write_bytes_per_s, 0D) * greatest(followers, free) AS rank, "
+        "topic, partition, write_bytes_per_s, followers, in_sync_followers, leader, previous_leader, switch_tick_ms, "
+        "moving, replicas, target, stalled > 0 AS stalled, "
+        "CASE WHEN remaining_unknown = 0 THEN coalesce(remaining, 0) END AS remaining_bytes)"
     )
     counts = F.expr("followers > 0 OR limited + free > 0")
     ranked = F.slice(F.array_sort(F.collect_list(F.when(counts, entry))), 1, EVIDENCE_PARTITIONS)
     return F.transform(ranked, lambda e: e.dropFields("rank"))
+
+
+def _lost() -> Column:
+    """Return partitions whose original replica on this broker is out of the ISR, those that move first."""
+    entry = F.expr("CASE WHEN lost > 0 THEN struct(NOT moving AS rank, topic, partition, leader, moving) END")
+    return F.transform(
+        F.slice(F.array_sort(F.collect_list(entry)), 1, EVIDENCE_PARTITIONS), lambda e: e.dropFields("rank")
+    )
 
 
 def sides(replicas: DataFrame) -> DataFrame:
@@ -114,7 +159,8 @@ def sides(replicas: DataFrame) -> DataFrame:
         ``in_sync_bytes_per_s``, ``required_bytes_per_s`` (null: a list, or the rate of a listed partition, is unknown),
         ``limited_replicas``, ``free_replicas``, ``remaining_bytes``, ``catch_up_bytes_per_s``, ``stalled_replicas``,
         ``unknown_partitions``, ``unread_partitions`` (those of them that want a second reading), ``unknown_lists``,
-        ``rate_window_ms`` and ``partitions`` (the evidence).
+        ``rate_window_ms``, ``partitions`` (the evidence), and the columns of ``gold/throttle_headroom`` from
+        ``moving_partitions`` to ``takeover``.
     """
     partition = ["topic", "partition", "leader", "previous_leader", "switch_tick_ms", "moving", "replicas", "target"]
     by_partition = (
@@ -131,6 +177,10 @@ def sides(replicas: DataFrame) -> DataFrame:
             F.expr("count_if(out_of_sync = 1 AND remaining_bytes IS NULL) AS remaining_unknown"),
             F.expr("count_if(out_of_sync = 1 AND copied_bytes_per_s IS NULL) AS copied_unknown"),
             F.expr("sum(CAST(stalled AS INT)) AS stalled"),
+            F.expr("CAST(count_if(lost) AS INT) AS lost"),
+            F.expr("count_if(lost) = 0 AND count_if(awaited) > 0 AS planned"),
+            F.expr("max(stall) AS stall"),
+            F.expr("max(takeover_bytes_per_s) AS takeover_bytes_per_s"),
             F.expr("bool_and(list_known) AS list_known"),
             F.expr("bool_or(first_reading) AS first_reading"),
         )
@@ -150,6 +200,14 @@ def sides(replicas: DataFrame) -> DataFrame:
         F.expr("count_if(followers > 0 AND write_bytes_per_s IS NULL AND first_reading) AS unread_partitions"),
         F.expr("count_if(NOT list_known) AS unknown_lists"),
         F.expr("max(window_ms) AS rate_window_ms"),
+        F.expr("CAST(count_if(moving) AS INT) AS moving_partitions"),
+        F.expr("CAST(count_if(followers > 0 AND NOT moving) AS INT) AS resting_listed_partitions"),
+        F.expr("CAST(count_if(planned) AS INT) AS planned_partitions"),
+        F.expr("CAST(sum(lost) AS INT) AS lost_replicas"),
+        F.expr("CAST(sum(CASE WHEN moving THEN lost END) AS INT) AS lost_moving_replicas"),
+        _lost().alias("lost"),
+        F.expr(_WORST_STALL),
+        F.expr(_WORST_TAKEOVER),
         _evidence().alias("partitions"),
     )
 
@@ -171,9 +229,9 @@ def throttles(brokers: DataFrame) -> DataFrame:
     roles = F.expr(
         """array(
             struct('leader' AS role, CAST(leader_throttle_bytes_per_s AS DOUBLE) AS throttle_bytes_per_s,
-                leader_quota_bytes_per_s AS quota_bytes_per_s),
+                leader_throttle_source AS throttle_source, leader_quota_bytes_per_s AS quota_bytes_per_s),
             struct('follower' AS role, CAST(follower_throttle_bytes_per_s AS DOUBLE) AS throttle_bytes_per_s,
-                follower_quota_bytes_per_s AS quota_bytes_per_s))"""
+                follower_throttle_source AS throttle_source, follower_quota_bytes_per_s AS quota_bytes_per_s))"""
     )
     return brokers.select(
         "cluster", "tick_ms", "broker", "alive", "error", "throttles_known", F.explode(roles).alias("r")
@@ -193,9 +251,8 @@ def throttle_headroom(replicas: DataFrame, brokers: DataFrame) -> DataFrame:
             {
                 "alive": F.expr("coalesce(alive, false)"),
                 "throttle_known": F.expr("coalesce(throttle_known, false) AND coalesce(unknown_lists, 0) = 0"),
-                "limited_replicas": F.expr("coalesce(limited_replicas, 0)"),
-                "free_replicas": F.expr("coalesce(free_replicas, 0)"),
-                "stalled_replicas": F.expr("coalesce(stalled_replicas, 0)"),
+                **{name: F.expr(f"coalesce({name}, 0)") for name in _COUNTS},
+                "lost": F.expr("coalesce(lost, array())"),
                 "partitions": F.expr("coalesce(partitions, array())"),
                 "takes_part": F.expr("partitions IS NOT NULL"),
             }

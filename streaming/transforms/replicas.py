@@ -7,6 +7,9 @@ from pyspark.sql import functions as F
 
 from streaming.transforms.write_rate import with_write_rate
 
+# Of the rows of moves: those of partitions that move or are listed, or may be; the others only lack a replica.
+WATCHED = """size(adding) + size(removing) > 0
+    OR coalesce(size(leader_listed) + size(follower_listed) > 0, true)"""
 # Offsets and bytes behind the leader. Where both logs begin at the same offset the sizes differ by what is missing;
 # else the missing offsets are taken at the mean size of the leader's records.
 _LAG = "CASE WHEN l IS NOT NULL AND f IS NOT NULL THEN greatest(l.log_end_offset - f.log_end_offset, 0) END"
