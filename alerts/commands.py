@@ -44,6 +44,30 @@ def kafka_cancel(partitions: Sequence[PartitionEvidence], bootstrap_servers: str
     )
 
 
+def headroom_clear(cluster_default: bool, config: str | None) -> str:
+    """Return Headroom's own command that removes all rates and lists, and reads back until they are gone."""
+    where = f" --config {shlex.quote(config)}" if config else ""
+    return f"headroom throttle clear{where}{' --cluster-default' * cluster_default} --execute"
+
+
+def kafka_clear_rates(broker: int, bootstrap_servers: str) -> str:
+    """Return Kafka's command that removes both throttle rates of one broker."""
+    return _kafka_delete("brokers", str(broker), "rate", bootstrap_servers)
+
+
+def kafka_clear_lists(topic: str, bootstrap_servers: str) -> str:
+    """Return Kafka's command that removes both throttled replica lists of one topic."""
+    return _kafka_delete("topics", topic, "replicas", bootstrap_servers)
+
+
+def _kafka_delete(entity_type: str, name: str, what: str, bootstrap_servers: str) -> str:
+    keys = ",".join(f"{role}.replication.throttled.{what}" for role in ("leader", "follower"))
+    return (
+        f"kafka-configs.sh --bootstrap-server {shlex.quote(bootstrap_servers)} --alter --entity-type {entity_type} "
+        f"--entity-name {shlex.quote(name)} --delete-config {keys}"
+    )
+
+
 def _write_plan(partitions: Sequence[PartitionEvidence]) -> str:
     moves = [{"topic": p.topic, "partition": p.partition, "replicas": list(p.target)} for p in partitions]
     plan = json.dumps({"version": 1, "partitions": moves}, separators=(",", ":"))

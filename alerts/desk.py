@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from alerts.expectation import Expectation
 from alerts.lifecycle import Lifecycle
 from alerts.recommend import Recommender
 from alerts.rules import Assessment, assess
@@ -70,6 +72,7 @@ class AlertDesk:
         self._last_tick: dict[str, tuple[int | None, int]] = {}
         # Cluster to its ticks of as long as a quota remembers, youngest first.
         self._recent: dict[str, list[_Tick]] = {}
+        self._expectations: dict[str, Expectation] = defaultdict(Expectation)
         for name in filter(None, self._clusters):
             self._last_tick[name] = (None, clock_ms())
         self._lock = threading.Lock()
@@ -93,7 +96,9 @@ class AlertDesk:
             sides: every broker and role of the tick.
         """
         earlier = self._earlier(cluster, tick_ms, sides)
-        assessment = assess(sides, self._settings.alerts, self._watched(cluster).recommender(earlier))
+        alerts, recommender = self._settings.alerts, self._watched(cluster).recommender(earlier)
+        assessment = assess(sides, alerts, recommender)
+        assessment.findings.extend(self._expectations[cluster].observe(tick_ms, sides, alerts, recommender))
         with self._lock:
             self._last_tick[cluster] = (tick_ms, self._clock_ms())
             assessment.held.update(self._held_silence(tick_ms))

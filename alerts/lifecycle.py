@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from alerts.causes import one_per_cause
 from alerts.rules import Assessment
-from schemas.findings import AlertEvent, Finding, Kind, State
+from schemas.findings import AlertEvent, Finding, Kind, Severity, State
 
 # A firing alert is announced again when the throttle that would be enough has grown by more than this.
 _UPDATE_RATIO = 1.15
+# What fires again within this time keeps changing its mind: each time it has to be well for twice as long, up to the
+# same time.
+FLAP_MS = 15 * 60 * 1000
 # An alert may be pending and fire in the same tick, and in the same millisecond.
 _STEP = {State.PENDING.value: 0, State.FIRING.value: 1, State.RESOLVED.value: 2}
 
@@ -50,11 +54,16 @@ class Lifecycle:
         self._resolve_ms = resolve_s * 1000
         self._clock_ms = clock_ms
         self._alerts: dict[Key, Alert] = {}
+        # When alerts of a subject began to fire, by alert; those of the last FLAP_MS.
+        self._fired: dict[Key, dict[str, int]] = {}
 
     def restore(self, events: Iterable[AlertEvent]) -> None:
-        """Take up the alerts that stored events tell of; in any order."""
+        """Take up the alerts that stored events tell of, in any order: the first and last event of the latest alert
+        of each subject, and what fired lately.
+        """
         for event in sorted(events, key=lambda e: (e.tick_ms, _STEP[e.state])):
             key = (event.cluster, event.kind, event.subject)
+            self._count(key, event)
             known = self._alerts.get(key)
             same = known is not None and known.event.alert_id == event.alert_id
             self._alerts[key] = Alert(event, known.since_ms if known and same else event.tick_ms)
@@ -73,7 +82,9 @@ class Lifecycle:
         """
         events: list[AlertEvent] = []
         wrong: set[Key] = set()
-        for finding in assessment.findings:
+        for finding in one_per_cause(
+            assessment.findings, lambda f: self._is_active((cluster, f.kind.value, f.subject))
+        ):
             key = (cluster, finding.kind.value, finding.subject)
             wrong.add(key)
             events.extend(self._found(key, tick_ms, finding))
@@ -81,6 +92,10 @@ class Lifecycle:
         for key in [k for k in self._alerts if k[0] == cluster and k not in wrong]:
             events.extend(self._not_found(key, tick_ms, key in held))
         return events
+
+    def _is_active(self, key: Key) -> bool:
+        alert = self._alerts.get(key)
+        return alert is not None and alert.event.state != State.RESOLVED.value
 
     def _found(self, key: Key, tick_ms: int, finding: Finding) -> Iterable[AlertEvent]:
         alert = self._alerts.get(key)
@@ -95,7 +110,7 @@ class Lifecycle:
         self._alerts[key] = alert
         pending = alert.event.state == State.PENDING.value
         if (pending and tick_ms - alert.since_ms >= finding.hold_s * 1000) or (
-            not pending and _grown(alert.event, finding)
+            not pending and (_grown(alert.event, finding) or _graver(alert.event, finding))
         ):
             event = self._event(key, alert.event.alert_id, State.FIRING, tick_ms, finding)
             yield self._keep(key, replace(alert, event=event))
@@ -109,14 +124,26 @@ class Lifecycle:
             return
         clear_since = tick_ms if alert.clear_since_ms is None else alert.clear_since_ms
         pending = alert.event.state == State.PENDING.value
-        if pending or tick_ms - clear_since >= self._resolve_ms:
+        if pending or tick_ms - clear_since >= self._well_ms(key, tick_ms):
             event = replace(alert.event, state=State.RESOLVED.value, tick_ms=tick_ms, event_ms=self._clock_ms())
             yield self._keep(key, Alert(event, alert.since_ms))
         else:
             self._alerts[key] = replace(alert, clear_since_ms=clear_since)
 
+    def _well_ms(self, key: Key, tick_ms: int) -> float:
+        """Return how long nothing may be wrong before the alert resolves: the longer, the more often it came back."""
+        fired = self._fired.get(key, {})
+        came_back = sum(tick_ms - since_ms <= FLAP_MS for since_ms in fired.values()) - 1
+        return max(self._resolve_ms, min(self._resolve_ms * 2 ** max(0, came_back), FLAP_MS))
+
+    def _count(self, key: Key, event: AlertEvent) -> None:
+        if event.state == State.FIRING.value:
+            young = {i: ms for i, ms in self._fired.get(key, {}).items() if event.tick_ms - ms <= FLAP_MS}
+            self._fired[key] = {event.alert_id: event.tick_ms} | young
+
     def _keep(self, key: Key, alert: Alert) -> AlertEvent:
         self._alerts[key] = alert
+        self._count(key, alert.event)
         return alert.event
 
     def _event(self, key: Key, alert_id: str, state: State, tick_ms: int, finding: Finding) -> AlertEvent:
@@ -146,3 +173,8 @@ def _grown(event: AlertEvent, finding: Finding) -> bool:
     before: dict[str, Any] = json.loads(event.recommendation)
     told, needed = before.get("throttle_bytes_per_s"), finding.recommendation.get("throttle_bytes_per_s")
     return bool(needed and (not told or needed > told * _UPDATE_RATIO))
+
+
+def _graver(event: AlertEvent, finding: Finding) -> bool:
+    """Return whether it has become graver than was announced."""
+    return finding.severity.rank < Severity(event.severity).rank

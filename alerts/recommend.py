@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +11,8 @@ from typing import Any
 from alerts import commands
 from alerts.sides import PartitionEvidence, SideState
 from alerts.units import rate
-from planning.duration import Earlier
+from planning.duration import Earlier, finish_s
 from planning.recommend import Advice, Wish, advise
-from schemas.findings import Verdict
 
 
 @dataclass(frozen=True)
@@ -40,20 +41,27 @@ class Recommender:
             return self.nothing(f"what {who} needs is unknown, and too low a throttle would pass for enough")
         if advice.throttle_bytes_per_s is None:
             return self._too_much(sides, advice)
-        return self._raise(sides, advice, advice.throttle_bytes_per_s)
+        late = "the capacity of a broker does not allow to finish as wished" if advice.misses_deadline else None
+        return self._raised(sides, advice.throttle_bytes_per_s, advice.smallest_bytes_per_s, advice.finish_s, late)
 
-    def _raise(self, sides: Sequence[SideState], advice: Advice, throttle: int) -> dict[str, Any]:
+    def _raised(
+        self,
+        sides: Sequence[SideState],
+        throttle: int,
+        smallest_bytes_per_s: float | None,
+        finish: float | None,
+        reason: str | None,
+    ) -> dict[str, Any]:
         moving = _moving(sides)
         # Every replica of a moving partition may come to lead it or to fetch it.
         brokers = sorted({replica for p in moving for replica in p.replicas})
-        note = "the capacity of a broker does not allow to finish as wished" if advice.misses_deadline else None
         return {
             "action": "raise_throttle",
             "throttle_bytes_per_s": throttle,
-            "smallest_bytes_per_s": advice.smallest_bytes_per_s,
+            "smallest_bytes_per_s": smallest_bytes_per_s,
             "per_broker": [_need(side, throttle) for side in sides if side.demand.limited_replicas],
-            "finish_s": advice.finish_s,
-            "reason": note,
+            "finish_s": finish,
+            "reason": reason,
             "commands": [
                 commands.headroom_apply(throttle, brokers, self.config),
                 *(commands.kafka_configs(throttle, broker, self.bootstrap_servers) for broker in brokers),
@@ -75,11 +83,69 @@ class Recommender:
             "commands": [commands.kafka_cancel(_moving(sides), self.bootstrap_servers)],
         }
 
-    def look_at(self, side: SideState) -> dict[str, Any]:
-        """Return what to look at when a destination copies nothing and no throttle explains it."""
-        if side.verdict is Verdict.NO_DATA:
-            return self.nothing(f"bring broker {side.broker} back, or cancel the move", "restore_broker")
-        return self.nothing(f"look at the disk and the log of broker {side.broker}", "inspect_broker")
+    def raise_to(self, sides: Sequence[SideState], smallest_bytes_per_s: float, reason: str) -> dict[str, Any]:
+        """Return the throttle that exceeds a rate by the margin, whatever the sides require as they are.
+
+        Args:
+            sides: every broker and role of the tick.
+            smallest_bytes_per_s: the rate that must be exceeded.
+            reason: why, and how urgent it is.
+        """
+        enough = max(smallest_bytes_per_s * self.wish.margin_ratio, math.floor(smallest_bytes_per_s) + 1)
+        throttle, capacity = math.ceil(enough), self.wish.capacity_bytes_per_s
+        if capacity is not None and capacity <= smallest_bytes_per_s:
+            return self.nothing(f"{reason}; no throttle would do, for a broker carries {rate(capacity)}")
+        if capacity is not None:
+            throttle = min(throttle, math.floor(capacity))
+        limited = [side.demand for side in sides if side.demand.limited_replicas]
+        finish = finish_s(limited, throttle, self.earlier) if limited else None
+        return self._raised(sides, throttle, smallest_bytes_per_s, finish, reason)
+
+    def list_leader(self, broker: int, partitions: Sequence[PartitionEvidence]) -> dict[str, Any]:
+        """Return which entries a topic's leader throttled list lacks."""
+        lacking: dict[str, list[str]] = defaultdict(list)
+        for p in partitions:
+            lacking[p.topic].append(f"{p.partition}:{broker}")
+        entries = "; ".join(f"{','.join(found)} of topic {topic}" for topic, found in sorted(lacking.items()))
+        return self.nothing(
+            f"if that is too much, add to the entries of leader.replication.throttled.replicas {entries}", "list_leader"
+        )
+
+    def set_rate(self, throttle_bytes_per_s: float | None, broker: int) -> dict[str, Any]:
+        """Return how a listed broker without a rate gets the one of the others; None: they have none either."""
+        if throttle_bytes_per_s is None:
+            return self.nothing("if that is too much, set a rate: its lists limit nothing without one", "set_rate")
+        throttle = math.ceil(throttle_bytes_per_s)
+        advice = self.nothing("if that is too much, set the rate that the others have", "set_rate")
+        apply = commands.headroom_apply(throttle, [broker], self.config)
+        kafka = commands.kafka_configs(throttle, broker, self.bootstrap_servers)
+        return {**advice, "throttle_bytes_per_s": throttle, "commands": [apply, kafka]}
+
+    def clear_throttle(self, brokers: Sequence[int], topics: Sequence[str], cluster_default: bool) -> dict[str, Any]:
+        """Return the commands that remove what a move left behind.
+
+        Args:
+            brokers: those that have a rate of their own.
+            topics: those whose lists name a partition.
+            cluster_default: whether a rate is set for the whole cluster.
+        """
+        return {
+            **self.nothing("remove what is left, or replicas that fall behind later catch up no faster than this"),
+            "action": "clear_throttle",
+            "commands": [
+                commands.headroom_clear(cluster_default, self.config),
+                *(commands.kafka_clear_rates(broker, self.bootstrap_servers) for broker in brokers),
+                *(commands.kafka_clear_lists(topic, self.bootstrap_servers) for topic in topics),
+            ],
+        }
+
+    def unblock(self, broker: int, cause: str) -> dict[str, Any]:
+        """Return what to look at when a broker's replicas do not copy and no throttle explains it."""
+        if cause == "destination_down":
+            return self.nothing(f"bring broker {broker} back, or cancel the move to it", "restore_broker")
+        if cause == "no_leader":
+            return self.nothing("bring a broker back that holds the partition in sync", "restore_broker")
+        return self.nothing(f"look at the disk and the log of broker {broker}", "inspect_broker")
 
     def nothing(self, reason: str, action: str = "none") -> dict[str, Any]:
         """Return a recommendation without a number, with the reason."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
+from alerts.copies import lost_replicas, stalled
+from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
 from alerts.sides import PartitionEvidence, SideState
+from alerts.throttling import at_risk, left_behind, unthrottled_leaders, without_throttle
 from alerts.units import rate
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity, Verdict
@@ -38,24 +41,30 @@ def assess(sides: Sequence[SideState], settings: AlertSettings, recommender: Rec
         settings: section ``[alerts]``.
         recommender: makes recommendations and their commands.
     """
-    assessment = Assessment()
     short = [side for side in sides if side.short]
-    recommendation = recommender.raise_throttle(sides) if short else {}
+    findings = [
+        *_short_throttles(sides, short, settings, recommender),
+        *stalled(sides, short, settings, recommender),
+        *lost_replicas(sides, settings, recommender),
+        *_no_data(sides, settings, recommender),
+        *unthrottled_leaders(sides, settings, recommender),
+        *without_throttle(sides, settings, recommender),
+        *at_risk(sides, short, settings, recommender),
+        *left_behind(sides, settings, recommender),
+    ]
+    return Assessment(findings, _held(sides, short, settings))
+
+
+def _held(sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings) -> set[Subject]:
+    """Return what is unknown, and what is enough by less than the exit margin."""
+    held = {(_THROTTLE_KIND[side.role], subject(side)) for side in sides if _is_held(side, settings)}
     for side in sides:
-        if side.short:
-            assessment.findings.append(_throttle_finding(side, settings, recommendation))
-        elif _is_held(side, settings):
-            assessment.held.add((_THROTTLE_KIND[side.role], subject(side)))
         if side.verdict is Verdict.NO_DATA:
-            assessment.held.add((Kind.REASSIGNMENT_STALLED, subject(side)))
-    assessment.findings.extend(_stalled(sides, short, settings, recommender))
-    assessment.findings.extend(_no_data(sides, settings, recommender))
-    return assessment
-
-
-def subject(side: SideState) -> str:
-    """Return whom an alert of this side is about."""
-    return f"broker {side.broker} as {'leader' if side.role is Role.LEADER else 'destination'}"
+            held.add((Kind.REASSIGNMENT_STALLED, subject(side)))
+        if side.role is Role.LEADER and (side.verdict is Verdict.NO_DATA or short):
+            # What might come is nobody's worry while a throttle is too low as it is.
+            held.update((kind, subject(side)) for kind in (Kind.THROTTLE_AT_RISK, Kind.LEADER_UNTHROTTLED))
+    return held
 
 
 def _is_held(side: SideState, settings: AlertSettings) -> bool:
@@ -66,17 +75,28 @@ def _is_held(side: SideState, settings: AlertSettings) -> bool:
     return side.verdict is Verdict.CATCHING_UP and (throttle or 0) < (required or 0) * settings.exit_ratio
 
 
+def _short_throttles(
+    sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, recommender: Recommender
+) -> list[Finding]:
+    recommendation = recommender.raise_throttle(sides) if short else {}
+    return [_throttle_finding(side, settings, recommendation) for side in short]
+
+
 def _throttle_finding(side: SideState, settings: AlertSettings, recommendation: dict[str, Any]) -> Finding:
     switched = _switched(side)
     starved = side.verdict is Verdict.STARVED
+    demand = side.demand
     return Finding(
         kind=_THROTTLE_KIND[side.role],
         subject=subject(side),
         severity=Severity.CRITICAL if starved else Severity.WARNING,
         summary=_throttle_summary(side, switched),
-        evidence=_evidence(side, switched),
+        evidence=side_evidence(side, switched),
         recommendation=recommendation,
         hold_s=0.0 if switched else settings.hold_s,
+        # The leaders that one broker gave away may be several; a rate that is too low is so on many brokers.
+        cause=f"switch from broker {switched[0].previous_leader}" if switched else "throttle",
+        weight=(demand.required_bytes_per_s or 0.0) - (demand.throttle_bytes_per_s or 0.0),
     )
 
 
@@ -96,59 +116,12 @@ def _throttle_summary(side: SideState, switched: list[PartitionEvidence]) -> str
     fate = "new replicas get nothing" if side.verdict is Verdict.STARVED else "new replicas fall further behind"
     cause = ""
     if switched:
-        names = ", ".join(f"{p.name} ({p.previous_leader} to {p.leader})" for p in switched[:3])
-        more = f" and {len(switched) - 3} more" if len(switched) > 3 else ""
-        cause = f" since the leader switch of {names}{more}"
+        names = named([f"{p.name} ({p.previous_leader} to {p.leader})" for p in switched])
+        cause = f" since the leader switch of {names}"
     return (
         f"The move will not finish: {subject(side)} is throttled to {rate(demand.throttle_bytes_per_s)}, "
         f"but {what} {rate(demand.required_bytes_per_s)}{cause}; {fate}"
     )
-
-
-def _evidence(side: SideState, switched: Sequence[PartitionEvidence] = ()) -> dict[str, Any]:
-    demand = side.demand
-    return {
-        "broker_id": side.broker,
-        "role": side.role.value,
-        "verdict": side.verdict.value,
-        "throttle_bytes_per_s": demand.throttle_bytes_per_s,
-        "in_sync_bytes_per_s": demand.in_sync_bytes_per_s,
-        "required_bytes_per_s": demand.required_bytes_per_s,
-        "quota_bytes_per_s": demand.used_bytes_per_s,
-        "remaining_bytes": demand.remaining_bytes,
-        "moving_replicas": demand.limited_replicas + demand.free_replicas,
-        "stalled_replicas": side.stalled_replicas,
-        "partitions": [asdict(p) for p in side.partitions],
-        "switch_tick_ms": max((p.switch_tick_ms for p in switched if p.switch_tick_ms is not None), default=None),
-        "reason": side.reason,
-    }
-
-
-def _stalled(
-    sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, recommender: Recommender
-) -> list[Finding]:
-    """Return a finding for each destination where adding replicas copy nothing and no throttle explains it."""
-    throttled = {(p.topic, p.partition) for side in short for p in side.partitions}
-    findings = []
-    for side in sides:
-        stalled = [p for p in side.partitions if p.stalled and (p.topic, p.partition) not in throttled]
-        if side.role is Role.LEADER or not stalled or side.short:
-            continue
-        names = ", ".join(p.name for p in stalled[:3]) + (f" and {len(stalled) - 3} more" if len(stalled) > 3 else "")
-        leaderless = [p.name for p in stalled if p.leader is None]
-        why = side.reason or (f"{', '.join(leaderless[:3])} has no leader" if leaderless else "no throttle explains it")
-        findings.append(
-            Finding(
-                kind=Kind.REASSIGNMENT_STALLED,
-                subject=subject(side),
-                severity=Severity.WARNING,
-                summary=f"The move stands still: {subject(side)} copies nothing of {names} ({why})",
-                evidence=_evidence(side),
-                recommendation=recommender.look_at(side),
-                hold_s=settings.stalled_s,
-            )
-        )
-    return findings
 
 
 def _no_data(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
@@ -158,9 +131,10 @@ def _no_data(sides: Sequence[SideState], settings: AlertSettings, recommender: R
             subject=subject(side),
             severity=Severity.WARNING,
             summary=f"No verdict on {subject(side)}, which takes part in a move: {side.reason or 'unknown'}",
-            evidence=_evidence(side),
+            evidence=side_evidence(side),
             recommendation=recommender.nothing(f"unknown: {side.reason or 'no data'}"),
             hold_s=settings.no_data_s,
+            cause="no data" if side.alive else f"broker {side.broker}",
         )
         for side in sides
         if side.verdict is Verdict.NO_DATA

@@ -51,8 +51,47 @@ class PartitionEvidence:
 
 
 @dataclass(frozen=True)
+class LostReplica:
+    """A replica of a partition's original assignment that is out of the ISR.
+
+    Attributes:
+        topic: topic.
+        partition: partition.
+        leader: leading broker; None: none.
+        moving: whether a reassignment of the partition is running.
+    """
+
+    topic: str
+    partition: int
+    leader: int | None
+    moving: bool
+
+    @property
+    def name(self) -> str:
+        """Return ``topic-partition``."""
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """The moving partition that would cost the broker of an in-sync replica most if it came to lead it.
+
+    Attributes:
+        bytes_per_s: what it would have to send more.
+        topic: topic.
+        partition: partition.
+        leader: who leads it now; None: nobody.
+    """
+
+    bytes_per_s: float
+    topic: str
+    partition: int
+    leader: int | None
+
+
+@dataclass(frozen=True)
 class SideState:
-    """One row of ``gold/throttle_headroom``.
+    """One row of ``gold/throttle_headroom``, whose columns tell more.
 
     Attributes:
         demand: what the throttle carries.
@@ -61,6 +100,16 @@ class SideState:
         eta_s: seconds until its replicas are in sync; None: never, or unknown.
         stalled_replicas: adding replicas that copied nothing over the window.
         partitions: the partitions that count, greatest traffic first.
+        alive: whether the broker is registered with the cluster.
+        throttle_source: broker or default: where the rate is set; none: it is not; None: unknown.
+        moving_partitions: partitions in a reassignment that the broker leads, or follows.
+        resting_listed_partitions: partitions that a list of the role names and that do not move.
+        planned_partitions: partitions that it leads of which none but adding replicas are out of sync.
+        lost_replicas: its replicas, but for adding ones, that are out of the ISR.
+        lost_moving_replicas: those of them whose partition moves.
+        lost: them by name, those that move first; the list is cut.
+        stall: why its stalled replicas copy nothing, as ``gold/throttle_headroom`` has it; None: none is stalled.
+        takeover: of a follower, what it would cost at worst to lead one more moving partition; None: nothing known.
     """
 
     demand: Demand
@@ -69,6 +118,16 @@ class SideState:
     eta_s: float | None
     stalled_replicas: int
     partitions: tuple[PartitionEvidence, ...]
+    alive: bool = True
+    throttle_source: str | None = None
+    moving_partitions: int = 0
+    resting_listed_partitions: int = 0
+    planned_partitions: int = 0
+    lost_replicas: int = 0
+    lost_moving_replicas: int = 0
+    lost: tuple[LostReplica, ...] = ()
+    stall: str | None = None
+    takeover: Takeover | None = None
 
     @property
     def broker(self) -> int:
@@ -86,15 +145,26 @@ class SideState:
         return self.verdict in (Verdict.STARVED, Verdict.LOSING)
 
 
+_AS_THEY_ARE = (
+    "reason",
+    "eta_s",
+    "stalled_replicas",
+    "alive",
+    "throttle_source",
+    "moving_partitions",
+    "resting_listed_partitions",
+    "planned_partitions",
+    "lost_replicas",
+    "lost_moving_replicas",
+    "stall",
+)
+
+
 def side_state(row: Mapping[str, Any]) -> SideState:
     """Return the side of one row of ``gold/throttle_headroom``, given as a mapping of its columns."""
     verdict = Verdict(row["verdict"])
-    # The table tells only the sum of listed and other replicas. Behind a verdict other than unthrottled the list names
-    # them; where no rate is in force, listed traffic tells: a rate that is set later will hold these back too.
-    rateless = row["throttle_bytes_per_s"] is None and row["required_bytes_per_s"] != 0
-    listed = verdict is not Verdict.UNTHROTTLED or rateless
     partitions = tuple(_partition(entry) for entry in row["partitions"])
-    role, limited = Role(row["role"]), row["moving_replicas"] if listed else 0
+    role, limited = Role(row["role"]), row["moving_replicas"] - row["free_replicas"]
     demand = Demand(
         broker=row["broker"],
         role=role,
@@ -102,13 +172,20 @@ def side_state(row: Mapping[str, Any]) -> SideState:
         in_sync_bytes_per_s=row["in_sync_bytes_per_s"],
         required_bytes_per_s=row["required_bytes_per_s"],
         limited_replicas=limited,
-        free_replicas=0 if listed else row["moving_replicas"],
+        free_replicas=row["free_replicas"],
         remaining_bytes=row["remaining_bytes"],
         throttle_known=verdict is not Verdict.NO_DATA or row["throttle_bytes_per_s"] is not None,
         used_bytes_per_s=row["quota_bytes_per_s"],
         catching_up=_catching_up(partitions, limited) if role is Role.FOLLOWER else (),
     )
-    return SideState(demand, verdict, row["reason"], row["eta_s"], row["stalled_replicas"], partitions)
+    return SideState(
+        demand,
+        verdict,
+        lost=tuple(LostReplica(**lost) for lost in row["lost"]),
+        takeover=Takeover(**row["takeover"]) if row["takeover"] is not None else None,
+        partitions=partitions,
+        **{name: row[name] for name in _AS_THEY_ARE},
+    )
 
 
 def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple[CatchingUp, ...]:

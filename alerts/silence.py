@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from alerts.evidence import NOTHING
 from alerts.recommend import Recommender
 from alerts.units import clock, duration
 from schemas.findings import Finding, Kind, Severity
@@ -88,14 +89,7 @@ class Silence:
 
     def _evidence(self) -> dict[str, Any]:
         return {
-            "broker_id": None,
-            "role": None,
-            "throttle_bytes_per_s": None,
-            "in_sync_bytes_per_s": None,
-            "required_bytes_per_s": None,
-            "remaining_bytes": None,
-            "partitions": [],
-            "switch_tick_ms": None,
+            **NOTHING,
             "last_tick_ms": self.tick_ms,
             "last_judged_ms": None if self.tick_ms is None else self.judged_ms,
             "silent_ms": None if self.tick_ms is None else self.now_ms - self.tick_ms,

@@ -242,6 +242,12 @@ class AlertSettings:
         exit_ratio: a throttle counts as enough again from ``required x exit_ratio`` on.
         stalled_s: how long an adding replica may make no progress before ``reassignment_stalled`` fires.
         no_data_s: how long a verdict may be unknown, or ticks stay away, before ``no_data`` fires.
+        under_replicated_s: how long replicas that no move brings may be out of the ISR before ``under_replicated`` or
+            ``isr_shrink_during_move`` fires; a restart of a broker takes less.
+        left_behind_s: how long rates or throttled replica lists may stay without a reassignment before
+            ``throttle_left_behind`` fires.
+        slip_ratio: ``eta_slipping`` fires once the expected finish is later than it was expected first by more than
+            this share of the time that was left then.
         margin_ratio: the recommended throttle is the smallest that is enough times this.
         finish_within: wished length in seconds of the rest of a move ("30m" is understood); None: no wish.
         bootstrap_servers: what stands in the commands of alerts; empty: ``cluster.bootstrap_servers``.
@@ -252,6 +258,9 @@ class AlertSettings:
     exit_ratio: float = 1.05
     stalled_s: float = 30.0
     no_data_s: float = 15.0
+    under_replicated_s: float = 60.0
+    left_behind_s: float = 300.0
+    slip_ratio: float = 0.5
     margin_ratio: float = 1.2
     finish_within: float | None = None
     bootstrap_servers: str = ""

@@ -40,7 +40,14 @@ class Kind(str, Enum):
 
     THROTTLE_BELOW_LEADER_WRITE = "throttle_below_leader_write"
     THROTTLE_BELOW_INBOUND = "throttle_below_inbound"
+    THROTTLE_LEFT_BEHIND = "throttle_left_behind"
+    THROTTLE_AT_RISK = "throttle_at_risk"
+    LEADER_UNTHROTTLED = "leader_unthrottled"
+    REASSIGNMENT_WITHOUT_THROTTLE = "reassignment_without_throttle"
     REASSIGNMENT_STALLED = "reassignment_stalled"
+    ETA_SLIPPING = "eta_slipping"
+    ISR_SHRINK_DURING_MOVE = "isr_shrink_during_move"
+    UNDER_REPLICATED = "under_replicated"
     NO_DATA = "no_data"
 
 
@@ -59,6 +66,11 @@ class Severity(str, Enum):
     WARNING = "warning"
     INFO = "info"
 
+    @property
+    def rank(self) -> int:
+        """Return its place, 0 for the gravest."""
+        return list(Severity).index(self)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -72,6 +84,8 @@ class Finding:
         evidence: the numbers behind it, ready for JSON.
         recommendation: what puts it right, ready for JSON.
         hold_s: how long it must last before it fires; 0: at once.
+        cause: what makes it one with other findings of its cluster, of which one is told for all; empty: nothing.
+        weight: which of those is told: the gravest, then the one of the greatest weight.
     """
 
     kind: Kind
@@ -81,6 +95,8 @@ class Finding:
     evidence: dict[str, Any]
     recommendation: dict[str, Any]
     hold_s: float
+    cause: str = ""
+    weight: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from alerts.lifecycle import FLAP_MS
 from schemas.findings import AlertEvent
 from schemas.tables import ALERT_EVENTS
 from streaming.prompt_table import PromptTable
@@ -26,7 +27,8 @@ class EventLog:
         self._table = PromptTable(spark, store, ALERT_EVENTS)
 
     def last_events(self) -> list[AlertEvent]:
-        """Return the first and the last event of the latest alert of each subject: all that the lifecycle needs.
+        """Return all that the lifecycle needs: the first and the last event of the latest alert of each subject, and,
+        of the last FLAP_MS, those by which alerts began to fire.
 
         Raises:
             HeadroomError: something else is at the table's place.
@@ -46,7 +48,15 @@ class EventLog:
             .agg(F.expr("max_by(struct(first, last), last.tick_ms) AS latest"))
             .selectExpr("explode(array(latest.first, latest.last)) AS e")
         )
-        return [AlertEvent(**row["e"].asDict()) for row in latest.collect()]
+        lately = (
+            self._store.read(ALERT_EVENTS)
+            .where("state = 'firing'")
+            .groupBy("alert_id")
+            .agg(F.expr("min_by(struct(*), tick_ms) AS e"))
+            .where(F.expr(f"e.tick_ms >= unix_millis(current_timestamp()) - {FLAP_MS}"))
+            .select("e")
+        )
+        return [AlertEvent(**row["e"].asDict()) for row in latest.unionByName(lately).collect()]
 
     def append(self, events: Sequence[AlertEvent], writer: str, version: int) -> None:
         """Append events, once for each writer and version however often it is called.

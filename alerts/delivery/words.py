@@ -41,7 +41,7 @@ def _filled(url: str, event: AlertEvent) -> str:
 def numbers(event: AlertEvent) -> dict[str, str]:
     """Return the numbers of an event as people read them, by name; one that is about no broker has none."""
     evidence, advice = json.loads(event.evidence), json.loads(event.recommendation)
-    if evidence.get("broker_id") is None:
+    if evidence.get("role") is None:
         return {}
     told = {
         "Throttle now": rate(evidence.get("throttle_bytes_per_s")),

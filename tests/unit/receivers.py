@@ -159,6 +159,7 @@ def _ok(answer: dict[str, Any]) -> Said:
 
 
 _EVIDENCE = {
+    "role": "leader",
     "broker_id": 2,
     "throttle_bytes_per_s": 1_000_000.0,
     "in_sync_bytes_per_s": 1_500_000.0,

@@ -61,5 +61,6 @@ def side(
         "eta_s": None,
         "stalled_replicas": sum(p.stalled for p in partitions),
         "partitions": partitions,
+        "moving_partitions": sum(p.moving for p in partitions),
     }
     return SideState(**fields | more)

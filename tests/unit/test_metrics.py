@@ -8,7 +8,7 @@ import pytest
 
 from alerts.delivery.outbox import DeliveryFigures
 from alerts.sides import SideState
-from schemas.findings import Role
+from schemas.findings import Kind, Role, State
 from schemas.metrics import METRICS, MetricType
 from streaming.transforms.headroom import EVIDENCE_PARTITIONS
 from tests.unit.scrapes import STALE_S, Scene, event
@@ -144,8 +144,8 @@ def test_before_the_first_tick_nothing_is_told_of_a_cluster_but_its_counts_of_ev
     scene = Scene()
     assert scene.values("headroom_tick_age_seconds") == []
     assert scene.values("headroom_rows_total") == []
-    # 4 kinds x 3 states, so that the first event is a rise.
-    assert scene.values("headroom_alert_events_total", cluster="orders") == [0.0] * 12
+    # Of every kind and state, so that the first event is a rise.
+    assert scene.values("headroom_alert_events_total", cluster="orders") == [0.0] * (len(Kind) * len(State))
 
 
 def test_series_are_bounded_however_many_partitions_move() -> None:
@@ -203,7 +203,7 @@ def test_alerts_of_a_former_run_stand_but_are_no_new_events() -> None:
     scene = Scene()
     scene.live.standing([event("firing")])
     assert scene.values("headroom_alerts", state="firing") == [1]
-    assert scene.values("headroom_alert_events_total", state="firing") == [0.0] * 4
+    assert scene.values("headroom_alert_events_total", state="firing") == [0.0] * len(Kind)
 
 
 def test_what_was_heard_before_the_former_run_is_told_of_wins() -> None:

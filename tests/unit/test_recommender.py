@@ -91,7 +91,9 @@ def test_where_nothing_is_held_back_it_says_so() -> None:
     assert RECOMMENDER.raise_throttle([SIDES[3]])["reason"] == "no replica is held back by a throttle"
 
 
-def _row(broker: int, role: str, throttle: float | None, required: float, verdict: str) -> dict[str, object]:
+def _row(
+    broker: int, role: str, throttle: float | None, required: float, verdict: str, free: int = 0
+) -> dict[str, object]:
     return {
         "broker": broker,
         "role": role,
@@ -106,6 +108,17 @@ def _row(broker: int, role: str, throttle: float | None, required: float, verdic
         "eta_s": None,
         "stalled_replicas": 0,
         "partitions": [],
+        "free_replicas": free,
+        "alive": True,
+        "throttle_source": None,
+        "moving_partitions": 1,
+        "resting_listed_partitions": 0,
+        "planned_partitions": 0,
+        "lost_replicas": 0,
+        "lost_moving_replicas": 0,
+        "lost": [],
+        "stall": None,
+        "takeover": None,
     }
 
 
@@ -119,5 +132,5 @@ def test_a_listed_replica_without_a_rate_counts_for_the_rate_it_will_get() -> No
 # Its throttle has a rate, so what is not limited is not listed: no rate will ever hold it back.
 @pytest.mark.parametrize(("throttle", "required"), [(3 * MB, 8 * MB), (None, 0.0)])
 def test_a_replica_that_no_list_names_does_not_count(throttle: float | None, required: float) -> None:
-    rows = [_row(1, "leader", 3 * MB, 4 * MB, "losing"), _row(3, "follower", throttle, required, "unthrottled")]
+    rows = [_row(1, "leader", 3 * MB, 4 * MB, "losing"), _row(3, "follower", throttle, required, "unthrottled", free=1)]
     assert RECOMMENDER.raise_throttle([side_state(row) for row in rows])["throttle_bytes_per_s"] == 4_800_000

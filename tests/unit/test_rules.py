@@ -98,7 +98,12 @@ def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_n
     assert (finding.kind, finding.hold_s) == (Kind.NO_DATA, 15)
     assert finding.recommendation["throttle_bytes_per_s"] is None
     assert finding.recommendation["commands"] == []
-    kinds = (Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.REASSIGNMENT_STALLED)
+    kinds = (
+        Kind.THROTTLE_BELOW_LEADER_WRITE,
+        Kind.REASSIGNMENT_STALLED,
+        Kind.THROTTLE_AT_RISK,
+        Kind.LEADER_UNTHROTTLED,
+    )
     assert assessment.held == {(kind, "broker 1 as leader") for kind in kinds}
 
 
@@ -125,12 +130,14 @@ def test_a_throttle_that_starves_a_copy_explains_why_it_stands_still() -> None:
 
 
 def test_a_copy_without_a_leader_is_told_as_such() -> None:
-    finding = found(side(3, FOLLOWER, 9, 4, partition(stalled=True, leader=None)))
-    assert "t-0 has no leader" in finding.summary
+    finding = found(side(3, FOLLOWER, 9, 4, partition(stalled=True, leader=None), stall="no_leader"))
+    assert "the partition has no leader" in finding.summary
+    assert (finding.evidence["cause"], finding.recommendation["action"]) == ("no_leader", "restore_broker")
 
 
 def test_a_destination_that_is_down_is_to_be_brought_back() -> None:
-    down = side(3, FOLLOWER, None, 0, partition(stalled=True), throttle_known=False, reason="the broker is down")
+    unknown = {"throttle_known": False, "reason": "the broker is down", "alive": False, "stall": "offline"}
+    down = side(3, FOLLOWER, None, 0, partition(stalled=True), **unknown)
     kinds = {finding.kind: finding for finding in assessed(down).findings}
     assert set(kinds) == {Kind.REASSIGNMENT_STALLED, Kind.NO_DATA}
     assert kinds[Kind.REASSIGNMENT_STALLED].recommendation["action"] == "restore_broker"

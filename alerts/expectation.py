@@ -1,0 +1,111 @@
+"""Whether a move keeps to the finish that was expected of it first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from alerts.evidence import NOTHING
+from alerts.recommend import Recommender
+from alerts.sides import SideState
+from alerts.units import clock, duration
+from planning.throttle import Side
+from schemas.config import AlertSettings
+from schemas.findings import Finding, Kind, Severity
+
+# Rates are unsteady at the start of a move, and after a change of its throttle: the latest finish of this long counts.
+_SETTLE_MS = 30_000
+# Of a move that is nearly done, a share of what is left would be seconds.
+_LEAST_SLIP_S = 60.0
+# By side, what an expectation was made for: the throttle, and how many partitions move.
+_Terms = Mapping[Side, "tuple[float | None, int]"]
+
+
+@dataclass(frozen=True)
+class _Promise:
+    """What was expected first.
+
+    Attributes:
+        made_ms: tick of the first expectation.
+        finish_ms: expected finish.
+        terms: what it was made for; with others it holds no longer.
+    """
+
+    made_ms: int
+    finish_ms: float
+    terms: _Terms
+
+
+class Expectation:
+    """The finish that was expected of a cluster's running move, first and now.
+
+    It knows what it saw itself: after a restart the next expectation is the first one.
+    """
+
+    def __init__(self) -> None:
+        self._promise: _Promise | None = None
+
+    def observe(
+        self, tick_ms: int, sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender
+    ) -> list[Finding]:
+        """Return a finding if the finish that a tick lets expect is much later than it was expected first.
+
+        Args:
+            tick_ms: time of the tick, epoch milliseconds.
+            sides: every broker and role of the tick.
+            settings: section ``[alerts]``.
+            recommender: makes recommendations.
+        """
+        busy = [side for side in sides if side.demand.limited_replicas + side.demand.free_replicas]
+        etas = [side.eta_s for side in busy if side.eta_s is not None]
+        if not busy:
+            self._promise = None
+        # Without an expected finish there is an alert of another kind, or only just the first tick.
+        if not busy or len(etas) < len(busy):
+            return []
+        finish_ms = tick_ms + max(etas) * 1000
+        promise = self._kept(tick_ms, finish_ms, busy)
+        left_s = (promise.finish_ms - promise.made_ms) / 1000
+        late_s = (finish_ms - promise.finish_ms) / 1000
+        if late_s <= max(_LEAST_SLIP_S, settings.slip_ratio * left_s):
+            return []
+        return [_finding(promise, finish_ms, late_s, settings, recommender)]
+
+    def _kept(self, tick_ms: int, finish_ms: float, busy: Sequence[SideState]) -> _Promise:
+        terms = {(s.broker, s.role): (s.demand.throttle_bytes_per_s, s.moving_partitions) for s in busy}
+        promise = self._promise
+        if promise is None or _wider(promise.terms, terms):
+            promise = _Promise(tick_ms, finish_ms, terms)
+        elif tick_ms - promise.made_ms <= _SETTLE_MS:
+            promise = replace(promise, finish_ms=max(promise.finish_ms, finish_ms))
+        self._promise = promise
+        return promise
+
+
+def _wider(before: _Terms, now: _Terms) -> bool:
+    """Return whether a throttle has changed, or more moves: partitions that are done are no news."""
+    both = before.keys() & now.keys()
+    return any(now[side][0] != before[side][0] or now[side][1] > before[side][1] for side in both)
+
+
+def _finding(
+    promise: _Promise, finish_ms: float, late_s: float, settings: AlertSettings, recommender: Recommender
+) -> Finding:
+    first, now = clock(round(promise.finish_ms)), clock(round(finish_ms))
+    return Finding(
+        kind=Kind.ETA_SLIPPING,
+        subject="moves",
+        severity=Severity.INFO,
+        summary=f"The move is expected to finish at {now}, {duration(late_s)} later than was expected first ({first})",
+        evidence={
+            **NOTHING,
+            "expected_since_ms": promise.made_ms,
+            "first_finish_ms": round(promise.finish_ms),
+            "finish_ms": round(finish_ms),
+            "late_s": late_s,
+        },
+        recommendation=recommender.nothing(
+            "compare what leaders write now with what they wrote at the start; a higher throttle shortens the rest"
+        ),
+        hold_s=settings.hold_s,
+    )
