@@ -37,10 +37,10 @@ def kafka_reassign(throttle_bytes_per_s: int, partitions: Sequence[PartitionEvid
 
 
 def kafka_cancel(partitions: Sequence[PartitionEvidence], bootstrap_servers: str) -> str:
-    """Return Kafka's command that cancels the move of these partitions."""
+    """Return Kafka's command that cancels the move of these partitions, and leaves the rest of a move its throttle."""
     return (
         f"{_write_plan(partitions)} && kafka-reassign-partitions.sh --bootstrap-server "
-        f"{shlex.quote(bootstrap_servers)} --reassignment-json-file {PLAN_FILE} --cancel"
+        f"{shlex.quote(bootstrap_servers)} --reassignment-json-file {PLAN_FILE} --cancel --preserve-throttles"
     )
 
 

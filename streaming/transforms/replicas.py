@@ -73,7 +73,7 @@ def replicas(moves: DataFrame) -> DataFrame:
                 "frozen": F.expr(_FROZEN),
                 "stalled": F.expr(
                     "is_adding AND NOT in_sync AND "
-                    "(NOT alive OR coalesce(copied_offsets <= 0 AND lag_offsets > 0, false))"
+                    "(NOT alive OR leader IS NULL OR coalesce(copied_offsets <= 0 AND lag_offsets > 0, false))"
                 ),
             }
         )

@@ -125,6 +125,68 @@ def test_a_broker_without_moves_is_idle(spark: SparkSession) -> None:
     assert sides[(1, "leader")]["required_bytes_per_s"] == 0
 
 
+def test_replicas_that_no_move_brings_are_lost_once_out_of_the_isr(spark: SparkSession) -> None:
+    lacks = move("u", 7, 1, [1, 2, 3], isr=[1], offline=[2], compacted=None)
+    moves = [*two_partitions(), lacks]
+    moves[0]["isr"] = [1]
+    sides = headroom(spark, [broker(b, 9 * MB, 9 * MB, alive=b != 2) for b in (1, 2, 3)], moves)
+    down = side_state(sides[(2, "follower")].asDict(recursive=True))
+    assert (down.alive, down.lost_replicas, down.lost_moving_replicas) == (False, 2, 1)
+    assert [(lost.name, lost.leader, lost.moving) for lost in down.lost] == [("t-0", 1, True), ("u-7", 1, False)]
+    # Broker 3 is to get t-0 and t-1, and lacks u-7 for no reason that is known.
+    behind = side_state(sides[(3, "follower")].asDict(recursive=True))
+    assert (behind.lost_replicas, [lost.name for lost in behind.lost]) == (1, ["u-7"])
+    assert behind.demand.limited_replicas + behind.demand.free_replicas == 2
+    # t-1 lacks broker 3 alone, as planned; t-0 lacks broker 2 as well.
+    assert [sides[(b, "leader")]["planned_partitions"] for b in (1, 2)] == [0, 1]
+
+
+def test_a_partition_that_only_lacks_a_replica_is_nobodys_traffic(spark: SparkSession) -> None:
+    sides = headroom(spark, [broker(b, MB, MB) for b in (1, 2)], [move("u", 7, 1, [1, 2], isr=[1], compacted=None)])
+    assert {row["verdict"] for row in sides.values()} == {"idle"}
+    assert [row["moving_partitions"] + row["resting_listed_partitions"] for row in sides.values()] == [0] * 4
+
+
+# Broker 2 leads t-1 and is in sync with t-0; with both it would send 4 MB/s more.
+def test_a_broker_in_sync_is_told_what_leading_one_more_would_cost(spark: SparkSession) -> None:
+    sides = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], two_partitions())
+    takeover = side_state(sides[(2, "follower")].asDict(recursive=True)).takeover
+    assert takeover is not None
+    assert (takeover.topic, takeover.partition, takeover.leader) == ("t", 0, 1)
+    assert takeover.bytes_per_s == pytest.approx(4 * MB)
+    # Broker 3 has nothing in sync; and one that the list does not name would not be throttled.
+    assert sides[(3, "follower")]["takeover"] is None
+    free = [m | {"leader_listed": [1]} for m in two_partitions()]
+    assert headroom(spark, [broker(2, 9 * MB, 9 * MB)], free)[(2, "follower")]["takeover"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "stall"),
+    [
+        ({"offline": [3]}, "offline"),
+        ({"leader": None}, "no_leader"),
+        ({}, "not_fetching"),
+    ],
+)
+def test_why_a_replica_copies_nothing_is_told_apart(spark: SparkSession, change: dict[str, Any], stall: str) -> None:
+    stuck = two_partitions()[0] | change
+    stuck["logs"] = [log(1, 9000, 2 * MB), log(3, 1000, 0)]
+    destination = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], [stuck])[(3, "follower")]
+    assert destination["stall"] == stall
+    stuck["logs"][1]["lag_offsets"] = 8000
+    fetches = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], [stuck])[(3, "follower")]
+    assert fetches["stall"] == ("unknown" if stall == "not_fetching" else stall)
+
+
+def test_lists_at_rest_and_where_a_rate_is_set_are_told(spark: SparkSession) -> None:
+    rest = move("t", 0, 1, [1, 2], leader_listed=[1, 2], follower_listed=[2], logs=[log(1, 9000, MB)])
+    rated = broker(1, MB, None, leader_throttle_source="default")
+    sides = headroom(spark, [rated, broker(2, None, None)], [rest])
+    assert [sides[(1, "leader")][name] for name in ("resting_listed_partitions", "throttle_source")] == [1, "default"]
+    assert sides[(2, "follower")]["resting_listed_partitions"] == 1
+    assert {row["moving_partitions"] for row in sides.values()} == {0}
+
+
 def test_a_rate_without_a_list_limits_nothing(spark: SparkSession) -> None:
     moves = [m | {"leader_listed": [], "follower_listed": []} for m in two_partitions()]
     sides = headroom(spark, [broker(b, MB, MB) for b in (1, 2, 3)], moves)
