@@ -132,7 +132,7 @@ def _catching_up(watch: WatchLines) -> set[tuple[int, str]]:
 
 def _alert(watch: WatchLines, earlier: int, broker: int) -> Line | None:
     subject = f"broker {broker} as leader"
-    fired = (line for line in watch.events()[earlier:] if line.said["state"] == "firing")
+    fired = iter(watch.fired(earlier))
     return next((line for line in fired if line.said["subject"] == subject), None)
 
 

@@ -29,7 +29,7 @@ from cli.watch_process import WatchProcess
 from cluster.load import PacedLoad
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from schemas.findings import Role, Verdict
+from schemas.findings import Kind, Role, Verdict
 
 # The rate window is 10 s: by then every write rate is that of the live traffic alone.
 _LIVE_BEFORE_S = 14.0
@@ -105,6 +105,11 @@ class Story:
             self._kafka.start_moves()
             self._watch.wait(self._all_catch_up, _PATIENCE_S, "every broker to catch up")
         self._screen.say("headroom watch says: every new replica catches up")
+        with self._screen.step("Waiting for what it says of switches to come"):
+            ahead = self._watch.wait(
+                lambda: self._watch.informed(Kind.THROTTLE_AT_RISK), ALERT_WITHIN_S, "a warning of switches to come"
+            )
+        self._screen.say(f"It warns ahead: {ahead.said['summary']}")
 
     def _all_catch_up(self) -> bool:
         return (self._watch.verdicts() or {}) == _HEALTHY

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.findings import AlertEvent, State
+from schemas.findings import AlertEvent, Kind, Severity, State
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,18 @@ class WatchLines:
         return [line for line in self.lines if line.said["type"] == "event"]
 
     def fired(self, earlier: int = 0) -> list[Line]:
-        """Return the events after the first ``earlier`` that say that an alert fires, in the order they came."""
-        return [line for line in self.events()[earlier:] if line.said["state"] == State.FIRING.value]
+        """Return the events after the first ``earlier`` by which an alert fires that someone has to act on."""
+        return [line for line in self.events()[earlier:] if _fires(line) and not _informs(line)]
 
     def firing(self) -> list[Line]:
-        """Return the last event of every alert that fires and is not resolved."""
+        """Return the last event of every alert that fires, is not resolved, and that someone has to act on."""
         last = {line.said["alert_id"]: line for line in self.events() if line.said["state"] != State.PENDING.value}
-        return [line for line in last.values() if line.said["state"] == State.FIRING.value]
+        return [line for line in last.values() if _fires(line) and not _informs(line)]
+
+    def informed(self, kind: Kind) -> Line | None:
+        """Return the last event by which an alert of a kind fires that only informs; None: there is none."""
+        told = (line for line in reversed(self.events()) if _fires(line) and _informs(line))
+        return next((line for line in told if line.said["kind"] == kind.value), None)
 
     def advice(self, earlier: int = 0) -> Line | None:
         """Return the last event after the first ``earlier`` that fires and recommends a throttle; None: there is none.
@@ -71,3 +76,11 @@ class WatchLines:
         sides = ", ".join(f"broker {broker} as {role} {verdict}" for (broker, role), verdict in verdicts)
         alerts = ", ".join(line.said["subject"] for line in self.firing())
         return f"verdicts: {sides or 'none'}; alerts firing: {alerts or 'none'}"
+
+
+def _fires(line: Line) -> bool:
+    return bool(line.said["state"] == State.FIRING.value)
+
+
+def _informs(line: Line) -> bool:
+    return bool(line.said["severity"] == Severity.INFO.value)
