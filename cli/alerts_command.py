@@ -10,11 +10,12 @@ import click
 from cli.config import read_settings
 from cli.options import config_option, format_option
 from cli.output import print_json
-from cli.tables import query, table_url
+from cli.tables import query
 from cli.undelivered import show_undelivered
 from schemas.config import Settings
 from schemas.findings import AlertEvent, Kind, State
 from schemas.tables import ALERT_EVENTS
+from streaming.plain_sql import table_url
 
 _COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas import tables
 from schemas.config import StoreSettings
 from schemas.tables import Table
-from streaming.layout import properties
+from streaming.properties import properties
 
 _INTRODUCTION = """# Tables
 
