@@ -232,7 +232,9 @@ class Lane:
     def _remove(self, pending: Pending, told: bool = True) -> None:
         alert_id = pending.event.alert_id
         self._queues[alert_id].remove(pending)
-        self._wait_until_ms.pop(alert_id, None)
+        # What is muted says nothing of when the receiver may be asked again.
+        if told or not self._queues[alert_id]:
+            self._wait_until_ms.pop(alert_id, None)
         if not self._queues[alert_id]:
             del self._queues[alert_id]
         self._settled(pending.event, told)

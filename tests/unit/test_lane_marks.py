@@ -87,6 +87,8 @@ def test_what_may_have_arrived_is_told_to_its_end() -> None:
     queue.mark(COVERED)
     queue.add([at(1), at(2, "resolved")])
     assert muted(queue) == keys(at(1))
+    # It is not tried again before its time for that.
+    assert queue.due(NOW_MS + 999) is None
     queue.delivered(take(queue, NOW_MS + 10_000).pending[0], Receipt("was there already"))
     assert take(queue, NOW_MS + 10_000).pending[0].event == at(2, "resolved")
 
