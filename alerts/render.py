@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
 from typing import Any
 
-from alerts.units import duration, rate, size
+from alerts.units import duration, moment, rate, size
 from schemas.findings import AlertEvent, State
 
 _MARK = {State.PENDING.value: "PENDING", State.FIRING.value: "FIRING", State.RESOLVED.value: "RESOLVED"}
@@ -19,10 +18,9 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
         event: event.
         fired: whether its alert had fired by then; of one that is resolved without, nothing was put right.
     """
-    at = datetime.fromtimestamp(event.tick_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     head = (
-        f"[{_MARK[event.state]}] {event.severity} {event.kind}  cluster {event.cluster}, {event.subject}  {at}  "
-        f"id {event.alert_id}"
+        f"[{_MARK[event.state]}] {event.severity} {event.kind}  cluster {event.cluster}, {event.subject}  "
+        f"{moment(event.tick_ms)}  id {event.alert_id}"
     )
     if event.state == State.RESOLVED.value:
         end = "It is put right" if fired else "It passed before it fired"

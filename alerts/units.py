@@ -37,6 +37,11 @@ def clock(epoch_ms: int | None) -> str:
     return datetime.fromtimestamp(epoch_ms / 1000, timezone.utc).strftime("%H:%M:%S UTC")
 
 
+def moment(epoch_ms: int) -> str:
+    """Return a date and time such as ``2026-11-21 12:34:56 UTC``."""
+    return datetime.fromtimestamp(epoch_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 def _scaled(amount: float) -> str:
     for limit, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if abs(amount) >= limit:

@@ -1,47 +1,28 @@
-"""``headroom alerts``: where every alert stands, from ``alerts/events``, without Spark."""
+"""``headroom alerts``: where every alert stands, and what people say of alerts, without Spark."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import click
+from click.core import ParameterSource
 
+from alerts.units import moment
 from cli.config import read_settings
+from cli.mark_commands import ack, silence, silences, unsilence
 from cli.options import config_option, format_option
 from cli.output import print_json
-from cli.tables import query, table_url
+from cli.standing_alerts import Standing, as_json, standings
 from cli.undelivered import show_undelivered
 from schemas.config import Settings
-from schemas.findings import AlertEvent, Kind, State
+from schemas.findings import Kind
 from schemas.tables import ALERT_EVENTS
-
-_COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
-
-# The newest event of each alert; of events of one tick, the state that comes later in an alert's life.
-_LATEST = f"""
-SELECT {_COLUMNS}, fired > 0 AS fired FROM (
-  SELECT *, row_number() OVER (PARTITION BY alert_id ORDER BY tick_ms DESC,
-    CASE state WHEN 'resolved' THEN 2 WHEN 'firing' THEN 1 ELSE 0 END DESC, event_ms DESC) AS age,
-    sum(CASE state WHEN 'firing' THEN 1 ELSE 0 END) OVER (PARTITION BY alert_id) AS fired FROM data
-) WHERE age = 1 ORDER BY tick_ms DESC, alert_id
-"""
+from streaming.plain_sql import table_url
 
 
-@dataclass(frozen=True)
-class Standing:
-    """Where an alert stands.
-
-    Attributes:
-        event: its newest event.
-        fired: whether it has ever fired; False of one that is resolved: it passed while it was pending.
-    """
-
-    event: AlertEvent
-    fired: bool
-
-
-@click.command(short_help="Show the alerts that are firing, with what puts them right.")
+@click.group(
+    invoke_without_command=True,
+    subcommand_metavar="[COMMAND [ARGS]...]",
+    short_help="Show the alerts that are firing; acknowledge and silence them.",
+)
 @config_option
 @format_option
 @click.option(
@@ -49,7 +30,10 @@ class Standing:
 )
 @click.option("--undelivered", is_flag=True, help="Show which events which receiver has not got, and why.")
 @click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Show alerts of this kind only.")
-def alerts(config: str | None, output_format: str, show_all: bool, undelivered: bool, kind: str | None) -> None:
+@click.pass_context
+def alerts(
+    context: click.Context, config: str | None, output_format: str, show_all: bool, undelivered: bool, kind: str | None
+) -> None:
     """Show the alerts that are pending or firing, newest first, each with its evidence and the commands that put it
     right.
 
@@ -57,13 +41,18 @@ def alerts(config: str | None, output_format: str, show_all: bool, undelivered: 
     Example:  headroom alerts
               headroom alerts --all --kind throttle_below_leader_write --format json
               headroom alerts --undelivered
+              headroom alerts ack 46dd --note "raising the throttle"
+              headroom alerts silence --cluster orders --for 2h --note "disks are replaced"
     """  # noqa: D301
+    if context.invoked_subcommand is not None:
+        _require_options_after(context, context.invoked_subcommand)
+        return
     settings = read_settings(config)
     if undelivered:
         show_undelivered(settings, output_format, kind)
         return
     latest = standings(settings)
-    shown = [alert for alert in latest or [] if _wanted(alert.event, show_all, kind)]
+    shown = [alert for alert in latest or [] if _wanted(alert, show_all, kind)]
     if output_format == "json":
         print_json([as_json(alert) for alert in shown])
     elif shown:
@@ -72,29 +61,36 @@ def alerts(config: str | None, output_format: str, show_all: bool, undelivered: 
         click.echo(_nothing(settings, latest))
 
 
-def standings(settings: Settings) -> list[Standing] | None:
-    """Return where every alert stands, the one that changed last first; None while there is no table of them.
-
-    Raises:
-        HeadroomError: the table cannot be read.
-    """
-    rows = query(settings.store.path, ALERT_EVENTS.path, _LATEST)
-    return None if rows is None else [Standing(fired=row.pop("fired"), event=AlertEvent(**row)) for row in rows]
+for command in (ack, silence, silences, unsilence):
+    alerts.add_command(command)
 
 
-def as_json(alert: Standing) -> dict[str, Any]:
-    """Return an alert ready for JSON: its newest event, evidence and recommendation as objects, and ``fired``."""
-    return {**alert.event.as_objects(), "fired": alert.fired}
+def _require_options_after(context: click.Context, command: str) -> None:
+    """Refuse options before a command's name: they would quietly not hold for it."""
+    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if given:
+        raise click.UsageError(f"Options go after the command: headroom alerts {command} ...", context)
 
 
-def _wanted(event: AlertEvent, show_all: bool, kind: str | None) -> bool:
-    return (show_all or event.state != State.RESOLVED.value) and kind in (None, event.kind)
+def _wanted(alert: Standing, show_all: bool, kind: str | None) -> bool:
+    return (show_all or alert.stands) and kind in (None, alert.event.kind)
 
 
 def _print_text(alerts: list[Standing]) -> None:
     from alerts.render import render_event
 
-    click.echo("\n\n".join(render_event(alert.event, alert.fired) for alert in alerts))
+    click.echo("\n\n".join("\n".join([render_event(a.event, a.fired), *_said(a)]) for a in alerts))
+
+
+def _said(alert: Standing) -> list[str]:
+    """Return the lines of what people say of an alert."""
+    lines = []
+    if alert.ack is not None:
+        note = f": {alert.ack.note}" if alert.ack.note else ""
+        lines.append(f"  Acknowledged by {alert.ack.by} at {moment(alert.ack.mark_ms)}{note}")
+    if alert.silenced_until_ms is not None:
+        lines.append(f"  Silenced until {moment(alert.silenced_until_ms)}")
+    return lines
 
 
 def _nothing(settings: Settings, latest: list[Standing] | None) -> str:

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cli.config_rules import require_cluster, require_rules
 from cli.config_sources import Given, Key, all_sections, from_environment, from_file
+from cli.maintenance_rules import maintenance_windows
 from cli.problem import Problem
 from cli.units import parse_bytes_per_s, parse_duration_s
 from schemas.config import Settings
@@ -62,7 +63,7 @@ def _read(path: str | None, environ: Mapping[str, str]) -> tuple[Settings, dict[
 
 
 def _plain(key: Key, given: Given) -> Any:
-    """Return a value with amounts read and the dotted names that TOML took apart put together again."""
+    """Return a value with amounts and windows read, and the dotted names that TOML took apart put together again."""
     try:
         if key in AMOUNTS and isinstance(given.value, str):
             return AMOUNTS[key](given.value)
@@ -70,6 +71,8 @@ def _plain(key: Key, given: Given) -> Any:
         raise HeadroomError(given.place, str(error), "Put the value right.") from None
     if key == ("spark", "conf") and isinstance(given.value, dict):
         return _flat(given.value)
+    if key == ("alerts", "maintenance"):
+        return maintenance_windows(given.value, given.place)
     return given.value
 
 

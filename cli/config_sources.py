@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from schemas.config import Settings
+from cli.nearest import nearest
+from schemas.config import MaintenanceWindow, Settings
 from schemas.errors import HeadroomError
 
 if sys.version_info >= (3, 11):
@@ -22,6 +22,9 @@ PREFIX = "HEADROOM_"
 
 # A section, with dots if it is within another, and a name in it.
 Key = tuple[str, str]
+
+# Keys whose value is a list of tables, with the class of such a table.
+LISTS: dict[Key, type] = {("alerts", "maintenance"): MaintenanceWindow}
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def from_file(file: Path) -> dict[Key, Given]:
 def _from_table(section: str, table: Any, file: Path) -> dict[Key, Given]:
     sections = list(all_sections())
     if section not in sections or not isinstance(table, dict):
-        raise HeadroomError(f"[{section}] in {file}", "is no section of the settings", _nearest(section, sections))
+        raise HeadroomError(f"[{section}] in {file}", "is no section of the settings", nearest(section, sections))
     names = [name for (known_section, name) in all_keys() if known_section == section]
     inner = [name.removeprefix(f"{section}.") for name in sections if name.startswith(f"{section}.")]
     given: dict[Key, Given] = {}
@@ -90,7 +93,7 @@ def _from_table(section: str, table: Any, file: Path) -> dict[Key, Given]:
         elif name in names:
             given[section, name] = Given(value, f"{section}.{name} in {file}")
         else:
-            raise HeadroomError(f"{section}.{name} in {file}", "is no setting", _nearest(name, [*names, *inner]))
+            raise HeadroomError(f"{section}.{name} in {file}", "is no setting", nearest(name, [*names, *inner]))
     return given
 
 
@@ -119,21 +122,20 @@ def from_environment(environ: Mapping[str, str]) -> dict[Key, Given]:
         if not name.startswith(PREFIX) or "__" not in name or not text:
             continue
         if name not in known:
-            raise HeadroomError(f"environment variable {name}", "is no setting", _nearest(name, known))
+            raise HeadroomError(f"environment variable {name}", "is no setting", nearest(name, known))
         key, default = known[name]
         place = f"{'.'.join(key)} in the environment ({name})"
-        given[key] = Given(_json(text, place) if isinstance(default, dict) else text, place)
+        if isinstance(default, dict):
+            given[key] = Given(_json(text, place, "object", '{"name": "value"}'), place)
+        elif key in LISTS:
+            given[key] = Given(_json(text, place, "array of objects", '[{"name": "value"}]'), place)
+        else:
+            given[key] = Given(text, place)
     return given
 
 
-def _json(text: str, place: str) -> Any:
+def _json(text: str, place: str, what: str, example: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise HeadroomError(place, "must be a JSON object", """Write it as {"name": "value"}.""") from None
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
-    names = list(names)
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names)}."
+        raise HeadroomError(place, f"must be a JSON {what}", f"Write it as {example}.") from None

@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "collect": ("cli.collect_command:collect", "Send a snapshot of the cluster to the ticks topic at every interval."),
     "run": ("cli.run_command:run", "Run one Spark job."),
     "maintain": ("cli.maintain_command:maintain", "Compact the Delta tables and drop what is no longer kept."),
-    "alerts": ("cli.alerts_command:alerts", "Show the alerts that are firing, with what puts them right."),
+    "alerts": ("cli.alerts_command:alerts", "Show the alerts that are firing; acknowledge and silence them."),
     "throttle": ("cli.throttle_commands:throttle", "Show, apply or clear replication throttles."),
     "cluster": ("cli.cluster_commands:cluster", "Start or stop a real Kafka cluster on this machine."),
 }

@@ -1,4 +1,4 @@
-"""What people write on the command line for brokers and rates, read into numbers; wrong use exits with 2."""
+"""What people write on the command line for brokers, rates and times, read into numbers; wrong use exits with 2."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from cli.throttle_plan import check_rate
-from cli.units import parse_bytes_per_s
+from cli.units import parse_bytes_per_s, parse_duration_s, parse_moment_ms
 
 
 class Rate(click.ParamType[int]):
@@ -34,3 +34,39 @@ class BrokerIds(click.ParamType[list[int]]):
             return [int(part) for part in str(value).split(",")]
         except ValueError:
             self.fail("must be broker ids separated by commas, such as 1,2", param, ctx)
+
+
+class Duration(click.ParamType[float]):
+    """A time as a person writes it: ``7200``, ``2h`` or ``1h30m``.
+
+    Args:
+        most_s: the longest that is allowed, seconds.
+    """
+
+    name = "duration"
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return seconds."""
+        try:
+            seconds = parse_duration_s(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if not 0 < seconds <= self._most_s:
+            self.fail(f"must be more than nothing and at most {self._most_s / 86_400:g} days", param, ctx)
+        return seconds
+
+
+class Moment(click.ParamType[int]):
+    """A date and time as a person writes it: ``2026-11-22T22:00Z``."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return epoch milliseconds."""
+        try:
+            return parse_moment_ms(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

@@ -6,11 +6,11 @@ import inspect
 import json
 import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from typing import Any
 
-from cli.config_sources import all_keys, all_sections, env_name
+from cli.config_sources import LISTS, all_keys, all_sections, env_name
 
 _ATTRIBUTE = re.compile(r"^(\w+): (.*)$")
 
@@ -61,7 +61,7 @@ def commented_toml(name: str, bootstrap_servers: str) -> str:
         lines += ["", "", f"# {section_meaning(section)}", f"[{section}]"]
         own = [doc for doc in docs if doc.section == section]
         # A table of its own, such as [collect.endpoints], ends its section: the plain keys come first.
-        for doc in sorted(own, key=lambda doc: isinstance(doc.default, dict)):
+        for doc in sorted(own, key=lambda doc: isinstance(doc.default, (dict, tuple))):
             lines += ["", *textwrap.wrap(_plain(doc.meaning), 110, initial_indent="# ", subsequent_indent="# ")]
             lines += _assignment(doc, chosen.get((doc.section, doc.name)))
     return "\n".join(lines) + "\n"
@@ -75,7 +75,20 @@ def markdown() -> str:
         lines += [f"## [{section}]", "", section_meaning(section), "", "| key | default | meaning |", "|---|---|---|"]
         own = [doc for doc in docs if doc.section == section]
         lines += [f"| `{doc.name}` | {_default(doc.default)} | {_code(doc.meaning)} |" for doc in own] + [""]
+        for (_, name), kind in ((key, kind) for key, kind in LISTS.items() if key[0] == section):
+            lines += _list_markdown(f"[[{section}.{name}]]", kind)
     return "\n".join(lines)
+
+
+def _list_markdown(title: str, kind: type) -> list[str]:
+    """Return the part on a list of tables, of which there may be any number."""
+    first = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
+    lines = [f"### {title}", "", f"{first} There may be several.", "", "| key | default | meaning |", "|---|---|---|"]
+    meanings = _meanings(kind)
+    for item in fields(kind):
+        default = "has to be set" if item.default is MISSING else _default(item.default)
+        lines.append(f"| `{item.name}` | {default} | {_code(_for_people(meanings[item.name], ''))} |")
+    return [*lines, ""]
 
 
 _FILE_HEAD = """# Settings of Headroom. A line that begins with # shows a default.
@@ -88,7 +101,7 @@ Headroom reads one TOML file: the one that `--config` names, else `headroom.toml
 
 Every key can be given in the environment too, and the environment wins: `HEADROOM_<SECTION>__<KEY>`, for example
 `HEADROOM_CLUSTER__BOOTSTRAP_SERVERS=broker1:9092`. A dot in a section's name is `__` too:
-`HEADROOM_NOTIFY__SLACK__TOKEN`. Tables are written as JSON there:
+`HEADROOM_NOTIFY__SLACK__TOKEN`. Tables, and lists of them, are written as JSON there:
 `HEADROOM_COLLECT__ENDPOINTS='{"1": "broker1:9999"}'`. An empty variable counts as not set.
 
 Passwords come from the environment, or from a file named by a `*_file` key, which is read at each use. They are never
@@ -131,6 +144,8 @@ def _code(meaning: str) -> str:
 def _assignment(doc: SettingDoc, chosen: str | None) -> list[str]:
     if chosen is not None:
         return [f"{doc.name} = {_toml(chosen)}"]
+    if isinstance(doc.default, tuple):
+        return [f"# [[{doc.section}.{doc.name}]]", '# days = ["sat", "sun"]', '# at = "22:00"', '# lasts = "4h"']
     if isinstance(doc.default, dict):
         example = {"endpoints": '1 = "broker1:9999"', "conf": '"spark.executor.memory" = "2g"'}[doc.name]
         return [f"# [{doc.section}.{doc.name}]", f"# {example}"]
@@ -143,7 +158,7 @@ def _toml(value: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    return "not set" if value is None or value == "" or value == {} else f"`{_toml(value)}`"
+    return "not set" if value is None or value in ("", {}, ()) else f"`{_toml(value)}`"
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def query_all(store_path: str, tables: Mapping[str, str], sql: str) -> list[dict
     Raises:
         HeadroomError: a table is there but cannot be read.
     """
-    urls = {name: table_url(store_path, table) for name, table in tables.items()}
+    urls = {name: plain_sql.table_url(store_path, table) for name, table in tables.items()}
     try:
         return plain_sql.rows(urls, sql)
     except TableNotFoundError:
@@ -50,9 +50,3 @@ def query_all(store_path: str, tables: Mapping[str, str], sql: str) -> list[dict
         logger.debug("reading %s", where, exc_info=True)
         reason = str(error).partition("\n")[0]
         raise HeadroomError(where, f"cannot be read ({reason})", "Look at store.path and the rights on it.") from error
-
-
-def table_url(store_path: str, table: str) -> str:
-    """Return where a table is, in the scheme that the reader without Spark knows: s3a is Hadoop's word for s3."""
-    root = store_path.rstrip("/")
-    return f"{'s3://' + root[6:] if root.startswith('s3a://') else root}/{table}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas import tables
 from schemas.config import StoreSettings
 from schemas.tables import Table
-from streaming.layout import properties
+from streaming.properties import properties
 
 _INTRODUCTION = """# Tables
 
@@ -41,7 +41,7 @@ FROM t WHERE cluster = 'orders' AND tick_ms >= 1800000000000 ORDER BY tick_ms
 ```
 
 **Maintenance** runs beside the record job every `store.maintain_every_s` ({every_s:.0f} s by default), and at once by
-`headroom maintain`. For each table it
+`headroom maintain`. For each table but `alerts/marks`, which the commands that write it keep small, it
 
 1. drops the days that are no longer kept: {kept}; `store.bronze_keep_days`, `store.silver_keep_days` and
    `store.gold_keep_days` change that, and 0 keeps all;

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
-from alerts.delivery.steps import Backlog, owed_to
+from alerts.delivery.lane import Lane
+from alerts.delivery.steps import Backlog, order
 from alerts.units import clock
+from cli.marks import now_ms, read_marks
 from cli.output import print_json, print_table
 from cli.tables import query_all
 from schemas.config import Settings
@@ -35,18 +37,25 @@ class Undelivered:
 
 
 def undelivered(settings: Settings) -> list[Undelivered]:
-    """Return what each receiver has not got, in the order of the events.
+    """Return what each receiver has not got, in the order of the events, without what a silence keeps back.
 
     Raises:
         HeadroomError: a table cannot be read.
     """
     names = settings.notify.receivers()
-    backlog = _backlog(settings, names) if names else Backlog()
-    return [
-        Undelivered(name, owed.event, owed.known.attempts, owed.known.answer)
-        for name in names
-        for owed in owed_to(name, backlog)
-    ]
+    if not names:
+        return []
+    backlog, marks, at_ms = _backlog(settings, names), read_marks(settings), now_ms()
+    found = []
+    for name in names:
+        # As the watch would take it up if it started now.
+        lane = Lane(name, settings.notify, lambda: 0.0)
+        lane.mark(marks)
+        lane.restore(backlog)
+        lane.muted()
+        owed = sorted(lane.owed(at_ms), key=lambda one: order(one.event))
+        found += [Undelivered(name, one.event, one.attempts, one.answer) for one in owed]
+    return found
 
 
 def _backlog(settings: Settings, names: list[str]) -> Backlog:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
 _BYTES: TypeAdapter[ByteSize] = TypeAdapter(ByteSize)
 _TIME: TypeAdapter[timedelta] = TypeAdapter(timedelta)
+_MOMENT: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 
 def parse_bytes_per_s(text: str) -> float:
@@ -46,3 +47,17 @@ def parse_duration_s(text: str) -> float:
         return _TIME.validate_python(iso).total_seconds()
     except ValidationError:
         raise ValueError("must be seconds or a time such as 90s, 30m or 1h30m") from None
+
+
+def parse_moment_ms(text: str) -> int:
+    """Return the epoch milliseconds of a date and time such as ``2026-11-22T22:00Z``; without a zone it is UTC.
+
+    Raises:
+        ValueError: the text is no such time.
+    """
+    try:
+        moment = _MOMENT.validate_python(text.strip())
+    except ValidationError:
+        raise ValueError("must be a date and time such as 2026-11-22T22:00Z") from None
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+    return round(zoned.timestamp() * 1000)

@@ -231,6 +231,31 @@ class SparkSettings:
     conf: dict[str, str] = field(default_factory=dict)
 
 
+# The days of the week, as windows name them.
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+@dataclass(frozen=True)
+class MaintenanceWindow:
+    """A time that comes back every week, in which receivers are told of no alert that it covers.
+
+    Attributes:
+        days: the days on which it begins, in UTC: mon, tue, wed, thu, fri, sat, sun.
+        at: when it begins, ``HH:MM`` in UTC.
+        lasts: how long it lasts, in seconds ("4h" is understood), at most a week.
+        clusters: names of the clusters whose alerts it covers; empty: all.
+        kinds: kinds of the alerts that it covers; empty: all.
+        subjects: subjects of the alerts that it covers, ``*`` standing for any text; empty: all.
+    """
+
+    days: tuple[str, ...]
+    at: str
+    lasts: float
+    clusters: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class AlertSettings:
     """When alerts are raised and what they recommend.
@@ -251,6 +276,7 @@ class AlertSettings:
         margin_ratio: the recommended throttle is the smallest that is enough times this.
         finish_within: wished length in seconds of the rest of a move ("30m" is understood); None: no wish.
         bootstrap_servers: what stands in the commands of alerts; empty: ``cluster.bootstrap_servers``.
+        maintenance: times that come back every week, in which receivers are told of no alert.
     """
 
     hold_s: float = 3.0
@@ -264,6 +290,7 @@ class AlertSettings:
     margin_ratio: float = 1.2
     finish_within: float | None = None
     bootstrap_servers: str = ""
+    maintenance: tuple[MaintenanceWindow, ...] = ()
 
 
 @dataclass(frozen=True)

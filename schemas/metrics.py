@@ -163,7 +163,8 @@ UNDELIVERED = _gauge(
     "headroom_undelivered_events",
     ("receiver",),
     "events",
-    "Events that a receiver of alerts has not got yet. Absent: no such receiver is configured.",
+    "Events that a receiver of alerts has not got yet, without those that wait for the end of a silence. Absent: no "
+    "such receiver is configured.",
 )
 LAST_DELIVERY = _gauge(
     "headroom_last_delivery_timestamp_seconds",

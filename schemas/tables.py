@@ -355,15 +355,47 @@ ALERT_DELIVERIES = Table(
             "state",
             "STRING",
             "sending: about to be sent; delivered: the receiver has it; failed: it is tried again; "
-            "dropped: it is not, for its alert was resolved long ago",
+            "dropped: it is not, for its alert was resolved long ago; "
+            "silenced: it is not told, for a silence, a maintenance window or an acknowledgement",
         ),
-        ("attempt", "BIGINT", "number of the attempt, from 1"),
+        ("attempt", "BIGINT", "number of the attempt, from 1; 0: none was made"),
         ("answer", "STRING", "what the receiver said, or why it got nothing, in short; empty while sending"),
         ("reference", "STRING", "JSON: what later messages on the alert need, such as a message to reply to; or empty"),
         ("delivery_ms", "BIGINT", "when the step was taken, epoch milliseconds UTC"),
     ),
 )
 
+ALERT_MARKS = Table(
+    "alerts/marks",
+    "one acknowledgement, silence, or end of a silence",
+    ("mark_id", "action"),
+    (),
+    _columns(
+        (
+            "mark_id",
+            "STRING",
+            "names the acknowledgement or silence; the end of a silence has that of the silence",
+        ),
+        ("action", "STRING", "ack: an alert is known; silence: receivers are not told; unsilence: that silence ends"),
+        ("cluster", "STRING", "of an ack the alert's cluster; of a silence the one that it covers; null: all"),
+        ("kind", "STRING", "of an ack the alert's kind; of a silence the one that it covers; null: all"),
+        (
+            "subject",
+            "STRING",
+            "of an ack the alert's subject; of a silence those that it covers, * standing for any text; null: all",
+        ),
+        ("alert_id", "STRING", "of an ack the alert; else null"),
+        ("severity", "STRING", "of an ack the alert's severity then, above which it does not hold; else null"),
+        ("starts_ms", "BIGINT", "of a silence when it begins, epoch milliseconds UTC; else null"),
+        ("ends_ms", "BIGINT", "of a silence when it is to end, epoch milliseconds UTC; else null"),
+        ("by", "STRING", "who says so"),
+        ("note", "STRING", "why; or empty"),
+        ("mark_ms", "BIGINT", "when it was said, epoch milliseconds UTC"),
+    ),
+)
+
+# Those that Spark writes and looks after. Marks are not among them: commands write them, and on a path or S3 two
+# libraries that commit to one table may lose a row.
 TABLES: tuple[Table, ...] = (
     BRONZE_TICKS,
     MESSAGES,

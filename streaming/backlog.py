@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from alerts.delivery.steps import Backlog, Step
+from alerts.delivery.steps import SETTLED, Backlog, Step
 from schemas.findings import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 
@@ -17,7 +17,7 @@ _OPEN = """
 SELECT alert_id FROM (
   SELECT e.alert_id, e.state, coalesce(d.receivers, 0) AS receivers FROM events e LEFT JOIN (
     SELECT event_key, count(DISTINCT receiver) AS receivers FROM deliveries
-    WHERE state IN ('delivered', 'dropped') AND receiver IN ({names}) GROUP BY event_key
+    WHERE state IN ({settled}) AND receiver IN ({names}) GROUP BY event_key
   ) d ON d.event_key = concat(e.alert_id, '/', CAST(e.tick_ms AS STRING), '/', e.state)
   WHERE e.state <> 'pending'
 ) told
@@ -52,4 +52,8 @@ def backlog_of(events: Iterable[Row], steps: Iterable[Row]) -> Backlog:
 
 
 def _open(receivers: Sequence[str]) -> str:
-    return _OPEN.format(names=", ".join(f"'{name}'" for name in receivers), count=len(receivers))
+    return _OPEN.format(settled=_texts(SETTLED), names=_texts(receivers), count=len(receivers))
+
+
+def _texts(values: Sequence[str]) -> str:
+    return ", ".join(f"'{value}'" for value in values)

@@ -18,6 +18,7 @@ from alerts.delivery.receiver import Receiver
 from alerts.desk import AlertDesk, Watched
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
+from schemas.tables import ALERT_MARKS
 from streaming.deliveries import DeliveryTable
 from streaming.events import EventLog
 from streaming.jobs.alert_path import AlertPath, Listeners, in_turn
@@ -25,6 +26,8 @@ from streaming.jobs.gate import Gate, Stopping
 from streaming.jobs.gold import GoldJob
 from streaming.jobs.record import RecordJob
 from streaming.maintenance import Maintenance, Schedule
+from streaming.marks import MarkFollower
+from streaming.plain_sql import table_url
 from streaming.session import COMPILED, LARGE_MESSAGES
 from streaming.sinks import Store
 from streaming.sources import TicksTopic, kafka_options
@@ -74,9 +77,12 @@ class Pipeline:
         self._events = EventLog(spark, self._store)
         self._desk = AlertDesk(settings, inputs.clock_ms, inputs.config, inputs.others)
         self._outbox: Outbox | None = None
+        self._marks: MarkFollower | None = None
         if inputs.receivers:
             deliveries = DeliveryTable(spark, self._store)
             self._outbox = Outbox(inputs.receivers, deliveries, settings.notify, inputs.clock_ms)
+            location, windows = table_url(settings.store.path, ALERT_MARKS.path), settings.alerts.maintenance
+            self._marks = MarkFollower(location, windows, self._outbox.mark, inputs.clock_ms)
         self._alert_path: AlertPath | None = None
         self._run = f"watchdog-{uuid.uuid4()}"
         self._queries: list[StreamingQuery] = []
@@ -99,8 +105,10 @@ class Pipeline:
 
     def start_alert_path(self, listeners: Listeners) -> None:
         """Start the way from ticks to alerts, and to the receivers."""
-        if self._outbox is not None:
-            # What is owed from before is taken up before the first new event can come.
+        if self._outbox is not None and self._marks is not None:
+            # What is silenced is known before anybody is told, and what is owed from before is taken up before the
+            # first new event can come.
+            self._marks.start()
             self._outbox.start()
             listeners = in_turn([Listeners(on_events=self._outbox.put), listeners])
         checkpoint = f"{self._settings.store.checkpoints()}/alert_path"
@@ -155,6 +163,8 @@ class Pipeline:
             with _spark_told():
                 self._stop()
         finally:
+            if self._marks is not None:
+                self._marks.stop()
             if self._outbox is not None:
                 self._outbox.stop()
 

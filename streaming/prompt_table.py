@@ -10,22 +10,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import urlparse
 
-from arro3.core import Array, DataType
-from arro3.core import Table as ArrowTable
-from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
-from deltalake.schema import PrimitiveType
+from deltalake import CommitProperties, DeltaTable, Transaction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.tables import Table
-from streaming.layout import properties
+from streaming import plain_table
 from streaming.sinks import Store
-
-_ARROW = {"STRING": DataType.string(), "BIGINT": DataType.int64()}
-_DELTA = {"STRING": PrimitiveType("string"), "BIGINT": PrimitiveType("long")}
 
 
 class PromptTable:
@@ -79,7 +72,7 @@ class PromptTable:
             if done is not None and done >= once[1]:
                 return
             guard = CommitProperties(app_transactions=[Transaction(app_id, once[1])])
-        write_deltalake(there, _arrow(records, self._table), mode="append", commit_properties=guard)
+        plain_table.append(there, records, self._table, guard)
 
     def _make(self) -> None:
         """Make the table; before the first row, which must not wait for it, or find the place taken.
@@ -90,9 +83,7 @@ class PromptTable:
         if self.path is None or os.path.exists(self.path):
             self._store.ensure(self._table)
         else:
-            fields = [Field(c.name, _DELTA[c.type], metadata={"comment": c.meaning}) for c in self._table.columns]
-            kept_with = properties(self._table)
-            DeltaTable.create(self.path, schema=Schema(fields), description=self._table.grain, configuration=kept_with)
+            plain_table.create(self.path, self._table)
         self._ready = True
 
 
@@ -109,10 +100,3 @@ def record_rows(spark: SparkSession, records: Sequence[object], table: Table) ->
     text = json.dumps([{name: getattr(record, name) for name in table.names()} for record in records])
     rows = spark.range(1).select(F.from_json(F.lit(text), f"ARRAY<STRUCT<{table.ddl()}>>").alias("records"))
     return rows.selectExpr("inline(records)").coalesce(1)
-
-
-def _arrow(records: Sequence[object], table: Table) -> ArrowTable:
-    columns: dict[str, Any] = {
-        c.name: Array([getattr(record, c.name) for record in records], _ARROW[c.type]) for c in table.columns
-    }
-    return ArrowTable.from_pydict(columns)

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from schemas.errors import HeadroomError
 from schemas.tables import Table
-from streaming.layout import lacking, properties
+from streaming.layout import lacking
+from streaming.properties import properties
 
 
 class Found(NamedTuple):

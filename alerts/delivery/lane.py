@@ -2,6 +2,10 @@
 
 Events of one alert go in order, so an alert whose first event fails waits with all of them; other alerts do not. What a
 receiver said of its pace holds for all.
+
+An alert that is covered, by a silence or a maintenance window, waits with its events until the cover ends. What then
+need not be told is settled by the times of the events, not by the time now: so it comes to the same after a crash. What
+may have arrived already is told to its end, covered or not.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.steps import Backlog, event_key, known_of, told_of
+from alerts.delivery.steps import Backlog, event_key, known_of, order, told_of
+from alerts.marks import Marks
 from schemas.config import NotifySettings
 from schemas.findings import AlertEvent, State
 
@@ -72,6 +77,7 @@ class Lane:
         self._jitter = jitter
         self._digest_after = digest_after
         self._queues: dict[str, deque[Pending]] = {}
+        self._marks = Marks()
         # Alerts that have fired and are not resolved; by id what was last told of them, and its reference.
         self._fired: dict[str, AlertEvent | None] = {}
         self._references: dict[str, str] = {}
@@ -80,10 +86,13 @@ class Lane:
         self._wait_until_ms: dict[str, int] = {}
         self._quiet_until_ms = 0
 
-    @property
-    def undelivered(self) -> int:
-        """Return how many events the receiver has not got."""
-        return sum(map(len, self._queues.values()))
+    def mark(self, marks: Marks) -> None:
+        """Take what holds from now on of silences, windows and acknowledgements."""
+        self._marks = marks
+
+    def owed(self, now_ms: int) -> list[Pending]:
+        """Return the events that the receiver has not got, without those that wait for the end of a cover."""
+        return [p for queue in self._queues.values() if self._held_until_ms(queue, now_ms) is None for p in queue]
 
     def restore(self, backlog: Backlog) -> None:
         """Take up what the tables say; before anything is added."""
@@ -95,7 +104,7 @@ class Lane:
             if step is not None and step.settled:
                 self._seen[event.alert_id].add(event_key(event))
                 self._fire(event)
-                self._told(event)
+                self._settled(event, not step.silenced)
             elif step is not None:
                 self._enqueue(Pending(event, step.attempts, True, step.answer))
             else:
@@ -103,7 +112,7 @@ class Lane:
 
     def add(self, events: Iterable[AlertEvent]) -> None:
         """Take events; what is pending is told to nobody, nor the end of what has never fired."""
-        for event in sorted(events, key=lambda e: (e.tick_ms, e.state == State.RESOLVED.value)):
+        for event in sorted(events, key=order):
             if event.state != State.PENDING.value:
                 self._enqueue(Pending(event))
 
@@ -126,7 +135,7 @@ class Lane:
         """Return what is to be told now; None: nothing is."""
         if now_ms < self._quiet_until_ms:
             return None
-        ready = [i for i in self._queues if self._wait_until_ms.get(i, 0) <= now_ms]
+        ready = [i for i in self._queues if self._due_ms(i, now_ms) <= now_ms]
         if not ready:
             return None
         beginnings = [i for i in ready if self._fired.get(i) is None and self._references.get(i, "") == ""]
@@ -134,10 +143,24 @@ class Lane:
             return Work([self._queues[i][0] for i in beginnings[:_DIGEST_MOST]])
         return Work([self._queues[ready[0]][0]], self._references.get(ready[0], ""))
 
-    def next_ms(self) -> int | None:
+    def next_ms(self, now_ms: int) -> int | None:
         """Return when the next event becomes due or may be dropped, epoch milliseconds; None: there is none."""
-        times = [self._wait_until_ms.get(i, 0) for i in self._queues]
+        times = [self._due_ms(i, now_ms) for i in self._queues]
         return max(self._quiet_until_ms, min(times)) if times else None
+
+    def _due_ms(self, alert_id: str, now_ms: int) -> int:
+        return max(self._wait_until_ms.get(alert_id, 0), self._held_until_ms(self._queues[alert_id], now_ms) or 0)
+
+    def _held_until_ms(self, queue: Sequence[Pending], now_ms: int) -> int | None:
+        """Return until when an alert waits for the end of its cover; None: it does not."""
+        last = queue[-1].event
+        if queue[0].again or (last.state == State.RESOLVED.value and self._known(last)):
+            return None
+        return self._marks.covered_until_ms(last, now_ms)
+
+    def _known(self, event: AlertEvent) -> bool:
+        """Return whether the receiver has heard of an event's alert."""
+        return self._fired.get(event.alert_id) is not None
 
     def delivered(self, pending: Pending, receipt: Receipt) -> str:
         """Take note that the receiver has an event, and return the reference that holds from now on."""
@@ -176,18 +199,50 @@ class Lane:
             self._remove(pending)
         return expired
 
-    def _remove(self, pending: Pending) -> None:
+    def muted(self) -> list[Pending]:
+        """Return, and forget, the events that need not be told any more.
+
+        These are updates of an acknowledged alert; both ends of an alert that came to its end while it was covered,
+        before the receiver heard of it; and while it was covered, all but the newest that tells that it fires.
+        """
+        muted = [pending for queue in self._queues.values() for pending in self._muted(queue)]
+        for pending in muted:
+            self._remove(pending, told=False)
+        return muted
+
+    def _muted(self, queue: Sequence[Pending]) -> list[Pending]:
+        last = queue[-1].event
+        heard = queue[0].again or self._known(last)
+        ended_covered = last.state == State.RESOLVED.value and self._marks.covered(last, last.event_ms)
+        newest = next((p for p in reversed(queue) if p.event.state == State.FIRING.value), None)
+
+        def is_muted(one: Pending) -> bool:
+            if one.again:
+                return False
+            if one.event.state == State.RESOLVED.value:
+                return ended_covered and not heard
+            return (
+                ended_covered
+                or (heard and self._marks.acknowledgement(one.event) is not None)
+                or (one is not newest and self._marks.covered(one.event, one.event.event_ms))
+            )
+
+        return [one for one in queue if is_muted(one)]
+
+    def _remove(self, pending: Pending, told: bool = True) -> None:
         alert_id = pending.event.alert_id
         self._queues[alert_id].remove(pending)
-        self._wait_until_ms.pop(alert_id, None)
+        # What is muted says nothing of when the receiver may be asked again.
+        if told or not self._queues[alert_id]:
+            self._wait_until_ms.pop(alert_id, None)
         if not self._queues[alert_id]:
             del self._queues[alert_id]
-        self._told(pending.event)
+        self._settled(pending.event, told)
 
-    def _told(self, event: AlertEvent) -> None:
+    def _settled(self, event: AlertEvent, told: bool) -> None:
         if event.state == State.RESOLVED.value:
             self._fired.pop(event.alert_id, None)
             self._references.pop(event.alert_id, None)
             self._seen.pop(event.alert_id, None)
-        else:
+        elif told:
             self._fired[event.alert_id] = event

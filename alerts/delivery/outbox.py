@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from alerts.delivery.receiver import Receiver
 from alerts.delivery.steps import DeliveryLog
 from alerts.delivery.worker import Worker
+from alerts.marks import Marks
 from schemas.config import NotifySettings
 from schemas.findings import AlertEvent
 
@@ -25,7 +26,7 @@ class DeliveryFigures:
 
     Attributes:
         receiver: its name.
-        undelivered: events that it has not got.
+        undelivered: events that it has not got, without those that wait for the end of a silence.
         last_delivery_ms: when it last got one, epoch milliseconds; None: not since the start.
     """
 
@@ -70,6 +71,11 @@ class Outbox:
         """Take events that are durable, and return at once."""
         for worker in self._workers:
             worker.add(events)
+
+    def mark(self, marks: Marks) -> None:
+        """Take what holds from now on of silences and acknowledgements, and return at once; also before the start."""
+        for worker in self._workers:
+            worker.mark(marks)
 
     def stop(self) -> None:
         """Stop; what is not delivered then is taken up at the next start."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -17,10 +17,11 @@ class StepState(str, Enum):
     DELIVERED = "delivered"
     FAILED = "failed"
     DROPPED = "dropped"
+    SILENCED = "silenced"
 
 
 # Nothing more is to be done for an event after one of these.
-SETTLED = (StepState.DELIVERED.value, StepState.DROPPED.value)
+SETTLED = (StepState.DELIVERED.value, StepState.DROPPED.value, StepState.SILENCED.value)
 
 
 @dataclass(frozen=True)
@@ -67,28 +68,17 @@ class Known:
 
     Attributes:
         settled: whether nothing more is to be done.
+        silenced: whether that is so because of a silence or an acknowledgement.
         attempts: attempts so far.
         answer: what was last said.
         reference: what later messages need.
     """
 
     settled: bool = False
+    silenced: bool = False
     attempts: int = 0
     answer: str = ""
     reference: str = ""
-
-
-@dataclass(frozen=True)
-class Owed:
-    """An event that a receiver has not got.
-
-    Attributes:
-        event: event.
-        known: what was tried.
-    """
-
-    event: AlertEvent
-    known: Known = field(default_factory=Known)
 
 
 def event_key(event: AlertEvent) -> str:
@@ -102,21 +92,20 @@ def known_of(receiver: str, steps: Iterable[Step]) -> dict[str, Known]:
     for step in sorted((s for s in steps if s.receiver == receiver), key=lambda s: (s.delivery_ms, s.attempt)):
         known = found.setdefault(step.event_key, Known())
         known.settled = known.settled or step.state in SETTLED
+        known.silenced = known.silenced or step.state == StepState.SILENCED.value
         known.attempts = max(known.attempts, step.attempt)
         known.answer = step.answer or known.answer
         known.reference = step.reference or known.reference
     return found
 
 
+def order(event: AlertEvent) -> tuple[int, bool]:
+    """Return what events are sorted by."""
+    return event.tick_ms, event.state == State.RESOLVED.value
+
+
 def told_of(events: Iterable[AlertEvent]) -> list[AlertEvent]:
     """Return the events that receivers are told of, in order: what fires, and the end of what has fired."""
-    ordered = sorted(events, key=lambda e: (e.tick_ms, e.state == State.RESOLVED.value))
+    ordered = sorted(events, key=order)
     fired = {e.alert_id for e in ordered if e.state == State.FIRING.value}
     return [e for e in ordered if e.state != State.PENDING.value and e.alert_id in fired]
-
-
-def owed_to(receiver: str, backlog: Backlog) -> list[Owed]:
-    """Return what a receiver has not got, in the order of the events."""
-    known = known_of(receiver, backlog.steps)
-    owed = [Owed(event, known.get(event_key(event), Known())) for event in told_of(backlog.events)]
-    return [one for one in owed if not one.known.settled]

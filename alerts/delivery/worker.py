@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from alerts.delivery.lane import Lane, Pending, Work
 from alerts.delivery.receiver import DeliveryError, Digesting, Receipt, Receiver, Resending
 from alerts.delivery.steps import Backlog, DeliveryLog, Step, StepState, event_key
+from alerts.marks import Marks
 from schemas.config import NotifySettings
 from schemas.errors import HeadroomError
 from schemas.findings import AlertEvent
@@ -49,9 +50,9 @@ class Worker:
 
     @property
     def undelivered(self) -> int:
-        """Return how many events the receiver has not got."""
+        """Return how many events the receiver has not got, without those that wait for the end of a silence."""
         with self._changed:
-            return self._lane.undelivered
+            return len(self._lane.owed(self._clock_ms()))
 
     def start(self, backlog: Backlog) -> None:
         """Take up what is owed from before, and start."""
@@ -64,6 +65,12 @@ class Worker:
         """Take events, and return at once."""
         with self._changed:
             self._lane.add(events)
+            self._changed.notify()
+
+    def mark(self, marks: Marks) -> None:
+        """Take what holds from now on of silences and acknowledgements, and return at once."""
+        with self._changed:
+            self._lane.mark(marks)
             self._changed.notify()
 
     def ask_to_stop(self) -> None:
@@ -82,18 +89,20 @@ class Worker:
                 if self._stopping:
                     return
                 now_ms = self._clock_ms()
+                muted = self._lane.muted()
                 expired = self._lane.expired(now_ms)
                 work = self._lane.due(now_ms)
-                if not (expired or work or self._resend_due(now_ms)):
+                if not (muted or expired or work or self._resend_due(now_ms)):
                     self._changed.wait(self._wait_s(now_ms))
                     continue
+            self._settle(muted, StepState.SILENCED)
             self._drop(expired)
             if work is not None:
                 self._work(work)
             self._resend()
 
     def _wait_s(self, now_ms: int) -> float:
-        times = [self._lane.next_ms()]
+        times = [self._lane.next_ms(now_ms)]
         if isinstance(self.receiver, Resending):
             times.append(self._resend_ms(self.receiver))
         next_ms = min((t for t in times if t is not None), default=None)
@@ -149,8 +158,11 @@ class Worker:
             )
             if isinstance(self.receiver, Resending):
                 self.receiver.forget(one.event.alert_id)
-        if expired:
-            self._keep_at_last([self._step(one, StepState.DROPPED, one.attempts, one.answer) for one in expired])
+        self._settle(expired, StepState.DROPPED)
+
+    def _settle(self, pending: Sequence[Pending], state: StepState) -> None:
+        if pending:
+            self._keep_at_last([self._step(one, state, one.attempts, one.answer) for one in pending])
 
     def _step(self, one: Pending, state: StepState, attempt: int, answer: str = "", reference: str = "") -> Step:
         event = one.event

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, MESSAGES, QUARANTINE, THROTTLE_HEADROOM, Column, Table
 from streaming.events import EventLog
-from streaming.layout import properties
+from streaming.properties import properties
 from streaming.sinks import Store
 
 DAY = date(2027, 1, 15)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from cli.config_sources import all_keys, env_name
 from cli.notify import build_receivers
 from cli.settings_docs import commented_toml, markdown, setting_docs
 from cluster.secrets import secret
-from schemas.config import CollectSettings, SecurityProtocol, Source
+from schemas.config import CollectSettings, MaintenanceWindow, SecurityProtocol, Source
 from schemas.errors import HeadroomError
+from schemas.findings import Kind
 
 SERVERS = {"HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "broker1:9092"}
 REPOSITORY = Path(__file__).parents[2]
@@ -62,6 +64,7 @@ def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> 
         ("collect", "jmx_ssl"): "true",
         ("collect", "http_ssl"): "true",
         ("collect", "endpoints"): '{"1": "broker1:9999"}',
+        ("alerts", "maintenance"): '[{"days": ["sat"], "at": "22:00", "lasts": "4h"}]',
         ("metrics", "listen"): "0.0.0.0:9644",
         ("spark", "conf"): '{"spark.ui.enabled": false, "spark.executor.cores": 2}',
         ("notify", "log"): "true",
@@ -143,6 +146,8 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
         ("HEADROOM_COLLECT__ENDPOINTS", "{1", "must be a JSON object"),
         ("HEADROOM_CLUSTER__SECURITY_PROTOCOL", "TLS", "must be 'PLAINTEXT', 'SSL', 'SASL_PLAINTEXT' or 'SASL_SSL'"),
         ("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1", "must be host:port, several separated by commas"),
+        ("HEADROOM_ALERTS__MAINTENANCE", "[1", "must be a JSON array of objects"),
+        ("HEADROOM_ALERTS__MAINTENANCE", "{}", "must be tables"),
         ("HEADROOM_METRICS__LISTEN", "9644", "must be host:port or off"),
         ("HEADROOM_METRICS__LISTEN", "localhost:70000", "must be host:port or off"),
         ("HEADROOM_METRICS__TOP_N", "-1", "must be 0 or more"),
@@ -308,6 +313,43 @@ def test_a_section_within_another_is_read_from_the_file(settings_file: Path) -> 
     assert (notify.digest_after, notify.alertmanager.instances()) == (3, ["http://a:1", "http://b:2"])
     assert notify.receivers() == ["alertmanager", "webhook"]
     assert [receiver.name for receiver in build_receivers(notify)] == notify.receivers()
+
+
+WINDOW = '[[alerts.maintenance]]\ndays = ["sat", "sun"]\nat = "22:00"\nlasts = "4h"\n'
+
+
+def test_maintenance_windows_are_read(settings_file: Path) -> None:
+    settings_file.write_text(f'{WINDOW}{WINDOW}kinds = ["no_data"]\nsubjects = ["broker 2*"]\nclusters = ["a"]\n')
+    first, second = load_settings(str(settings_file), SERVERS).alerts.maintenance
+    assert first == MaintenanceWindow(("sat", "sun"), "22:00", 14_400)
+    assert second == replace(first, kinds=("no_data",), subjects=("broker 2*",), clusters=("a",))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key", "rule"),
+    [
+        ({"days": '["saturday"]'}, "days", "must be a list of days: mon, tue, wed, thu, fri, sat, sun"),
+        ({"days": "[]"}, "days", "must be a list of days: mon, tue, wed, thu, fri, sat, sun"),
+        ({"days": '"sat"'}, "days", 'must be a list of texts, such as ["a", "b"]'),
+        ({"days": ""}, "days", "is not set"),
+        ({"at": '"24:00"'}, "at", 'must be a time of day in UTC, such as "22:00"'),
+        ({"at": "22:00:00"}, "at", 'must be a time of day in UTC, such as "22:00"'),
+        ({"lasts": '"long"'}, "lasts", "must be seconds or a time such as 90s, 30m or 1h30m"),
+        ({"lasts": "0"}, "lasts", "must be more than nothing and at most a week"),
+        ({"lasts": '"8d"'}, "lasts", "must be more than nothing and at most a week"),
+        ({"lasts": "nan"}, "lasts", "must be more than nothing and at most a week"),
+        ({"kinds": '["nodata"]'}, "kinds", "must be a list of kinds of alerts: " + ", ".join(k.value for k in Kind)),
+        ({"subjects": "[2]"}, "subjects", 'must be a list of texts, such as ["a", "b"]'),
+        ({"subject": '["a"]'}, "subject", "is no setting"),
+    ],
+)
+def test_a_wrong_key_of_a_window_is_told(settings_file: Path, wrong: dict[str, str], key: str, rule: str) -> None:
+    values = {"days": '["sat"]', "at": '"22:00"', "lasts": "60", **wrong}
+    table = "\n".join(f"{name} = {value}" for name, value in values.items() if value)
+    settings_file.write_text(f"{WINDOW}[[alerts.maintenance]]\n{table}\n")
+    error = error_of(settings_file, SERVERS)
+    assert error.subject == f"{key} of window 2 of alerts.maintenance in {settings_file}"
+    assert error.rule == rule
 
 
 def test_nobody_is_told_by_default() -> None:

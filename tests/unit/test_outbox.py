@@ -16,9 +16,11 @@ from alerts.delivery.slack import SlackReceiver
 from alerts.delivery.slack_api import SlackApi
 from alerts.delivery.steps import Backlog, Step, event_key
 from alerts.delivery.words import Links
+from alerts.marks import Marks
 from schemas.config import NotifySettings, SlackSettings
 from schemas.findings import AlertEvent
 from tests.unit.receivers import FakeSlack, Said, event, serving
+from tests.unit.test_marks import ack, ended, silence
 
 FAST = NotifySettings(retry_s=0.01, retry_max_s=0.02)
 _WAIT_S = 10.0
@@ -189,6 +191,68 @@ def test_a_drop_is_kept_and_logged(running: Callable[..., Outbox], caplog: pytes
         until(lambda: len(log.steps) == 2, log.states)
     assert (log.states(), inbox.got) == (["dropped", "dropped"], [])
     assert "never told of a/1/firing" in caplog.text
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def recent(state: str = "firing", ago_ms: int = 0, alert_id: str = "a", broker: int = 2) -> AlertEvent:
+    at_ms = now_ms() - ago_ms
+    return event(alert_id, state, at_ms, event_ms=at_ms, subject=f"broker {broker} as leader")
+
+
+def test_what_is_silenced_is_told_when_the_silence_is_ended_and_others_at_once(running: Callable[..., Outbox]) -> None:
+    log, inbox = MemoryLog(), Inbox()
+    outbox = running(log, inbox)
+    made = silence(starts_ms=now_ms() - 1000, ends_ms=now_ms() + 3_600_000, subject="broker 2*")
+    outbox.mark(Marks.of([made]))
+    covered, other = recent(), recent(alert_id="b", broker=3)
+    outbox.put([covered, other])
+    until(lambda: inbox.got == [event_key(other)], lambda: inbox.got)
+    until(lambda: outbox.figures()[0].undelivered == 0, outbox.figures)
+    outbox.mark(Marks.of([made, ended(made, now_ms())]))
+    until(lambda: inbox.got == [event_key(other), event_key(covered)], lambda: inbox.got)
+
+
+def test_the_end_of_a_silence_wakes_the_thread(running: Callable[..., Outbox]) -> None:
+    log, inbox = MemoryLog(), Inbox()
+    outbox = running(log, inbox)
+    ends_ms = now_ms() + 300
+    outbox.mark(Marks.of([silence(starts_ms=0, ends_ms=ends_ms)]))
+    outbox.put([recent()])
+    until(lambda: "delivered" in log.states(), log.states)
+    assert 0 <= log.steps[0].delivery_ms - ends_ms < 5000
+
+
+def test_what_ends_while_it_is_silenced_is_settled_so_and_stays_so(running: Callable[..., Outbox]) -> None:
+    events = [recent(ago_ms=2), recent("resolved")]
+    log, inbox = MemoryLog(events), Inbox()
+    marks = Marks.of([silence(starts_ms=0, ends_ms=now_ms() + 3_600_000)])
+    outbox = Outbox([inbox], log, FAST, now_ms)
+    outbox.mark(marks)
+    outbox.start()
+    until(lambda: len(log.steps) == 2, log.states)
+    outbox.stop()
+    assert (log.states(), [step.attempt for step in log.steps], inbox.got) == (["silenced", "silenced"], [0, 0], [])
+    # It is not told when nothing is silenced any more.
+    running(log, inbox)
+    time.sleep(0.1)
+    assert (len(log.steps), inbox.got) == (2, [])
+
+
+def test_an_acknowledged_update_is_settled_and_the_end_told(running: Callable[..., Outbox]) -> None:
+    log, inbox = MemoryLog(), Inbox()
+    outbox = running(log, inbox)
+    first, update, last = recent(ago_ms=3), recent(ago_ms=2), recent("resolved")
+    outbox.put([first])
+    until(lambda: "delivered" in log.states(), log.states)
+    outbox.mark(Marks.of([ack()]))
+    outbox.put([update])
+    until(lambda: "silenced" in log.states(), log.states)
+    outbox.put([last])
+    until(lambda: log.states().count("delivered") == 2, log.states)
+    assert inbox.got == [event_key(first), event_key(last)]
 
 
 def test_what_an_unknown_error_says_is_not_repeated(

@@ -27,7 +27,8 @@ def missing(shown: str) -> list[str]:
     context = click.Context(headroom)
     command: click.Command = headroom
     unknown = []
-    for word in shlex.split(shown)[1:]:
+    words = iter(shlex.split(shown)[1:])
+    for word in words:
         if isinstance(command, click.Group) and not word.startswith("-"):
             found = [command.get_command(context, name) for name in word.split("|")]
             if None in found:
@@ -35,8 +36,12 @@ def missing(shown: str) -> list[str]:
                 break
             assert found[0] is not None
             command = found[0]
-        elif word.startswith("--") and word not in {o for p in command.params for o in p.opts}:
-            unknown.append(word)
+        elif word.startswith("--"):
+            option = next((p for p in command.params if word in p.opts), None)
+            if option is None:
+                unknown.append(word)
+            elif isinstance(option, click.Option) and not option.is_flag:
+                next(words, None)
     return unknown
 
 

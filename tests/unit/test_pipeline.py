@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from schemas.config import KafkaSettings, Settings
+from alerts.delivery.steps import event_key
+from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
+from streaming.marks import append_mark
 from streaming.pipeline import Inputs, Pipeline
 from tests.unit.receivers import event
+from tests.unit.test_marks import silence
 from tests.unit.test_outbox import Inbox, MemoryLog, until
 
 
@@ -72,6 +75,23 @@ def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monke
     with pytest.raises(HeadroomError):
         pipeline.stop()
     assert not [t for t in threading.enumerate() if t.name == "delivery to inbox"]
+
+
+def test_what_is_silenced_before_the_start_is_not_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    append_mark(str(tmp_path / "alerts" / "marks"), silence(starts_ms=0, ends_ms=1 << 42, subject="broker 2*"))
+    other = event("b", subject="broker 3 as leader")
+    log, inbox = MemoryLog([event(), other]), Inbox()
+    monkeypatch.setattr("streaming.pipeline.AlertPath", Path)
+    monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *_: log)
+    gone: Any = Gone(Py4JError("gone"))
+    settings = Settings(store=StoreSettings(path=str(tmp_path)))
+    pipeline = Pipeline(gone, Inputs(settings, KafkaSettings(), receivers=[inbox]))
+    pipeline.start_alert_path(Listeners())
+    until(lambda: "delivered" in log.states(), log.states)
+    assert inbox.got == [event_key(other)]
+    with pytest.raises(HeadroomError):
+        pipeline.stop()
+    until(lambda: not [t for t in threading.enumerate() if t.name == "marks"], threading.enumerate)
 
 
 def test_without_a_receiver_there_is_no_outbox(monkeypatch: pytest.MonkeyPatch) -> None:

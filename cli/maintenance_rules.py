@@ -1,0 +1,91 @@
+"""Maintenance windows as people write them, read and checked key by key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from cli.nearest import nearest
+from cli.units import parse_duration_s
+from schemas.config import DAYS, MaintenanceWindow
+from schemas.errors import HeadroomError
+from schemas.findings import Kind
+
+_AT = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+_WEEK_S = 7 * 86_400
+
+
+def maintenance_windows(given: Any, place: str) -> tuple[MaintenanceWindow, ...]:
+    """Return the windows that a list of tables stands for.
+
+    Args:
+        given: what was given.
+        place: where, in the words of an error.
+
+    Raises:
+        HeadroomError: a key is missing or unknown, or its value is not allowed.
+    """
+    if not isinstance(given, list) or not all(isinstance(table, dict) for table in given):
+        raise HeadroomError(place, "must be tables", "Begin each with a line [[alerts.maintenance]].")
+    return tuple(_window(table, f"window {number} of {place}") for number, table in enumerate(given, start=1))
+
+
+def _window(table: Mapping[str, Any], place: str) -> MaintenanceWindow:
+    for name in table:
+        if name not in _READERS:
+            raise HeadroomError(f"{name} of {place}", "is no setting", nearest(name, _READERS))
+    for item in fields(MaintenanceWindow):
+        if item.default is MISSING and item.name not in table:
+            raise HeadroomError(f"{item.name} of {place}", "is not set", "A window needs days, at and lasts.")
+    values = {}
+    for name, value in table.items():
+        try:
+            values[name] = _READERS[name](value)
+        except ValueError as error:
+            raise HeadroomError(f"{name} of {place}", str(error), "Put the value right.") from None
+    return MaintenanceWindow(**values)
+
+
+def _days(value: Any) -> tuple[str, ...]:
+    days = _texts(value)
+    if not days or not set(days) <= set(DAYS):
+        raise ValueError(f"must be a list of days: {', '.join(DAYS)}")
+    return days
+
+
+def _at(value: Any) -> str:
+    if not isinstance(value, str) or not _AT.fullmatch(value):
+        raise ValueError('must be a time of day in UTC, such as "22:00"')
+    return value
+
+
+def _lasts_s(value: Any) -> float:
+    seconds = parse_duration_s(str(value))
+    if not 0 < seconds <= _WEEK_S:
+        raise ValueError("must be more than nothing and at most a week")
+    return seconds
+
+
+def _kinds(value: Any) -> tuple[str, ...]:
+    kinds, known = _texts(value), [kind.value for kind in Kind]
+    if not set(kinds) <= set(known):
+        raise ValueError(f"must be a list of kinds of alerts: {', '.join(known)}")
+    return kinds
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
+        raise ValueError('must be a list of texts, such as ["a", "b"]')
+    return tuple(value)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "days": _days,
+    "at": _at,
+    "lasts": _lasts_s,
+    "clusters": _texts,
+    "kinds": _kinds,
+    "subjects": _texts,
+}

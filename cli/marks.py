@@ -1,0 +1,49 @@
+"""What people have said of alerts, as commands read and say it."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from alerts.marks import Mark, Marks
+from cli.tables import query
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.tables import ALERT_MARKS
+from streaming.marks import ALL_SQL, append_mark, mark_of
+from streaming.plain_sql import table_url
+
+logger = logging.getLogger(__name__)
+
+
+def read_marks(settings: Settings) -> Marks:
+    """Return all that holds: what people have said, and the windows of the settings.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    rows = query(settings.store.path, ALERT_MARKS.path, ALL_SQL) or []
+    return Marks.of([mark_of(row) for row in rows], settings.alerts.maintenance)
+
+
+def say(settings: Settings, mark: Mark) -> None:
+    """Keep a mark; the watch finds it within seconds.
+
+    Raises:
+        HeadroomError: the table cannot be written.
+    """
+    location = table_url(settings.store.path, ALERT_MARKS.path)
+    try:
+        append_mark(location, mark)
+    # The library raises its own errors, OSError and bare Exceptions, for all that storage can do wrong.
+    except Exception as error:
+        logger.debug("writing %s", location, exc_info=True)
+        reason = str(error).partition("\n")[0]
+        raise HeadroomError(
+            location, f"cannot be written ({reason})", "Look at store.path and the rights on it."
+        ) from error
+
+
+def now_ms() -> int:
+    """Return the time now, epoch milliseconds."""
+    return time.time_ns() // 1_000_000

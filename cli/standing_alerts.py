@@ -1,0 +1,76 @@
+"""Where every alert stands, from ``alerts/events`` and ``alerts/marks``, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alerts.marks import Mark
+from cli.marks import now_ms, read_marks
+from cli.tables import query
+from schemas.config import Settings
+from schemas.findings import AlertEvent, State
+from schemas.tables import ALERT_EVENTS
+
+_COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
+
+# The newest event of each alert; of events of one tick, the state that comes later in an alert's life.
+_LATEST = f"""
+SELECT {_COLUMNS}, fired > 0 AS fired FROM (
+  SELECT *, row_number() OVER (PARTITION BY alert_id ORDER BY tick_ms DESC,
+    CASE state WHEN 'resolved' THEN 2 WHEN 'firing' THEN 1 ELSE 0 END DESC, event_ms DESC) AS age,
+    sum(CASE state WHEN 'firing' THEN 1 ELSE 0 END) OVER (PARTITION BY alert_id) AS fired FROM data
+) WHERE age = 1 ORDER BY tick_ms DESC, alert_id
+"""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where an alert stands.
+
+    Attributes:
+        event: its newest event.
+        fired: whether it has ever fired; False of one that is resolved: it passed while it was pending.
+        silenced_until_ms: until when receivers are not told of it, epoch milliseconds; None: they are, or it is
+            resolved.
+        ack: the acknowledgement that holds for it; None: there is none.
+    """
+
+    event: AlertEvent
+    fired: bool
+    silenced_until_ms: int | None
+    ack: Mark | None
+
+    @property
+    def stands(self) -> bool:
+        """Return whether it is pending or firing."""
+        return self.event.state != State.RESOLVED.value
+
+
+def standings(settings: Settings) -> list[Standing] | None:
+    """Return where every alert stands, the one that changed last first; None while there is no table of them.
+
+    Raises:
+        HeadroomError: a table cannot be read.
+    """
+    rows = query(settings.store.path, ALERT_EVENTS.path, _LATEST)
+    if rows is None:
+        return None
+    marks, at_ms = read_marks(settings), now_ms()
+    found = []
+    for row in rows:
+        fired, event = row.pop("fired"), AlertEvent(**row)
+        silenced = None if event.state == State.RESOLVED.value else marks.covered_until_ms(event, at_ms)
+        found.append(Standing(event, fired, silenced, marks.acknowledgement(event)))
+    return found
+
+
+def as_json(alert: Standing) -> dict[str, Any]:
+    """Return an alert ready for JSON: its newest event, with objects in it, and what people say of it."""
+    return {
+        **alert.event.as_objects(),
+        "fired": alert.fired,
+        "silenced_until_ms": alert.silenced_until_ms,
+        "acknowledged_by": alert.ack and alert.ack.by,
+        "acknowledged_ms": alert.ack and alert.ack.mark_ms,
+    }

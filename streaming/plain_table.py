@@ -1,0 +1,44 @@
+"""Small tables of text and whole numbers written by the Delta library alone, without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from arro3.core import Array, DataType
+from arro3.core import Table as ArrowTable
+from deltalake import CommitProperties, DeltaTable, Field, Schema, write_deltalake
+from deltalake.schema import PrimitiveType
+
+from schemas.tables import Table
+from streaming.properties import properties
+
+_ARROW = {"STRING": DataType.string(), "BIGINT": DataType.int64()}
+_DELTA = {"STRING": PrimitiveType("string"), "BIGINT": PrimitiveType("long")}
+
+
+def create(location: str, table: Table) -> None:
+    """Make a table where there is none; what goes wrong is raised as the library raises it.
+
+    Args:
+        location: folder or URL.
+        table: what it is to be.
+    """
+    fields = [Field(c.name, _DELTA[c.type], metadata={"comment": c.meaning}) for c in table.columns]
+    kept_with = properties(table)
+    DeltaTable.create(location, schema=Schema(fields), description=table.grain, configuration=kept_with)
+
+
+def append(there: DeltaTable, records: Sequence[object], table: Table, guard: CommitProperties | None = None) -> None:
+    """Append rows; of two that append at once the later tries again.
+
+    Args:
+        there: the table, opened.
+        records: rows: objects with its columns as attributes.
+        table: its columns.
+        guard: what the commit says besides; None: nothing.
+    """
+    columns: dict[str, Any] = {
+        c.name: Array([getattr(record, c.name) for record in records], _ARROW[c.type]) for c in table.columns
+    }
+    write_deltalake(there, ArrowTable.from_pydict(columns), mode="append", commit_properties=guard)

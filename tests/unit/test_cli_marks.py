@@ -1,0 +1,234 @@
+"""``headroom alerts ack|silence|silences|unsilence`` over real tables."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.alerts_command import alerts
+from schemas.errors import HeadroomError
+from tests.unit.test_cli_alerts import _event, _step, _written, store
+
+__all__ = ["store"]
+
+HOUR_MS = 3_600_000
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(alerts, arguments, catch_exceptions=False)
+
+
+def told(*arguments: str) -> Any:
+    done = run(*arguments, "--format", "json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def said(alert_id: str, state: str, tick_ms: int, kind: str = "no_data") -> dict[str, Any]:
+    """An event that can be printed."""
+    recommendation = '{"throttle_bytes_per_s": null, "reason": null, "commands": []}'
+    return {
+        **_event(alert_id, state, tick_ms, kind),
+        "evidence": '{"broker_id": null}',
+        "recommendation": recommendation,
+    }
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@pytest.fixture
+def firing(store: Path) -> Path:
+    """Two alerts that fire, one that is pending and one that is resolved."""
+    _written(store, said("aa11", "firing", 1), said("ab22", "firing", 2, "reassignment_stalled"))
+    _written(store, said("cc33", "pending", 3), said("dd44", "firing", 4), said("dd44", "resolved", 5))
+    return store
+
+
+@pytest.mark.usefixtures("firing")
+def test_an_acknowledgement_is_shown_with_the_alert() -> None:
+    shown_then = run("ack", "aa", "--note", "raising it", "--by", "anna").stdout
+    assert shown_then.startswith("Acknowledged by anna: aa11 critical no_data, cluster orders, broker 2 as leader.\n")
+    shown = {alert["alert_id"]: alert for alert in told()}
+    assert shown["aa11"]["acknowledged_by"] == "anna"
+    assert abs(shown["aa11"]["acknowledged_ms"] - now_ms()) < 60_000
+    assert (shown["ab22"]["acknowledged_by"], shown["ab22"]["acknowledged_ms"]) == (None, None)
+    assert re.search(r"id aa11\n.*\n  Acknowledged by anna at \d{4}-.* UTC: raising it$", run().stdout, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("firing")
+def test_who_acknowledges_is_the_login_name_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told("ack", "aa11")["by"] == getpass.getuser()
+    monkeypatch.setattr(getpass, "getuser", lambda: {}["uid"])
+    with pytest.raises(HeadroomError, match="--by: is needed"):
+        run("ack", "aa11")
+
+
+@pytest.mark.parametrize(
+    ("alert_id", "said"),
+    [
+        ("zz", "alert zz: is not there"),
+        ("", "alert : is not there"),
+        ("a", "alert a: may be any of aa11, ab22. Give more of the id."),
+        ("dd44", "alert dd44: is resolved, so there is nothing to acknowledge"),
+    ],
+)
+@pytest.mark.usefixtures("firing")
+def test_an_id_that_names_no_one_alert_is_refused(alert_id: str, said: str) -> None:
+    with pytest.raises(HeadroomError) as error:
+        run("ack", alert_id)
+    assert str(error.value).startswith(said)
+
+
+def test_without_any_alert_there_is_none_to_acknowledge(store: Path) -> None:
+    with pytest.raises(HeadroomError, match="alert aa: is not there"):
+        run("ack", "aa")
+    assert not (store / "alerts").exists()
+
+
+def test_an_alert_that_is_resolved_is_acknowledged_by_nobody(firing: Path) -> None:
+    run("ack", "aa11")
+    _written(firing, said("aa11", "resolved", 6))
+    (alert,) = [alert for alert in told("--all") if alert["alert_id"] == "aa11"]
+    assert (alert["acknowledged_by"], alert["silenced_until_ms"]) == (None, None)
+
+
+@pytest.mark.usefixtures("firing")
+def test_a_silence_says_what_it_covers_and_is_shown_with_it() -> None:
+    done = told("silence", "--kind", "no_data", "--for", "2h", "--note", "agents", "--by", "anna")
+    assert (done["covers"], done["state"], done["by"], done["note"]) == (["aa11"], "holds", "anna", "agents")
+    assert done["ends_ms"] - done["starts_ms"] == 2 * HOUR_MS
+    silenced = {alert["alert_id"]: alert["silenced_until_ms"] for alert in told()}
+    assert silenced == {"aa11": done["ends_ms"], "cc33": done["ends_ms"], "ab22": None}
+    assert run().stdout.count("  Silenced until 2") == 2
+
+
+@pytest.mark.usefixtures("firing")
+def test_a_silence_by_subject_is_told_in_words() -> None:
+    text = run("silence", "--subject", "broker 2 *", "--cluster", "orders", "--for", "90", "--note", "n").stdout
+    head, covers, *alerts_said = text.splitlines()
+    assert re.fullmatch(r"Silence [0-9a-f]{16}, from now until .* UTC: cluster orders, subject broker 2 \*\.", head), (
+        head
+    )
+    assert covers == "It covers 2 of the alerts that fire now:"
+    assert alerts_said == [
+        "  ab22 critical reassignment_stalled, cluster orders, broker 2 as leader",
+        "  aa11 critical no_data, cluster orders, broker 2 as leader",
+    ]
+
+
+@pytest.mark.usefixtures("firing")
+def test_a_window_ahead_is_planned_and_covers_nothing_yet() -> None:
+    starts = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(hours=3)
+    at = f"{starts:%Y-%m-%dT%H:%M:%SZ}"
+    done = told("silence", "--cluster", "orders", "--starts", at, "--for", "4h", "--note", "n")
+    assert (done["state"], done["covers"]) == ("planned", ["ab22", "aa11"])
+    assert done["starts_ms"] == starts.timestamp() * 1000
+    assert {alert["silenced_until_ms"] for alert in told()} == {None}
+    text = run("silence", "--kind", "no_data", "--starts", at, "--for", "4h", "--note", "n").stdout
+    assert "It would cover, if they still fire then, 1 of the alerts that fire now:" in text
+
+
+def test_a_silence_that_began_before_holds_from_now_on(store: Path) -> None:
+    before = f"{datetime.now(timezone.utc) - timedelta(hours=1):%Y-%m-%dT%H:%MZ}"
+    done = told("silence", "--cluster", "a", "--starts", before, "--for", "4h", "--note", "n")
+    assert abs(done["starts_ms"] - now_ms()) < 60_000
+    assert 2.9 < (done["ends_ms"] - done["starts_ms"]) / HOUR_MS < 3.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--for", "2h", "--note", "n"], "give at least one of --cluster, --kind and --subject"),
+        (["--cluster", "a", "--note", "n"], "Missing option '--for'"),
+        (["--cluster", "a", "--for", "2h"], "Missing option '--note'"),
+        (["--cluster", "a", "--for", "long", "--note", "n"], "must be seconds or a time such as 90s, 30m or 1h30m"),
+        (["--cluster", "a", "--for", "0", "--note", "n"], "must be more than nothing and at most 366 days"),
+        (["--cluster", "a", "--for", "-1", "--note", "n"], "must be more than nothing and at most 366 days"),
+        (["--cluster", "a", "--for", "nan", "--note", "n"], "must be more than nothing and at most 366 days"),
+        (["--cluster", "a", "--for", "400d", "--note", "n"], "must be more than nothing and at most 366 days"),
+        (["--kind", "nodata", "--for", "2h", "--note", "n"], "'nodata' is not one of"),
+        (["--cluster", "a", "--for", "2h", "--note", "n", "--starts", "soon"], "such as 2026-11-22T22:00Z"),
+        (["--cluster", "a", "--for", "2h", "--note", "n", "--starts", "2020-01-01T00:00Z"], "It would be over"),
+    ],
+)
+def test_wrong_use_of_silence_is_told_and_nothing_is_kept(store: Path, arguments: list[str], said: str) -> None:
+    done = run("silence", *arguments)
+    assert (done.exit_code, said in " ".join(done.output.split())) == (2, True), done.output
+    assert not (store / "alerts" / "marks").exists()
+
+
+@pytest.mark.usefixtures("store")
+def test_silences_are_listed_and_ended() -> None:
+    assert run("silences").stdout == "There was never a silence.\n"
+    first = told("silence", "--cluster", "orders", "--for", "2h", "--note", "disks", "--by", "anna")["mark_id"]
+    second = told("silence", "--kind", "no_data", "--starts", "2099-01-01", "--for", "1h", "--note", "n")["mark_id"]
+    listed = [(s["mark_id"], s["state"], s["cluster"], s["kind"]) for s in told("silences")]
+    assert listed == [(first, "holds", "orders", None), (second, "planned", None, "no_data")]
+    assert re.search(
+        rf"{first} +holds +cluster orders .* UTC \(in (2 h|1 h 59 min)\) +anna +disks", run("silences").stdout
+    )
+    assert f"Ended silence {first}: cluster orders." in run("unsilence", first[:8]).stdout
+    assert [s["mark_id"] for s in told("silences")] == [second]
+    assert f"Called off silence {second}" in run("unsilence", second).stdout
+    assert "2 in all have ended (--all shows them)" in run("silences").stdout
+    assert [s["state"] for s in told("silences", "--all")] == ["ended", "ended"]
+    with pytest.raises(HeadroomError, match=f"silence {first}: has ended at"):
+        run("unsilence", first)
+    with pytest.raises(HeadroomError, match="silence zz: is not there"):
+        run("unsilence", "zz")
+
+
+@pytest.mark.usefixtures("firing")
+def test_an_ended_silence_covers_nothing() -> None:
+    made = told("silence", "--cluster", "orders", "--for", "2h", "--note", "n")
+    assert told("unsilence", made["mark_id"])["state"] == "ended"
+    assert {alert["silenced_until_ms"] for alert in told()} == {None}
+
+
+def test_a_window_of_the_settings_is_shown(firing: Path) -> None:
+    window = (
+        'days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]\nat = "00:00"\nlasts = "1d"\nkinds = ["no_data"]\n'
+    )
+    (firing / "headroom.toml").write_text(f"[[alerts.maintenance]]\n{window}")
+    assert [alert["silenced_until_ms"] is None for alert in told()] == [False, True, False]
+
+
+def test_what_is_silenced_is_not_called_undelivered(firing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_NOTIFY__LOG", "true")
+    assert [one["alert_id"] for one in told("--undelivered")] == ["aa11", "ab22", "dd44", "dd44"]
+    run("silence", "--kind", "no_data", "--for", "2h", "--note", "n")
+    assert [one["alert_id"] for one in told("--undelivered")] == ["ab22"]
+    run("unsilence", told("silences")[0]["mark_id"])
+    steps = [_step(said("dd44", "firing", 4), "silenced"), _step(said("dd44", "resolved", 5), "silenced")]
+    _written(firing, *steps, table="deliveries")
+    assert [one["alert_id"] for one in told("--undelivered")] == ["aa11", "ab22"]
+
+
+def test_marks_that_cannot_be_read_or_written_are_an_error(firing: Path) -> None:
+    (firing / "alerts" / "marks").write_text("something else")
+    for arguments in (("ack", "aa11"), (), ("silences",)):
+        with pytest.raises(HeadroomError, match=r"alerts/marks: cannot be (read|written)"):
+            run(*arguments)
+
+
+@pytest.mark.usefixtures("firing")
+def test_options_before_a_command_are_refused_and_not_forgotten() -> None:
+    done = run("--format", "json", "ack", "aa11")
+    assert done.exit_code == 2
+    assert "Options go after the command: headroom alerts ack ..." in done.output
+    assert run("nosuch").exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["ack", "silence", "silences", "unsilence"])
+def test_help_teaches_by_example(command: str) -> None:
+    assert f"Example:  headroom alerts {command}" in run(command, "--help").stdout

@@ -1,0 +1,220 @@
+"""What silences, windows and acknowledgements make of a queue: nothing is lost, and nobody hears of what is covered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alerts.delivery.lane import Lane
+from alerts.delivery.receiver import DeliveryError, Receipt
+from alerts.delivery.steps import Backlog, Step, event_key
+from alerts.marks import Mark, Marks
+from schemas.findings import AlertEvent
+from tests.unit.receivers import event
+from tests.unit.test_lane import lane, step, take
+from tests.unit.test_marks import NOW_MS, ack, ended, silence
+
+END_MS = NOW_MS + 1000
+COVERED = Marks.of([silence(ends_ms=END_MS)])
+
+
+def at(offset_ms: int, state: str = "firing", alert_id: str = "a", severity: str = "critical") -> AlertEvent:
+    """An event that was written so long after the beginning of the silence."""
+    when_ms = NOW_MS + offset_ms
+    return event(alert_id, state, when_ms, event_ms=when_ms, severity=severity)
+
+
+def marked(*events: AlertEvent, marks: Marks = COVERED) -> Lane:
+    queue = lane()
+    queue.mark(marks)
+    queue.add(events)
+    return queue
+
+
+def muted(queue: Lane) -> list[str]:
+    return [event_key(one.event) for one in queue.muted()]
+
+
+def keys(*events: AlertEvent) -> list[str]:
+    return [event_key(one) for one in events]
+
+
+def test_what_is_covered_waits_and_is_told_when_the_cover_ends() -> None:
+    queue = marked(at(1))
+    assert (muted(queue), queue.due(NOW_MS + 1), queue.next_ms(NOW_MS + 1)) == ([], None, END_MS)
+    assert queue.owed(NOW_MS + 1) == []
+    assert take(queue, END_MS).pending[0].event == at(1)
+    assert len(queue.owed(END_MS)) == 1
+
+
+def test_of_what_came_while_it_was_covered_the_newest_is_told() -> None:
+    queue = marked(at(1), at(2), at(3))
+    assert muted(queue) == keys(at(1), at(2))
+    assert take(queue, END_MS).pending[0].event == at(3)
+
+
+def test_what_comes_to_its_end_while_it_is_covered_is_not_told_at_all() -> None:
+    queue = marked(at(-1), at(1), at(2, "resolved"))
+    assert muted(queue) == keys(at(-1), at(1), at(2, "resolved"))
+    assert (queue.due(END_MS), queue.standing()) == (None, [])
+
+
+def test_the_end_of_what_was_told_before_is_told_though_it_is_covered() -> None:
+    queue = marked(at(-1), marks=Marks())
+    queue.delivered(take(queue).pending[0], Receipt("ok", "here"))
+    queue.mark(COVERED)
+    queue.add([at(1)])
+    assert queue.due(NOW_MS + 1) is None
+    queue.add([at(2, "resolved")])
+    assert muted(queue) == keys(at(1))
+    work = take(queue, NOW_MS + 2)
+    assert (work.pending[0].event, work.before) == (at(2, "resolved"), "here")
+
+
+def test_an_alert_that_ends_after_its_cover_is_told_whole() -> None:
+    queue = marked(at(1), at(1001, "resolved"))
+    assert muted(queue) == []
+    queue.delivered(take(queue, END_MS + 1).pending[0], Receipt("ok"))
+    assert take(queue, END_MS + 1).pending[0].event == at(1001, "resolved")
+
+
+def test_what_may_have_arrived_is_told_to_its_end() -> None:
+    queue = marked(at(-1), marks=Marks())
+    queue.failed(take(queue), DeliveryError("no answer"), NOW_MS)
+    queue.mark(COVERED)
+    queue.add([at(1), at(2, "resolved")])
+    assert muted(queue) == keys(at(1))
+    # It is not tried again before its time for that.
+    assert queue.due(NOW_MS + 999) is None
+    queue.delivered(take(queue, NOW_MS + 10_000).pending[0], Receipt("was there already"))
+    assert take(queue, NOW_MS + 10_000).pending[0].event == at(2, "resolved")
+
+
+def test_a_silence_that_is_ended_early_lets_go_at_once() -> None:
+    queue, made = marked(at(1)), silence(ends_ms=END_MS)
+    queue.mark(Marks.of([made, ended(made, NOW_MS + 5)]))
+    assert take(queue, NOW_MS + 5).pending[0].event == at(1)
+
+
+def test_others_do_not_wait_for_what_is_covered() -> None:
+    other = event("b", subject="broker 3 as leader")
+    queue = marked(at(1), other, marks=Marks.of([silence(ends_ms=END_MS, subject="broker 2*")]))
+    assert take(queue, NOW_MS + 1).pending[0].event == other
+
+
+def test_many_whose_cover_ends_are_told_together() -> None:
+    queue = lane(digest_after=2)
+    queue.mark(COVERED)
+    queue.add([at(1, alert_id=name) for name in "abc"])
+    assert len(take(queue, END_MS).pending) == 3
+
+
+def test_updates_of_what_is_acknowledged_are_not_told_until_its_severity_rises() -> None:
+    queue = marked(at(1, severity="warning"), marks=Marks.of([ack(severity="warning")]))
+    # Its beginning is no update.
+    assert muted(queue) == []
+    queue.delivered(take(queue).pending[0], Receipt("ok"))
+    queue.add([at(2, severity="warning"), at(3, severity="critical")])
+    assert muted(queue) == keys(at(2, severity="warning"))
+    queue.delivered(take(queue).pending[0], Receipt("ok"))
+    queue.add([at(4, "resolved", severity="critical")])
+    assert muted(queue) == []
+    assert take(queue).pending[0].event.state == "resolved"
+
+
+def test_what_is_muted_does_not_stand_for_told_after_a_restart() -> None:
+    firing, update = at(1), at(2)
+    queue = lane()
+    queue.restore(Backlog([firing, update], [step(firing, "silenced")]))
+    assert queue.standing() == []
+    queue.mark(COVERED)
+    queue.add([at(3, "resolved")])
+    assert muted(queue) == keys(update, at(3, "resolved"))
+
+    queue = lane()
+    queue.restore(Backlog([firing, update], [step(firing, "delivered", "here"), step(update, "silenced")]))
+    assert queue.standing() == [(firing, "here")]
+
+
+@dataclass
+class World:
+    """One receiver that always answers, over restarts that forget all but the tables.
+
+    Attributes:
+        told: what it heard, and when.
+    """
+
+    marks: Sequence[Mark]
+    events: list[AlertEvent] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    told: list[tuple[AlertEvent, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        self.queue = lane()
+        self.queue.mark(Marks.of(self.marks))
+        self.queue.restore(Backlog(list(self.events), list(self.steps)))
+
+    def run(self, now_ms: int, crash: str) -> None:
+        """Do what a worker does at one time; with a crash at the first step of a kind, before it is kept."""
+        for one in self.queue.muted():
+            if crash == "silenced":
+                self.restart()
+                self.run(now_ms, "")
+                return
+            self.steps.append(step(one.event, "silenced"))
+        while (work := self.queue.due(now_ms)) is not None:
+            (one,) = work.pending
+            self.steps.append(step(one.event, "sending"))
+            if crash == "sending":
+                self.restart()
+                self.run(now_ms, "")
+                return
+            if not (work.again and one.event in [event for event, _ in self.told]):
+                self.told.append((one.event, now_ms))
+            if crash == "delivered":
+                self.restart()
+                self.run(now_ms, "")
+                return
+            self.queue.delivered(one, Receipt("ok", "here"))
+            self.steps.append(step(one.event, "delivered", "here"))
+
+
+# Few moments, so that what a rule may overlook falls together: a cover that ends as an alert fires or resolves.
+_LAST = 24
+_SPAN = st.tuples(st.integers(0, 16), st.integers(1, 8))
+_CRASH = st.sampled_from(["", "", "silenced", "sending", "delivered"])
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    spans=st.lists(_SPAN, max_size=3),
+    fires=st.sets(st.integers(0, 15), min_size=1, max_size=6),
+    resolves=st.one_of(st.none(), st.integers(16, 20)),
+    crashes=st.lists(_CRASH, min_size=_LAST + 1, max_size=_LAST + 1),
+)
+def test_whatever_is_covered_and_whatever_crashes_the_end_of_a_cover_is_told_once(
+    spans: list[tuple[int, int]], fires: set[int], resolves: int | None, crashes: list[str]
+) -> None:
+    world = World([silence(str(i), NOW_MS + s, NOW_MS + s + lasts) for i, (s, lasts) in enumerate(spans)])
+    expected: list[tuple[str, int, int]] = []
+    kept: list[int] = []
+    for now in range(_LAST + 1):
+        new = [at(now)] if now in fires else [at(now, "resolved")] if now == resolves else []
+        world.events += new
+        world.queue.add(new)
+        world.run(NOW_MS + now, crashes[now])
+        kept += [now] if now in fires else []
+        if not any(s <= now < s + lasts for s, lasts in spans):
+            expected += [("firing", kept[-1], now)] if kept else []
+            kept = []
+        if now == resolves:
+            expected += [("resolved", now, now)] if expected else []
+            kept = []
+    assert [(one.state, one.tick_ms - NOW_MS, now_ms - NOW_MS) for one, now_ms in world.told] == expected
+    assert (world.queue.muted(), world.queue.owed(NOW_MS + _LAST)) == ([], [])

@@ -1,0 +1,159 @@
+"""The table of marks on a local disk: two that write at once lose nothing, and a follower hears of what changes."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from alerts.marks import Marks
+from schemas.config import DAYS, MaintenanceWindow
+from schemas.tables import ALERT_MARKS
+from streaming import marks as table
+from streaming.marks import ALL_SQL, MarkFollower, append_mark, mark_of
+from streaming.plain_sql import rows
+from streaming.properties import properties
+from tests.unit.receivers import event
+from tests.unit.test_marks import NOW_MS, ack, silence
+
+REPOSITORY = Path(__file__).parents[2]
+WINDOW = MaintenanceWindow(DAYS, "00:00", 3600)
+# One of the writers of the race.
+WRITER = """
+import sys
+from streaming.marks import append_mark
+from tests.unit.test_marks import silence
+sys.stdin.read(1)
+for number in range(5):
+    append_mark(sys.argv[1], silence(f"{sys.argv[2]}-{number}"))
+"""
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    return str(tmp_path / "alerts" / "marks")
+
+
+def found(location: str) -> list[str]:
+    return sorted(mark_of(row).mark_id for row in rows({"data": location}, ALL_SQL))
+
+
+def test_a_mark_comes_back_as_it_was_made_and_the_table_is_as_the_schema_says(location: str) -> None:
+    append_mark(location, silence(kind="no_data"))
+    append_mark(location, ack())
+    read = {mark.mark_id: mark for mark in (mark_of(row) for row in rows({"data": location}, ALL_SQL))}
+    assert read == {mark.mark_id: mark for mark in (silence(kind="no_data"), ack())}
+    made = DeltaTable(location)
+    assert made.metadata().configuration == properties(ALERT_MARKS)
+    assert [field.name for field in made.schema().fields] == ALERT_MARKS.names() == list(asdict(ack()))
+
+
+def test_writers_that_make_the_table_and_write_at_once_lose_no_row(location: str) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, location, name], stdin=subprocess.PIPE, cwd=REPOSITORY)
+        for name in "ab"
+    ]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write(b"\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate()
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert found(location) == sorted(f"{name}-{number}" for name in "ab" for number in range(5))
+
+
+def test_many_small_files_are_put_together(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "_MOST_FILES", 3)
+    for number in range(5):
+        append_mark(location, silence(str(number)))
+    assert len(DeltaTable(location).file_uris()) < 4
+    assert found(location) == ["0", "1", "2", "3", "4"]
+
+
+def test_a_mark_is_kept_though_the_files_cannot_be_put_together(
+    location: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(table, "_keep_small", full)
+    append_mark(location, silence())
+    assert found(location) == ["s"]
+    assert "could not be compacted: disk full" in caplog.text
+
+
+class Following:
+    """A follower that looks when it is told to, and what it handed over."""
+
+    def __init__(self, location: str) -> None:
+        self.now_ms = NOW_MS
+        self.taken: list[Marks] = []
+        self.follower = MarkFollower(location, [WINDOW], self.taken.append, lambda: self.now_ms)
+
+    def look(self, after_s: float = 0) -> int:
+        self.now_ms += round(after_s * 1000)
+        self.follower.look()
+        return len(self.taken)
+
+
+def test_a_follower_hands_over_what_has_changed_and_nothing_else(location: str) -> None:
+    following = Following(location)
+    assert (following.look(), following.look(), following.taken[0]) == (1, 1, Marks(windows=[WINDOW]))
+    append_mark(location, silence())
+    assert (following.look(), following.look()) == (2, 2)
+    assert following.taken[-1].covered(event(), NOW_MS)
+    append_mark(location, ack())
+    assert following.look() == 3
+    assert following.taken[-1] == Marks.of([silence(), ack()], [WINDOW])
+
+
+def test_silences_of_long_ago_are_not_handed_over(location: str) -> None:
+    append_mark(location, silence())
+    following = Following(location)
+    following.look(8 * 86_400)
+    assert following.taken[-1].silences == ()
+
+
+def test_what_cannot_be_read_hides_nothing(location: str, caplog: pytest.LogCaptureFixture) -> None:
+    append_mark(location, silence())
+    following = Following(location)
+    assert following.look() == 1
+    log = Path(location) / "_delta_log" / f"{DeltaTable(location).version() + 1:020}.json"
+    log.write_text("{")
+    # What was read holds for a minute, and then nothing but the windows.
+    assert following.look(59) == 1
+    assert caplog.text == ""
+    assert following.look(1) == 2
+    assert following.taken[-1] == Marks(windows=[WINDOW])
+    assert (following.look(600), caplog.text.count("cannot be read, so silences")) == (2, 1)
+    log.unlink()
+    assert following.look() == 3
+    assert following.taken[-1].covered(event(), NOW_MS)
+
+
+def test_what_cannot_be_read_at_the_start_hides_nothing(location: str, caplog: pytest.LogCaptureFixture) -> None:
+    Path(location, "_delta_log").mkdir(parents=True)
+    Path(location, "_delta_log", f"{0:020}.json").write_text("{")
+    following = Following(location)
+    with caplog.at_level(logging.WARNING):
+        assert (following.look(), following.look()) == (1, 1)
+    assert following.taken == [Marks(windows=[WINDOW])]
+    assert caplog.text.count("cannot be read") == 1
+
+
+def test_a_follower_looks_by_itself_and_stops(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "_EVERY_S", 0.01)
+    following = Following(location)
+    following.follower.start()
+    append_mark(location, silence())
+    following.follower._thread.join(0.5)
+    following.follower.stop()
+    following.follower._thread.join(5)
+    assert not following.follower._thread.is_alive()
+    assert following.taken[-1].covered(event(), NOW_MS)

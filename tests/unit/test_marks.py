@@ -1,0 +1,161 @@
+"""When an alert is covered, until when, and when it is acknowledged: the rules alone, with times as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alerts.marks import Mark, Marks
+from schemas.config import DAYS, MaintenanceWindow
+from tests.unit.receivers import event
+
+HOUR_MS = 3_600_000
+NOW_MS = 1_800_000_000_000
+
+
+def silence(mark_id: str = "s", starts_ms: int = NOW_MS, ends_ms: int = NOW_MS + HOUR_MS, **matchers: str) -> Mark:
+    named = {name: matchers.get(name) for name in ("cluster", "kind", "subject")}
+    return Mark(
+        mark_id=mark_id,
+        action="silence",
+        alert_id=None,
+        severity=None,
+        starts_ms=starts_ms,
+        ends_ms=ends_ms,
+        by="anna",
+        note="",
+        mark_ms=starts_ms,
+        **named,
+    )
+
+
+def ended(of: Mark, mark_ms: int) -> Mark:
+    return replace(of, action="unsilence", starts_ms=None, ends_ms=None, mark_ms=mark_ms)
+
+
+def ack(alert_id: str = "a", severity: str = "critical", by: str = "anna", mark_ms: int = NOW_MS) -> Mark:
+    made = silence(f"{by}{mark_ms}", mark_ms)
+    return replace(
+        made, action="ack", alert_id=alert_id, severity=severity, by=by, starts_ms=None, ends_ms=None, mark_ms=mark_ms
+    )
+
+
+@pytest.mark.parametrize(
+    ("matchers", "covers"),
+    [
+        ({"cluster": "orders"}, True),
+        ({"cluster": "order"}, False),
+        ({"kind": "throttle_below_leader_write"}, True),
+        ({"kind": "no_data"}, False),
+        ({"subject": "broker 2 as leader"}, True),
+        ({"subject": "broker * as leader"}, True),
+        ({"subject": "broker 2"}, False),
+        ({"subject": "Broker*"}, False),
+        ({"cluster": "orders", "kind": "no_data"}, False),
+        ({"cluster": "orders", "subject": "*leader"}, True),
+    ],
+)
+def test_a_silence_covers_what_all_its_matchers_match(matchers: dict[str, str], covers: bool) -> None:
+    assert Marks.of([silence(**matchers)]).covered(event(), NOW_MS) is covers
+
+
+def test_a_silence_holds_from_its_start_to_just_before_its_end() -> None:
+    marks = Marks.of([silence()])
+    times = (NOW_MS - 1, NOW_MS, NOW_MS + HOUR_MS - 1, NOW_MS + HOUR_MS)
+    assert [marks.covered_until_ms(event(), at) for at in times] == [None, NOW_MS + HOUR_MS, NOW_MS + HOUR_MS, None]
+
+
+def test_silences_without_a_break_count_as_one() -> None:
+    following = silence("t", NOW_MS + HOUR_MS, NOW_MS + 2 * HOUR_MS)
+    later = silence("u", NOW_MS + 3 * HOUR_MS, NOW_MS + 4 * HOUR_MS)
+    assert Marks.of([later, following, silence()]).covered_until_ms(event(), NOW_MS) == NOW_MS + 2 * HOUR_MS
+
+
+def test_an_end_cuts_a_silence_and_the_first_of_two_counts() -> None:
+    made = silence()
+    ends = [ended(made, NOW_MS + 500), ended(made, NOW_MS + 700)]
+    assert Marks.of([*ends, made]).covered_until_ms(event(), NOW_MS) == NOW_MS + 500
+    assert not Marks.of([made, ended(made, NOW_MS - 1)]).covered(event(), NOW_MS)
+    assert Marks.of([made, ended(silence("other"), NOW_MS)]).covered(event(), NOW_MS)
+
+
+def test_silences_that_have_ended_can_be_left_out() -> None:
+    marks = Marks.of([silence(), silence("t", ends_ms=NOW_MS + 2 * HOUR_MS)])
+    assert [s.mark.mark_id for s in marks.since(NOW_MS + HOUR_MS).silences] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("at", "until"),
+    [
+        # 2026-11-21 is a Saturday.
+        ("2026-11-21T21:59", None),
+        ("2026-11-21T22:00", "2026-11-22T02:00"),
+        ("2026-11-22T01:59", "2026-11-22T02:00"),
+        ("2026-11-22T02:00", None),
+        ("2026-11-22T22:00", "2026-11-23T02:00"),
+        ("2026-11-20T23:00", None),
+        ("2026-11-23T23:00", None),
+    ],
+)
+def test_a_window_comes_back_on_its_days(at: str, until: str | None) -> None:
+    marks = Marks(windows=[MaintenanceWindow(("sat", "sun"), "22:00", 4 * 3600)])
+    assert marks.covered_until_ms(event(), ms(at)) == (None if until is None else ms(until))
+
+
+def ms(text: str) -> int:
+    return round(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp() * 1000)
+
+
+def test_a_window_covers_what_it_names() -> None:
+    window = MaintenanceWindow(DAYS, "00:00", 3600, kinds=("no_data", "reassignment_stalled"), subjects=("broker 2*",))
+    marks, at_ms = Marks(windows=[window]), ms("2026-11-21T00:30")
+    assert marks.covered(event(kind="no_data"), at_ms)
+    assert not marks.covered(event(), at_ms)
+    assert not marks.covered(event(kind="no_data", subject="ticks"), at_ms)
+    elsewhere = replace(window, clusters=("payments",))
+    assert not Marks(windows=[elsewhere]).covered(event(kind="no_data"), at_ms)
+
+
+def test_the_end_of_windows_without_a_break_is_looked_for_a_month_ahead() -> None:
+    marks = Marks(windows=[MaintenanceWindow(DAYS, "00:00", 86_400)])
+    until_ms = marks.covered_until_ms(event(), NOW_MS)
+    assert until_ms is not None
+    assert 31 <= (until_ms - NOW_MS) / (24 * HOUR_MS) <= 32
+
+
+@given(
+    days=st.sets(st.sampled_from(DAYS), min_size=1),
+    minute=st.integers(0, 24 * 60 - 1),
+    lasts_min=st.integers(1, 7 * 24 * 60),
+    at_min=st.integers(0, 14 * 24 * 60),
+)
+def test_a_window_covers_a_minute_just_if_one_of_its_turns_does(
+    days: set[str], minute: int, lasts_min: int, at_min: int
+) -> None:
+    at = datetime(2026, 11, 16, tzinfo=timezone.utc) + timedelta(minutes=at_min)
+    window = MaintenanceWindow(tuple(days), f"{minute // 60:02}:{minute % 60:02}", lasts_min * 60)
+    turns = [
+        datetime(2026, 11, 1, tzinfo=timezone.utc) + timedelta(days=day, minutes=minute)
+        for day in range(40)
+        if DAYS[(datetime(2026, 11, 1) + timedelta(days=day)).weekday()] in days
+    ]
+    expected = any(start <= at < start + timedelta(minutes=lasts_min) for start in turns)
+    assert Marks(windows=[window]).covered(event(), round(at.timestamp() * 1000)) is expected
+
+
+def test_an_acknowledgement_holds_for_its_alert_until_its_severity_rises_or_it_ends() -> None:
+    marks = Marks.of([ack(severity="warning")])
+    warning = event(severity="warning")
+    assert marks.acknowledgement(warning) == ack(severity="warning")
+    assert marks.acknowledgement(event(severity="critical")) is None
+    assert marks.acknowledgement(event("b", severity="warning")) is None
+    assert marks.acknowledgement(replace(warning, state="resolved")) is None
+
+
+def test_of_several_acknowledgements_the_last_holds() -> None:
+    again = ack(by="ben", mark_ms=NOW_MS + 1)
+    assert Marks.of([again, ack()]).acknowledgement(event()) == again
