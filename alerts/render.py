@@ -32,7 +32,7 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
 
 def _evidence(evidence: dict[str, Any]) -> list[str]:
     # Without a role it is not about a throttle, and the summary names what it is about.
-    if evidence["role"] is None:
+    if evidence.get("role") is None:
         return []
     numbers = (
         f"  throttle {rate(evidence['throttle_bytes_per_s'])}; in-sync followers use "

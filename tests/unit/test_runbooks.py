@@ -82,7 +82,8 @@ def parse(shown: str) -> None:
     args = shlex.split(shown, comments=True)[1:]
     command: click.Command = headroom
     context = click.Context(headroom)
-    while isinstance(command, click.Group):
+    # A group may be a command itself, with options in place of a command's name.
+    while isinstance(command, click.Group) and not (command.invoke_without_command and args[0].startswith("-")):
         _, found, args = command.resolve_command(context, args)
         assert found is not None
         command, context = found, click.Context(found, parent=context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cli.watch_lines import Line, WatchLines
+from schemas.findings import Kind
 
 
 def lines(*said: dict[str, Any]) -> WatchLines:
@@ -13,8 +14,9 @@ def lines(*said: dict[str, Any]) -> WatchLines:
     return told
 
 
-def event(alert_id: str, state: str) -> dict[str, Any]:
-    return {"type": "event", "alert_id": alert_id, "state": state, "subject": f"subject of {alert_id}"}
+def event(alert_id: str, state: str, severity: str = "warning") -> dict[str, Any]:
+    who = {"kind": "throttle_at_risk", "severity": severity, "subject": f"subject of {alert_id}"}
+    return {"type": "event", "alert_id": alert_id, "state": state, **who}
 
 
 def verdicts(*sides: tuple[int, str, str]) -> dict[str, Any]:
@@ -38,6 +40,14 @@ def test_an_alert_fires_from_its_firing_to_its_resolution() -> None:
     assert [line.said["alert_id"] for line in lines(*course[:3]).firing()] == ["a", "b"]
     assert [line.said["alert_id"] for line in lines(*course).firing()] == ["b"]
     assert [line.at_s for line in lines(*course).fired()] == [1.0, 2.0]
+
+
+def test_what_only_informs_asks_nobody_to_act() -> None:
+    told = lines(event("a", "firing", "info"), event("b", "firing"))
+    assert [line.said["alert_id"] for line in told.firing()] == ["b"]
+    assert [line.said["alert_id"] for line in told.fired()] == ["b"]
+    assert told.informed(Kind.THROTTLE_AT_RISK) == told.lines[0]
+    assert told.informed(Kind.ETA_SLIPPING) is None
 
 
 def test_the_end_of_an_alert_is_that_of_no_other() -> None:
