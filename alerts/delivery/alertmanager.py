@@ -1,8 +1,8 @@
 """Alertmanager by its API v2: told of what fires again and again, and of its end.
 
-To Alertmanager an alert is its labels, so these hold nothing that changes during an alert: numbers are annotations. The
-severity of a throttle's alert may rise from warning to critical, so it is an annotation too; of the other kinds it
-stands for ever, and is a label as well. An alert that is not sent again ends at its ``endsAt``.
+To Alertmanager an alert is its labels, so numbers, which change, are annotations. The severity is a label, for routes
+go by it: when it rises, the alert of the lower one ends there and one of the higher begins, as two rules of Prometheus
+would have it. An alert that is not sent again ends at its ``endsAt``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import base64
 import json
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from alerts.delivery.http import Poster, Secret, header_secret, json_body
 from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.words import Links, commands, numbers, reason
 from schemas.config import AlertmanagerSettings
-from schemas.findings import AlertEvent, Kind, State
+from schemas.findings import AlertEvent, State
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,6 @@ _OUTLIVES = 4
 # An instance that was away is tried again this soon.
 _RETRY_S = 5.0
 _PATH = "/api/v2/alerts"
-_FIXED_SEVERITY = (Kind.REASSIGNMENT_STALLED.value, Kind.NO_DATA.value)
 
 Alert = tuple[AlertEvent, str]
 
@@ -75,7 +75,7 @@ class AlertmanagerReceiver:
         Raises:
             DeliveryError: no instance took it.
         """
-        reference = before or json.dumps({"starts_at_ms": event.tick_ms})
+        reference = _reference(event, before)
         alert = event, reference
         errors = self._post({url: [alert] for url in self._urls})
         if len(errors) == len(self._urls):
@@ -128,7 +128,9 @@ class AlertmanagerReceiver:
     def _post(self, posts: dict[str, list[Alert]]) -> dict[str, DeliveryError]:
         """Post to all instances at once, for one that hangs must not keep the others waiting."""
         headers, password = self._authorization()
-        bodies = {url: json_body([self._alert(*alert) for alert in alerts]) for url, alerts in posts.items()}
+        bodies = {
+            url: json_body([told for alert in alerts for told in self._told(*alert)]) for url, alerts in posts.items()
+        }
 
         def post(url: str) -> DeliveryError | None:
             try:
@@ -149,10 +151,19 @@ class AlertmanagerReceiver:
         both = f"{self._settings.username}:{password or ''}".encode()
         return {"Authorization": f"Basic {base64.b64encode(both).decode()}"}, password
 
-    def _alert(self, event: AlertEvent, reference: str) -> dict[str, Any]:
-        now_ms, starts_ms = self._clock_ms(), int(json.loads(reference)["starts_at_ms"])
+    def _told(self, event: AlertEvent, reference: str) -> list[dict[str, Any]]:
+        """Return the alert, and the end of the one of another severity that it was before, if it was."""
+        known = json.loads(reference)
+        now_ms, starts_ms = self._clock_ms(), int(known["starts_at_ms"])
         resolved = event.state == State.RESOLVED.value
         ends_ms = max(starts_ms, min(event.tick_ms, now_ms)) if resolved else now_ms + self._alive_ms()
+        told = [self._alert(event, starts_ms, ends_ms)]
+        if known.get("was"):
+            lower = replace(event, severity=known["was"])
+            told.append(self._alert(lower, int(known["was_from_ms"]), max(int(known["was_from_ms"]), starts_ms)))
+        return told
+
+    def _alert(self, event: AlertEvent, starts_ms: int, ends_ms: int) -> dict[str, Any]:
         links = self._links.filled(event)
         return {
             "labels": labels(event),
@@ -163,17 +174,31 @@ class AlertmanagerReceiver:
         }
 
 
+def _reference(event: AlertEvent, before: str) -> str:
+    """Return since when the alert stands at its severity, and, if it had another one before, that and since when."""
+    known = json.loads(before) if before else {}
+    if not known:
+        return json.dumps({"starts_at_ms": event.tick_ms, "severity": event.severity})
+    if known.get("severity", event.severity) == event.severity:
+        return before
+    was = {"was": known["severity"], "was_from_ms": known["starts_at_ms"]}
+    return json.dumps({"starts_at_ms": event.tick_ms, "severity": event.severity, **was})
+
+
 def labels(event: AlertEvent) -> dict[str, str]:
     """Return what makes an alert the same one for Alertmanager."""
-    named = {"alertname": event.kind, "cluster": event.cluster, "subject": event.subject}
-    return {**named, "severity": event.severity} if event.kind in _FIXED_SEVERITY else named
+    return {
+        "alertname": event.kind,
+        "cluster": event.cluster,
+        "subject": event.subject,
+        "severity": event.severity,
+    }
 
 
 def notes(event: AlertEvent, links: dict[str, str]) -> dict[str, str]:
     """Return what is told of an alert, and may change."""
     told = {
         "summary": event.summary,
-        "severity": event.severity,
         "alert_id": event.alert_id,
         "recommendation": reason(event),
         "command": next(iter(commands(event)), ""),

@@ -42,24 +42,41 @@ def test_a_firing_alert_starts_at_its_first_tick_and_ends_by_itself_later() -> N
     instance = Scripted()
     with alertmanager(instance, user="me") as receiver:
         receipt = receiver.deliver(event(), "", False)
-        receiver.deliver(event(tick_ms=1_800_000_005_000, severity="warning"), receipt.reference, False)
+        receiver.deliver(event(tick_ms=1_800_000_005_000), receipt.reference, False)
     first, second = (body[0] for body in instance.bodies())
     assert instance.asked[0].path == "/api/v2/alerts"
     # Four times 60 s after 08:00:10.
     assert (first["startsAt"], first["endsAt"]) == ("2027-01-15T08:00:00.000Z", "2027-01-15T08:04:10.000Z")
     assert second["startsAt"] == first["startsAt"]
     assert second["labels"] == first["labels"]
-    assert (first["annotations"]["severity"], second["annotations"]["severity"]) == ("critical", "warning")
     assert first["annotations"]["required"] == "3.0 MB/s"
     assert first["annotations"]["runbook_url"] == "http://runbooks/throttle_below_leader_write"
     assert first["generatorURL"] == "http://boards/orders"
     assert instance.asked[0].headers["Authorization"] == f"Basic {base64.b64encode(f'me:{SECRET}'.encode()).decode()}"
 
 
-def test_labels_hold_nothing_that_changes_during_an_alert() -> None:
-    fixed = {"alertname": "throttle_below_leader_write", "cluster": "orders", "subject": "broker 2 as leader"}
-    assert labels(event()) == fixed
-    assert labels(event(kind="no_data"))["severity"] == "critical"
+def test_labels_name_the_alert_and_how_grave_it_is() -> None:
+    named = {"alertname": "throttle_below_leader_write", "cluster": "orders", "subject": "broker 2 as leader"}
+    assert labels(event()) == {**named, "severity": "critical"}
+
+
+def test_an_alert_that_becomes_graver_ends_at_the_lower_severity_and_begins_at_the_higher() -> None:
+    instance = Scripted()
+    with alertmanager(instance) as receiver:
+        before = receiver.deliver(event(severity="warning"), "", False).reference
+        before = receiver.deliver(event(tick_ms=1_800_000_005_000), before, False).reference
+        graver, lower = last(instance)
+        assert (graver["labels"]["severity"], graver["startsAt"]) == ("critical", "2027-01-15T08:00:05.000Z")
+        assert graver["endsAt"] == "2027-01-15T08:04:10.000Z"
+        assert (lower["labels"]["severity"], lower["endsAt"]) == ("warning", "2027-01-15T08:00:05.000Z")
+        assert lower["startsAt"] == "2027-01-15T08:00:00.000Z"
+        # Whoever missed it, or comes back from a restart, hears both again.
+        receiver.standing([(event(tick_ms=1_800_000_005_000), before)])
+        receiver.resend()
+        assert last(instance) == [graver, lower]
+        receiver.deliver(RESOLVED, before, False)
+    ends = {alert["labels"]["severity"]: alert["endsAt"] for alert in last(instance)}
+    assert ends == {"critical": "2027-01-15T08:00:08.000Z", "warning": "2027-01-15T08:00:05.000Z"}
 
 
 def test_a_resolved_alert_ends_at_its_resolution_and_is_sent_no_more() -> None:
