@@ -8,13 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".tools"
-# Program -> Debian's package, and its name there.
-_PACKAGES = {
-    "prometheus": ("prometheus", "prometheus"),
-    "promtool": ("prometheus", "promtool"),
-    "alertmanager": ("prometheus-alertmanager", "prometheus-alertmanager"),
-    "amtool": ("prometheus-alertmanager", "amtool"),
-}
+# Program -> Debian's package. Its Alertmanager is not here: it looks for files of its own in /usr/share.
+_PACKAGES = {"prometheus": "prometheus", "promtool": "prometheus", "amtool": "prometheus-alertmanager"}
 _PATIENCE_S = 120
 
 
@@ -26,16 +21,16 @@ def tool(name: str) -> Path:
     """Return the path of a program.
 
     Args:
-        name: ``prometheus``, ``promtool``, ``alertmanager`` or ``amtool``.
+        name: ``prometheus``, ``promtool`` or ``amtool``.
 
     Raises:
         NotThere: it is not on the PATH, and Debian's package cannot be fetched.
     """
-    package, there = _PACKAGES[name]
-    on_path = shutil.which(name) or shutil.which(there)
+    on_path = shutil.which(name)
     if on_path:
         return Path(on_path)
-    unpacked = TOOLS / package / "usr" / "bin" / there
+    package = _PACKAGES[name]
+    unpacked = TOOLS / package / "usr" / "bin" / name
     if not unpacked.exists():
         _fetch(package)
     return unpacked
