@@ -10,10 +10,12 @@ from schemas.findings import Kind, Role, Severity, State, Verdict
 from schemas.metrics import METRICS, MetricSpec, MetricType
 from tests.monitoring import (
     DASHBOARDS,
+    RULE_TESTS,
     Expression,
     dashboard_expressions,
     dashboards,
     label_queries,
+    read_yaml,
     rule_expressions,
     rules,
 )
@@ -169,6 +171,13 @@ def test_every_rule_has_what_whoever_is_woken_needs() -> None:
         assert rule["for"]
         assert rule["labels"]["severity"] in WORDS["severity"]
         assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+
+
+def test_every_rule_is_tested_to_fire_and_not_to() -> None:
+    cases = [case for file in RULE_TESTS for test in read_yaml(file)["tests"] for case in test["alert_rule_test"]]
+    names = {rule["alert"] for rule in rules()}
+    assert {case["alertname"] for case in cases if case["exp_alerts"]} == names
+    assert {case["alertname"] for case in cases if not case["exp_alerts"]} == names
 
 
 def test_every_runbook_is_named_by_the_kind() -> None:
