@@ -23,6 +23,8 @@ scrape_configs:
     static_configs: [{{targets: ["{listen}"]}}]
 ```
 
+Dashboards for Grafana and rules for Prometheus are in [docker/](../docker/README.md).
+
 ## What can be relied on
 
 - **Unknown is absent, never 0.** A rate, size or time that is not known has no series. `headroom_verdict` says why:

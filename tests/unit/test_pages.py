@@ -12,7 +12,10 @@ import pytest
 from cli.main import headroom
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = [REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+PAGES = [
+    *(REPOSITORY / page for page in ("README.md", "CHANGELOG.md", "docker/README.md")),
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
+]
 # A command in a block or in backquotes, to the end of the line, the backquote, or what is not its own.
 _COMMAND = re.compile(r"^headroom [a-z][^#;&|\n]*|(?<=`)headroom [a-z][^`\n]*(?=`)", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")

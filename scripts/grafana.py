@@ -1,0 +1,239 @@
+"""Grafana's dashboards as data: panels are told by what differs between them, and placed row by row.
+
+No library: grafana-foundation-sdk needs a newer Python than Headroom does, and grafanalib is no longer kept up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+# Units as Grafana names them; of bytes those of 1,000, as everywhere in Headroom.
+BYTES, BYTES_PER_S, SECONDS, COUNT, RATIO, PER_S = "decbytes", "Bps", "s", "short", "none", "cps"
+GREEN, ORANGE, RED, BLUE, GREY, PURPLE = "green", "orange", "red", "blue", "text", "purple"
+
+_COLUMNS = 24
+_DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+_SCHEMA_VERSION = 39
+
+
+@dataclass(frozen=True)
+class Query:
+    """One expression of a panel, and how its series are called: ``{{label}}`` stands for a label's value."""
+
+    expr: str
+    legend: str = "{{cluster}}"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel.
+
+    Attributes:
+        kind: Grafana's name of its type.
+        title: what it shows.
+        description: what to read from it.
+        queries: its expressions, or by name the columns of a table.
+        unit: of its values.
+        steps: colours from which value on, the first from minus infinity on: ``((GREEN, None), (RED, 1))``.
+        width: of 24 columns.
+        height: in Grafana's rows.
+        empty: what stands where there is nothing.
+        values: text and colour that stand for a number.
+        columns: of a table, name and unit of each query.
+        options: what else its type knows.
+        custom: how lines are drawn.
+    """
+
+    kind: str
+    title: str
+    description: str
+    queries: Sequence[Query]
+    unit: str
+    steps: Sequence[tuple[str, float | None]] = ((BLUE, None),)
+    width: int = 12
+    height: int = 8
+    empty: str = ""
+    values: Mapping[int, tuple[str, str]] | None = None
+    columns: Sequence[tuple[str, str]] = ()
+    options: Mapping[str, Any] | None = None
+    custom: Mapping[str, Any] | None = None
+
+    def as_json(self, number: int, x: int, y: int) -> Json:
+        """Return it as Grafana stores it, at a place."""
+        steps = [{"color": color, "value": value} for color, value in self.steps]
+        defaults: Json = {
+            "unit": self.unit,
+            "color": {"mode": "thresholds" if len(steps) > 1 and self.kind != "timeseries" else "palette-classic"},
+            "thresholds": {"mode": "absolute", "steps": steps},
+            "custom": dict(self.custom or {}),
+        }
+        if self.empty:
+            defaults["noValue"] = self.empty
+        if self.values:
+            texts = {str(n): {"text": text, "color": color, "index": n} for n, (text, color) in self.values.items()}
+            defaults["mappings"] = [{"type": "value", "options": texts}]
+        return {
+            "id": number,
+            "type": self.kind,
+            "title": self.title,
+            "description": self.description,
+            "datasource": _DATASOURCE,
+            "gridPos": {"x": x, "y": y, "w": self.width, "h": self.height},
+            "targets": [self._target(n, query) for n, query in enumerate(self.queries)],
+            "fieldConfig": {"defaults": defaults, "overrides": self._overrides()},
+            "options": dict(self.options or {}),
+            **({"transformations": self._as_one_table()} if self.columns else {}),
+        }
+
+    def _target(self, number: int, query: Query) -> Json:
+        # Of these only what is so now is looked at.
+        now = self.kind in ("stat", "table", "bargauge")
+        return {
+            "refId": chr(ord("A") + number),
+            "datasource": _DATASOURCE,
+            "expr": query.expr,
+            "legendFormat": query.legend,
+            "instant": now,
+            "range": not now,
+            "format": "table" if self.columns else "time_series",
+        }
+
+    def _overrides(self) -> list[Json]:
+        return [
+            {
+                "matcher": {"id": "byName", "options": f"Value #{chr(ord('A') + number)}"},
+                "properties": [{"id": "displayName", "value": name}, {"id": "unit", "value": unit}],
+            }
+            for number, (name, unit) in enumerate(self.columns)
+        ]
+
+    def _as_one_table(self) -> list[Json]:
+        return [{"id": "merge", "options": {}}, {"id": "organize", "options": {"excludeByName": {"Time": True}}}]
+
+
+def stat(title: str, description: str, query: Query, unit: str, **more: Any) -> Panel:
+    """Return a panel of one number for each series."""
+    options = {
+        "reduceOptions": {"calcs": ["lastNotNull"]},
+        "colorMode": "value",
+        "graphMode": "none",
+        **more.pop("options", {}),
+    }
+    return Panel("stat", title, description, [query], unit, **{"width": 6, "height": 5, "options": options, **more})
+
+
+def lines(title: str, description: str, queries: Sequence[Query], unit: str, **more: Any) -> Panel:
+    """Return a panel of lines over time; where there is no series there is no line."""
+    options = {"legend": {"displayMode": "table", "placement": "bottom", "calcs": ["lastNotNull", "max"]}}
+    # What is unknown has no series: a gap must stay one.
+    custom = {"lineWidth": 2, "fillOpacity": 5, "spanNulls": False, **more.pop("custom", {})}
+    options["tooltip"] = {"mode": "multi", "sort": "desc"}
+    return Panel("timeseries", title, description, queries, unit, options=options, custom=custom, **more)
+
+
+def bars(title: str, description: str, query: Query, unit: str, **more: Any) -> Panel:
+    """Return a panel of one bar for each series, as it is now."""
+    options = {
+        "reduceOptions": {"calcs": ["lastNotNull"]},
+        "orientation": "horizontal",
+        "displayMode": "basic",
+        "showUnfilled": True,
+    }
+    return Panel("bargauge", title, description, [query], unit, options=options, **more)
+
+
+def states(title: str, description: str, query: Query, values: Mapping[int, tuple[str, str]], **more: Any) -> Panel:
+    """Return a panel of one band for each series, coloured by what its numbers stand for."""
+    options = {"mergeValues": True, "showValue": "auto", "legend": {"displayMode": "list", "placement": "bottom"}}
+    custom = {"fillOpacity": 80, "lineWidth": 0}
+    return Panel(
+        "state-timeline", title, description, [query], COUNT, values=values, options=options, custom=custom, **more
+    )
+
+
+def table(title: str, description: str, columns: Mapping[str, tuple[str, str]], **more: Any) -> Panel:
+    """Return a table of one row for each set of labels.
+
+    Args:
+        title: what it shows.
+        description: what to read from it.
+        columns: by name the expression and the unit of each; what they give has the same labels, and no metric's name.
+        more: what else a panel knows.
+    """
+    queries = [Query(expr, name) for name, (expr, _) in columns.items()]
+    named = [(name, unit) for name, (_, unit) in columns.items()]
+    options = {"showHeader": True, "cellHeight": "sm"}
+    return Panel("table", title, description, queries, COUNT, columns=named, options=options, width=24, **more)
+
+
+def variable(name: str, label: str, query: str) -> Json:
+    """Return a choice of values of a label, all of them at first."""
+    return {
+        "name": name,
+        "label": label,
+        "type": "query",
+        "datasource": _DATASOURCE,
+        "query": {"query": query, "refId": name},
+        "definition": query,
+        "refresh": 2,
+        "sort": 3,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".*",
+        "current": {"text": ["All"], "value": ["$__all"]},
+    }
+
+
+def dashboard(
+    uid: str, title: str, description: str, rows: Sequence[Sequence[Panel]], variables: Sequence[Json], marks: Query
+) -> Json:
+    """Return a dashboard.
+
+    Args:
+        uid: its name in links.
+        title: its name for people.
+        description: the question that it answers.
+        rows: its panels, from left to right and from top to bottom.
+        variables: what can be chosen, besides the data source.
+        marks: what is marked on every panel, at the time it happens.
+    """
+    panels: list[Json] = []
+    y = 0
+    for row in rows:
+        x = 0
+        for panel in row:
+            panels.append(panel.as_json(len(panels) + 1, x, y))
+            x += panel.width
+        assert x <= _COLUMNS, f"{title}: a row is too wide"
+        y += max(panel.height for panel in row)
+    source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
+    mark = {
+        "name": "Alerts that fired",
+        "datasource": _DATASOURCE,
+        "enable": True,
+        "iconColor": RED,
+        "expr": marks.expr,
+        "titleFormat": marks.legend,
+        "step": "15s",
+    }
+    link = {"title": "Headroom", "type": "dashboards", "tags": ["headroom"], "includeVars": True, "keepTime": True}
+    return {
+        "uid": uid,
+        "title": title,
+        "description": description,
+        "tags": ["headroom"],
+        "schemaVersion": _SCHEMA_VERSION,
+        "editable": True,
+        "graphTooltip": 1,
+        "refresh": "10s",
+        "time": {"from": "now-1h", "to": "now"},
+        "timezone": "browser",
+        "links": [link],
+        "annotations": {"list": [mark]},
+        "templating": {"list": [source, *variables]},
+        "panels": panels,
+    }

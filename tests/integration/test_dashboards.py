@@ -1,0 +1,244 @@
+"""Rules and dashboards on a real Prometheus that scrapes Headroom's own /metrics, and the shipped files by its tools.
+
+The programs are those on the PATH, or Debian's, fetched into .tools once.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_tools import NotThere, tool
+
+from alerts.delivery.outbox import DeliveryFigures
+from alerts.metrics import LiveState
+from cli.metrics_server import open_server, serve
+from cli.pipeline import Configured
+from cluster.embedded.layout import free_ports
+from schemas.config import ClusterSettings, MetricsSettings, Settings
+from schemas.findings import Role
+from tests import monitoring
+from tests.monitoring import Expression
+from tests.unit.scrapes import event
+from tests.unit.sides import partition, side
+
+# A rate takes two samples, and the tick that is told between them.
+SCRAPES = 4
+DEADLINE_S = 30.0
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+# Of a Headroom that is there and gets ticks these have nothing to say.
+SILENT = {"HeadroomDown", "HeadroomNoMetrics", "HeadroomTicksOld"}
+EMPTY_PANELS = {
+    # A cluster of which a side is starved has no finish in sight.
+    "headroom-move: Finished in A",
+    "headroom-throttle: Finished in A",
+}
+
+
+def path(name: str) -> Path:
+    """Return the path of a program, or skip the test for the reason why it cannot be had."""
+    try:
+        return tool(name)
+    except NotThere as reason:
+        pytest.skip(str(reason))
+
+
+def run(name: str, *arguments: object) -> None:
+    done = subprocess.run(
+        [path(name), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def wait(condition: Callable[[], Any], what: str) -> Any:
+    """Return what the condition returns as soon as that is true."""
+    give_up = time.monotonic() + DEADLINE_S
+    while time.monotonic() < give_up:
+        try:
+            if found := condition():
+                return found
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError(f"waited {DEADLINE_S:.0f} s in vain for {what}")
+
+
+def tell(live: LiveState, number: int) -> None:
+    """Tell a tick of a move that is losing, starved, stalled and unknown at once, and of one that is well."""
+    now_ms = time.time_ns() // 1_000_000
+    left = 500_000_000 + number * 1_000_000
+    moving = partition(remaining_bytes=left)
+    live.on_tick(
+        "orders",
+        now_ms - 300,
+        [
+            side(1, LEADER, 12.0, 8.0, moving, eta_s=60.0, remaining_bytes=left),
+            side(2, LEADER, 5.0, 8.0, partition(1, leader=2, remaining_bytes=left), remaining_bytes=left),
+            side(3, LEADER, None, 0.0, in_sync_mb=0.0, limited=0, remaining_bytes=0),
+            side(3, FOLLOWER, 3.0, 4.0, partition(1, stalled=True), remaining_bytes=left),
+            side(4, FOLLOWER, 1.0, 4.0, moving, remaining_bytes=left),
+            side(5, FOLLOWER, None, None, moving, in_sync_mb=None, remaining_bytes=None, throttle_known=False),
+        ],
+    )
+    live.on_events([event("firing", now_ms, subject=f"broker {number} as leader")])
+    live.on_batch(0.3)
+
+
+@contextmanager
+def headroom() -> Iterator[str]:
+    """Yield the address of Headroom's own server, on a made-up state that goes on; `payments` never has a tick."""
+    settings = Settings(ClusterSettings("broker1:9092", name="orders"), metrics=MetricsSettings(listen="127.0.0.1:0"))
+    server = open_server(settings.metrics)
+    assert server is not None
+    live = LiveState(["orders", "payments"], lambda: time.time_ns() // 1_000_000)
+    live.follow(lambda: None, lambda: [DeliveryFigures("slack", 2, time.time_ns() // 1_000_000 - 60_000)])
+    serve(server, live, Configured(settings, None, ()))
+    stop = threading.Event()
+
+    def go_on() -> None:
+        number = 0
+        while not stop.wait(0.25):
+            tell(live, number := number + 1)
+
+    teller = threading.Thread(target=go_on)
+    teller.start()
+    try:
+        yield server.url
+    finally:
+        stop.set()
+        teller.join()
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def prometheus(target: str, folder: Path) -> Iterator[str]:
+    """Yield the address of a Prometheus that has scraped a few times, with the shipped rules, and ends afterwards."""
+    settings = monitoring.read_yaml(monitoring.PROMETHEUS)
+    settings["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    settings["rule_files"] = [str(monitoring.RULES)]
+    del settings["alerting"]
+    job = next(job for job in settings["scrape_configs"] if job["job_name"] == "headroom")
+    job["static_configs"][0]["targets"] = [target.removeprefix("http://")]
+    settings["scrape_configs"] = [job]
+    config = folder / "prometheus.yml"
+    config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    listen = f"127.0.0.1:{free_ports(1)[1].client}"
+    options = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={listen}"]
+    with (folder / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen([path("prometheus"), *options], stdout=log, stderr=subprocess.STDOUT)
+    try:
+        url = f"http://{listen}"
+        few = f'count_over_time(headroom_build_info{{job="headroom"}}[1m]) >= {SCRAPES}'
+        wait(lambda: query(url, few), f"{SCRAPES} scrapes; see {folder / 'prometheus.log'}")
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def ask(url: str, **parameters: str) -> Any:
+    with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:
+        told = json.load(answer)
+    assert told["status"] == "success"
+    return told["data"]
+
+
+def query(url: str, text: str) -> list[dict[str, Any]]:
+    return ask(f"{url}/api/v1/query", query=text)["result"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path("prometheus")
+    with headroom() as target, prometheus(target, tmp_path_factory.mktemp("prometheus")) as url:
+        yield url
+
+
+def numbers(found: list[dict[str, Any]]) -> list[float]:
+    return [float(series["value"][1]) for series in found]
+
+
+def test_every_expression_of_a_dashboard_gives_numbers(server: str) -> None:
+    def results(expression: Expression) -> list[float]:
+        return numbers(query(server, expression.filled(cluster=".*", broker=".*", __rate_interval="10s")))
+
+    found = {expression.where: results(expression) for expression in monitoring.dashboard_expressions()}
+    assert {where for where, values in found.items() if not values} == EMPTY_PANELS
+    assert [where for where, values in found.items() if any(value != value for value in values)] == []
+
+
+def test_a_choice_of_cluster_and_broker_leaves_only_its_series(server: str) -> None:
+    for expression in monitoring.dashboard_expressions():
+        if "$cluster" in expression.text:
+            chosen = {"cluster": "payments", "broker": ".*", "__rate_interval": "10s"}
+            assert query(server, expression.filled(**chosen)) == [], expression.where
+
+
+def test_every_choice_has_values(server: str) -> None:
+    for selector, label in monitoring.label_queries():
+        chosen = Expression("", selector, frozenset()).filled(cluster=".*")
+        assert ask(f"{server}/api/v1/label/{label}/values", **{"match[]": chosen}), selector
+
+
+def test_the_verdict_of_each_side_has_its_number(server: str) -> None:
+    bands = next(e for e in monitoring.dashboard_expressions() if e.where == "headroom-throttle: Verdicts A")
+    found = query(server, bands.filled(cluster=".*", broker=".*"))
+    told = {(s["metric"]["broker"], s["metric"]["role"]): int(s["value"][1]) for s in found}
+    # 0 idle, 1 catching_up, 2 losing, 3 starved, 5 no_data.
+    assert told == {
+        ("1", "leader"): 1,
+        ("2", "leader"): 2,
+        ("3", "leader"): 0,
+        ("3", "follower"): 2,
+        ("4", "follower"): 3,
+        ("5", "follower"): 5,
+    }
+
+
+def test_every_rule_is_evaluated_and_sees_what_is_wrong(server: str) -> None:
+    found = {expression.where: query(server, expression.text) for expression in monitoring.rule_expressions()}
+    assert {name for name, series in found.items() if not series} == SILENT
+    assert numbers(found["HeadroomThrottleBelowLeaderWrite"]) == [3e6]
+    brokers = [
+        sorted(s["metric"]["broker"] for s in found[name])
+        for name in ("HeadroomThrottleBelowInbound", "HeadroomNoData")
+    ]
+    assert brokers == [["3", "4"], ["5"]]
+    assert [s["metric"]["cluster"] for s in found["HeadroomNoFirstTick"]] == ["payments"]
+
+    def evaluated() -> list[dict[str, Any]] | None:
+        every = [rule for group in ask(f"{server}/api/v1/rules")["groups"] for rule in group["rules"]]
+        return None if any(rule["health"] == "unknown" for rule in every) else every
+
+    told = wait(evaluated, "rules that are evaluated")
+    assert {rule["name"]: rule["health"] for rule in told} == {rule["alert"]: "ok" for rule in monitoring.rules()}
+
+
+def test_rules_and_configuration_are_what_prometheus_takes() -> None:
+    run("promtool", "check", "rules", monitoring.RULES)
+    run("promtool", "check", "config", monitoring.PROMETHEUS)
+
+
+@pytest.mark.parametrize("file", monitoring.RULE_TESTS, ids=lambda file: file.stem)
+def test_rules_fire_when_they_should_and_only_then(file: Path) -> None:
+    run("promtool", "test", "rules", file)
+
+
+def test_alertmanager_takes_its_configuration() -> None:
+    run("amtool", "check-config", monitoring.ALERTMANAGER)

@@ -1,0 +1,47 @@
+"""Prometheus' programs are found where they are, and a machine that has none is told why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import prometheus_tools
+import pytest
+from prometheus_tools import NotThere, tool
+
+
+def program(file: Path, does: str = "") -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{does}\n")
+    file.chmod(0o755)
+    return file
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the only programs that are on the PATH."""
+    monkeypatch.setattr(prometheus_tools, "TOOLS", tmp_path / "tools")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return tmp_path / "bin"
+
+
+def test_what_is_on_the_path_is_taken(machine: Path) -> None:
+    there = program(machine / "promtool")
+    assert tool("promtool") == there
+
+
+def test_what_was_unpacked_before_is_not_fetched_again(machine: Path) -> None:
+    unpacked = program(prometheus_tools.TOOLS / "prometheus" / "usr" / "bin" / "promtool")
+    assert tool("promtool") == unpacked
+
+
+def test_a_machine_without_debians_tools_is_told_so(machine: Path) -> None:
+    with pytest.raises(NotThere, match="no apt-get"):
+        tool("amtool")
+
+
+def test_a_package_that_cannot_be_fetched_is_told_with_the_reason_and_does_not_count(machine: Path) -> None:
+    program(machine / "apt-get", "echo 'E: Unable to locate package'; exit 100")
+    program(machine / "dpkg-deb")
+    for _ in range(2):
+        with pytest.raises(NotThere, match=r"prometheus is not on the PATH.*Unable to locate package"):
+            tool("promtool")
