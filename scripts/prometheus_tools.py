@@ -8,8 +8,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".tools"
-# Program -> Debian's package. Its Alertmanager is not here: it looks for files of its own in /usr/share.
+# Program -> Debian's package.
 _PACKAGES = {"prometheus": "prometheus", "promtool": "prometheus", "amtool": "prometheus-alertmanager"}
+_ALERTMANAGER = "prometheus-alertmanager"
+# Debian's looks for its templates in /usr/share, so an unpacked one gets its own in a namespace of its own.
+_IN_NAMESPACE = (
+    "unshare",
+    "--map-root-user",
+    "--mount",
+    "sh",
+    "-c",
+    'mount --bind "$1" /usr/share && shift && exec "$@"',
+)
 _PATIENCE_S = 120
 
 
@@ -34,6 +44,26 @@ def tool(name: str) -> Path:
     if not unpacked.exists():
         _fetch(package)
     return unpacked
+
+
+def alertmanager() -> list[str]:
+    """Return the words that start Alertmanager, to be followed by its options.
+
+    Raises:
+        NotThere: it is not on the PATH, and Debian's package cannot be fetched, or not be run unpacked.
+    """
+    for name in ("alertmanager", _ALERTMANAGER):
+        if on_path := shutil.which(name):
+            return [on_path]
+    unpacked = TOOLS / _ALERTMANAGER / "usr"
+    program = unpacked / "bin" / _ALERTMANAGER
+    if not program.exists():
+        _fetch(_ALERTMANAGER)
+    words = [*_IN_NAMESPACE, "sh", str(unpacked / "share")]
+    failed = "there is no unshare" if not shutil.which("unshare") else _run([*words, str(program), "--version"], TOOLS)
+    if failed:
+        raise NotThere(f"alertmanager is not on the PATH, and an unpacked one cannot be run: {failed}")
+    return [*words, str(program)]
 
 
 def _fetch(package: str) -> None:

@@ -1,0 +1,107 @@
+"""What a real Alertmanager makes of what it is told.
+
+The program is the one on the PATH, or Debian's, fetched into .tools once.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from prometheus_tools import NotThere, alertmanager
+
+from alerts.delivery.alertmanager import AlertmanagerReceiver
+from alerts.delivery.words import Links
+from cluster.embedded.layout import free_ports
+from schemas.config import AlertmanagerSettings
+from tests.integration.support import wait_until
+from tests.unit.receivers import event
+
+CONFIG = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """Two instances of a highly available set."""
+    try:
+        words = alertmanager()
+    except NotThere as reason:
+        pytest.skip(str(reason))
+    folder = tmp_path_factory.mktemp("alertmanager")
+    (folder / "alertmanager.yml").write_text(CONFIG)
+    ports = free_ports(2)
+    web, gossip = [p.client for p in ports.values()], [p.controller for p in ports.values()]
+    running = []
+    for number in range(2):
+        options = [
+            f"--config.file={folder / 'alertmanager.yml'}",
+            f"--storage.path={folder / str(number)}",
+            f"--web.listen-address=127.0.0.1:{web[number]}",
+            f"--cluster.listen-address=127.0.0.1:{gossip[number]}",
+            f"--cluster.peer=127.0.0.1:{gossip[1 - number]}",
+        ]
+        log = (folder / f"{number}.log").open("w")
+        running.append(subprocess.Popen([*words, *options], stdout=log, stderr=subprocess.STDOUT))
+    urls = [f"http://127.0.0.1:{port}" for port in web]
+    try:
+        for url in urls:
+            wait_until(lambda url=url: ready(url), 30, "alertmanager", lambda: [p.poll() for p in running])
+        yield urls
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait(10)
+
+
+def ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/-/ready", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def standing(url: str) -> dict[str, dict[str, Any]]:
+    """Return the alerts that an instance holds as firing, by severity."""
+    with urllib.request.urlopen(f"{url}/api/v2/alerts", timeout=5) as answer:
+        return {alert["labels"]["severity"]: alert for alert in json.load(answer)}
+
+
+def become(url: str, wanted: Callable[[dict[str, dict[str, Any]]], bool]) -> dict[str, dict[str, Any]]:
+    wait_until(lambda: wanted(standing(url)), 15, "what alertmanager holds", lambda: standing(url))
+    return standing(url)
+
+
+def test_both_instances_hold_the_alert_at_its_severity_until_its_end(pair: list[str]) -> None:
+    receiver = AlertmanagerReceiver(
+        AlertmanagerSettings(",".join(pair), resend_s=60, timeout_s=5),
+        lambda: None,
+        Links("", "http://runbooks/{kind}"),
+        now_ms,
+    )
+    began_ms = now_ms() - 5000
+    before = receiver.deliver(event(severity="warning", tick_ms=began_ms), "", False).reference
+    for url in pair:
+        held = become(url, lambda found: set(found) == {"warning"})["warning"]
+        assert held["labels"]["alertname"] == "throttle_below_leader_write"
+        assert held["labels"]["subject"] == "broker 2 as leader"
+        assert held["annotations"]["runbook_url"] == "http://runbooks/throttle_below_leader_write"
+        assert held["status"]["state"] in ("active", "unprocessed")
+    before = receiver.deliver(event(tick_ms=began_ms + 2000), before, False).reference
+    for url in pair:
+        become(url, lambda found: set(found) == {"critical"})
+    # Told again, as after a restart of Headroom, it is still one.
+    receiver.resend()
+    assert set(standing(pair[0])) == {"critical"}
+    receiver.deliver(event(state="resolved", tick_ms=now_ms() - 500), before, False)
+    for url in pair:
+        become(url, lambda found: not found)
