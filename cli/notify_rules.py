@@ -8,9 +8,11 @@ from urllib.parse import urlsplit
 
 from cli.problem import ONE_OF_TWO, Problem, secrets_beside
 from schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings
+from schemas.findings import Severity
 
 # Lookups of what has arrived take an id, not a name.
 _CHANNEL = re.compile(r"[CGD][A-Z0-9]{6,}")
+_SEVERITIES = [severity.value for severity in reversed(Severity)]
 _URL = "must be a URL that begins with http:// or https://, without a password in it"
 
 
@@ -18,6 +20,8 @@ def notify_problems(notify: NotifySettings) -> Iterator[Problem]:
     """Yield every rule of the sections ``[notify]`` and ``[notify.*]`` that does not hold."""
     if notify.retry_max_s < notify.retry_s:
         yield Problem(("notify", "retry_max_s"), "must not be less than notify.retry_s")
+    if notify.least_severity not in _SEVERITIES:
+        yield Problem(("notify", "least_severity"), f"must be one of {', '.join(_SEVERITIES)}")
     for name in ("dashboard_url", "runbook_url"):
         if getattr(notify, name) and not _is_url(getattr(notify, name)):
             yield Problem(("notify", name), _URL)

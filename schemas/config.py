@@ -379,6 +379,7 @@ class NotifySettings:
 
     Attributes:
         log: whether every event goes to the process's log too.
+        least_severity: info, warning or critical: they are told of alerts that are at least as grave.
         retry_s: wait after the first failed attempt; it doubles with each further one.
         retry_max_s: longest wait between two attempts.
         give_up_s: an event that could not be delivered is dropped once its alert has been resolved for this long.
@@ -388,6 +389,7 @@ class NotifySettings:
     """
 
     log: bool = False
+    least_severity: str = "warning"
     retry_s: float = 1.0
     retry_max_s: float = 60.0
     give_up_s: float = 86_400.0

@@ -18,10 +18,12 @@ from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.steps import Backlog, event_key, known_of, order, told_of
 from alerts.marks import Marks
 from schemas.config import NotifySettings
-from schemas.findings import AlertEvent, State
+from schemas.findings import AlertEvent, Severity, State
 
 # What one digest names; more would outgrow a message.
 _DIGEST_MOST = 100
+# As good as never: an alert that is not grave enough waits for its end, or until it is graver.
+_NEVER_MS = 31 * 86_400_000
 
 
 @dataclass
@@ -78,6 +80,7 @@ class Lane:
         self._digest_after = digest_after
         self._queues: dict[str, deque[Pending]] = {}
         self._marks = Marks()
+        self._least = Severity(settings.least_severity)
         # Alerts that have fired and are not resolved; by id what was last told of them, and its reference.
         self._fired: dict[str, AlertEvent | None] = {}
         self._references: dict[str, str] = {}
@@ -156,7 +159,15 @@ class Lane:
         last = queue[-1].event
         if queue[0].again or (last.state == State.RESOLVED.value and self._known(last)):
             return None
-        return self._marks.covered_until_ms(last, now_ms)
+        return now_ms + _NEVER_MS if self._slight(last) else self._marks.covered_until_ms(last, now_ms)
+
+    def _slight(self, event: AlertEvent) -> bool:
+        """Return whether an event's alert is not grave enough to be told of, unless it becomes graver."""
+        return Severity(event.severity).rank > self._least.rank
+
+    def _covered(self, event: AlertEvent) -> bool:
+        """Return whether nobody was to be told of an alert when an event of it came."""
+        return self._slight(event) or self._marks.covered(event, event.event_ms)
 
     def _known(self, event: AlertEvent) -> bool:
         """Return whether the receiver has heard of an event's alert."""
@@ -213,7 +224,7 @@ class Lane:
     def _muted(self, queue: Sequence[Pending]) -> list[Pending]:
         last = queue[-1].event
         heard = queue[0].again or self._known(last)
-        ended_covered = last.state == State.RESOLVED.value and self._marks.covered(last, last.event_ms)
+        ended_covered = last.state == State.RESOLVED.value and self._covered(last)
         newest = next((p for p in reversed(queue) if p.event.state == State.FIRING.value), None)
 
         def is_muted(one: Pending) -> bool:
@@ -224,7 +235,7 @@ class Lane:
             return (
                 ended_covered
                 or (heard and self._marks.acknowledgement(one.event) is not None)
-                or (one is not newest and self._marks.covered(one.event, one.event.event_ms))
+                or (one is not newest and self._covered(one.event))
             )
 
         return [one for one in queue if is_muted(one)]

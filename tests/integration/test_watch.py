@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from planning.lists import Move
 from schemas.config import Settings
 from tests.integration.scene import MB, Scene
 from tests.integration.support import create_topic, living, wait_until
+from tests.unit.receivers import FakeSlack, Scripted, serving
 
 WRITE = 1 * MB
 BROKERS = (1, 2, 3, 4)
@@ -48,6 +50,34 @@ def scene(cluster: EmbeddedCluster, settings: Settings, load: PacedLoad) -> Iter
     scene.close()
 
 
+@dataclass(frozen=True)
+class Told:
+    """Slack and a webhook, small and on this machine, that every watch of the module tells."""
+
+    slack: FakeSlack
+    webhook: Scripted
+
+    def keys(self, alert_id: str) -> list[str]:
+        """Return what the webhook was told of an alert; the same key twice is one event for whoever gets it."""
+        keys = dict.fromkeys(body["key"] for body in self.webhook.bodies())
+        return [key for key in keys if key.startswith(alert_id)]
+
+    def messages(self, alert_id: str) -> list[dict[str, Any]]:
+        """Return the messages in Slack's channel that are about an alert, replies left out."""
+        return [m for m in self.slack.roots() if alert_id in json.dumps(m["metadata"])]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def told() -> Iterator[Told]:
+    told = Told(FakeSlack(), Scripted())
+    with serving(told.slack) as slack, serving(told.webhook) as webhook, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADROOM_NOTIFY__SLACK__TOKEN", "xoxb-no-secret")
+        patch.setenv("HEADROOM_NOTIFY__SLACK__CHANNEL", "C0123456")
+        patch.setenv("HEADROOM_NOTIFY__SLACK__API_URL", f"{slack}/api/")
+        patch.setenv("HEADROOM_NOTIFY__WEBHOOK__URL", webhook)
+        yield told
+
+
 def _fired(watch: WatchProcess, subject: str, since_s: float) -> Line | None:
     return next((line for line in watch.fired() if line.event.subject == subject and line.at_s >= since_s), None)
 
@@ -57,7 +87,7 @@ def _await_verdict(watch: WatchProcess, side: tuple[int, str], verdict: str, dea
 
 
 def test_spark_killed_in_the_midst_loses_and_doubles_nothing(
-    config_file: Path, scene: Scene, settings: Settings, tmp_path: Path
+    config_file: Path, scene: Scene, settings: Settings, told: Told, tmp_path: Path
 ) -> None:
     process = WatchProcess(config_file, tmp_path / "killed.log")
     try:
@@ -74,7 +104,12 @@ def test_spark_killed_in_the_midst_loses_and_doubles_nothing(
         again.wait(again.verdicts, 120, "a verdict after the kill")
         alert_id = _only_alert(settings)["alert_id"]
         again.wait(lambda: again.resolved(alert_id), 90, "the end of the alert that was firing")
+        # Told by the watch that was killed, or by the next one; its end by that in any case.
+        wait_until(lambda: len(told.keys(alert_id)) == 2, 30, "both events told", lambda: told.keys(alert_id))
+        wait_until(lambda: told.slack.replies(), 30, "the end of the alert in its thread")
         _await_rows(settings, "silver/messages", before + 20)
+    assert [key.rpartition("/")[2] for key in told.keys(alert_id)] == ["firing", "resolved"]
+    assert len(told.messages(alert_id)) == 1
     _bronze_is_whole(settings)
     _keys_are_unique(settings)
     events = _rows(settings, "alerts/events", f"SELECT state FROM data WHERE alert_id = '{alert_id}'")
@@ -130,7 +165,8 @@ def _await_rows(settings: Settings, table: str, count: int) -> None:
 
 
 def _only_alert(settings: Settings) -> dict[str, Any]:
-    sql = "SELECT * FROM data WHERE state = 'firing' AND subject = 'broker 1 as leader' ORDER BY tick_ms DESC LIMIT 1"
+    which = "state = 'firing' AND severity != 'info' AND subject = 'broker 1 as leader'"
+    sql = f"SELECT * FROM data WHERE {which} ORDER BY tick_ms DESC LIMIT 1"
     return _rows(settings, "alerts/events", sql)[0]
 
 

@@ -62,6 +62,17 @@ def test_what_comes_to_its_end_while_it_is_covered_is_not_told_at_all() -> None:
     assert (queue.due(END_MS), queue.standing()) == (None, [])
 
 
+def test_what_is_not_grave_enough_is_told_once_it_is_graver_and_else_never() -> None:
+    queue = marked(at(1, severity="info"), marks=Marks())
+    assert (muted(queue), queue.due(NOW_MS + 10_000), queue.owed(NOW_MS)) == ([], None, [])
+    queue.add([at(2, severity="warning")])
+    assert muted(queue) == keys(at(1))
+    assert take(queue).pending[0].event == at(2, severity="warning")
+    slight = marked(at(1, severity="info"), at(2, "resolved", severity="info"), marks=Marks())
+    assert muted(slight) == keys(at(1), at(2, "resolved"))
+    assert slight.due(NOW_MS + 10_000) is None
+
+
 def test_the_end_of_what_was_told_before_is_told_though_it_is_covered() -> None:
     queue = marked(at(-1), marks=Marks())
     queue.delivered(take(queue).pending[0], Receipt("ok", "here"))
