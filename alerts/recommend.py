@@ -143,6 +143,8 @@ class Recommender:
         """Return what to look at when a broker's replicas do not copy and no throttle explains it."""
         if cause == "destination_down":
             return self.nothing(f"bring broker {broker} back, or cancel the move to it", "restore_broker")
+        if cause == "broker_down":
+            return self.nothing(f"bring broker {broker} back, or move its replicas elsewhere", "restore_broker")
         if cause == "no_leader":
             return self.nothing("bring a broker back that holds the partition in sync", "restore_broker")
         return self.nothing(f"look at the disk and the log of broker {broker}", "inspect_broker")
