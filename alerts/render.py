@@ -59,7 +59,9 @@ def _recommendation(recommendation: dict[str, Any]) -> list[str]:
     if throttle is not None:
         finish = recommendation["finish_s"]
         then = f"the move then finishes in about {duration(finish)}" if finish is not None else "finish unknown"
-        lines.append(f"  Do: raise the throttle to {rate(throttle)} ({throttle}); {then}")
+        # A broker that has no rate yet slows down with it: no finish is promised.
+        how, then = ("set", "") if recommendation.get("action") == "set_rate" else ("raise", f"; {then}")
+        lines.append(f"  Do: {how} the throttle to {rate(throttle)} ({throttle}){then}")
     if recommendation["reason"]:
         lines.append(f"  {'Note' if throttle else 'Do'}: {recommendation['reason']}")
     return lines + [f"    $ {command}" for command in recommendation["commands"]]
