@@ -53,6 +53,12 @@ def test_a_listed_leader_without_a_rate_is_found() -> None:
     assert finding.summary.endswith("the move is throttled, but it has no rate")
 
 
+def test_the_rate_for_a_listed_leader_is_enough_for_both_its_roles() -> None:
+    both = [side(2, LEADER, None, 4, LISTED_TOO), side(2, FOLLOWER, None, 10, limited=0)]
+    # 10 MB/s x 1.2, for the rate is set for both; the others have 9.
+    assert found(LISTED, *both).recommendation["throttle_bytes_per_s"] == 12_000_000
+
+
 @pytest.mark.parametrize(
     "healthy",
     [
