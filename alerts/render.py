@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from alerts.units import duration, rate, size
-from schemas.findings import AlertEvent, State
+from schemas.findings import AlertEvent, State, Verdict
 
 _MARK = {State.PENDING.value: "PENDING", State.FIRING.value: "FIRING", State.RESOLVED.value: "RESOLVED"}
 
@@ -36,8 +36,10 @@ def _evidence(evidence: dict[str, Any]) -> list[str]:
     # Without a role it is not about a throttle, and the summary names what it is about.
     if evidence["role"] is None:
         return []
+    throttle = evidence["throttle_bytes_per_s"]
+    unlimited = throttle is None and evidence.get("verdict") == Verdict.UNTHROTTLED.value
     numbers = (
-        f"  throttle {rate(evidence['throttle_bytes_per_s'])}; in-sync followers use "
+        f"  throttle {'none' if unlimited else rate(throttle)}; in-sync followers use "
         f"{rate(evidence['in_sync_bytes_per_s'])}; all followers require {rate(evidence['required_bytes_per_s'])}; "
         f"still to copy {size(evidence['remaining_bytes'])}"
     )
