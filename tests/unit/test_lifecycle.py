@@ -303,19 +303,23 @@ def test_an_alert_that_is_told_again_has_not_come_back() -> None:
     alerts = lifecycle(5)
     run(alerts, (1, bad(0, 100)), (2, bad(0, 400)), (3, bad(0, 1600)))
     assert run(alerts, (4, OK), (8, OK), (9, OK)) == [(9, "resolved")]
+    # It began to fire at second 1, however late it was told again: at second 950 that is long ago.
+    told_again = lifecycle(5)
+    run(told_again, (1, bad(0, 100)), (800, bad(0, 400)), (801, OK), (806, OK))
+    assert well_s(told_again, 950)[0] == 5
 
 
 def test_without_a_time_of_being_well_it_may_come_back_as_often_as_it_likes() -> None:
-    alerts = lifecycle(0)
+    alerts = lifecycle(0.0)
     for tick_ms in range(100, 230_000, 200):
         alerts.observe("c", tick_ms, bad(0))
         (event,) = alerts.observe("c", tick_ms + 100, OK)
         assert event.state == "resolved"
 
 
-def test_a_good_tick_that_comes_late_is_no_time_of_being_well() -> None:
-    ticks = [(9, bad(0)), (4, OK), (10, OK), (14, OK)]
-    assert run(lifecycle(5), (1, bad(0)), *ticks)[2:] == []
+def test_a_tick_that_comes_late_neither_begins_the_time_of_being_well_nor_ends_it() -> None:
+    assert run(lifecycle(5), (1, bad(0)), (9, bad(0)), (4, OK), (10, OK), (14, OK))[2:] == []
+    assert run(lifecycle(5), (1, bad(0)), (9, OK), (4, bad(0)), (14, OK))[2:] == [(14, "resolved")]
 
 
 def caused(*subjects: str, severity: Severity = Severity.WARNING) -> Assessment:
