@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from alerts.commands import PLAN_FILE, headroom_apply, kafka_cancel
@@ -166,6 +166,8 @@ CAPACITIES = st.none() | RATES
 
 
 @given(RATES, st.lists(RATES, max_size=3), CAPACITIES, st.sampled_from([1.0, 1.2]))
+@example(5.2, [], 5.9, 1.2)
+@example(5.2, [5.5], 6.9, 1.0)
 def test_what_is_recommended_for_what_may_come_exceeds_every_need_and_no_capacity(
     need: float, required: list[float], capacity: float | None, margin: float
 ) -> None:
