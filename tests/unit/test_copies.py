@@ -153,3 +153,12 @@ def test_what_a_broker_that_is_down_brings_about_has_one_cause_and_the_stalled_m
         Kind.UNDER_REPLICATED,
         Kind.NO_DATA,
     ]
+
+
+# Below an alert of the same cause that fires already nobody would hear of it.
+@pytest.mark.parametrize(
+    ("stall", "cause"),
+    [("offline", "broker 3"), ("not_fetching", "broker 3"), ("no_leader", "no leader"), ("unknown", "")],
+)
+def test_a_stall_that_its_broker_does_not_explain_is_a_cause_of_its_own(stall: str, cause: str) -> None:
+    assert found(destination(stall=stall)).cause == cause
