@@ -19,7 +19,7 @@ def one_per_cause(findings: Sequence[Finding], active: Callable[[Finding], bool]
 
     Args:
         findings: of one cluster in one tick.
-        active: whether the alert of a finding is pending or firing.
+        active: whether the alert of a finding is told already.
     """
     told = [finding for finding in findings if not finding.cause]
     for group in _by_cause(findings):

@@ -44,10 +44,10 @@ def kafka_cancel(partitions: Sequence[PartitionEvidence], bootstrap_servers: str
     )
 
 
-def headroom_clear(cluster_default: bool, config: str | None) -> str:
-    """Return Headroom's own command that removes all rates and lists, and reads back until they are gone."""
+def headroom_clear(config: str | None) -> str:
+    """Return Headroom's own command that removes brokers' rates and all lists, and reads back until they are gone."""
     where = f" --config {shlex.quote(config)}" if config else ""
-    return f"headroom throttle clear{where}{' --cluster-default' * cluster_default} --execute"
+    return f"headroom throttle clear{where} --execute"
 
 
 def kafka_clear_rates(broker: int, bootstrap_servers: str) -> str:

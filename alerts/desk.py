@@ -98,10 +98,11 @@ class AlertDesk:
         earlier = self._earlier(cluster, tick_ms, sides)
         alerts, recommender = self._settings.alerts, self._watched(cluster).recommender(earlier)
         assessment = assess(sides, alerts, recommender)
-        assessment.findings.extend(self._expectations[cluster].observe(tick_ms, sides, alerts, recommender))
+        slip = self._expectations[cluster].observe(tick_ms, sides, alerts, recommender)
+        assessment.findings.extend(slip.findings)
         with self._lock:
             self._last_tick[cluster] = (tick_ms, self._clock_ms())
-            assessment.held.update(self._held_silence(tick_ms))
+            assessment.held.update(slip.held, self._held_silence(tick_ms))
             return self._lifecycle.observe(cluster, tick_ms, assessment)
 
     def _earlier(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> Earlier:

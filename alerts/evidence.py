@@ -74,5 +74,7 @@ def named(names: Sequence[str], count: int | None = None, most: int = 3) -> str:
         count: how many there are in truth, where the names are cut; None: as many as names.
         most: how many to name.
     """
+    if not names and count:
+        return f"{count} partition(s)"
     rest = (len(names) if count is None else count) - len(names[:most])
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 
 from alerts.evidence import NOTHING
 from alerts.recommend import Recommender
+from alerts.rules import Assessment
 from alerts.sides import SideState
 from alerts.units import clock, duration
 from planning.throttle import Side
 from schemas.config import AlertSettings
-from schemas.findings import Finding, Kind, Severity
+from schemas.findings import Finding, Kind, Role, Severity
 
 # Rates are unsteady at the start of a move, and after a change of its throttle: the latest finish of this long counts.
 _SETTLE_MS = 30_000
 # Of a move that is nearly done, a share of what is left would be seconds.
 _LEAST_SLIP_S = 60.0
+_SUBJECT = "moves"
 # By side, what an expectation was made for: the throttle, and how many partitions move.
 _Terms = Mapping[Side, "tuple[float | None, int]"]
 
@@ -28,7 +30,7 @@ class _Promise:
     Attributes:
         made_ms: tick of the first expectation.
         finish_ms: expected finish.
-        terms: what it was made for; with others it holds no longer.
+        terms: what moved at the last tick, and how fast it might; with more, or otherwise, it holds no longer.
     """
 
     made_ms: int
@@ -47,8 +49,10 @@ class Expectation:
 
     def observe(
         self, tick_ms: int, sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender
-    ) -> list[Finding]:
+    ) -> Assessment:
         """Return a finding if the finish that a tick lets expect is much later than it was expected first.
+
+        Of a move without an expected finish it is held: there is an alert of another kind, or only just the first tick.
 
         Args:
             tick_ms: time of the tick, epoch milliseconds.
@@ -60,16 +64,16 @@ class Expectation:
         etas = [side.eta_s for side in busy if side.eta_s is not None]
         if not busy:
             self._promise = None
-        # Without an expected finish there is an alert of another kind, or only just the first tick.
-        if not busy or len(etas) < len(busy):
-            return []
+            return Assessment()
+        if len(etas) < len(busy):
+            return Assessment(held={(Kind.ETA_SLIPPING, _SUBJECT)})
         finish_ms = tick_ms + max(etas) * 1000
         promise = self._kept(tick_ms, finish_ms, busy)
         left_s = (promise.finish_ms - promise.made_ms) / 1000
         late_s = (finish_ms - promise.finish_ms) / 1000
         if late_s <= max(_LEAST_SLIP_S, settings.slip_ratio * left_s):
-            return []
-        return [_finding(promise, finish_ms, late_s, settings, recommender)]
+            return Assessment()
+        return Assessment([_finding(promise, finish_ms, late_s, settings, recommender)])
 
     def _kept(self, tick_ms: int, finish_ms: float, busy: Sequence[SideState]) -> _Promise:
         terms = {(s.broker, s.role): (s.demand.throttle_bytes_per_s, s.moving_partitions) for s in busy}
@@ -78,14 +82,18 @@ class Expectation:
             promise = _Promise(tick_ms, finish_ms, terms)
         elif tick_ms - promise.made_ms <= _SETTLE_MS:
             promise = replace(promise, finish_ms=max(promise.finish_ms, finish_ms))
-        self._promise = promise
+        self._promise = replace(promise, terms=terms)
         return promise
 
 
 def _wider(before: _Terms, now: _Terms) -> bool:
-    """Return whether a throttle has changed, or more moves: partitions that are done are no news."""
-    both = before.keys() & now.keys()
-    return any(now[side][0] != before[side][0] or now[side][1] > before[side][1] for side in both)
+    """Return whether a throttle has changed, or a destination gets more: partitions that are done are no news.
+
+    A leader gets more by a switch too, and it is that which may make the finish late.
+    """
+    changed = any(now[side][0] != before[side][0] for side in before.keys() & now.keys())
+    destinations = [side for side in now if side[1] is Role.FOLLOWER]
+    return changed or any(now[side][1] > before.get(side, (None, 0))[1] for side in destinations)
 
 
 def _finding(
@@ -94,7 +102,7 @@ def _finding(
     first, now = clock(round(promise.finish_ms)), clock(round(finish_ms))
     return Finding(
         kind=Kind.ETA_SLIPPING,
-        subject="moves",
+        subject=_SUBJECT,
         severity=Severity.INFO,
         summary=f"The move is expected to finish at {now}, {duration(late_s)} later than was expected first ({first})",
         evidence={

@@ -34,11 +34,13 @@ class Alert:
     Attributes:
         event: the last event.
         since_ms: tick of the first event.
+        heard_ms: last tick that told whether it is wrong; earlier ones change nothing any more.
         clear_since_ms: first tick of those without a break that found nothing wrong; None: the last one did.
     """
 
     event: AlertEvent
     since_ms: int
+    heard_ms: int
     clear_since_ms: int | None = None
 
 
@@ -66,7 +68,7 @@ class Lifecycle:
             self._count(key, event)
             known = self._alerts.get(key)
             same = known is not None and known.event.alert_id == event.alert_id
-            self._alerts[key] = Alert(event, known.since_ms if known and same else event.tick_ms)
+            self._alerts[key] = Alert(event, known.since_ms if known and same else event.tick_ms, event.tick_ms)
 
     def active(self) -> list[AlertEvent]:
         """Return the last event of every alert that is pending or firing."""
@@ -83,7 +85,7 @@ class Lifecycle:
         events: list[AlertEvent] = []
         wrong: set[Key] = set()
         for finding in one_per_cause(
-            assessment.findings, lambda f: self._is_active((cluster, f.kind.value, f.subject))
+            assessment.findings, lambda f: self._is_told((cluster, f.kind.value, f.subject), tick_ms)
         ):
             key = (cluster, finding.kind.value, finding.subject)
             wrong.add(key)
@@ -93,20 +95,22 @@ class Lifecycle:
             events.extend(self._not_found(key, tick_ms, key in held))
         return events
 
-    def _is_active(self, key: Key) -> bool:
+    def _is_told(self, key: Key, tick_ms: int) -> bool:
+        """Return whether an alert is active, or was told of at this tick or later: then this tick comes once more."""
         alert = self._alerts.get(key)
-        return alert is not None and alert.event.state != State.RESOLVED.value
+        return alert is not None and (alert.event.state != State.RESOLVED.value or tick_ms <= alert.event.tick_ms)
 
     def _found(self, key: Key, tick_ms: int, finding: Finding) -> Iterable[AlertEvent]:
         alert = self._alerts.get(key)
         if alert is None or alert.event.state == State.RESOLVED.value:
-            if alert is not None and tick_ms <= alert.event.tick_ms:
+            if alert is not None and tick_ms <= alert.heard_ms:
                 return
-            alert = Alert(self._event(key, _alert_id(key, tick_ms), State.PENDING, tick_ms, finding), tick_ms)
+            event = self._event(key, _alert_id(key, tick_ms), State.PENDING, tick_ms, finding)
+            alert = Alert(event, tick_ms, tick_ms)
             yield self._keep(key, alert)
-        elif tick_ms <= alert.event.tick_ms:
+        elif tick_ms <= alert.heard_ms:
             return
-        alert = replace(alert, clear_since_ms=None)
+        alert = replace(alert, heard_ms=tick_ms, clear_since_ms=None)
         self._alerts[key] = alert
         pending = alert.event.state == State.PENDING.value
         if (pending and tick_ms - alert.since_ms >= finding.hold_s * 1000) or (
@@ -117,7 +121,7 @@ class Lifecycle:
 
     def _not_found(self, key: Key, tick_ms: int, held: bool) -> Iterable[AlertEvent]:
         alert = self._alerts[key]
-        if alert.event.state == State.RESOLVED.value or tick_ms <= alert.event.tick_ms:
+        if alert.event.state == State.RESOLVED.value or tick_ms <= alert.heard_ms:
             return
         if held:
             self._alerts[key] = replace(alert, clear_since_ms=None)
@@ -126,15 +130,16 @@ class Lifecycle:
         pending = alert.event.state == State.PENDING.value
         if pending or tick_ms - clear_since >= self._well_ms(key, tick_ms):
             event = replace(alert.event, state=State.RESOLVED.value, tick_ms=tick_ms, event_ms=self._clock_ms())
-            yield self._keep(key, Alert(event, alert.since_ms))
+            yield self._keep(key, Alert(event, alert.since_ms, tick_ms))
         else:
-            self._alerts[key] = replace(alert, clear_since_ms=clear_since)
+            self._alerts[key] = replace(alert, heard_ms=tick_ms, clear_since_ms=clear_since)
 
     def _well_ms(self, key: Key, tick_ms: int) -> float:
         """Return how long nothing may be wrong before the alert resolves: the longer, the more often it came back."""
         fired = self._fired.get(key, {})
         came_back = sum(tick_ms - since_ms <= FLAP_MS for since_ms in fired.values()) - 1
-        return max(self._resolve_ms, min(self._resolve_ms * 2 ** max(0, came_back), FLAP_MS))
+        # More doublings are more than FLAP_MS for any time, or of none: still none.
+        return max(self._resolve_ms, min(self._resolve_ms * 2 ** min(max(0, came_back), 20), FLAP_MS))
 
     def _count(self, key: Key, event: AlertEvent) -> None:
         if event.state == State.FIRING.value:

@@ -54,7 +54,7 @@ class Recommender:
     ) -> dict[str, Any]:
         moving = _moving(sides)
         # Every replica of a moving partition may come to lead it or to fetch it.
-        brokers = sorted({replica for p in moving for replica in p.replicas})
+        brokers = sorted({r for p in moving for r in p.replicas} | {s.broker for s in sides if s.moving_partitions})
         return {
             "action": "raise_throttle",
             "throttle_bytes_per_s": throttle,
@@ -84,22 +84,30 @@ class Recommender:
         }
 
     def raise_to(self, sides: Sequence[SideState], smallest_bytes_per_s: float, reason: str) -> dict[str, Any]:
-        """Return the throttle that exceeds a rate by the margin, whatever the sides require as they are.
+        """Return the throttle that exceeds a rate by the margin, and what every side requires as it is.
 
         Args:
-            sides: every broker and role of the tick.
+            sides: every broker and role of the tick; what they require is known.
             smallest_bytes_per_s: the rate that must be exceeded.
             reason: why, and how urgent it is.
         """
-        enough = max(smallest_bytes_per_s * self.wish.margin_ratio, math.floor(smallest_bytes_per_s) + 1)
-        throttle, capacity = math.ceil(enough), self.wish.capacity_bytes_per_s
-        if capacity is not None and capacity <= smallest_bytes_per_s:
-            return self.nothing(f"{reason}; no throttle would do, for a broker carries {rate(capacity)}")
-        if capacity is not None:
-            throttle = min(throttle, math.floor(capacity))
         limited = [side.demand for side in sides if side.demand.limited_replicas]
+        smallest = max(smallest_bytes_per_s, *(demand.required_bytes_per_s or 0.0 for demand in limited), 0.0)
+        throttle = self._above(smallest)
+        if throttle is None:
+            carried = rate(self.wish.capacity_bytes_per_s)
+            return self.nothing(f"{reason}; no throttle would do, for a broker carries {carried}")
         finish = finish_s(limited, throttle, self.earlier) if limited else None
-        return self._raised(sides, throttle, smallest_bytes_per_s, finish, reason)
+        return self._raised(sides, throttle, smallest, finish, reason)
+
+    def _above(self, smallest_bytes_per_s: float) -> int | None:
+        """Return the rate in whole bytes that exceeds another by the margin; None: more than a broker carries."""
+        capacity = self.wish.capacity_bytes_per_s
+        most = math.inf if capacity is None else math.floor(capacity)
+        if most <= smallest_bytes_per_s:
+            return None
+        enough = max(smallest_bytes_per_s * self.wish.margin_ratio, math.floor(smallest_bytes_per_s) + 1)
+        return math.ceil(min(enough, most))
 
     def list_leader(self, broker: int, partitions: Sequence[PartitionEvidence]) -> dict[str, Any]:
         """Return which entries a topic's leader throttled list lacks."""
@@ -111,29 +119,45 @@ class Recommender:
             f"if that is too much, add to the entries of leader.replication.throttled.replicas {entries}", "list_leader"
         )
 
-    def set_rate(self, throttle_bytes_per_s: float | None, broker: int) -> dict[str, Any]:
-        """Return how a listed broker without a rate gets the one of the others; None: they have none either."""
+    def set_rate(
+        self, throttle_bytes_per_s: float | None, broker: int, required_bytes_per_s: float | None
+    ) -> dict[str, Any]:
+        """Return how a listed broker without a rate gets one: that of the others, if it is enough for it.
+
+        Args:
+            throttle_bytes_per_s: the rate of the others; None: they have none either.
+            broker: broker.
+            required_bytes_per_s: what must be exceeded on it; None: unknown.
+        """
         if throttle_bytes_per_s is None:
             return self.nothing("if that is too much, set a rate: its lists limit nothing without one", "set_rate")
-        throttle = math.ceil(throttle_bytes_per_s)
-        advice = self.nothing("if that is too much, set the rate that the others have", "set_rate")
+        if required_bytes_per_s is None:
+            return self.nothing("if that is too much, set a rate; what it must exceed is not known yet", "set_rate")
+        enough, must = self._above(required_bytes_per_s), f"must exceed {rate(required_bytes_per_s)}"
+        if enough is None:
+            carried = rate(self.wish.capacity_bytes_per_s)
+            return self.nothing(f"no rate would do: it {must}, and a broker carries {carried}", "set_rate")
+        throttle = max(math.ceil(throttle_bytes_per_s), enough)
+        advice = self.nothing(f"only if that is too much; a rate {must}", "set_rate")
         apply = commands.headroom_apply(throttle, [broker], self.config)
         kafka = commands.kafka_configs(throttle, broker, self.bootstrap_servers)
         return {**advice, "throttle_bytes_per_s": throttle, "commands": [apply, kafka]}
 
-    def clear_throttle(self, brokers: Sequence[int], topics: Sequence[str], cluster_default: bool) -> dict[str, Any]:
+    def clear_throttle(self, brokers: Sequence[int], topics: Sequence[str], reason: str) -> dict[str, Any]:
         """Return the commands that remove what a move left behind.
+
+        A rate for the whole cluster stays: no move sets one, and it limits only what lists name.
 
         Args:
             brokers: those that have a rate of their own.
             topics: those whose lists name a partition.
-            cluster_default: whether a rate is set for the whole cluster.
+            reason: why.
         """
         return {
-            **self.nothing("remove what is left, or replicas that fall behind later catch up no faster than this"),
+            **self.nothing(reason),
             "action": "clear_throttle",
             "commands": [
-                commands.headroom_clear(cluster_default, self.config),
+                commands.headroom_clear(self.config),
                 *(commands.kafka_clear_rates(broker, self.bootstrap_servers) for broker in brokers),
                 *(commands.kafka_clear_lists(topic, self.bootstrap_servers) for topic in topics),
             ],
@@ -143,6 +167,8 @@ class Recommender:
         """Return what to look at when a broker's replicas do not copy and no throttle explains it."""
         if cause == "destination_down":
             return self.nothing(f"bring broker {broker} back, or cancel the move to it", "restore_broker")
+        if cause == "broker_down":
+            return self.nothing(f"bring broker {broker} back, or move its replicas elsewhere", "restore_broker")
         if cause == "no_leader":
             return self.nothing("bring a broker back that holds the partition in sync", "restore_broker")
         return self.nothing(f"look at the disk and the log of broker {broker}", "inspect_broker")

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from alerts.units import duration, moment, rate, size
-from schemas.findings import AlertEvent, State
+from schemas.findings import AlertEvent, State, Verdict
 
 _MARK = {State.PENDING.value: "PENDING", State.FIRING.value: "FIRING", State.RESOLVED.value: "RESOLVED"}
 
@@ -34,8 +34,10 @@ def _evidence(evidence: dict[str, Any]) -> list[str]:
     # Without a role it is not about a throttle, and the summary names what it is about.
     if evidence.get("role") is None:
         return []
+    throttle = evidence.get("throttle_bytes_per_s")
+    unlimited = throttle is None and evidence.get("verdict") == Verdict.UNTHROTTLED.value
     numbers = (
-        f"  throttle {rate(evidence['throttle_bytes_per_s'])}; in-sync followers use "
+        f"  throttle {'none' if unlimited else rate(throttle)}; in-sync followers use "
         f"{rate(evidence['in_sync_bytes_per_s'])}; all followers require {rate(evidence['required_bytes_per_s'])}; "
         f"still to copy {size(evidence['remaining_bytes'])}"
     )
@@ -57,7 +59,9 @@ def _recommendation(recommendation: dict[str, Any]) -> list[str]:
     if throttle is not None:
         finish = recommendation["finish_s"]
         then = f"the move then finishes in about {duration(finish)}" if finish is not None else "finish unknown"
-        lines.append(f"  Do: raise the throttle to {rate(throttle)} ({throttle}); {then}")
+        # A broker that has no rate yet slows down with it: no finish is promised.
+        how, then = ("set", "") if recommendation.get("action") == "set_rate" else ("raise", f"; {then}")
+        lines.append(f"  Do: {how} the throttle to {rate(throttle)} ({throttle}){then}")
     if recommendation["reason"]:
         lines.append(f"  {'Note' if throttle else 'Do'}: {recommendation['reason']}")
     return lines + [f"    $ {command}" for command in recommendation["commands"]]

@@ -10,7 +10,15 @@ from alerts.copies import lost_replicas, stalled
 from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
 from alerts.sides import PartitionEvidence, SideState
-from alerts.throttling import at_risk, left_behind, unthrottled_leaders, without_throttle
+from alerts.throttling import (
+    at_risk,
+    clearing,
+    left_behind,
+    rates_unread,
+    unknown,
+    unthrottled_leaders,
+    without_throttle,
+)
 from alerts.units import rate
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity, Verdict
@@ -58,12 +66,17 @@ def assess(sides: Sequence[SideState], settings: AlertSettings, recommender: Rec
 def _held(sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings) -> set[Subject]:
     """Return what is unknown, and what is enough by less than the exit margin."""
     held = {(_THROTTLE_KIND[side.role], subject(side)) for side in sides if _is_held(side, settings)}
+    blind = unknown(sides)
     for side in sides:
         if side.verdict is Verdict.NO_DATA:
             held.add((Kind.REASSIGNMENT_STALLED, subject(side)))
-        if side.role is Role.LEADER and (side.verdict is Verdict.NO_DATA or short):
+        if side.role is Role.LEADER and (blind or short):
             # What might come is nobody's worry while a throttle is too low as it is.
             held.update((kind, subject(side)) for kind in (Kind.THROTTLE_AT_RISK, Kind.LEADER_UNTHROTTLED))
+    if blind:
+        held.add((Kind.REASSIGNMENT_WITHOUT_THROTTLE, "moves"))
+    if rates_unread(sides):
+        held.add((Kind.THROTTLE_LEFT_BEHIND, "throttles"))
     return held
 
 
@@ -78,7 +91,13 @@ def _is_held(side: SideState, settings: AlertSettings) -> bool:
 def _short_throttles(
     sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, recommender: Recommender
 ) -> list[Finding]:
-    recommendation = recommender.raise_throttle(sides) if short else {}
+    if not short:
+        return []
+    if any(side.moving_partitions for side in sides):
+        recommendation = recommender.raise_throttle(sides)
+    else:
+        # What a move left behind holds back replicas that fell behind for another reason.
+        recommendation = clearing(sides, recommender, "no reassignment is running: remove what one has left behind")
     return [_throttle_finding(side, settings, recommendation) for side in short]
 
 
@@ -113,13 +132,15 @@ def _switched(side: SideState) -> list[PartitionEvidence]:
 def _throttle_summary(side: SideState, switched: list[PartitionEvidence]) -> str:
     demand = side.demand
     what = "its leaders must send" if side.role is Role.LEADER else "it must receive"
-    fate = "new replicas get nothing" if side.verdict is Verdict.STARVED else "new replicas fall further behind"
+    moves = side.moving_partitions > 0
+    fails, whom = ("The move", "new replicas") if moves else ("Catching up", "replicas out of sync")
+    fate = f"{whom} get nothing" if side.verdict is Verdict.STARVED else f"{whom} fall further behind"
     cause = ""
     if switched:
         names = named([f"{p.name} ({p.previous_leader} to {p.leader})" for p in switched])
         cause = f" since the leader switch of {names}"
     return (
-        f"The move will not finish: {subject(side)} is throttled to {rate(demand.throttle_bytes_per_s)}, "
+        f"{fails} will not finish: {subject(side)} is throttled to {rate(demand.throttle_bytes_per_s)}, "
         f"but {what} {rate(demand.required_bytes_per_s)}{cause}; {fate}"
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from alerts.evidence import NOTHING, named, side_evidence, subject
 from alerts.recommend import Recommender
-from alerts.sides import SideState
+from alerts.sides import PartitionEvidence, SideState
 from alerts.units import rate
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity, Verdict
@@ -25,25 +25,28 @@ def unthrottled_leaders(sides: Sequence[SideState], settings: AlertSettings, rec
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    listed = any(side.demand.limited_replicas for side in sides)
-    rates = [side.demand.throttle_bytes_per_s for side in sides if side.demand.throttle_bytes_per_s is not None]
+    if not any(side.demand.limited_replicas for side in sides):
+        return []
+    leaders = [side for side in sides if side.role is Role.LEADER and side.verdict is not Verdict.NO_DATA]
+    return [_unthrottled(side, sides, settings, recommender) for side in leaders if _unlimited(side)]
+
+
+def _unlimited(side: SideState) -> list[PartitionEvidence]:
+    """Return the moving partitions with replicas out of sync that nothing limits.
+
+    One without listed followers is in the evidence for such replicas alone.
+    """
+    rateless = side.demand.throttle_bytes_per_s is None
     return [
-        _unthrottled(side, settings, recommender, max(rates, default=None))
-        for side in sides
-        if listed and side.role is Role.LEADER and side.verdict is not Verdict.NO_DATA and _unlimited(side)
+        p for p in side.partitions if p.moving and (not p.followers or (rateless and p.followers > p.in_sync_followers))
     ]
 
 
-def _unlimited(side: SideState) -> bool:
-    rateless = side.demand.limited_replicas > 0 and side.demand.throttle_bytes_per_s is None
-    return rateless or (side.demand.free_replicas > 0 and any(p.moving and not p.followers for p in side.partitions))
-
-
 def _unthrottled(
-    side: SideState, settings: AlertSettings, recommender: Recommender, throttle_bytes_per_s: float | None
+    side: SideState, sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender
 ) -> Finding:
-    rateless = side.demand.throttle_bytes_per_s is None and side.demand.limited_replicas > 0
-    which = [p for p in side.partitions if p.moving and (rateless or not p.followers)]
+    which = _unlimited(side)
+    rateless = any(p.followers for p in which)
     switched = [p for p in which if p.previous_leader is not None and p.leader == side.broker]
     why = "it has no rate" if rateless else "the leader throttled list does not name it"
     since = f" since the leader switch of {named([p.name for p in switched])}" if switched else ""
@@ -57,14 +60,20 @@ def _unthrottled(
         ),
         evidence=side_evidence(side, switched, cause="no_rate" if rateless else "not_listed"),
         recommendation=(
-            recommender.set_rate(throttle_bytes_per_s, side.broker)
-            if rateless
-            else recommender.list_leader(side.broker, which)
+            _rate_for(side.broker, sides, recommender) if rateless else recommender.list_leader(side.broker, which)
         ),
         hold_s=settings.hold_s,
         cause="unthrottled leader",
         weight=sum(p.write_bytes_per_s or 0.0 for p in which),
     )
+
+
+def _rate_for(broker: int, sides: Sequence[SideState], recommender: Recommender) -> dict[str, Any]:
+    """Return how a broker gets a rate, which holds for both its roles."""
+    rates = [side.demand.throttle_bytes_per_s for side in sides if side.demand.throttle_bytes_per_s is not None]
+    required = [side.demand.required_bytes_per_s for side in sides if side.broker == broker]
+    must = None if None in required else max(r for r in required if r is not None)
+    return recommender.set_rate(max(rates, default=None), broker, must)
 
 
 def without_throttle(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
@@ -75,13 +84,16 @@ def without_throttle(sides: Sequence[SideState], settings: AlertSettings, recomm
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    leaders = [side for side in sides if side.role is Role.LEADER and side.demand.free_replicas and _moves(side)]
-    if not leaders or any(side.demand.limited_replicas for side in sides) or _unknown(sides):
+    free = [side for side in sides if side.demand.free_replicas and _moves(side)]
+    leaders = [side for side in free if side.role is Role.LEADER]
+    if not leaders or any(side.demand.limited_replicas for side in sides) or unknown(sides):
         return []
     count = sum(side.moving_partitions for side in leaders)
-    needs = [_need_bytes_per_s(side) for side in leaders]
+    needs = [_need_bytes_per_s(side) for side in free]
     need = max(needs) if None not in needs else None  # type: ignore[type-var]
-    worst = leaders[needs.index(need)] if need is not None else None
+    worst = free[needs.index(need)] if need is not None else None
+    does = "sends" if worst in leaders else "receives"
+    unless = "nothing, unless it is too fast"
     takes = f"; to limit it, take more than {rate(need)}" if need is not None else ""
     return [
         Finding(
@@ -96,9 +108,9 @@ def without_throttle(sides: Sequence[SideState], settings: AlertSettings, recomm
                 "moving_partitions": count,
             },
             recommendation=recommender.nothing(
-                f"nothing has to be done; a throttle must exceed {rate(need)}, what broker {worst.broker} sends at most"
+                f"{unless}: a throttle must exceed {rate(need)}, what broker {worst.broker} {does}"
                 if worst is not None
-                else "nothing has to be done; what a throttle would have to exceed is not known yet"
+                else f"{unless}; what a throttle would have to exceed is not known"
             ),
             hold_s=settings.hold_s,
         )
@@ -109,15 +121,21 @@ def _moves(side: SideState) -> bool:
     return any(p.moving for p in side.partitions)
 
 
-def _unknown(sides: Sequence[SideState]) -> bool:
+def unknown(sides: Sequence[SideState]) -> bool:
+    """Return whether something that the verdict on a side needs is not known."""
     return any(side.verdict is Verdict.NO_DATA for side in sides)
 
 
 def _need_bytes_per_s(side: SideState) -> float | None:
-    """Return what a leader would have to send to all followers of what moves; None: unknown, or the list is cut."""
+    """Return what a throttle would have to exceed on a side; None: unknown, or the list is cut.
+
+    As leader it sends what moves to all followers; as destination it receives what is new to it.
+    """
+    leads = side.role is Role.LEADER
     moving = [p for p in side.partitions if p.moving]
-    rates = [p.write_bytes_per_s * (len(p.replicas) - 1) for p in moving if p.write_bytes_per_s is not None]
-    return sum(rates) if len(rates) == side.moving_partitions else None
+    each = [(p.write_bytes_per_s, len(p.replicas) - 1 if leads else 1) for p in moving]
+    rates = [write * followers for write, followers in each if write is not None]
+    return sum(rates) if len(rates) == (side.moving_partitions if leads else side.demand.free_replicas) else None
 
 
 def at_risk(
@@ -125,7 +143,8 @@ def at_risk(
 ) -> list[Finding]:
     """Return a finding for each broker whose throttle is enough until it leads one moving partition more.
 
-    Every in-sync replica may come to lead its partition. Where a throttle is too low as it is, that comes first.
+    Every in-sync replica may come to lead its partition. Where a throttle is too low as it is, that comes first; and
+    where a need is unknown no number can be told.
 
     Args:
         sides: every broker and role of a tick.
@@ -133,7 +152,7 @@ def at_risk(
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    if short:
+    if short or unknown(sides):
         return []
     leaders = {side.broker: side for side in sides if side.role is Role.LEADER}
     risks = []
@@ -185,7 +204,8 @@ def _risk(
 def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
     """Return a finding if nothing moves and rates or throttled replica lists are still set.
 
-    They slow down the next replica that has to catch up, as after a restart of its broker.
+    Together they slow down the next replica that has to catch up, as after a restart of its broker. One without the
+    other limits nothing; so a rate for the whole cluster alone, which no move sets, is no remains of one.
 
     Args:
         sides: every broker and role of a tick.
@@ -194,11 +214,10 @@ def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender
     """
     if any(side.moving_partitions for side in sides):
         return []
+    listed = sorted(name for _, name in _resting(sides))
     rated = [side for side in sides if side.demand.throttle_bytes_per_s is not None]
-    resting = {(p.topic, p.name) for side in sides for p in side.partitions if p.followers and not p.moving}
-    listed = sorted(name for _, name in resting)
-    count = max((side.resting_listed_partitions for side in sides), default=0)
-    if not rated and not count:
+    rated = [side for side in rated if listed or side.throttle_source != "default"]
+    if not rated and not listed:
         return []
     brokers = sorted({side.broker for side in rated})
     found = []
@@ -207,26 +226,53 @@ def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender
         span = rate(rates[0]) if len(rates) == 1 else f"{rate(rates[0])} to {rate(rates[-1])}"
         found.append(f"a throttle of {span} on broker(s) {named([str(b) for b in brokers], most=10)}")
     if listed:
-        found.append(f"throttled replica lists that name {named(listed)}")
-    default = any(side.throttle_source == "default" for side in rated)
+        count = max(len(listed), *(side.resting_listed_partitions for side in sides))
+        found.append(f"throttled replica lists that name {named(listed, count)}")
     return [
         Finding(
             kind=Kind.THROTTLE_LEFT_BEHIND,
             subject="throttles",
-            severity=Severity.WARNING,
+            severity=Severity.WARNING if rated and listed else Severity.INFO,
             summary=f"No reassignment is running, but there is still {' and '.join(found)}",
             evidence={
                 **NOTHING,
                 "brokers": brokers,
-                "cluster_default": default,
+                "cluster_default": any(side.throttle_source == "default" for side in rated),
                 "throttle_bytes_per_s": max((s.demand.throttle_bytes_per_s or 0.0 for s in rated), default=None),
                 "listed_partitions": listed,
             },
-            recommendation=recommender.clear_throttle(
-                sorted({side.broker for side in rated if side.throttle_source != "default"}),
-                sorted({topic for topic, _ in resting}),
-                default,
+            recommendation=clearing(
+                sides,
+                recommender,
+                "remove what is left, or replicas that fall behind later catch up no faster than this"
+                if rated and listed
+                else "remove what is left: it limits nothing as it is, but together with what a later move sets",
             ),
             hold_s=settings.left_behind_s,
         )
     ]
+
+
+def clearing(sides: Sequence[SideState], recommender: Recommender, reason: str) -> dict[str, Any]:
+    """Return how the throttles go where nothing moves.
+
+    Args:
+        sides: every broker and role of a tick.
+        recommender: makes recommendations.
+        reason: why they should.
+    """
+    own = [s for s in sides if s.demand.throttle_bytes_per_s is not None and s.throttle_source != "default"]
+    return recommender.clear_throttle(
+        sorted({side.broker for side in own}), sorted({topic for topic, _ in _resting(sides)}), reason
+    )
+
+
+def _resting(sides: Sequence[SideState]) -> set[tuple[str, str]]:
+    """Return topic and name of the partitions that a list names and that do not move."""
+    return {(p.topic, p.name) for side in sides for p in side.partitions if p.followers and not p.moving}
+
+
+def rates_unread(sides: Sequence[SideState]) -> bool:
+    """Return whether nothing moves, and a broker that is up does not tell whether it has a rate."""
+    unread = [s for s in sides if s.throttle_source is None and s.demand.throttle_bytes_per_s is None]
+    return any(side.alive for side in unread) and not any(side.moving_partitions for side in sides)

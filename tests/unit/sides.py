@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from alerts.recommend import Recommender
+from alerts.rules import Assessment, assess
 from alerts.sides import PartitionEvidence, SideState
+from planning.recommend import Wish
 from planning.throttle import Demand
-from schemas.findings import Role, Verdict
+from schemas.config import AlertSettings
+from schemas.findings import Finding, Kind, Role, Verdict
 
 MB = 1_000_000.0
 TICK_MS = 1_800_000_000_000
+SETTINGS = AlertSettings(hold_s=3, stalled_s=30, no_data_s=15, exit_ratio=1.05)
+# What readers of any finding rely on.
+CONTRACT = {
+    "broker_id",
+    "role",
+    "throttle_bytes_per_s",
+    "in_sync_bytes_per_s",
+    "required_bytes_per_s",
+    "partitions",
+    "switch_tick_ms",
+}
 
 
 def partition(number: int = 0, **more: Any) -> PartitionEvidence:
@@ -64,3 +80,21 @@ def side(
         "moving_partitions": sum(p.moving for p in partitions),
     }
     return SideState(**fields | more)
+
+
+def assessed(*sides: SideState, wish: Wish | None = None) -> Assessment:
+    """What a tick of these sides says."""
+    return assess(sides, SETTINGS, Recommender(wish or Wish(), "broker1:9092"))
+
+
+def found(*sides: SideState, kind: Kind | None = None, wish: Wish | None = None) -> Finding:
+    """The only finding, or the only one of a kind, and that it holds what readers rely on."""
+    (finding,) = [f for f in assessed(*sides, wish=wish).findings if kind in (None, f.kind)]
+    assert set(finding.evidence) >= CONTRACT
+    json.dumps([finding.evidence, finding.recommendation])
+    return finding
+
+
+def kinds(*sides: SideState) -> set[Kind]:
+    """The kinds of what is found."""
+    return {finding.kind for finding in assessed(*sides).findings}

@@ -68,6 +68,7 @@ def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> 
         ("metrics", "listen"): "0.0.0.0:9644",
         ("spark", "conf"): '{"spark.ui.enabled": false, "spark.executor.cores": 2}',
         ("notify", "log"): "true",
+        ("notify", "least_severity"): "info",
         ("notify", "dashboard_url"): "http://a/{cluster}",
         ("notify", "runbook_url"): "https://a/{kind}",
         ("notify.slack", "channel"): "C0123456789",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from alerts.desk import AlertDesk, Watched
+from alerts.sides import SideState
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
 from schemas.findings import AlertEvent, Role
 from tests.unit.sides import MB, partition, side
@@ -94,6 +95,21 @@ def test_it_resolves_and_a_tick_twice_says_nothing_new() -> None:
     assert desk.tick(1, GOOD) == desk.tick(2, GOOD) == []
     assert desk.tick(3, GOOD) == [(*LEADER_ALERT, "resolved")]
     assert desk.tick(3, SHORT) == desk.tick(0, SHORT) == []
+
+
+def test_a_finish_that_slips_is_told_and_stands_while_no_finish_is_known() -> None:
+    def moving(eta_s: float | None) -> list[SideState]:
+        return [side(1, Role.LEADER, 9, 4, partition(), eta_s=eta_s)]
+
+    slip = ("eta_slipping", "moves")
+    desk = Desk()
+    assert desk.tick(0, moving(100)) == []
+    assert desk.tick(100, moving(1000)) == [(*slip, "pending"), (*slip, "firing")]
+    # Another cluster has a finish of its own.
+    assert desk.tick(100, moving(1000), "d") == []
+    assert desk.tick(101, moving(None)) == desk.tick(110, moving(None)) == []
+    assert desk.tick(111, moving(5)) == []
+    assert desk.tick(113, moving(5)) == [(*slip, "resolved")]
 
 
 def test_ticks_that_stay_away_are_told_after_a_while_once() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from alerts.lifecycle import Lifecycle
+from alerts.lifecycle import FLAP_MS, Lifecycle
 from alerts.rules import Assessment
 from schemas.findings import AlertEvent, Finding, Kind, Severity
 
@@ -22,9 +24,11 @@ HELD = Assessment(held={(KIND, SUBJECT)})
 _RANK = {None: 0, "resolved": 0, "pending": 1, "firing": 2}
 
 
-def bad(hold_s: float = 3.0, throttle: int | None = 100, subject: str = SUBJECT) -> Assessment:
+def bad(
+    hold_s: float = 3.0, throttle: int | None = 100, subject: str = SUBJECT, severity: Severity = Severity.WARNING
+) -> Assessment:
     recommendation = {"throttle_bytes_per_s": throttle}
-    return Assessment([Finding(KIND, subject, Severity.WARNING, "too low", {}, recommendation, hold_s)])
+    return Assessment([Finding(KIND, subject, severity, "too low", {}, recommendation, hold_s)])
 
 
 class Clock:
@@ -221,3 +225,258 @@ def test_an_alert_goes_one_way_and_is_told_once(
 def _state_at(events: list[AlertEvent], second: int) -> str | None:
     states = [event.state for event in events if event.tick_ms <= second * 1000]
     return states[-1] if states else None
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        (Severity.WARNING, Severity.CRITICAL, True),
+        (Severity.INFO, Severity.WARNING, True),
+        (Severity.WARNING, Severity.WARNING, False),
+        (Severity.CRITICAL, Severity.WARNING, False),
+    ],
+)
+def test_a_firing_alert_is_told_again_when_it_has_become_graver(before: Severity, now: Severity, told: bool) -> None:
+    alerts = lifecycle()
+    run(alerts, (1, bad(0, severity=before)))
+    update = alerts.observe("c", 2000, bad(0, severity=now))
+    assert [(event.state, event.severity) for event in update] == ([("firing", now.value)] if told else [])
+    assert run(alerts, (3, bad(0, severity=now))) == []
+
+
+def test_while_it_is_pending_it_may_become_graver_unheard_and_fires_as_grave_as_it_is() -> None:
+    alerts = lifecycle()
+    assert run(alerts, (1, bad(3)), (2, bad(3, severity=Severity.CRITICAL))) == [(1, "pending")]
+    assert [e.severity for e in alerts.observe("c", 4000, bad(3, severity=Severity.CRITICAL))] == ["critical"]
+
+
+def well_s(alerts: Lifecycle, from_s: int) -> tuple[int, int]:
+    """Seconds of good ticks that an alert which fires now takes to resolve, and the second at which it does."""
+    (*_, fired) = run(alerts, (from_s, bad(0)))
+    assert fired == (from_s, "firing")
+    for second in range(from_s + 1, from_s + 2000):
+        if run(alerts, (second, OK)):
+            return second - from_s - 1, second
+    raise AssertionError("it never resolves")
+
+
+def test_what_keeps_coming_back_has_to_be_well_for_twice_as_long_each_time() -> None:
+    alerts, times, second = lifecycle(5), [], 0
+    for _ in range(6):
+        took_s, second = well_s(alerts, second + 1)
+        times.append(took_s)
+    assert times == [5, 10, 20, 40, 80, 160]
+
+
+def test_it_has_to_be_well_no_longer_than_the_time_in_which_it_counts_as_coming_back() -> None:
+    flap_s = FLAP_MS // 1000
+    alerts = lifecycle(400)
+    first_s, second = well_s(alerts, 1)
+    again_s, second = well_s(alerts, second + 1)
+    # When it is over the first one no longer counts: it is well for 800 s, or until 900 s after the first one fired.
+    assert (first_s, again_s) == (400, flap_s + 2 - (1 + 400 + 1 + 1) - 1)
+    assert well_s(lifecycle(2 * flap_s - 500), 1)[0] == 2 * flap_s - 500
+
+
+def test_what_comes_back_after_long_has_to_be_well_for_as_long_as_the_first_time() -> None:
+    alerts = lifecycle(5)
+    well_s(alerts, 1)
+    assert well_s(alerts, 2 + FLAP_MS // 1000)[0] == 5
+
+
+def test_another_subject_that_comes_back_makes_nobody_else_wait() -> None:
+    alerts = lifecycle(5)
+    other = bad(0, subject="broker 2 as leader")
+    run(alerts, (1, other), (2, OK), (7, OK))
+    assert well_s(alerts, 8)[0] == 5
+
+
+def test_how_often_it_came_back_is_known_after_a_restart() -> None:
+    alerts, events, second = lifecycle(5), [], 0
+    for _ in range(3):
+        events += observed(alerts, [(second * 1000, bad(0)), *((s * 1000, OK) for s in range(second + 1, second + 60))])
+        second += 60
+    assert well_s(lifecycle(5, events[::-1]), second)[0] == well_s(alerts, second)[0] == 40
+
+
+def test_an_alert_that_is_told_again_has_not_come_back() -> None:
+    alerts = lifecycle(5)
+    run(alerts, (1, bad(0, 100)), (2, bad(0, 400)), (3, bad(0, 1600)))
+    assert run(alerts, (4, OK), (8, OK), (9, OK)) == [(9, "resolved")]
+    # It began to fire at second 1, however late it was told again: at second 950 that is long ago.
+    told_again = lifecycle(5)
+    run(told_again, (1, bad(0, 100)), (800, bad(0, 400)), (801, OK), (806, OK))
+    assert well_s(told_again, 950)[0] == 5
+
+
+def test_without_a_time_of_being_well_it_may_come_back_as_often_as_it_likes() -> None:
+    alerts = lifecycle(0.0)
+    for tick_ms in range(100, 230_000, 200):
+        alerts.observe("c", tick_ms, bad(0))
+        (event,) = alerts.observe("c", tick_ms + 100, OK)
+        assert event.state == "resolved"
+
+
+def test_a_tick_that_comes_late_neither_begins_the_time_of_being_well_nor_ends_it() -> None:
+    assert run(lifecycle(5), (1, bad(0)), (9, bad(0)), (4, OK), (10, OK), (14, OK))[2:] == []
+    assert run(lifecycle(5), (1, bad(0)), (9, OK), (4, bad(0)), (14, OK))[2:] == [(14, "resolved")]
+
+
+def caused(*subjects: str, severity: Severity = Severity.WARNING) -> Assessment:
+    """Findings of one cause, the first one the weightiest."""
+    found = [replace(bad(0, subject=s, severity=severity).findings[0], cause="it") for s in subjects]
+    return Assessment([replace(f, weight=-float(n)) for n, f in enumerate(found)])
+
+
+def test_of_one_cause_one_alert_is_told_and_stays_it_while_it_is_found() -> None:
+    alerts = lifecycle()
+    said = [caused("a", "b"), caused("b", "a"), caused("b", "a", "c")]
+    events = [e for second, ticks in enumerate(said, 1) for e in alerts.observe("c", second * 1000, ticks)]
+    assert [(e.subject, e.state) for e in events] == [("a", "pending"), ("a", "firing")]
+    assert json.loads(events[-1].evidence)["also"][0]["subject"] == "b"
+    # The lead is well again, and the cause is not.
+    assert [e.subject for e in alerts.observe("c", 4000, caused("b"))] == ["b", "b"]
+
+
+def test_an_alert_is_told_again_when_another_of_its_cause_is_graver() -> None:
+    alerts = lifecycle()
+    alerts.observe("c", 1000, caused("a"))
+    graver = Assessment([*caused("a").findings, *caused("b", severity=Severity.CRITICAL).findings])
+    assert [(e.subject, e.severity) for e in alerts.observe("c", 2000, graver)] == [("a", "critical")]
+
+
+# The lead of tick 2 is resolved at tick 3: when tick 2 comes again, another of its cause must not take its place.
+def test_a_tick_that_comes_again_starts_no_alert_of_another_one_of_its_cause() -> None:
+    alerts = lifecycle(0)
+    batch = [(1000, caused("c")), (2000, caused("a", "b", "c")), (3000, OK)]
+    events = observed(alerts, batch)
+    assert {e.subject for e in events} == {"c"}
+    assert observed(alerts, batch) == observed(lifecycle(0, events), batch) == []
+
+
+_KINDS = (Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.UNDER_REPLICATED)
+_SUBJECTS = ("a", "b", "c")
+
+
+@st.composite
+def sayings(draw: st.DrawFn) -> Assessment:
+    """A tick in which each kind and subject is bad, held or good."""
+    assessment = Assessment()
+    for told in [(kind, subject) for kind in _KINDS for subject in _SUBJECTS]:
+        how = draw(st.sampled_from(["good", "good", "bad", "bad", "held"]))
+        if how == "held":
+            assessment.held.add(told)
+        if how == "bad":
+            assessment.findings.append(draw(findings(*told)))
+    return assessment
+
+
+@st.composite
+def findings(draw: st.DrawFn, kind: Kind, subject: str) -> Finding:
+    return Finding(
+        kind,
+        subject,
+        draw(st.sampled_from(Severity)),
+        "wrong",
+        {},
+        {"throttle_bytes_per_s": draw(st.sampled_from([None, 100, 110, 400]))},
+        draw(st.sampled_from([0.0, 2.0])),
+        cause=draw(st.sampled_from(["", "x", "y"])),
+        weight=draw(st.sampled_from([0.0, 1.0])),
+    )
+
+
+class Ticks(RuleBasedStateMachine):
+    """Ticks that come in turn, again, late and after restarts, beside a lifecycle to which nothing ever happens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ticks: list[tuple[int, Assessment]] = []
+        self.events: list[AlertEvent] = []
+        self.straight_events: list[AlertEvent] = []
+        # The place among the ticks where the last restart took up: of those before only the events are known.
+        self.known_from = 0
+        self.restarted = self.late = False
+
+    @initialize(resolve_s=st.sampled_from([0.0, 3.0]))
+    def start(self, resolve_s: float) -> None:
+        self.resolve_s = resolve_s
+        self.alerts, self.straight = lifecycle(resolve_s), lifecycle(resolve_s)
+
+    @rule(said=sayings(), step_s=st.integers(1, 4))
+    def next_tick(self, said: Assessment, step_s: int) -> None:
+        last_ms = max((tick_ms for tick_ms, _ in self.ticks), default=0)
+        self.ticks.append((last_ms + step_s * 1000, said))
+        self.hear(*self.ticks[-1])
+
+    @precondition(lambda self: self.ticks and not self.restarted)
+    @rule(said=sayings(), back_ms=st.integers(1, 5000))
+    def a_late_tick(self, said: Assessment, back_ms: int) -> None:
+        tick_ms = max(self.ticks[-1][0] - back_ms, 1)
+        if tick_ms not in {ms for ms, _ in self.ticks}:
+            self.late = True
+            self.hear(tick_ms, said)
+
+    @precondition(lambda self: self.known_from < len(self.ticks) and not self.late)
+    @rule(data=st.data())
+    def ticks_again(self, data: st.DataObject) -> None:
+        start = data.draw(st.integers(self.known_from, len(self.ticks) - 1))
+        for tick in self.ticks[start : data.draw(st.integers(start, len(self.ticks)))]:
+            assert self.alerts.observe("c", *tick) == []
+
+    @precondition(lambda self: self.ticks and not self.late)
+    @rule(back=st.integers(0, 4), newest_first=st.booleans())
+    def a_restart_that_does_the_last_ticks_again(self, back: int, newest_first: bool) -> None:
+        self.alerts = lifecycle(self.resolve_s, self.events[::-1] if newest_first else self.events)
+        self.restarted = True
+        self.known_from = max(self.known_from, len(self.ticks) - back)
+        for tick in self.ticks[self.known_from :]:
+            assert self.alerts.observe("c", *tick) == []
+
+    def hear(self, tick_ms: int, said: Assessment) -> None:
+        events = self.alerts.observe("c", tick_ms, said)
+        self.events += events
+        self.straight_events += self.straight.observe("c", tick_ms, said)
+        found = {(finding.kind.value, finding.subject) for finding in said.findings}
+        ended = {(event.kind, event.subject) for event in events if event.state == "resolved"}
+        assert not ended & (found | {(kind.value, subject) for kind, subject in said.held})
+        for cause in {finding.cause for finding in said.findings} - {""}:
+            told = {(f.kind.value, f.subject) for f in said.findings if f.cause == cause}
+            # Of a tick in turn: a late one may find that its cause was told of by then.
+            assert self.late or told & self.active_keys()
+
+    def active_keys(self) -> set[tuple[str, str]]:
+        return {(event.kind, event.subject) for event in self.alerts.active()}
+
+    @invariant()
+    def a_subject_has_one_active_alert_at_most(self) -> None:
+        ended = {event.alert_id for event in self.events if event.state == "resolved"}
+        open_ids = {event.alert_id: (event.kind, event.subject) for event in self.events if event.alert_id not in ended}
+        assert len(set(open_ids.values())) == len(open_ids)
+        if self.ticks:
+            assert {event.alert_id for event in self.alerts.active()} == set(open_ids)
+
+    @invariant()
+    def an_alert_goes_one_way_through_time_and_ends_for_good(self) -> None:
+        by_id: dict[str, list[AlertEvent]] = defaultdict(list)
+        for event in self.events:
+            by_id[event.alert_id].append(event)
+        for events in by_id.values():
+            states = [event.state for event in events]
+            assert states[0] == "pending"
+            assert set(states[1:-1]) <= {"firing"}
+            assert "pending" not in states[1:]
+            assert [event.tick_ms for event in events] == sorted(event.tick_ms for event in events)
+            keys = [(event.tick_ms, event.state) for event in events]
+            assert len(set(keys)) == len(keys)
+
+    @invariant()
+    def a_restart_changes_nothing_but_the_time_of_being_well(self) -> None:
+        if self.ticks and (not self.restarted or self.resolve_s == 0):
+            # Of one tick the order is of no account.
+            assert set(self.events) == set(self.straight_events)
+            assert len(self.events) == len(self.straight_events)
+
+
+TestTicks = Ticks.TestCase
+TestTicks.settings = settings(max_examples=50, stateful_step_count=20, deadline=None)

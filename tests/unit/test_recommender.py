@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from alerts.commands import PLAN_FILE, headroom_apply, kafka_cancel
 from alerts.recommend import Recommender
@@ -134,3 +138,146 @@ def test_a_listed_replica_without_a_rate_counts_for_the_rate_it_will_get() -> No
 def test_a_replica_that_no_list_names_does_not_count(throttle: float | None, required: float) -> None:
     rows = [_row(1, "leader", 3 * MB, 4 * MB, "losing"), _row(3, "follower", throttle, required, "unthrottled", free=1)]
     assert RECOMMENDER.raise_throttle([side_state(row) for row in rows])["throttle_bytes_per_s"] == 4_800_000
+
+
+def test_every_broker_that_takes_part_is_in_the_commands_though_the_list_of_partitions_is_cut() -> None:
+    beyond = side(7, LEADER, 5.6, 3, moving_partitions=4)
+    apply, *kafka, _ = RECOMMENDER.raise_throttle([*SIDES, beyond])["commands"]
+    assert "--brokers 1,2,3,7 " in apply
+    assert len(kafka) == 4
+
+
+def test_the_throttle_for_what_may_come_exceeds_it_by_the_margin_with_the_same_commands() -> None:
+    recommendation = RECOMMENDER.raise_to(SIDES, 20 * MB, "not urgent")
+    assert (recommendation["action"], recommendation["reason"]) == ("raise_throttle", "not urgent")
+    assert (recommendation["throttle_bytes_per_s"], recommendation["smallest_bytes_per_s"]) == (24_000_000, 20 * MB)
+    assert recommendation["finish_s"] > 0
+    assert recommendation["commands"] == [
+        command.replace("9600000", "24000000") for command in RECOMMENDER.raise_throttle(SIDES)["commands"]
+    ]
+
+
+def test_where_nothing_is_held_back_yet_what_may_come_has_no_finish() -> None:
+    assert RECOMMENDER.raise_to([SIDES[3]], 20 * MB, "not urgent")["finish_s"] is None
+
+
+RATES = st.floats(0, 1e9)
+CAPACITIES = st.none() | RATES
+
+
+@given(RATES, st.lists(RATES, max_size=3), CAPACITIES, st.sampled_from([1.0, 1.2]))
+@example(5.2, [], 5.9, 1.2)
+@example(5.2, [5.5], 6.9, 1.0)
+def test_what_is_recommended_for_what_may_come_exceeds_every_need_and_no_capacity(
+    need: float, required: list[float], capacity: float | None, margin: float
+) -> None:
+    sides = [side(broker, LEADER, 2000, r / MB, partition(broker)) for broker, r in enumerate(required)]
+    recommender = Recommender(Wish(margin_ratio=margin, capacity_bytes_per_s=capacity), "broker1:9092")
+    throttle = recommender.raise_to(sides, need, "not urgent")["throttle_bytes_per_s"]
+    smallest = max([need, *(s.demand.required_bytes_per_s or 0.0 for s in sides)])
+    if throttle is None:
+        assert capacity is not None
+        assert int(capacity) <= smallest
+    else:
+        assert throttle > smallest
+        assert throttle <= (2e9 if capacity is None else capacity)
+
+
+@given(RATES, RATES, CAPACITIES)
+def test_the_rate_for_a_listed_leader_without_one_is_enough_for_it(
+    others: float, required: float, capacity: float | None
+) -> None:
+    recommender = Recommender(Wish(capacity_bytes_per_s=capacity), "broker1:9092")
+    throttle = recommender.set_rate(others, 2, required)["throttle_bytes_per_s"]
+    if throttle is None:
+        assert capacity is not None
+        assert int(capacity) <= required
+    else:
+        assert throttle > required
+        assert throttle >= others
+
+
+def test_a_listed_leader_without_a_rate_gets_that_of_the_others_with_commands_for_it_alone() -> None:
+    recommendation = RECOMMENDER.set_rate(5.6 * MB, 2, 4 * MB)
+    assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("set_rate", 5_600_000)
+    assert recommendation["reason"] == "only if that is too much; a rate must exceed 4.0 MB/s"
+    headroom, kafka = recommendation["commands"]
+    assert headroom == "headroom throttle apply --config headroom.toml --rate 5600000 --brokers 2 --execute"
+    assert "--entity-name 2 --add-config leader.replication.throttled.rate=5600000," in kafka
+    # 8 MB/s x 1.2: with the 5.6 MB/s of the others it would starve.
+    assert RECOMMENDER.set_rate(5.6 * MB, 2, 8 * MB)["throttle_bytes_per_s"] == 9_600_000
+
+
+@pytest.mark.parametrize(
+    ("others", "required", "said"),
+    [
+        (None, 4 * MB, "its lists limit nothing without one"),
+        (5.6 * MB, None, "what it must exceed is not known yet"),
+        (5.6 * MB, 10 * MB, "no rate would do: it must exceed 10.0 MB/s, and a broker carries 10.0 MB/s"),
+    ],
+)
+def test_where_no_rate_is_known_to_be_enough_none_is_told(
+    others: float | None, required: float | None, said: str
+) -> None:
+    recommender = Recommender(Wish(capacity_bytes_per_s=10 * MB), "broker1:9092")
+    recommendation = recommender.set_rate(others, 2, required)
+    assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("set_rate", None)
+    assert recommendation["commands"] == []
+    assert said in recommendation["reason"]
+
+
+def test_the_entries_that_a_leader_list_lacks_are_told_by_topic() -> None:
+    lacking = [partition(4, topic="b"), partition(1), partition(0, topic="b")]
+    reason = RECOMMENDER.list_leader(5, lacking)["reason"]
+    assert reason.endswith("replicas 4:5,0:5 of topic b; 1:5 of topic t")
+
+
+def test_what_is_left_behind_goes_by_headroom_or_by_kafka_broker_by_broker_and_topic_by_topic() -> None:
+    recommendation = RECOMMENDER.clear_throttle([1, 2], ["my topic"], "why")
+    assert (recommendation["action"], recommendation["reason"]) == ("clear_throttle", "why")
+    rates = "leader.replication.throttled.rate,follower.replication.throttled.rate"
+    lists = "leader.replication.throttled.replicas,follower.replication.throttled.replicas"
+    alter = "kafka-configs.sh --bootstrap-server broker1:9092 --alter"
+    assert recommendation["commands"] == [
+        "headroom throttle clear --config headroom.toml --execute",
+        f"{alter} --entity-type brokers --entity-name 1 --delete-config {rates}",
+        f"{alter} --entity-type brokers --entity-name 2 --delete-config {rates}",
+        f"{alter} --entity-type topics --entity-name 'my topic' --delete-config {lists}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cause", "action", "said"),
+    [
+        ("destination_down", "restore_broker", "bring broker 3 back, or cancel the move to it"),
+        ("broker_down", "restore_broker", "bring broker 3 back, or move its replicas elsewhere"),
+        ("no_leader", "restore_broker", "bring a broker back that holds the partition in sync"),
+        ("destination_disk", "inspect_broker", "look at the disk and the log of broker 3"),
+        ("not_fetching", "inspect_broker", "look at the disk and the log of broker 3"),
+        ("unknown", "inspect_broker", "look at the disk and the log of broker 3"),
+    ],
+)
+def test_what_unblocks_a_replica_depends_on_why_it_does_not_copy(cause: str, action: str, said: str) -> None:
+    recommendation = RECOMMENDER.unblock(3, cause)
+    assert (recommendation["action"], recommendation["reason"]) == (action, said)
+    assert (recommendation["throttle_bytes_per_s"], recommendation["commands"]) == (None, [])
+
+
+KEYS = RECOMMENDER.nothing("").keys()
+
+
+@pytest.mark.parametrize(
+    "recommendation",
+    [
+        RECOMMENDER.raise_throttle(SIDES),
+        replace(RECOMMENDER, wish=Wish(capacity_bytes_per_s=1.0)).raise_throttle(SIDES),
+        RECOMMENDER.raise_to(SIDES, 1.0, "why"),
+        RECOMMENDER.list_leader(1, []),
+        RECOMMENDER.set_rate(1.0, 1, 1.0),
+        RECOMMENDER.clear_throttle([], [], "why"),
+        RECOMMENDER.unblock(1, "unknown"),
+    ],
+)
+def test_every_recommendation_has_the_same_keys_and_is_ready_for_json(recommendation: dict[str, Any]) -> None:
+    assert recommendation.keys() == KEYS
+    assert json.loads(json.dumps(recommendation)) == recommendation

@@ -1,0 +1,112 @@
+"""Whether a move keeps to the finish that was expected of it first."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from alerts.expectation import Expectation
+from alerts.recommend import Recommender
+from alerts.rules import Assessment
+from alerts.sides import SideState
+from planning.recommend import Wish
+from schemas.findings import Kind, Role, Severity
+from tests.unit.sides import CONTRACT, SETTINGS, TICK_MS, partition, side
+
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+HELD = Assessment(held={(Kind.ETA_SLIPPING, "moves")})
+OK = Assessment()
+
+
+def move(eta_s: float | None, throttle_mb: float = 9, partitions: int = 1, leader: int = 1) -> list[SideState]:
+    """A move to broker 3; the leader is done a little earlier."""
+    moving = [partition(number, leader=leader) for number in range(partitions)]
+    earlier_s = None if eta_s is None else eta_s - 1
+    return [
+        side(leader, LEADER, throttle_mb, 4, *moving, eta_s=earlier_s),
+        side(3, FOLLOWER, throttle_mb, 4, *moving, eta_s=eta_s),
+    ]
+
+
+def after(*ticks: tuple[float, list[SideState]]) -> Assessment:
+    """What is said of the last of ticks, given by their second."""
+    expectation = Expectation()
+    said = [
+        expectation.observe(TICK_MS + round(s * 1000), sides, SETTINGS, Recommender(Wish(), "broker1:9092"))
+        for s, sides in ticks
+    ]
+    return said[-1]
+
+
+# Expected at first for second 1000, so that half of it, 500 s, may be lost. At second 100 with 1400 s to go it is 1500.
+@pytest.mark.parametrize(("eta_s", "late"), [(900, False), (1400, False), (1401, True)])
+def test_a_finish_that_is_later_by_more_than_the_share_is_found(eta_s: float, late: bool) -> None:
+    assert bool(after((0, move(1000)), (100, move(eta_s))).findings) is late
+
+
+# Of 20 s that were left a half is 10 s, but a minute may be lost of any move.
+@pytest.mark.parametrize(("eta_s", "late"), [(20, False), (40, False), (41, True)])
+def test_of_a_short_move_a_minute_may_be_lost(eta_s: float, late: bool) -> None:
+    assert bool(after((0, move(20)), (40, move(eta_s))).findings) is late
+
+
+def test_it_says_when_it_was_expected_first_and_when_now() -> None:
+    (finding,) = after((0, move(1000)), (100, move(1700))).findings
+    assert (finding.kind, finding.subject) == (Kind.ETA_SLIPPING, "moves")
+    assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
+    # TICK_MS is 08:00:00; 1000 s are 16 min 40 s, 1800 s half an hour.
+    assert finding.summary == (
+        "The move is expected to finish at 08:30:00 UTC, 13 min later than was expected first (08:16:40 UTC)"
+    )
+    assert finding.evidence["late_s"] == 800
+    assert set(finding.evidence) >= CONTRACT
+    json.dumps([finding.evidence, finding.recommendation])
+
+
+def test_the_latest_finish_of_the_first_half_minute_is_the_expected_one() -> None:
+    assert after((0, move(100)), (30, move(1000)), (200, move(1000))) == OK
+    assert after((0, move(100)), (31, move(1000))).findings != []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        move(3000, throttle_mb=5),
+        move(3000, partitions=2),
+        # A further move that has not one broker in common with the first.
+        [
+            *move(900),
+            side(4, LEADER, 9, 4, partition(9), eta_s=3000),
+            side(5, FOLLOWER, 9, 4, partition(9), eta_s=3000),
+        ],
+    ],
+)
+def test_another_throttle_or_a_further_move_is_expected_anew(other: list[SideState]) -> None:
+    assert after((0, move(1000)), (100, other)) == OK
+
+
+def test_batches_that_follow_each_other_are_expected_anew() -> None:
+    assert after((0, move(1000, partitions=5)), (500, move(300, partitions=3)), (510, move(2000, partitions=5))) == OK
+
+
+def test_partitions_that_are_done_make_no_new_expectation() -> None:
+    assert after((0, move(1000, partitions=3)), (100, move(3000, partitions=2))).findings != []
+
+
+def test_a_leader_switch_that_makes_it_late_is_no_excuse() -> None:
+    assert after((0, move(1000)), (100, move(3000, leader=2))).findings != []
+
+
+def test_without_an_expected_finish_it_is_held_and_what_was_expected_is_kept() -> None:
+    assert after((0, move(None))) == HELD
+    assert after((0, move(1000)), (100, move(None))) == HELD
+    half_known = [side(1, LEADER, 9, 4, partition(), eta_s=None), *move(900)[1:]]
+    assert after((0, move(1000)), (100, half_known)) == HELD
+    assert after((0, move(1000)), (100, move(None)), (200, move(3000))).findings != []
+
+
+def test_a_move_that_is_over_leaves_no_expectation_for_the_next() -> None:
+    over = [side(1, LEADER, 9, 4, limited=0)]
+    assert after((0, move(1000)), (100, over)) == OK
+    assert after((0, move(1000)), (100, over), (200, move(5000))) == OK

@@ -1,0 +1,92 @@
+"""Moves as they happen, tick by tick with the settings as shipped: who is told of what, and who is left in peace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import chain, repeat
+from typing import Any
+
+import pytest
+
+from alerts.desk import AlertDesk
+from alerts.sides import LostReplica, SideState
+from schemas.config import ClusterSettings, Settings
+from schemas.findings import AlertEvent, Role
+from tests.unit.sides import TICK_MS, partition, side
+
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+INTERVAL_S = 5
+Tick = Sequence[SideState]
+
+MOVING = [
+    side(1, LEADER, 9, 4, partition(), eta_s=600.0, throttle_source="broker"),
+    side(3, FOLLOWER, 9, 2, partition(), eta_s=600.0, throttle_source="broker"),
+]
+UNKNOWN = [side(s.broker, s.role, 9, None, partition(write_bytes_per_s=None)) for s in MOVING]
+# Done, or cancelled with its throttle kept.
+OVER = [
+    side(s.broker, s.role, 9, 4, partition(moving=False, in_sync_followers=2), limited=0, throttle_source="broker")
+    for s in MOVING
+]
+CLEARED = [side(s.broker, s.role, None, 0, limited=0, throttle_source="none") for s in MOVING]
+
+
+def down(**more: Any) -> Tick:
+    """Broker 3 is away, to which a partition moves, and which had replicas in sync before."""
+    lost = (LostReplica("t", 7, 1, True), LostReplica("u", 0, 2, False))
+    away = {"throttle_known": False, "reason": "the broker is down", "alive": False, "stall": "offline"}
+    counts = {"lost": lost, "lost_replicas": 2, "lost_moving_replicas": 1}
+    return [MOVING[0], side(3, FOLLOWER, None, 0, partition(stalled=True), **{**away, **counts, **more})]
+
+
+def fired(*stretches: tuple[float, Tick]) -> list[tuple[float, AlertEvent]]:
+    """Second and event of all that fires in stretches of so many seconds of the same tick."""
+    desk = AlertDesk(Settings(cluster=ClusterSettings(name="c")), lambda: TICK_MS)
+    ticks = chain.from_iterable(repeat(sides, round(s / INTERVAL_S)) for s, sides in stretches)
+    return [
+        (number * INTERVAL_S, event)
+        for number, sides in enumerate(ticks)
+        for event in desk.observe("c", TICK_MS + number * INTERVAL_S * 1000, sides)
+        if event.state == "firing"
+    ]
+
+
+NEW_TOPIC = side(4, FOLLOWER, None, 0, limited=0, lost=(LostReplica("n", 0, 1, False),), lost_replicas=1)
+
+
+@pytest.mark.parametrize(
+    "stretches",
+    [
+        pytest.param([(10, UNKNOWN), (60, MOVING)], id="the first ticks know no rates"),
+        pytest.param([(60, MOVING), (280, OVER), (600, CLEARED)], id="a throttle that --verify clears in time"),
+        pytest.param([(60, MOVING), (200, OVER)] * 4, id="batches with pauses between them"),
+        pytest.param([(60, MOVING), (25, down()), (60, MOVING)], id="a broker that restarts"),
+        pytest.param([(60, MOVING), (10, UNKNOWN), (60, MOVING)], id="readings that fail now and then"),
+        pytest.param([(60, MOVING), (50, [*MOVING, NEW_TOPIC]), (60, MOVING)], id="a topic whose ISR is not full yet"),
+    ],
+)
+def test_a_healthy_move_is_left_in_peace(stretches: list[tuple[float, Tick]]) -> None:
+    assert fired(*stretches) == []
+
+
+def test_a_throttle_that_is_not_cleared_is_told_once_after_five_minutes() -> None:
+    ((second, event),) = fired((60, MOVING), (3600, OVER))
+    assert (second, event.kind, event.severity) == (360, "throttle_left_behind", "warning")
+
+
+def test_a_broker_that_stays_away_is_told_once_with_all_that_it_brings_about() -> None:
+    ((second, event),) = fired((60, MOVING), (600, down()))
+    assert (second, event.kind, event.subject) == (90, "reassignment_stalled", "broker 3 as destination")
+    also = {one["kind"] for one in json.loads(event.evidence)["also"]}
+    assert also == {"isr_shrink_during_move", "under_replicated", "no_data"}
+
+
+def test_a_throttle_too_low_for_all_brokers_is_told_once() -> None:
+    low = [side(broker, LEADER, 3, 4 + broker, partition(broker, leader=broker)) for broker in (1, 2, 4)]
+    ((second, event),) = fired((60, low))
+    assert (second, event.subject) == (INTERVAL_S, "broker 4 as leader")
+    assert [one["subject"] for one in json.loads(event.evidence)["also"]] == [
+        "broker 2 as leader",
+        "broker 1 as leader",
+    ]

@@ -1,0 +1,286 @@
+"""Throttles that are missing, forgotten, or too low after the next switch: found when they are, and not beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from alerts.sides import SideState, Takeover
+from planning.recommend import Wish
+from schemas.findings import Kind, Role, Severity, Verdict
+from tests.unit.sides import MB, TICK_MS, assessed, found, kinds, partition, side
+
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+# Broker 1 leads a partition that the leader list names; its move to broker 3 is throttled to 9 MB/s at both ends.
+LISTED = side(1, LEADER, 9, 4, partition(0))
+DESTINATION = side(3, FOLLOWER, 9, 2, partition(0), in_sync_mb=0)
+LISTED_TOO = partition(1, leader=2)
+
+
+def unlisted(broker: int = 2, **more: Any) -> SideState:
+    """A leader that sends to a new replica, and that no leader list names."""
+    p = partition(1, **{"leader": broker, "followers": 0, "in_sync_followers": 0, **more})
+    return side(broker, LEADER, 9, 0, p, in_sync_mb=0, limited=0, free=1)
+
+
+# --- a leader without a limit
+
+
+def test_a_leader_that_the_list_of_a_throttled_move_does_not_name_is_found() -> None:
+    finding = found(LISTED, DESTINATION, unlisted())
+    assert (finding.kind, finding.subject) == (Kind.LEADER_UNTHROTTLED, "broker 2 as leader")
+    assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
+    assert (finding.evidence["cause"], finding.evidence["switch_tick_ms"]) == ("not_listed", None)
+    assert finding.recommendation["action"] == "list_leader"
+    assert finding.recommendation["reason"].endswith("leader.replication.throttled.replicas 1:2 of topic t")
+    assert finding.summary == (
+        "Broker 2 as leader sends t-1 to new replicas without a limit: the move is throttled, "
+        "but the leader throttled list does not name it"
+    )
+
+
+def test_the_switch_that_made_it_a_leader_is_told() -> None:
+    finding = found(LISTED, unlisted(previous_leader=1, switch_tick_ms=TICK_MS))
+    assert "without a limit since the leader switch of t-1:" in finding.summary
+    assert finding.evidence["switch_tick_ms"] == TICK_MS
+
+
+def test_a_listed_leader_without_a_rate_is_found() -> None:
+    finding = found(LISTED, side(2, LEADER, None, 4, LISTED_TOO))
+    assert (finding.subject, finding.evidence["cause"]) == ("broker 2 as leader", "no_rate")
+    assert finding.summary.endswith("the move is throttled, but it has no rate")
+
+
+def test_the_rate_for_a_listed_leader_is_enough_for_both_its_roles() -> None:
+    both = [side(2, LEADER, None, 4, LISTED_TOO), side(2, FOLLOWER, None, 10, limited=0)]
+    # 10 MB/s x 1.2, for the rate is set for both; the others have 9.
+    assert found(LISTED, *both).recommendation["throttle_bytes_per_s"] == 12_000_000
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        # It is listed, and has a rate.
+        side(2, LEADER, 9, 4, LISTED_TOO),
+        # A broker that came back catches up behind lists that were forgotten: no move.
+        side(2, LEADER, None, 4, partition(1, leader=2, moving=False)),
+        # All that moves is in sync by now.
+        side(2, LEADER, None, 4, partition(1, leader=2, in_sync_followers=2), limited=0),
+    ],
+)
+def test_a_leader_that_sends_nothing_new_without_a_limit_is_not_found(healthy: SideState) -> None:
+    assert Kind.LEADER_UNTHROTTLED not in kinds(LISTED, healthy)
+
+
+def test_in_a_move_without_a_throttle_no_leader_lacks_one() -> None:
+    assert kinds(unlisted(1), unlisted(2)) == {Kind.REASSIGNMENT_WITHOUT_THROTTLE}
+
+
+@pytest.mark.parametrize("unread", [{"throttle_known": False}, {"verdict": Verdict.NO_DATA}])
+def test_a_leader_of_whom_too_little_is_known_is_held(unread: dict[str, Any]) -> None:
+    assessment = assessed(LISTED, side(2, LEADER, None, 4, LISTED_TOO, **unread))
+    assert [f.kind for f in assessment.findings] == [Kind.NO_DATA]
+    assert (Kind.LEADER_UNTHROTTLED, "broker 2 as leader") in assessment.held
+
+
+# --- a move without a throttle
+
+
+def free(broker: int, role: Role, *numbers: int, **more: Any) -> SideState:
+    """A side of moves that no list names, of 2 MB/s each."""
+    moves = [partition(n, **{"followers": 0, "in_sync_followers": 0, **more}) for n in numbers]
+    return side(broker, role, None, 0, *moves, in_sync_mb=0, limited=0, free=len(numbers))
+
+
+def test_a_move_that_no_list_names_is_found_once_with_what_a_throttle_must_exceed() -> None:
+    # Broker 1 sends each of 2 partitions, of 2 MB/s, to the 2 others of its 3 replicas: 8 MB/s.
+    finding = found(free(1, LEADER, 0, 1), free(2, LEADER, 2), free(3, FOLLOWER, 0, 1, 2))
+    assert (finding.kind, finding.subject) == (Kind.REASSIGNMENT_WITHOUT_THROTTLE, "moves")
+    assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
+    assert (finding.evidence["broker_id"], finding.evidence["required_bytes_per_s"]) == (1, 8 * MB)
+    assert finding.summary == (
+        "3 partition(s) move without a throttle, as fast as brokers and network go; "
+        "to limit it, take more than 8.0 MB/s"
+    )
+    assert finding.recommendation["reason"].endswith("a throttle must exceed 8.0 MB/s, what broker 1 sends")
+
+
+def test_a_throttle_must_exceed_what_a_destination_of_many_leaders_receives_as_well() -> None:
+    leaders = [free(broker, LEADER, broker) for broker in (1, 2, 4)]
+    # 3 x 2 MB/s at broker 5, 2 x 2 MB/s at each leader.
+    finding = found(*leaders, free(5, FOLLOWER, 1, 2, 4))
+    assert finding.evidence["required_bytes_per_s"] == 6 * MB
+    assert finding.recommendation["reason"].endswith("what broker 5 receives")
+
+
+def test_a_partition_of_one_replica_that_moves_has_one_follower() -> None:
+    finding = found(free(1, LEADER, 0, replicas=(3, 1), target=(3,)))
+    assert finding.evidence["required_bytes_per_s"] == 2 * MB
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        [replace(free(1, LEADER, 0), moving_partitions=25)],
+        [free(1, LEADER, 0, write_bytes_per_s=None)],
+        [free(1, LEADER, 0), replace(free(3, FOLLOWER, 0), demand=free(3, FOLLOWER, *range(25)).demand)],
+    ],
+)
+def test_a_cut_list_or_an_unknown_rate_gives_no_number(sides: list[SideState]) -> None:
+    finding = found(*sides)
+    assert finding.evidence["required_bytes_per_s"] is None
+    assert "more than" not in finding.summary
+    assert finding.recommendation["reason"].endswith("what a throttle would have to exceed is not known")
+
+
+def test_replicas_that_only_catch_up_after_a_restart_are_no_move() -> None:
+    assert kinds(free(1, LEADER, 0, moving=False), free(3, FOLLOWER, 0, moving=False)) == set()
+
+
+def test_a_move_of_which_too_little_is_known_is_held() -> None:
+    assessment = assessed(free(1, LEADER, 0), replace(free(2, LEADER, 1), verdict=Verdict.NO_DATA))
+    assert [f.kind for f in assessment.findings] == [Kind.NO_DATA]
+    assert (Kind.REASSIGNMENT_WITHOUT_THROTTLE, "moves") in assessment.held
+
+
+# --- a throttle that is too low after the next switch
+
+
+def heir(broker: int, takeover_mb: float, leader_mb: float, required_mb: float) -> list[SideState]:
+    """Both sides of a broker that may come to lead t-9, led by broker 1 as yet."""
+    takeover = Takeover(takeover_mb * MB, "t", 9, 1)
+    return [
+        side(broker, LEADER, leader_mb, required_mb, limited=0),
+        side(broker, FOLLOWER, leader_mb, required_mb, limited=0, takeover=takeover),
+    ]
+
+
+# It sends 2 MB/s, and 4 more after the switch. A throttle that equals what is required does not do.
+@pytest.mark.parametrize(("throttle_mb", "at_risk"), [(5.9, True), (6.0, True), (6.000_001, False)])
+def test_a_throttle_that_one_more_partition_would_exceed_is_at_risk(throttle_mb: float, at_risk: bool) -> None:
+    assert (Kind.THROTTLE_AT_RISK in kinds(*heir(2, 4, throttle_mb, 2))) is at_risk
+
+
+def test_what_is_at_risk_says_for_which_switch_and_what_would_do() -> None:
+    finding = found(LISTED, DESTINATION, *heir(2, 4, 5, 2))
+    assert (finding.kind, finding.subject) == (Kind.THROTTLE_AT_RISK, "broker 2 as leader")
+    assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
+    assert finding.evidence["takeover"] == {"topic": "t", "partition": 9, "leader": 1}
+    assert finding.evidence["required_then_bytes_per_s"] == 6 * MB
+    # 6 MB/s x 1.2
+    assert finding.recommendation["throttle_bytes_per_s"] == 7_200_000
+    assert finding.recommendation["reason"].startswith("not urgent")
+    assert finding.summary == (
+        "If broker 2 came to lead t-9, its throttle of 5.0 MB/s would be 1.0 MB/s too low: "
+        "it would have to send 6.0 MB/s"
+    )
+
+
+def test_the_rate_against_what_may_come_starves_no_broker_with_a_higher_one() -> None:
+    busy = side(4, LEADER, 30, 20, partition(3, leader=4))
+    finding = found(busy, *heir(2, 4, 5, 2))
+    assert finding.recommendation["throttle_bytes_per_s"] == 24_000_000
+
+
+def test_what_exceeds_the_capacity_after_a_switch_gets_no_number() -> None:
+    finding = found(LISTED, *heir(2, 4, 5, 2), wish=Wish(capacity_bytes_per_s=6 * MB))
+    assert finding.recommendation["throttle_bytes_per_s"] is None
+    assert finding.recommendation["reason"].endswith("no throttle would do, for a broker carries 6.0 MB/s")
+
+
+def test_without_a_throttle_or_an_heir_nothing_is_at_risk() -> None:
+    unlimited = [replace(s, demand=replace(s.demand, throttle_bytes_per_s=None)) for s in heir(2, 4, 5, 2)]
+    assert kinds(LISTED, *unlimited) == kinds(LISTED, *[replace(s, takeover=None) for s in heir(2, 4, 5, 2)]) == set()
+
+
+@pytest.mark.parametrize(
+    "trouble", [side(4, LEADER, 3, 4, partition(3, leader=4)), side(4, LEADER, 9, None, partition(3, leader=4))]
+)
+def test_while_a_throttle_is_too_low_or_a_need_unknown_what_may_come_is_held(trouble: SideState) -> None:
+    assessment = assessed(trouble, *heir(2, 4, 5, 2))
+    assert Kind.THROTTLE_AT_RISK not in {f.kind for f in assessment.findings}
+    assert (Kind.THROTTLE_AT_RISK, "broker 2 as leader") in assessment.held
+
+
+# --- throttles that a move left behind
+
+
+def resting(broker: int, role: Role, throttle_mb: float | None, *numbers: int, **more: Any) -> SideState:
+    """A side of a cluster in which nothing moves, with partitions that are still listed."""
+    listed = [partition(n, moving=False, in_sync_followers=2, replicas=(3, 2), target=(3, 2)) for n in numbers]
+    read = {"throttle_source": "none" if throttle_mb is None else "broker"}
+    return side(broker, role, throttle_mb, 4, *listed, limited=0, **{**read, **more})
+
+
+def test_rates_and_lists_without_a_move_are_found() -> None:
+    finding = found(resting(1, LEADER, 5, 0, 1), resting(1, FOLLOWER, 5), resting(2, FOLLOWER, 7, 1))
+    assert (finding.kind, finding.subject) == (Kind.THROTTLE_LEFT_BEHIND, "throttles")
+    assert (finding.severity, finding.hold_s) == (Severity.WARNING, 300)
+    assert finding.evidence["brokers"] == [1, 2]
+    assert finding.evidence["listed_partitions"] == ["t-0", "t-1"]
+    assert finding.summary == (
+        "No reassignment is running, but there is still a throttle of 5.0 MB/s to 7.0 MB/s on broker(s) 1, 2 "
+        "and throttled replica lists that name t-0, t-1"
+    )
+    headroom, first, second, topic = finding.recommendation["commands"]
+    assert headroom == "headroom throttle clear --execute"
+    assert "--entity-name 1 " in first
+    assert "--entity-name 2 " in second
+    assert "--entity-type topics --entity-name t --delete-config leader.replication.throttled.replicas," in topic
+
+
+@pytest.mark.parametrize(
+    ("sides", "said"),
+    [
+        ([resting(1, LEADER, 5)], "a throttle of 5.0 MB/s on broker(s) 1"),
+        ([resting(1, LEADER, None, 0)], "throttled replica lists that name t-0"),
+    ],
+)
+def test_a_rate_without_lists_or_lists_without_a_rate_limit_nothing(sides: list[SideState], said: str) -> None:
+    finding = found(*sides)
+    assert finding.severity is Severity.INFO
+    assert finding.summary == f"No reassignment is running, but there is still {said}"
+    assert "it limits nothing as it is" in finding.recommendation["reason"]
+
+
+def test_a_rate_for_the_whole_cluster_is_no_remains_of_a_move() -> None:
+    assert kinds(resting(1, LEADER, 5, throttle_source="default")) == set()
+
+
+def test_a_rate_for_the_whole_cluster_limits_what_forgotten_lists_name_and_stays() -> None:
+    finding = found(resting(1, LEADER, 5, 0, throttle_source="default"))
+    assert (finding.severity, finding.evidence["cluster_default"]) == (Severity.WARNING, True)
+    assert not any("--entity-type brokers" in c or "default" in c for c in finding.recommendation["commands"])
+
+
+def test_lists_that_are_cut_are_told_with_their_number() -> None:
+    finding = found(resting(1, LEADER, 5, *range(20), resting_listed_partitions=50))
+    assert finding.summary.endswith("that name t-0, t-1, t-10 and 47 more")
+
+
+def test_while_anything_moves_nothing_is_left_behind() -> None:
+    assert Kind.THROTTLE_LEFT_BEHIND not in kinds(resting(1, LEADER, 5, 0), LISTED, DESTINATION)
+
+
+def test_a_cluster_that_was_cleared_has_nothing_left_behind() -> None:
+    assessment = assessed(resting(1, LEADER, None), resting(1, FOLLOWER, None))
+    assert (assessment.findings, assessment.held) == ([], set())
+
+
+# A broker that is down limits nobody, and may never come back.
+@pytest.mark.parametrize(("alive", "held"), [(True, True), (False, False)])
+def test_what_a_broker_that_is_up_does_not_tell_is_held(alive: bool, held: bool) -> None:
+    assessment = assessed(resting(1, LEADER, None), resting(2, LEADER, None, throttle_source=None, alive=alive))
+    assert assessment.findings == []
+    assert ((Kind.THROTTLE_LEFT_BEHIND, "throttles") in assessment.held) is held
+
+
+def test_a_forgotten_throttle_that_holds_back_a_broker_after_its_restart_is_to_be_removed() -> None:
+    behind = partition(0, moving=False, replicas=(2, 1), target=(2, 1))
+    finding = found(side(1, LEADER, 3, 4, behind, throttle_source="broker"), kind=Kind.THROTTLE_BELOW_LEADER_WRITE)
+    assert finding.summary.startswith("Catching up will not finish: broker 1 as leader is throttled to 3.0 MB/s")
+    assert finding.summary.endswith("; replicas out of sync fall further behind")
+    assert finding.recommendation["action"] == "clear_throttle"
+    assert finding.recommendation["commands"][0] == "headroom throttle clear --execute"

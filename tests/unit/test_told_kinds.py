@@ -1,0 +1,169 @@
+"""Every kind of alert as each of its readers gets it: a terminal, Slack, Alertmanager, a web server."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from alerts.delivery.alertmanager import AlertmanagerReceiver, labels
+from alerts.delivery.slack_blocks import alert_blocks, change_text, plain_text
+from alerts.delivery.webhook import WebhookReceiver
+from alerts.delivery.words import Links
+from alerts.desk import AlertDesk
+from alerts.render import render_event
+from alerts.sides import LostReplica, SideState, Takeover
+from schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
+from schemas.findings import AlertEvent, Kind, Role
+from tests.unit.receivers import Scripted, serving
+from tests.unit.sides import MB, TICK_MS, partition, side
+
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+LISTED = side(1, LEADER, 9, 4, partition())
+UNLISTED = partition(1, leader=2, followers=0, in_sync_followers=0)
+RESTING = partition(moving=False, in_sync_followers=2)
+HEIR = Takeover(4 * MB, "t", 9, 1)
+LOST = {"lost": (LostReplica("t", 0, 1, True), LostReplica("u", 0, 1, False)), "lost_replicas": 2}
+
+# The sides of ticks, two minutes apart, of which the last one brings an alert of the kind.
+SCENES: dict[Kind, list[list[SideState]]] = {
+    Kind.THROTTLE_BELOW_LEADER_WRITE: [[side(1, LEADER, 3, 4, partition())]],
+    Kind.THROTTLE_BELOW_INBOUND: [[side(3, FOLLOWER, 3, 4, partition())]],
+    Kind.THROTTLE_LEFT_BEHIND: [[side(1, LEADER, 9, 4, RESTING, limited=0, throttle_source="broker")]],
+    Kind.THROTTLE_AT_RISK: [[LISTED, side(1, FOLLOWER, 9, 0, limited=0, takeover=replace(HEIR, bytes_per_s=6 * MB))]],
+    Kind.LEADER_UNTHROTTLED: [[LISTED, side(2, LEADER, None, 4, partition(1, leader=2))]],
+    Kind.REASSIGNMENT_WITHOUT_THROTTLE: [[side(2, LEADER, None, 0, UNLISTED, limited=0, free=1)]],
+    Kind.REASSIGNMENT_STALLED: [[side(3, FOLLOWER, 9, 4, partition(stalled=True), stall="not_fetching")]],
+    Kind.ETA_SLIPPING: [[replace(LISTED, eta_s=eta_s)] for eta_s in (100.0, 1000.0)],
+    Kind.ISR_SHRINK_DURING_MOVE: [[side(2, FOLLOWER, None, 0, limited=0, **{**LOST, "lost_moving_replicas": 1})]],
+    Kind.UNDER_REPLICATED: [[side(2, FOLLOWER, None, 0, limited=0, alive=False, **LOST)]],
+    Kind.NO_DATA: [[side(1, LEADER, 9, None, partition(write_bytes_per_s=None))]],
+}
+# What a terminal shows below the first line, of the kinds whose text is theirs alone.
+TEXTS = {
+    Kind.THROTTLE_LEFT_BEHIND: [
+        "No reassignment is running, but there is still a throttle of 9.0 MB/s on broker(s) 1 "
+        "and throttled replica lists that name t-0.",
+        "Do: remove what is left, or replicas that fall behind later catch up no faster than this",
+        "  $ headroom throttle clear --execute",
+    ],
+    Kind.THROTTLE_AT_RISK: [
+        "If broker 1 came to lead t-9, its throttle of 9.0 MB/s would be 1.0 MB/s too low: "
+        "it would have to send 10.0 MB/s.",
+        "throttle 9.0 MB/s; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
+        "  t-0: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 1",
+        # 10 MB in bursts of the quota, and what is written meanwhile.
+        "Do: raise the throttle to 12.0 MB/s (12000000); the move then finishes in about ",
+        "Note: not urgent: the move goes on as long as no leader switches",
+        "  $ headroom throttle apply --rate 12000000 --brokers 1,2,3 --execute",
+    ],
+    Kind.LEADER_UNTHROTTLED: [
+        "Broker 2 as leader sends t-1 to new replicas without a limit: the move is throttled, but it has no rate.",
+        "throttle none; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
+        "  t-1: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 2",
+        "Do: set the throttle to 9.0 MB/s (9000000)",
+        "Note: only if that is too much; a rate must exceed 4.0 MB/s",
+        "  $ headroom throttle apply --rate 9000000 --brokers 2 --execute",
+    ],
+    Kind.REASSIGNMENT_WITHOUT_THROTTLE: [
+        "1 partition(s) move without a throttle, as fast as brokers and network go; to limit it, take more than "
+        "4.0 MB/s.",
+        "Do: nothing, unless it is too fast: a throttle must exceed 4.0 MB/s, what broker 2 sends",
+    ],
+    Kind.REASSIGNMENT_STALLED: [
+        "The move stands still: broker 3 as destination copies nothing of t-0 (the broker does not fetch it).",
+        "throttle 9.0 MB/s; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
+        "  t-0: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 1",
+        "Do: look at the disk and the log of broker 3",
+    ],
+    # 08:02:00 and 1000 s; 08:00:00 and 100 s.
+    Kind.ETA_SLIPPING: [
+        "The move is expected to finish at 08:18:40 UTC, 17 min later than was expected first (08:01:40 UTC).",
+        "Do: compare what leaders write now with what they wrote at the start; a higher throttle shortens the rest",
+    ],
+    Kind.ISR_SHRINK_DURING_MOVE: [
+        "Broker 2 has fallen behind: 1 of its replicas, of partitions that are moving, none of them a new one, "
+        "out of the ISR (t-0).",
+        "Do: look at the disk and the log of broker 2",
+    ],
+    Kind.UNDER_REPLICATED: [
+        "Broker 2 is down: 2 of its replicas, none of them a new one, out of the ISR (u-0 and 1 more).",
+        "Do: bring broker 2 back, or move its replicas elsewhere",
+    ],
+}
+
+
+def told(kind: Kind) -> AlertEvent:
+    """The event that the last tick of a kind's scene brings."""
+    now = {"hold_s": 0.0, "stalled_s": 0.0, "no_data_s": 0.0, "under_replicated_s": 0.0, "left_behind_s": 0.0}
+    desk = AlertDesk(Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now)), lambda: TICK_MS)
+    for number, sides in enumerate(SCENES[kind]):
+        events = desk.observe("c", TICK_MS + number * 120_000, sides)
+    (event,) = [event for event in events if (event.kind, event.state) == (kind.value, "firing")]
+    return event
+
+
+EVENTS = {kind: told(kind) for kind in Kind}
+every_kind = pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.value)
+
+
+@every_kind
+def test_a_terminal_shows_what_and_what_to_do(kind: Kind) -> None:
+    head, *lines = render_event(EVENTS[kind]).splitlines()
+    assert f" {kind.value}  cluster c, " in head
+    for text, line in zip(TEXTS.get(kind, []), lines, strict=False):
+        assert line.startswith(f"  {text}")
+    assert len(lines) >= len(TEXTS.get(kind, []))
+    assert any(line.startswith("  Do: ") for line in lines)
+    assert "None" not in "".join(lines)
+
+
+@every_kind
+def test_its_end_says_what_it_was(kind: Kind) -> None:
+    resolved = replace(EVENTS[kind], state="resolved")
+    assert f"It is put right. It was: {resolved.summary}." in render_event(resolved)
+    assert f"It was: {resolved.summary}" in json.dumps(alert_blocks(resolved, Links()), ensure_ascii=False)
+    assert "resolved at" in change_text(resolved)
+
+
+@every_kind
+def test_slack_says_what_and_what_to_do(kind: Kind) -> None:
+    event = EVENTS[kind]
+    said = json.dumps(alert_blocks(event, Links()), ensure_ascii=False)
+    recommendation = json.loads(event.recommendation)
+    assert event.summary in said
+    assert recommendation["reason"] or recommendation["commands"]
+    assert (recommendation["reason"] or "") in said
+    assert all(command in said for command in recommendation["commands"][:1])
+    assert event.summary in plain_text(event)
+    assert event.summary in change_text(event)
+    # Rates are told where it is about a throttle of a broker.
+    about_a_side = event.subject.endswith((" as leader", " as destination"))
+    assert ("*Throttle now*" in said) is ("throttle now" in change_text(event)) is about_a_side
+    assert "None" not in said
+
+
+def test_alertmanager_gets_each_kind_as_texts_under_labels_that_stay() -> None:
+    instance = Scripted()
+    with serving(instance) as url:
+        settings = AlertmanagerSettings(url, None, resend_s=60, timeout_s=5)
+        receiver = AlertmanagerReceiver(settings, lambda: None, Links(), lambda: TICK_MS)
+        for event in EVENTS.values():
+            receiver.deliver(event, "", False)
+    posted = [alert for (alert,) in instance.bodies()]
+    assert [alert["labels"] for alert in posted] == [labels(event) for event in EVENTS.values()]
+    assert len({json.dumps(alert["labels"]) for alert in posted}) == len(Kind)
+    for alert, event in zip(posted, EVENTS.values(), strict=True):
+        assert alert["annotations"]["summary"] == event.summary
+        assert all(isinstance(text, str) and text for text in alert["annotations"].values())
+
+
+def test_a_web_server_gets_each_kind_with_its_evidence_and_advice_as_objects() -> None:
+    sink = Scripted()
+    with serving(sink) as url:
+        receiver = WebhookReceiver(WebhookSettings(url), lambda: None, Links(), lambda: TICK_MS)
+        for event in EVENTS.values():
+            receiver.deliver(event, "", False)
+    assert [body["event"] for body in sink.bodies()] == [event.as_objects() for event in EVENTS.values()]
+    assert all(body["event"]["evidence"]["partitions"] is not None for body in sink.bodies())
