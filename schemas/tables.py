@@ -328,7 +328,7 @@ ALERT_EVENTS = Table(
     (),
     _columns(
         ("alert_id", "STRING", "names the alert from pending to resolved"),
-        ("kind", "STRING", "throttle_below_leader_write, throttle_below_inbound, reassignment_stalled or no_data"),
+        ("kind", "STRING", "what it is about, as docs/alerts.md lists it: throttle_below_leader_write, ..."),
         ("severity", "STRING", "critical, warning or info"),
         ("state", "STRING", "pending, firing or resolved"),
         ("cluster", "STRING", "name of the watched cluster"),

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from alerts.units import duration, rate, size
 from schemas.config import NotifySettings
-from schemas.findings import AlertEvent
+from schemas.findings import AlertEvent, Verdict
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,10 @@ def numbers(event: AlertEvent) -> dict[str, str]:
     evidence, advice = json.loads(event.evidence), json.loads(event.recommendation)
     if evidence.get("role") is None:
         return {}
+    throttle = evidence.get("throttle_bytes_per_s")
+    unlimited = throttle is None and evidence.get("verdict") == Verdict.UNTHROTTLED.value
     told = {
-        "Throttle now": rate(evidence.get("throttle_bytes_per_s")),
+        "Throttle now": "none" if unlimited else rate(throttle),
         "Required": rate(evidence.get("required_bytes_per_s")),
         "In-sync followers use": rate(evidence.get("in_sync_bytes_per_s")),
         "Still to copy": size(evidence.get("remaining_bytes")),

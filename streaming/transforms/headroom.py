@@ -143,7 +143,9 @@ def _evidence() -> Column:
 
 def _lost() -> Column:
     """Return partitions whose original replica on this broker is out of the ISR, those that move first."""
-    entry = F.expr("CASE WHEN lost > 0 THEN struct(NOT moving AS rank, topic, partition, leader, moving) END")
+    entry = F.expr(
+        "CASE WHEN role = 'follower' AND lost > 0 THEN struct(NOT moving AS rank, topic, partition, leader, moving) END"
+    )
     return F.transform(
         F.slice(F.array_sort(F.collect_list(entry)), 1, EVIDENCE_PARTITIONS), lambda e: e.dropFields("rank")
     )
@@ -203,8 +205,8 @@ def sides(replicas: DataFrame) -> DataFrame:
         F.expr("CAST(count_if(moving) AS INT) AS moving_partitions"),
         F.expr("CAST(count_if(followers > 0 AND NOT moving) AS INT) AS resting_listed_partitions"),
         F.expr("CAST(count_if(planned) AS INT) AS planned_partitions"),
-        F.expr("CAST(sum(lost) AS INT) AS lost_replicas"),
-        F.expr("CAST(sum(CASE WHEN moving THEN lost END) AS INT) AS lost_moving_replicas"),
+        F.expr("CAST(sum(CASE WHEN role = 'follower' THEN lost END) AS INT) AS lost_replicas"),
+        F.expr("CAST(sum(CASE WHEN role = 'follower' AND moving THEN lost END) AS INT) AS lost_moving_replicas"),
         _lost().alias("lost"),
         F.expr(_WORST_STALL),
         F.expr(_WORST_TAKEOVER),

@@ -137,6 +137,8 @@ def test_replicas_that_no_move_brings_are_lost_once_out_of_the_isr(spark: SparkS
     behind = side_state(sides[(3, "follower")].asDict(recursive=True))
     assert (behind.lost_replicas, [lost.name for lost in behind.lost]) == (1, ["u-7"])
     assert behind.demand.limited_replicas + behind.demand.free_replicas == 2
+    # Who leads is not who lost them.
+    assert [sides[(1, "leader")][name] for name in ("lost_replicas", "lost_moving_replicas", "lost")] == [0, 0, []]
     # t-1 lacks broker 3 alone, as planned; t-0 lacks broker 2 as well.
     assert [sides[(b, "leader")]["planned_partitions"] for b in (1, 2)] == [0, 1]
 
