@@ -47,5 +47,5 @@ package: setup ## Put what spark-submit needs into build/submit: Headroom, its e
 	@$(BIN)/python scripts/package.py
 
 clean: ## Remove .venv, .jars and all caches
-	rm -rf .venv .jars build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .jars .tools build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

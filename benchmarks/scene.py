@@ -12,7 +12,7 @@ from kafka import TopicPartition
 from benchmarks.harness import Ground, failure
 from cluster.load import PacedLoad
 from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates
-from planning.lists import Move, lists_of_plan
+from planning.lists import Move, TopicLists, lists_of_plan
 
 RECORD_BYTES = 10_000
 _PREFERRED = 0
@@ -73,8 +73,8 @@ class Scene:
         self._load.stop()
         if self.moving():
             self._reassign({self._key(number): None for number in range(len(self.parts))})
-        clear_rates(self._ground.settings, self._ground.brokers)
-        clear_lists(self._ground.settings, [self.topic])
+        self.clear_rates()
+        self.clear_lists()
         self._admin.delete_topics([self.topic])
 
     def _write_history(self) -> None:
@@ -88,14 +88,43 @@ class Scene:
                 raise failure(f"history not written within 300 s; so far {sent}")
             time.sleep(0.05)
 
-    def start_move(self, throttle_bytes_per_s: float) -> None:
-        """Throttle all brokers and start the move, as ``kafka-reassign-partitions --execute --throttle`` does."""
+    def start_move(
+        self,
+        throttle_bytes_per_s: float,
+        inbound_bytes_per_s: float | None = None,
+        lists: Mapping[str, TopicLists] | None = None,
+    ) -> None:
+        """Throttle all brokers and start the move, as ``kafka-reassign-partitions --execute --throttle`` does.
+
+        Args:
+            throttle_bytes_per_s: rate of all brokers.
+            inbound_bytes_per_s: their rate as destinations; None: the same.
+            lists: throttled replica lists by topic; None: those that Kafka's own tool makes.
+
+        Raises:
+            HeadroomError: the brokers refused the move.
+        """
         moves = [Move(self.topic, number, part.before, part.after) for number, part in enumerate(self.parts)]
-        apply_lists(self._ground.settings, lists_of_plan(moves))
+        apply_lists(self._ground.settings, lists or lists_of_plan(moves))
         self.throttle(throttle_bytes_per_s)
+        if inbound_bytes_per_s is not None:
+            rates = dict.fromkeys(self._ground.brokers, round(inbound_bytes_per_s))
+            apply_rates(self._ground.settings, rates, ("follower",))
         refused = self._reassign({self._key(move.partition): list(move.after) for move in moves})
         if refused:
             raise failure(f"the move was refused: {refused}")
+
+    def write(self, partition: int, bytes_per_s: float) -> None:
+        """Change what is written to one partition from now on."""
+        self._load.set_rate(self.topic, partition, bytes_per_s)
+
+    def clear_rates(self) -> None:
+        """Clear the rates of all brokers; the lists stay."""
+        clear_rates(self._ground.settings, self._ground.brokers)
+
+    def clear_lists(self) -> None:
+        """Clear the lists of the topic; the rates stay."""
+        clear_lists(self._ground.settings, [self.topic])
 
     def throttle(self, bytes_per_s: float) -> None:
         """Set one rate on all brokers, and wait until it is in force."""
