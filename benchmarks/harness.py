@@ -97,6 +97,10 @@ class Ground:
     def restart(self, broker_id: int) -> None:
         """Start a broker again that was killed; return when it is ready."""
         self._cluster.restart(broker_id)
+        # The client remembers the broker as gone, and may go on sending what is for the controller there.
+        with suppress(KafkaError):
+            self.admin.close()
+        self.admin = self.connect()
 
     def connect(self) -> KafkaAdminClient:
         """Return an admin client of its own."""

@@ -89,7 +89,7 @@ def _kill_in_turn(watched: Watched, kills: int, say: Say) -> None:
     for number, victim in enumerate(victims(kills, draw)):
         starving = not starving
         watched.throttle(starving)
-        time.sleep(draw.uniform(0, 8))
+        time.sleep(draw.uniform(0, 10))
         processes = watched.kill(victim)
         time.sleep(draw.uniform(0, 4))
         watched.revive()

@@ -51,14 +51,13 @@ class Scene:
         self.topic = topic
         self.parts = parts
         self._ground = ground
-        self._admin = ground.admin
         rates = {(topic, number): _FILL_BYTES_PER_S for number in range(len(parts))}
         self._load = PacedLoad(ground.bootstrap_servers, rates, RECORD_BYTES)
 
     def __enter__(self) -> Scene:
         """Return this scene when its history is written and its write rates are steady."""
         replicas = {number: list(part.before) for number, part in enumerate(self.parts)}
-        self._admin.create_topics({self.topic: {"assignments": replicas}}, wait_for_metadata=True)
+        self._ground.admin.create_topics({self.topic: {"assignments": replicas}}, wait_for_metadata=True)
         self._load.start()
         try:
             self._write_history()
@@ -75,7 +74,7 @@ class Scene:
             self._reassign({self._key(number): None for number in range(len(self.parts))})
         self.clear_rates()
         self.clear_lists()
-        self._admin.delete_topics([self.topic])
+        self._ground.admin.delete_topics([self.topic])
 
     def _write_history(self) -> None:
         filling = dict(enumerate(self.parts))
@@ -132,17 +131,17 @@ class Scene:
 
     def elect_preferred(self, partition: int) -> None:
         """Ask for a preferred leader election of one partition."""
-        self._admin.elect_leaders(_PREFERRED, {self.topic: [partition]})
+        self._ground.admin.elect_leaders(_PREFERRED, {self.topic: [partition]})
 
     def moving(self) -> bool:
         """Return whether the move is still running."""
-        return any(found.topic == self.topic for found in self._admin.list_partition_reassignments())
+        return any(found.topic == self.topic for found in self._ground.admin.list_partition_reassignments())
 
     def missing_bytes(self) -> int:
         """Return how much smaller the new logs are than the largest of their partitions, as the brokers tell."""
         sizes = {
             (found["partition_index"], broker["broker"]): found["partition_size"]
-            for broker in self._admin.describe_log_dirs()
+            for broker in self._ground.admin.describe_log_dirs()
             for folder in broker["log_dirs"]
             for topic in folder["topics"]
             if topic["name"] == self.topic
@@ -154,7 +153,9 @@ class Scene:
         return TopicPartition(self.topic, number)
 
     def _reassign(self, replicas: dict[TopicPartition, list[int] | None]) -> dict[TopicPartition, object]:
-        return {key: error for key, error in self._admin.alter_partition_reassignments(replicas).items() if error}
+        return {
+            key: error for key, error in self._ground.admin.alter_partition_reassignments(replicas).items() if error
+        }
 
 
 def _missing(number: int, part: Part, sizes: Mapping[tuple[int, int], int]) -> int:
