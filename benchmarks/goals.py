@@ -39,4 +39,9 @@ GOALS: dict[str, Goal] = {
     "collect_4000_replicas_s": Goal("under", 0.4),
     "collect_broker_core_ratio": Goal("under", 0.03),
     "dashboard_query_s": Goal("under", 1),
+    "alert_precision": Goal("at least", 1),
+    "alert_recall": Goal("at least", 1),
+    "kill_lost": Goal("at most", 0),
+    "kill_doubled": Goal("at most", 0),
+    "receiver_down_undelivered": Goal("at most", 0),
 }

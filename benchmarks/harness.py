@@ -80,9 +80,27 @@ class Ground:
     def configure(self, interval_s: float, spark: Mapping[str, str | float] | None = None) -> None:
         """Set the interval of ticks, and keys of the section ``[spark]``."""
         text = self.config.read_text(encoding="utf-8").replace("interval_s = 1.0", f"interval_s = {interval_s}")
-        lines = [f"{key} = {json.dumps(value)}" for key, value in (spark or {}).items()]
-        self.config.write_text("\n".join([text, "[spark]", *lines, ""]), encoding="utf-8")
+        self.config.write_text(text, encoding="utf-8")
+        self.add_section("spark", spark or {})
+
+    def add_section(self, name: str, values: Mapping[str, str | float]) -> None:
+        """Add a section to the configuration file that is not there yet."""
+        lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+        text = self.config.read_text(encoding="utf-8")
+        self.config.write_text("\n".join([text, f"[{name}]", *lines, ""]), encoding="utf-8")
         self.settings = load_settings(str(self.config))
+
+    def kill(self, broker_id: int) -> None:
+        """Kill a broker at once, as a crash would."""
+        self._cluster.kill(broker_id)
+
+    def restart(self, broker_id: int) -> None:
+        """Start a broker again that was killed; return when it is ready."""
+        self._cluster.restart(broker_id)
+        # The client remembers the broker as gone, and may go on sending what is for the controller there.
+        with suppress(KafkaError):
+            self.admin.close()
+        self.admin = self.connect()
 
     def connect(self) -> KafkaAdminClient:
         """Return an admin client of its own."""

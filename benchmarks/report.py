@@ -1,20 +1,43 @@
-"""``python -m benchmarks.report``: writes docs/performance.md and its picture from benchmarks/results.json."""
+"""``python -m benchmarks.report``: writes docs/performance.md and its pictures from benchmarks/results.json."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.goals import GOALS, Goal
-from benchmarks.plot import cost_per_tick
+from benchmarks.plot import cost_per_tick, precision_and_recall
 from benchmarks.results import CHECKOUT, read
 
 PAGE = CHECKOUT / "docs" / "performance.md"
-PICTURE = CHECKOUT / "docs" / "images" / "cost.svg"
+_IMAGES = PAGE.parent / "images"
 Result = Mapping[str, Any]
 Groups = Mapping[str, Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of some figures.
+
+    Attributes:
+        path: of its file.
+        title: what it shows.
+        draw: makes it, as SVG, of results; None: they have nothing to draw.
+    """
+
+    path: Path
+    title: str
+    draw: Callable[[Iterable[Result]], str | None]
+
+
+PICTURES = (
+    Picture(_IMAGES / "cost.svg", "Seconds per tick against the partitions of the cluster", cost_per_tick),
+    Picture(_IMAGES / "precision.svg", "Precision and recall of Headroom and of stock rules", precision_and_recall),
+)
 
 _NOT_YET = "not measured yet"
 _INTRODUCTION = f"""# Performance
@@ -28,13 +51,14 @@ figure; it does not guess.
 
 
 def write(groups: Groups) -> None:
-    """Write page and picture; without a figure to draw there is no picture."""
+    """Write page and pictures; without a figure to draw there is no picture."""
     results = read()
-    picture = cost_per_tick(results)
-    PICTURE.unlink(missing_ok=True)
-    if picture is not None:
-        PICTURE.parent.mkdir(exist_ok=True)
-        PICTURE.write_text(picture, encoding="utf-8")
+    for picture in PICTURES:
+        drawn = picture.draw(results)
+        picture.path.unlink(missing_ok=True)
+        if drawn is not None:
+            picture.path.parent.mkdir(exist_ok=True)
+            picture.path.write_text(drawn, encoding="utf-8")
     PAGE.write_text(markdown(results, groups), encoding="utf-8")
 
 
@@ -48,15 +72,13 @@ def markdown(results: Sequence[Result], groups: Groups) -> str:
     parts = [_INTRODUCTION, "## Goals\n", _goals({result["name"]: result for result in results})]
     for name, measure in groups.items():
         own = [result for result in results if re.search(rf"\bONLY={name}$", result["command"])]
-        parts += [f"## {name}\n", _what(name, measure), *([_PICTURE] if _is_drawn(own) else []), _figures(own)]
+        parts += [f"## {name}\n", _what(name, measure), *_pictures(own), _figures(own)]
     return "\n".join(parts)
 
 
-_PICTURE = f"![Seconds per tick against the partitions of the cluster]({PICTURE.relative_to(PAGE.parent)})\n"
-
-
-def _is_drawn(results: Iterable[Result]) -> bool:
-    return cost_per_tick(results) is not None
+def _pictures(results: Sequence[Result]) -> list[str]:
+    drawn = [picture for picture in PICTURES if picture.draw(results) is not None]
+    return [f"![{picture.title}]({picture.path.relative_to(PAGE.parent)})\n" for picture in drawn]
 
 
 def _what(name: str, measure: Callable[..., Any]) -> str:

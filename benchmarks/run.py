@@ -13,7 +13,21 @@ from typing import Any
 
 import click
 
-from benchmarks import finish, memory, metadata, report, scale, smallest, sources, standalone, start, switch, tables
+from benchmarks import (
+    finish,
+    kills,
+    memory,
+    metadata,
+    precision,
+    report,
+    scale,
+    smallest,
+    sources,
+    standalone,
+    start,
+    switch,
+    tables,
+)
 from benchmarks.harness import Say
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
 from cli.output import print_table
@@ -30,6 +44,8 @@ GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
     "tables": tables.measure,
     "sources": sources.measure,
     "standalone": standalone.measure,
+    "precision": precision.measure,
+    "kills": kills.measure,
 }
 
 
@@ -41,7 +57,10 @@ def run(only: str | None) -> None:
     Shorter runs by environment: BENCH_SWITCHES, BENCH_STARTS, BENCH_MOVES, BENCH_SITUATIONS, BENCH_MEMORY_S;
     BENCH_MEMORY_TICK_S sets the pace of the group memory; BENCH_PARTITIONS the sizes of the groups scale and standalone
     (its first) and BENCH_REPLICAS those of the group sources, by commas; BENCH_DAYS, BENCH_DAY_TICKS and
-    BENCH_HOUR_TICKS the simulated time of the group tables.
+    BENCH_HOUR_TICKS the simulated time of the group tables; BENCH_FAULTS, BENCH_FAULT_S and BENCH_HEALTHY_S the
+    faults, their greatest length and the time of healthy moves of the group precision, and BENCH_STOCK_FOR_RATIO how
+    far the times of its stock rules are shortened; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
+    and how long its receivers are away.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     # Brokers and children end with the `with` blocks that hold them: a SIGTERM has to unwind these too.

@@ -12,7 +12,7 @@ from kafka import TopicPartition
 from benchmarks.harness import Ground, failure
 from cluster.load import PacedLoad
 from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates
-from planning.lists import Move, lists_of_plan
+from planning.lists import Move, TopicLists, lists_of_plan
 
 RECORD_BYTES = 10_000
 _PREFERRED = 0
@@ -51,14 +51,13 @@ class Scene:
         self.topic = topic
         self.parts = parts
         self._ground = ground
-        self._admin = ground.admin
         rates = {(topic, number): _FILL_BYTES_PER_S for number in range(len(parts))}
         self._load = PacedLoad(ground.bootstrap_servers, rates, RECORD_BYTES)
 
     def __enter__(self) -> Scene:
         """Return this scene when its history is written and its write rates are steady."""
         replicas = {number: list(part.before) for number, part in enumerate(self.parts)}
-        self._admin.create_topics({self.topic: {"assignments": replicas}}, wait_for_metadata=True)
+        self._ground.admin.create_topics({self.topic: {"assignments": replicas}}, wait_for_metadata=True)
         self._load.start()
         try:
             self._write_history()
@@ -73,9 +72,9 @@ class Scene:
         self._load.stop()
         if self.moving():
             self._reassign({self._key(number): None for number in range(len(self.parts))})
-        clear_rates(self._ground.settings, self._ground.brokers)
-        clear_lists(self._ground.settings, [self.topic])
-        self._admin.delete_topics([self.topic])
+        self.clear_rates()
+        self.clear_lists()
+        self._ground.admin.delete_topics([self.topic])
 
     def _write_history(self) -> None:
         filling = dict(enumerate(self.parts))
@@ -88,14 +87,43 @@ class Scene:
                 raise failure(f"history not written within 300 s; so far {sent}")
             time.sleep(0.05)
 
-    def start_move(self, throttle_bytes_per_s: float) -> None:
-        """Throttle all brokers and start the move, as ``kafka-reassign-partitions --execute --throttle`` does."""
+    def start_move(
+        self,
+        throttle_bytes_per_s: float,
+        inbound_bytes_per_s: float | None = None,
+        lists: Mapping[str, TopicLists] | None = None,
+    ) -> None:
+        """Throttle all brokers and start the move, as ``kafka-reassign-partitions --execute --throttle`` does.
+
+        Args:
+            throttle_bytes_per_s: rate of all brokers.
+            inbound_bytes_per_s: their rate as destinations; None: the same.
+            lists: throttled replica lists by topic; None: those that Kafka's own tool makes.
+
+        Raises:
+            HeadroomError: the brokers refused the move.
+        """
         moves = [Move(self.topic, number, part.before, part.after) for number, part in enumerate(self.parts)]
-        apply_lists(self._ground.settings, lists_of_plan(moves))
+        apply_lists(self._ground.settings, lists or lists_of_plan(moves))
         self.throttle(throttle_bytes_per_s)
+        if inbound_bytes_per_s is not None:
+            rates = dict.fromkeys(self._ground.brokers, round(inbound_bytes_per_s))
+            apply_rates(self._ground.settings, rates, ("follower",))
         refused = self._reassign({self._key(move.partition): list(move.after) for move in moves})
         if refused:
             raise failure(f"the move was refused: {refused}")
+
+    def write(self, partition: int, bytes_per_s: float) -> None:
+        """Change what is written to one partition from now on."""
+        self._load.set_rate(self.topic, partition, bytes_per_s)
+
+    def clear_rates(self) -> None:
+        """Clear the rates of all brokers; the lists stay."""
+        clear_rates(self._ground.settings, self._ground.brokers)
+
+    def clear_lists(self) -> None:
+        """Clear the lists of the topic; the rates stay."""
+        clear_lists(self._ground.settings, [self.topic])
 
     def throttle(self, bytes_per_s: float) -> None:
         """Set one rate on all brokers, and wait until it is in force."""
@@ -103,17 +131,17 @@ class Scene:
 
     def elect_preferred(self, partition: int) -> None:
         """Ask for a preferred leader election of one partition."""
-        self._admin.elect_leaders(_PREFERRED, {self.topic: [partition]})
+        self._ground.admin.elect_leaders(_PREFERRED, {self.topic: [partition]})
 
     def moving(self) -> bool:
         """Return whether the move is still running."""
-        return any(found.topic == self.topic for found in self._admin.list_partition_reassignments())
+        return any(found.topic == self.topic for found in self._ground.admin.list_partition_reassignments())
 
     def missing_bytes(self) -> int:
         """Return how much smaller the new logs are than the largest of their partitions, as the brokers tell."""
         sizes = {
             (found["partition_index"], broker["broker"]): found["partition_size"]
-            for broker in self._admin.describe_log_dirs()
+            for broker in self._ground.admin.describe_log_dirs()
             for folder in broker["log_dirs"]
             for topic in folder["topics"]
             if topic["name"] == self.topic
@@ -125,7 +153,9 @@ class Scene:
         return TopicPartition(self.topic, number)
 
     def _reassign(self, replicas: dict[TopicPartition, list[int] | None]) -> dict[TopicPartition, object]:
-        return {key: error for key, error in self._admin.alter_partition_reassignments(replicas).items() if error}
+        return {
+            key: error for key, error in self._ground.admin.alter_partition_reassignments(replicas).items() if error
+        }
 
 
 def _missing(number: int, part: Part, sizes: Mapping[tuple[int, int], int]) -> int:

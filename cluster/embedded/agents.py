@@ -15,15 +15,19 @@ EXPORTER_CONFIG = _SHIPPED / "jmx_exporter.yml"
 JOLOKIA_POLICY = _SHIPPED / "jolokia-access.xml"
 
 
-def agent_options(ports: BrokerPorts) -> list[str]:
+def agent_options(ports: BrokerPorts, exporter_config: Path = EXPORTER_CONFIG) -> list[str]:
     """Return the options that start a broker's JVM with both agents, or none if it has no ports for them.
+
+    Args:
+        ports: of the broker.
+        exporter_config: what jmx_exporter exports.
 
     Raises:
         HeadroomError: set-up has not fetched the agents.
     """
     if ports.jolokia is None or ports.exporter is None:
         return []
-    return [jolokia_option(ports.jolokia), exporter_option(ports.exporter)]
+    return [jolokia_option(ports.jolokia), exporter_option(ports.exporter, exporter_config)]
 
 
 def jolokia_option(port: int, settings: Mapping[str, object] | None = None, policy: Path = JOLOKIA_POLICY) -> str:

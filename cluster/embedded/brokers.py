@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from cluster.embedded.agents import agent_options
+from cluster.embedded.agents import EXPORTER_CONFIG, agent_options
 from cluster.embedded.files import BrokerFiles, broker_command, format_command, write_properties
 from cluster.embedded.layout import BrokerPorts
 from cluster.embedded.processes import Guardian, end, find, last_lines
@@ -25,12 +25,14 @@ class BrokerOptions:
         broker_properties: settings of single brokers, by id; they win.
         java_options: further options of single brokers' JVMs, by id.
         agents: whether every broker runs Jolokia's agent and jmx_exporter's.
+        exporter_config: what jmx_exporter exports then.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
     broker_properties: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     java_options: Mapping[int, Sequence[str]] = field(default_factory=dict)
     agents: bool = False
+    exporter_config: Path = EXPORTER_CONFIG
 
     def properties_of(self, broker_id: int) -> dict[str, str]:
         """Return the settings of one broker that win over the built-in ones."""
@@ -76,7 +78,7 @@ class Brokers:
         """Start the process of one broker; it is not ready yet."""
         files = self.files(broker_id)
         self._guardian = self._guardian or Guardian()
-        options = [*agent_options(ports), *self._options.java_options.get(broker_id, ())]
+        options = [*agent_options(ports, self._options.exporter_config), *self._options.java_options.get(broker_id, ())]
         command = broker_command(files, ports, options)
         self.pids[broker_id] = self._guardian.spawn(command, files.log)
 

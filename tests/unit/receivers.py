@@ -55,8 +55,8 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, answer: Callable[[Asked], Said]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, answer: Callable[[Asked], Said], port: int) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.answer = answer
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -64,9 +64,9 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(answer: Callable[[Asked], Said]) -> Iterator[str]:
-    """Serve for the length of the block, at the URL given."""
-    server = _Server(answer)
+def serving(answer: Callable[[Asked], Said], port: int = 0) -> Iterator[str]:
+    """Serve for the length of the block, at the URL given; port 0: any that is free."""
+    server = _Server(answer, port)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import memory, scale
 from benchmarks.goals import Goal
-from benchmarks.plot import cost_per_tick, points
-from benchmarks.report import PAGE, PICTURE, markdown
+from benchmarks.plot import cost_per_tick, points, precision_and_recall
+from benchmarks.report import PAGE, PICTURES, Picture, markdown
 from benchmarks.results import read
 from benchmarks.run import GROUPS
 
@@ -37,8 +37,9 @@ def test_the_page_is_the_one_that_the_results_make() -> None:
     assert PAGE.read_text(encoding="utf-8") == markdown(read(), GROUPS), "write it anew: python -m benchmarks.report"
 
 
-def test_there_is_a_picture_where_there_are_figures_to_draw_and_only_there() -> None:
-    assert PICTURE.exists() == (cost_per_tick(read()) is not None)
+@pytest.mark.parametrize("picture", PICTURES)
+def test_there_is_a_picture_where_there_are_figures_to_draw_and_only_there(picture: Picture) -> None:
+    assert picture.path.exists() == (picture.draw(read()) is not None)
 
 
 def test_points_are_the_sizes_of_one_figure_in_order() -> None:
@@ -63,12 +64,24 @@ def test_the_picture_has_a_line_for_each_figure_and_both_axes_are_logarithmic() 
     assert all(shown in texts for shown in ("pipeline", "ceiling", "2,000", "200,000", "Seconds per tick"))
 
 
+def test_each_tool_has_a_bar_of_its_precision_and_of_its_recall_where_they_are_known() -> None:
+    known = {"alert_precision": 1.0, "alert_recall": 0.75, "stock_strimzi_precision": 0.5, "stock_strimzi_recall": 0.25}
+    picture = precision_and_recall([result(name, value, "precision", "ratio") for name, value in known.items()])
+    assert picture is not None
+    root = ET.fromstring(picture)
+    heights = [float(bar.get("height", "nan")) for bar in root.iter(f"{SVG}rect") if "rect" in bar.get("class", "")]
+    # Precision of both, then recall of both.
+    assert [height / heights[0] for height in heights] == pytest.approx([1.0, 0.5, 0.75, 0.25], abs=0.01)
+    assert all(shown in "".join(root.itertext()) for shown in ("Headroom", "Confluent's rules", "precision", "recall"))
+
+
 def test_the_same_figures_make_the_same_picture() -> None:
     assert cost_per_tick(SCALED) == cost_per_tick(reversed(SCALED))
 
 
 def test_without_figures_there_is_no_picture() -> None:
     assert cost_per_tick([result("memory_peak_bytes", 1.0)]) is None
+    assert precision_and_recall([result("memory_peak_bytes", 1.0)]) is None
 
 
 def test_the_page_tells_which_goal_is_reached_which_falls_short_and_which_is_not_measured() -> None:

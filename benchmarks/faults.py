@@ -1,0 +1,359 @@
+"""The faults that the group ``precision`` injects, one after another, in an order drawn once and for all."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import psutil
+
+from benchmarks.harness import Ground, failure
+from benchmarks.scene import Part, Scene
+from cli.watch_process import WatchProcess
+from planning.lists import TopicLists
+
+ANY = ""
+_MB = 1_000_000
+_SEED = 20_261
+_MOVE_END_S = 180.0
+_HEALTH_S = 90.0
+# What a dead broker entails besides what its fault is about.
+_DEAD_BROKER = frozenset({"no_data", "under_replicated", "isr_shrink_during_move", "reassignment_stalled"})
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a fault happens.
+
+    Attributes:
+        ground: the brokers.
+        watch: that is to see it.
+        scene: its topic, under load.
+    """
+
+    ground: Ground
+    watch: WatchProcess
+    scene: Scene
+
+    def await_health(self) -> None:
+        """Return when every side of the move that runs catches up."""
+        self.watch.wait(self._healthy, _HEALTH_S, f"a healthy move of {self.scene.topic}")
+
+    def _healthy(self) -> bool:
+        return set((self.watch.verdicts() or {}).values()) == {"catching_up"}
+
+
+@dataclass(frozen=True)
+class Fault(ABC):
+    """One fault: what goes wrong, on which brokers, and by how much.
+
+    Attributes:
+        a: broker that leads at first.
+        b: another one that holds the data.
+        c: broker to which data move.
+        d: a fourth one.
+        write_bytes_per_s: what is written to each partition.
+        extent: 0 to 1: where between its bounds the number lies that makes the fault.
+    """
+
+    a: int
+    b: int
+    c: int
+    d: int
+    write_bytes_per_s: float
+    extent: float
+
+    @property
+    def name(self) -> str:
+        """Return what goes wrong, in short."""
+        return (type(self).__doc__ or "").partition(".")[0]
+
+    @property
+    @abstractmethod
+    def expects(self) -> Mapping[str, str]:
+        """Return the kinds of alert of which one has to fire, each with its subject, which may be any."""
+
+    @property
+    def also(self) -> frozenset[str]:
+        """Return the kinds that may fire besides, since they are true as well."""
+        return frozenset()
+
+    @property
+    def of_cluster(self) -> bool:
+        """Return whether it happens to Kafka, so that Kafka's metrics could tell of it."""
+        return True
+
+    @abstractmethod
+    def parts(self) -> list[Part]:
+        """Return the partitions of the scene."""
+
+    def prepare(self, stage: Stage) -> None:  # noqa: B027
+        """Do what is healthy still."""
+
+    @abstractmethod
+    def inject(self, stage: Stage) -> None:
+        """Make it go wrong."""
+
+    def put_right(self, stage: Stage) -> None:  # noqa: B027
+        """Undo what the end of the scene, which calls off the move and clears its throttles, does not undo."""
+
+    def between(self, low: float, high: float) -> float:
+        """Return the number of this fault's extent between two bounds."""
+        return low + (high - low) * self.extent
+
+
+class ThrottleTooLow(Fault):
+    """throttle too low from the start."""
+
+    @property
+    def expects(self) -> Mapping[str, str]:
+        """The leader sends to its follower and to the new replica."""
+        return {"throttle_below_leader_write": f"broker {self.a} as leader"}
+
+    @property
+    def also(self) -> frozenset[str]:
+        """The destination has the same rate."""
+        return frozenset({"throttle_below_inbound"})
+
+    def parts(self) -> list[Part]:
+        """Return one partition."""
+        return [Part((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 70 * _MB)]
+
+    def inject(self, stage: Stage) -> None:
+        """Start a move under a throttle between nothing for the new replica and not quite enough."""
+        stage.scene.start_move(2 * self.write_bytes_per_s * self.between(0.35, 0.85))
+
+
+class StarvingSwitch(Fault):
+    """leader switch that starves."""
+
+    @property
+    def expects(self) -> Mapping[str, str]:
+        """The new leader leads both."""
+        return {"throttle_below_leader_write": f"broker {self.b} as leader"}
+
+    def parts(self) -> list[Part]:
+        """Return a partition led by each of two brokers."""
+        history_bytes = round(18 * self.write_bytes_per_s)
+        return [
+            Part((self.a, self.b), (self.b, self.c), self.write_bytes_per_s, history_bytes),
+            Part((self.b, self.a), (self.c, self.a), self.write_bytes_per_s, history_bytes),
+        ]
+
+    def prepare(self, stage: Stage) -> None:
+        """Start a move under a throttle for one partition a leader, which takes 2 x the write rate."""
+        stage.scene.start_move(self.write_bytes_per_s * self.between(2.5, 3.0))
+        stage.await_health()
+
+    def inject(self, stage: Stage) -> None:
+        """Let one broker lead both partitions, which takes 4 x the write rate."""
+        stage.scene.elect_preferred(0)
+
+
+class InboundTooLow(Fault):
+    """destination's rate too low."""
+
+    @property
+    def expects(self) -> Mapping[str, str]:
+        """It receives both partitions."""
+        return {"throttle_below_inbound": f"broker {self.c} as destination"}
+
+    def parts(self) -> list[Part]:
+        """Return two partitions with one destination."""
+        return [
+            Part((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 40 * _MB),
+            Part((self.b, self.a), (self.b, self.c), self.write_bytes_per_s, 40 * _MB),
+        ]
+
+    def inject(self, stage: Stage) -> None:
+        """Start a move whose leaders have rates enough."""
+        inbound = 2 * self.write_bytes_per_s * self.between(0.4, 0.85)
+        stage.scene.start_move(10 * self.write_bytes_per_s, inbound)
+
+
+class DeadDestination(Fault):
+    """destination dies."""
+
+    @property
+    def expects(self) -> Mapping[str, str]:
+        """It copies nothing."""
+        return {"reassignment_stalled": f"broker {self.d} as destination"}
+
+    @property
+    def also(self) -> frozenset[str]:
+        """It holds replicas of the ticks too."""
+        return _DEAD_BROKER
+
+    def parts(self) -> list[Part]:
+        """Return one partition."""
+        return [Part((self.a, self.b), (self.a, self.d), self.write_bytes_per_s, 80 * _MB)]
+
+    def prepare(self, stage: Stage) -> None:
+        """Start a move that would end in a minute or so."""
+        stage.scene.start_move(2.5 * self.write_bytes_per_s)
+        stage.await_health()
+
+    def inject(self, stage: Stage) -> None:
+        """Kill it."""
+        stage.ground.kill(self.d)
+
+    def put_right(self, stage: Stage) -> None:
+        """Start it again."""
+        _bring_back(stage, self.d)
+
+
+class ThrottleLeftBehind(Fault):
+    """throttle left behind."""
+
+    @property
+    def expects(self) -> Mapping[str, str]:
+        """Who is named depends on what is left."""
+        return {"throttle_left_behind": ANY}
+
+    def parts(self) -> list[Part]:
+        """Return one small partition."""
+        return [Part((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 10 * _MB)]
+
+    def prepare(self, stage: Stage) -> None:
+        """Let a move finish."""
+        stage.scene.start_move(10 * self.write_bytes_per_s)
+        moving = stage.scene.moving
+        stage.watch.wait(lambda: not moving(), _MOVE_END_S, f"the end of the move of {stage.scene.topic}")
+
+    def inject(self, stage: Stage) -> None:
+        """Clear the rates alone, the lists alone, or nothing."""
+        if self.extent < 1 / 3:
+            stage.scene.clear_rates()
+        elif self.extent < 2 / 3:
+            stage.scene.clear_lists()
+
+
+class UnlistedLeader(Fault):
+    """switch to a leader that is not listed."""
+
+    @property
+    def expects(self) -> Mapping[str, str]:
+        """Nothing limits it."""
+        return {"leader_unthrottled": ANY}
+
+    def parts(self) -> list[Part]:
+        """Return one partition."""
+        return [Part((self.a, self.b), (self.b, self.c), self.write_bytes_per_s, 80 * _MB)]
+
+    def prepare(self, stage: Stage) -> None:
+        """Start a move whose list of leaders names the one of now alone; its destination is slow enough to see it."""
+        lists = {stage.scene.topic: TopicLists(f"0:{self.a}", f"0:{self.c}")}
+        stage.scene.start_move(4 * self.write_bytes_per_s, 1.5 * self.write_bytes_per_s, lists)
+        stage.await_health()
+
+    def inject(self, stage: Stage) -> None:
+        """Let the other one lead."""
+        stage.scene.elect_preferred(0)
+
+
+class DeadReplica(Fault):
+    """broker with a replica dies."""
+
+    @property
+    def expects(self) -> Mapping[str, str]:
+        """Either says it; during a move the second is there for it."""
+        return {"under_replicated": ANY, "isr_shrink_during_move": ANY}
+
+    @property
+    def also(self) -> frozenset[str]:
+        """Its metrics are gone too."""
+        return _DEAD_BROKER
+
+    @property
+    def _moves(self) -> bool:
+        return self.extent >= 1 / 2
+
+    def parts(self) -> list[Part]:
+        """Return one partition, which moves or not."""
+        after = (self.a, self.d, self.c) if self._moves else (self.a, self.b, self.d)
+        return [Part((self.a, self.b, self.d), after, self.write_bytes_per_s, (80 if self._moves else 10) * _MB)]
+
+    def prepare(self, stage: Stage) -> None:
+        """Start a move with a rate enough for all three followers, or none."""
+        if self._moves:
+            stage.scene.start_move(3.6 * self.write_bytes_per_s)
+            stage.await_health()
+
+    def inject(self, stage: Stage) -> None:
+        """Kill the broker of a replica that is to stay."""
+        stage.ground.kill(self.d)
+
+    def put_right(self, stage: Stage) -> None:
+        """Start it again."""
+        _bring_back(stage, self.d)
+
+
+class StandingCollector(Fault):
+    """collector stands still."""
+
+    @property
+    def expects(self) -> Mapping[str, str]:
+        """No tick comes."""
+        return {"no_data": "ticks"}
+
+    @property
+    def of_cluster(self) -> bool:
+        """It is no process of Kafka's."""
+        return False
+
+    def parts(self) -> list[Part]:
+        """Return one partition, which does not move."""
+        return [Part((self.a, self.b), (self.a, self.b), self.write_bytes_per_s)]
+
+    def inject(self, stage: Stage) -> None:
+        """Stop it."""
+        _collector(stage.watch).suspend()
+
+    def put_right(self, stage: Stage) -> None:
+        """Let it go on."""
+        _collector(stage.watch).resume()
+
+
+_CLASSES: tuple[type[Fault], ...] = (
+    ThrottleTooLow,
+    StarvingSwitch,
+    InboundTooLow,
+    DeadDestination,
+    ThrottleLeftBehind,
+    UnlistedLeader,
+    DeadReplica,
+    StandingCollector,
+)
+
+
+def schedule(count: int) -> list[Fault]:
+    """Return the first so many faults of a fixed order, in which every class comes once before any comes again."""
+    draw = random.Random(_SEED)
+    faults: list[Fault] = []
+    while len(faults) < count:
+        faults += [_drawn(of, draw) for of in draw.sample(_CLASSES, len(_CLASSES))]
+    return faults[:count]
+
+
+def _drawn(of: type[Fault], draw: random.Random) -> Fault:
+    # The fourth broker is no controller: what is told of its death is told of its replicas.
+    a, b, c = draw.sample((1, 2, 3), 3)
+    return of(a, b, c, 4, draw.choice((1.0, 1.5, 2.0)) * _MB, draw.random())
+
+
+def _bring_back(stage: Stage, broker: int) -> None:
+    stage.ground.restart(broker)
+    # The ticks' leaders go back to where they were: no rule is to tell of a cluster left as a fault left it.
+    ticks = stage.ground.settings.ticks.topic
+    stage.watch.wait(
+        lambda: bool(stage.ground.admin.elect_leaders(0, [ticks])), _HEALTH_S, f"preferred leaders of {ticks}"
+    )
+
+
+def _collector(watch: WatchProcess) -> psutil.Process:
+    found = [process for process in watch.processes() if "collect" in process.cmdline()]
+    if not found:
+        raise failure("the watch has no collector")
+    return found[0]

@@ -1,0 +1,299 @@
+"""Group ``kills``: is every alert told, and told once, whatever is killed?
+
+A live watch tells a webhook and a Slack bot of alerts, which throttles that change make fire and resolve. BENCH_KILLS
+times (default 20), at moments drawn once and for all, one of these gets a `kill -9`, with all processes that it
+started: the collector, the process that writes history, the watch itself, which judges, or the receivers. The watch
+starts collector and history again; watch and receivers are started again as a supervisor would. Then the receivers are
+away for BENCH_RECEIVER_DOWN_S (default 600) while alerts go on. Lost is an event of `alerts/events` that a receiver
+does not show in the end; doubled is one that a person sees twice: a second message in Slack, or a post under another
+key.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from alerts.delivery.steps import told_of
+from benchmarks.harness import Ground, Say, failure
+from benchmarks.recorder import HOOK_PATH, SLACK_PATH, lost_and_doubled, read
+from benchmarks.results import CHECKOUT, Figure
+from benchmarks.scene import Part, Scene
+from cli.tables import query
+from cluster.throttles import apply_rates
+from schemas.findings import AlertEvent, State
+from schemas.tables import ALERT_EVENTS
+
+_SEED = 11
+# The leader requires 2 MB/s, of which its in-sync follower takes 1. The destination gets less than the 1 MB/s that it
+# requires: the move outlasts everything, and one alert stands all the time.
+_PART = Part((1, 2), (1, 3), 1e6, 20_000_000)
+_LEADER = 1
+_ENOUGH_BYTES_PER_S = 4e6
+_STARVING_BYTES_PER_S = 0.7e6
+_INBOUND_BYTES_PER_S = 0.5e6
+_SUBJECT = "broker 1 as leader"
+# So that what a receiver missed comes soon after it is back.
+_NOTIFY = {"retry_s": 0.5, "retry_max_s": 10.0}
+_TURN_S = 180.0
+_READY_S = 60.0
+_SETTLE_S = 180.0
+_LOOK_S = 0.5
+_TURN_EVERY_S = 25.0
+_HOST = "127.0.0.1"
+
+
+def measure(say: Say) -> list[Figure]:
+    """Return how many events were lost and doubled, with kills and with receivers that are away.
+
+    Raises:
+        HeadroomError: an alert did not fire or resolve, or what was killed did not come back.
+    """
+    kills = int(os.environ.get("BENCH_KILLS", "20"))
+    down_s = float(os.environ.get("BENCH_RECEIVER_DOWN_S", "600"))
+    with Ground(3) as ground, Receivers(ground.folder) as receivers:
+        receivers.configure(ground)
+        with Scene(ground, "kills", [_PART]) as scene, Watched(ground, receivers) as watched:
+            scene.start_move(_ENOUGH_BYTES_PER_S, _INBOUND_BYTES_PER_S)
+            _kill_in_turn(watched, kills, say)
+            killed = watched.settled()
+            lost, doubled = lost_and_doubled(killed, receivers.shown())
+            say(f"{len(killed)} events: {lost} lost, {doubled} doubled; receivers go away for {down_s:.0f} s")
+            _go_away(watched, down_s)
+            missed = [event for event in watched.settled() if event not in killed]
+        undelivered, doubled = lost_and_doubled(missed, receivers.shown())
+    say(f"{len(missed)} events while the receivers were away: {undelivered} undelivered; {doubled} doubled in all")
+    return [
+        Figure("kill_lost", lost, "events", len(killed)),
+        Figure("kill_doubled", doubled, "events", len(killed) + len(missed)),
+        Figure("kill_count", kills, "kills", kills),
+        Figure("receiver_down_undelivered", undelivered, "events", len(missed)),
+        Figure("receiver_down_s", down_s, "s", 1),
+    ]
+
+
+def _kill_in_turn(watched: Watched, kills: int, say: Say) -> None:
+    """Kill one after another, each while an alert fires or resolves, and let it come back."""
+    draw = random.Random(_SEED)
+    starving = False
+    for number, victim in enumerate(victims(kills, draw)):
+        starving = not starving
+        watched.throttle(starving)
+        time.sleep(draw.uniform(0, 10))
+        processes = watched.kill(victim)
+        time.sleep(draw.uniform(0, 4))
+        watched.revive()
+        watched.await_turn(starving)
+        told = "fired" if starving else "resolved"
+        say(f"kill {number + 1}: {victim}, {processes} process(es) at once; then the alert {told}")
+    if starving:
+        watched.turn(starving=False)
+
+
+def _go_away(watched: Watched, length_s: float) -> None:
+    """Let alerts fire and resolve while the receivers do not run, and start them again."""
+    watched.kill("receivers")
+    until_s = time.monotonic() + length_s
+    while (left_s := until_s - time.monotonic()) > 0:
+        watched.turn(starving=True)
+        watched.turn(starving=False)
+        time.sleep(min(_TURN_EVERY_S, left_s))
+    watched.revive()
+
+
+def victims(count: int, draw: random.Random) -> list[str]:
+    """Return whom to kill: every one once before any again.
+
+    Args:
+        count: how many.
+        draw: where chance comes from.
+    """
+    chosen: list[str] = []
+    while len(chosen) < count:
+        chosen += draw.sample(_VICTIMS, len(_VICTIMS))
+    return chosen[:count]
+
+
+class Receivers:
+    """The process that receives, which may be killed and started again on the same port.
+
+    Args:
+        folder: of its journal and log.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._journal = folder / "received.jsonl"
+        self._log = folder / "receivers.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        with socket.socket() as free:
+            free.bind((_HOST, 0))
+            self._port: int = free.getsockname()[1]
+
+    def __enter__(self) -> Receivers:
+        """Return the running receivers."""
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End them."""
+        self.kill()
+
+    def configure(self, ground: Ground) -> None:
+        """Name them in the configuration file."""
+        url = f"http://{_HOST}:{self._port}"
+        ground.add_section("notify", _NOTIFY)
+        ground.add_section("notify.webhook", {"url": url + HOOK_PATH})
+        ground.add_section("notify.slack", {"token": "xoxb-0", "channel": "C0123456789", "api_url": url + SLACK_PATH})
+
+    def start(self) -> None:
+        """Start them, if they do not run, and return when they answer.
+
+        Raises:
+            HeadroomError: they do not.
+        """
+        if self._process is not None:
+            return
+        command = [sys.executable, "-m", "benchmarks.recorder", str(self._port), str(self._journal)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, cwd=CHECKOUT, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        give_up = time.monotonic() + _READY_S
+        while not _answers(self._port):
+            if time.monotonic() > give_up or self._process.poll() is not None:
+                raise failure(f"the receivers do not answer: {self._log.read_text(encoding='utf-8')[-500:]}")
+            time.sleep(0.1)
+
+    def kill(self) -> int:
+        """Kill them, and return how many processes that were."""
+        if self._process is None:
+            return 0
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+        return 1
+
+    def shown(self) -> Mapping[str, Mapping[str, int]]:
+        """Return for each receiver how often it shows which event, by the event's key."""
+        return read(self._journal)[0].shown()
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection((_HOST, port), timeout=1):
+        return True
+    return False
+
+
+class Watched:
+    """A watch that may be killed, and what it watches and tells.
+
+    Args:
+        ground: the brokers.
+        receivers: whom it tells.
+    """
+
+    def __init__(self, ground: Ground, receivers: Receivers) -> None:
+        self._ground = ground
+        self._receivers = receivers
+        self._watch = ground.watch()
+        self._runs = True
+
+    def __enter__(self) -> Watched:
+        """Return the running watch."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End it."""
+        self._watch.stop()
+
+    def throttle(self, starving: bool) -> None:
+        """Give the leader a rate that starves the new replica, or one that is enough."""
+        rate = _STARVING_BYTES_PER_S if starving else _ENOUGH_BYTES_PER_S
+        apply_rates(self._ground.settings, {_LEADER: round(rate)}, ("leader",))
+
+    def await_turn(self, starving: bool) -> None:
+        """Return when the leader's alert fires, or has resolved, as the table of events tells."""
+        wanted = State.FIRING.value if starving else State.RESOLVED.value
+        self._watch.wait(lambda: self._state() == wanted, _TURN_S, f"alert on {_SUBJECT} {wanted}", _LOOK_S)
+
+    def turn(self, starving: bool) -> None:
+        """Change the leader's throttle, and return when its alert has followed."""
+        self.throttle(starving)
+        self.await_turn(starving)
+
+    def kill(self, victim: str) -> int:
+        """Kill one of those that may be killed with all processes of its own, and return how many those were."""
+        return _VICTIMS_BY_NAME[victim](self)
+
+    def kill_child(self, word: str) -> int:
+        """Kill the child whose command has a word, once there is one."""
+        return _kill_tree(self._watch.wait(lambda: self._child(word), _READY_S, f"a child that runs {word}"))
+
+    def kill_watch(self) -> int:
+        """Kill the watch and all that it started."""
+        count = _kill_tree(self._watch.processes()[0])
+        self._watch.stop()
+        self._runs = False
+        return count
+
+    def kill_receivers(self) -> int:
+        """Kill the receivers."""
+        return self._receivers.kill()
+
+    def revive(self) -> None:
+        """Start what was killed and is not started by the watch: the watch itself, and the receivers."""
+        self._receivers.start()
+        if not self._runs:
+            self._watch, self._runs = self._ground.watch(), True
+
+    def settled(self) -> list[AlertEvent]:
+        """Return the events that receivers are to be told of, once all of them show all, or after a while."""
+        give_up = time.monotonic() + _SETTLE_S
+        while lost_and_doubled(self._told(), self._receivers.shown())[0] and time.monotonic() < give_up:
+            self._watch.require_running()
+            time.sleep(_LOOK_S)
+        return self._told()
+
+    def _told(self) -> list[AlertEvent]:
+        return told_of(self._events())
+
+    def _events(self) -> Sequence[AlertEvent]:
+        rows = query(self._ground.store, ALERT_EVENTS.path, "SELECT * FROM data") or []
+        return [AlertEvent(**{name: row[name] for name in AlertEvent.__dataclass_fields__}) for row in rows]
+
+    def _state(self) -> str | None:
+        """Return how the leader's alert stands, of all that were told; None: there is none."""
+        told = [event for event in self._told() if event.subject == _SUBJECT]
+        return told[-1].state if told else None
+
+    def _child(self, word: str) -> psutil.Process | None:
+        root, *others = self._watch.processes()
+        with suppress(psutil.NoSuchProcess):
+            return next((p for p in others if p.ppid() == root.pid and word in p.cmdline()), None)
+        return None
+
+
+def _kill_tree(root: psutil.Process) -> int:
+    tree = [root, *root.children(recursive=True)]
+    for process in tree:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(tree)
+    return len(tree)
+
+
+_VICTIMS_BY_NAME: dict[str, Callable[[Watched], int]] = {
+    "collector": lambda watched: watched.kill_child("collect"),
+    "watch": Watched.kill_watch,
+    "history": lambda watched: watched.kill_child("record"),
+    "receivers": Watched.kill_receivers,
+}
+_VICTIMS = tuple(_VICTIMS_BY_NAME)

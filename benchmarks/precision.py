@@ -1,0 +1,250 @@
+"""Group ``precision``: does every page mean a fault, and every fault a page? Headroom beside the stock rules.
+
+First healthy moves for half an hour: throttled, with preferred elections, leader switches and loads that change, each
+to its end; whoever is called then is called for nothing. Then faults, one after another, in a fixed order of eight
+classes. A fault lasts until Headroom and all stock rules have told of it, BENCH_FAULT_S at most, and is put right. An
+alert counts when it begins to fire. One of Headroom's is true if a fault is there that it is about, by its kind; a
+fault is seen if an alert of its kind names the right broker. Of a stock rule any alert in a fault's time is true, and
+sees it; alerts of one rule that begin within half a minute count as one, as Alertmanager would send them.
+
+The rules are those that come with Strimzi, Grafana's Kafka mixin and Confluent's monitoring stacks, with their own
+thresholds and times ([benchmarks/stock/rules.yml](../benchmarks/stock/rules.yml)), in a Prometheus that scrapes the
+same brokers' jmx_exporter and evaluates every 5 s; stock set-ups do so every 30 to 60 s, which only makes them later.
+A rule whose time is longer than a fault lasts misses it; BENCH_STOCK_FOR_RATIO shortens these times. Headroom runs at
+one tick a second, and with `alerts.stalled_s` of 15 s. A fault of its own collector counts for Headroom alone. Who
+never called was never wrong: a precision of 1, over none. All faults and pages with their times are left in
+`build/precision.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from kafka.errors import KafkaError
+
+from benchmarks.faults import Fault, Stage, schedule
+from benchmarks.harness import Ground, Say
+from benchmarks.prometheus import EXPORTER_CONFIG, INTERVAL_S, Prometheus, rules
+from benchmarks.results import CHECKOUT, Figure
+from benchmarks.scene import Part, Scene
+from benchmarks.scoring import HEADROOM, Page, Window, figures, first_seen, grouped, is_call, is_true
+from cli.output import print_table
+from cli.watch_process import WatchProcess
+from cluster.embedded import BrokerOptions
+from schemas.errors import HeadroomError
+from schemas.findings import State
+
+# Every fault with its times, and every page: what the figures are made of.
+RECORD = CHECKOUT / "build" / "precision.json"
+# Shorter than the default, so that a fault of a minute and a half is long enough; all other settings are the defaults.
+_ALERTS = {"stalled_s": 15.0}
+_MB = 1_000_000
+_LOOK_S = 2.0
+_QUIET_S = 90.0
+_MOVE_END_S = 600.0
+_SEED = 7
+
+
+def measure(say: Say) -> list[Figure]:
+    """Return precision, recall and delay of each tool over BENCH_FAULTS faults (default 32) and BENCH_HEALTHY_S (1800).
+
+    Raises:
+        HeadroomError: Prometheus is not to be had, a scene could not be set, or the watch ended.
+    """
+    count = int(os.environ.get("BENCH_FAULTS", "32"))
+    healthy_s = float(os.environ.get("BENCH_HEALTHY_S", "1800"))
+    for_ratio = float(os.environ.get("BENCH_STOCK_FOR_RATIO", "1"))
+    with Ground(4, BrokerOptions(agents=True, exporter_config=EXPORTER_CONFIG)) as ground:
+        ground.add_section("alerts", _ALERTS)
+        say(f"alerts: {asdict(ground.settings.alerts)}")
+        say(f"stock rules evaluated every {INTERVAL_S:g} s, their times x {for_ratio:g}")
+        targets = [f"{ground.broker(b).host}:{ground.broker(b).exporter_port}" for b in ground.brokers]
+        with Prometheus(ground.folder / "prometheus", targets, for_ratio) as stock, ground.watch() as watch:
+            run = _Run(ground, watch, stock, say)
+            watch.wait(lambda: watch.verdicts() is not None, 180, "the first judged tick")
+            healthy_until_s = run.move_healthily(healthy_s)
+            windows = [run.play(number, fault) for number, fault in enumerate(schedule(count))]
+            pages = run.pages()
+    _keep(windows, pages, healthy_until_s)
+    _print(windows, pages, healthy_until_s)
+    return _figures(windows, pages, healthy_s)
+
+
+class _Run:
+    """The tools on their cluster, and what is done to it.
+
+    Args:
+        ground: the brokers.
+        watch: Headroom.
+        stock: the stock rules.
+        say: tells how it goes.
+    """
+
+    def __init__(self, ground: Ground, watch: WatchProcess, stock: Prometheus, say: Say) -> None:
+        self._ground = ground
+        self._watch = watch
+        self._stock = stock
+        self._say = say
+        self._void_s: list[tuple[float, float]] = []
+
+    def pages(self) -> list[Page]:
+        """Return all alerts so far, in the order in which they began, but those of attempts that failed."""
+        told = [Page(f.group, f.name, f.about, f.severity, f.from_s, f.until_s) for f in self._stock.firings()]
+        pages = sorted([*grouped(told), *_headroom_pages(self._watch)], key=lambda page: page.at_s)
+        return [page for page in pages if not any(began <= page.at_s <= ended for began, ended in self._void_s)]
+
+    def move_healthily(self, length_s: float) -> float:
+        """Return when the last of the healthy moves was over, which go on for so long; epoch seconds."""
+        draw, until_s, number = random.Random(_SEED), time.monotonic() + length_s, 0
+        while time.monotonic() < until_s:
+            self._healthy_move(number, draw)
+            number += 1
+        return time.time()
+
+    def _healthy_move(self, number: int, draw: random.Random) -> None:
+        a, b, c = draw.sample(self._ground.brokers, 3)
+        rate = draw.choice((0.5, 1.0, 1.5)) * _MB
+        change = draw.choice(("none", "election", "load", "election and load"))
+        parts = [Part((a, b), (b, c), rate, 50 * _MB), Part((b, a), (c, a), rate, 50 * _MB)]
+        with Scene(self._ground, f"healthy-{number}", parts) as scene:
+            # One that leads both, each with a fifth more to write, sends 4.8 x the rate.
+            scene.start_move(6 * rate)
+            time.sleep(draw.uniform(2, 8))
+            if "election" in change:
+                scene.elect_preferred(0)
+            for factor in (1.2, 0.8) if "load" in change else ():
+                for partition in range(len(parts)):
+                    scene.write(partition, factor * rate)
+                time.sleep(3)
+            self._watch.wait(lambda: not scene.moving(), _MOVE_END_S, f"the end of healthy move {number}")
+        self._say(f"healthy move {number + 1}, change: {change}")
+
+    def play(self, number: int, fault: Fault) -> Window:
+        """Return a fault as it happened, injected and put right; if that fails, it is tried once more."""
+        began_s = time.time()
+        try:
+            return self._play(f"fault-{number}", fault)
+        except (HeadroomError, KafkaError) as error:
+            self._say(f"fault-{number}, {fault.name}: failed and tried once more ({error})")
+            self._await_quiet()
+            self._void_s.append((began_s, time.time()))
+            return self._play(f"fault-{number}-again", fault)
+
+    def _play(self, topic: str, fault: Fault) -> Window:
+        with Scene(self._ground, topic, fault.parts()) as scene:
+            stage = Stage(self._ground, self._watch, scene)
+            fault.prepare(stage)
+            from_s = time.time()
+            try:
+                fault.inject(stage)
+                self._await_seen(fault, from_s)
+            finally:
+                fault.put_right(stage)
+        window = _window(fault, from_s, time.time())
+        self._await_quiet()
+        tools = [HEADROOM, *_origins()]
+        pages = self.pages()
+        told = [f"{tool} {_told(tool, window, pages)}" for tool in tools if window.concerns(tool)]
+        self._say(f"{topic}, {fault.name}: {'; '.join(told)}")
+        return window
+
+    def _await_seen(self, fault: Fault, from_s: float) -> None:
+        """Return once every tool has told of the fault, or it has lasted for long enough."""
+        length_s = float(os.environ.get("BENCH_FAULT_S", "90"))
+        tools = [HEADROOM, *_origins()] if fault.of_cluster else [HEADROOM]
+        while (now_s := time.time()) < from_s + length_s:
+            self._watch.require_running()
+            window, pages = _window(fault, from_s, now_s), self.pages()
+            if all(first_seen(tool, window, pages) for tool in tools):
+                return
+            time.sleep(_LOOK_S)
+
+    def _await_quiet(self) -> None:
+        """Return once none of Headroom's alerts fires, so that the next one is of the next fault."""
+        give_up = time.monotonic() + _QUIET_S
+        while self._watch.firing():
+            self._watch.require_running()
+            if time.monotonic() > give_up:
+                self._say(f"still firing {_QUIET_S:.0f} s later: {self._watch.last_seen()}")
+                return
+            time.sleep(_LOOK_S)
+
+
+def _headroom_pages(watch: WatchProcess) -> list[Page]:
+    """Return Headroom's alerts, each from when its line came; one that grew worse than information calls from then."""
+    epoch_s = time.time() - time.monotonic()
+    pages: dict[str, Page] = {}
+    for line in watch.fired():
+        said = line.said
+        page = Page(HEADROOM, said["kind"], said["subject"], said["severity"], epoch_s + line.at_s)
+        known = pages.get(said["alert_id"])
+        if known is None or (is_call(page) and not is_call(known)):
+            pages[said["alert_id"]] = page
+    ended_s = {
+        line.said["alert_id"]: epoch_s + line.at_s
+        for line in watch.events()
+        if line.said["state"] == State.RESOLVED.value
+    }
+    return [Page(**{**vars(page), "until_s": ended_s.get(alert_id)}) for alert_id, page in pages.items()]
+
+
+def _origins() -> list[str]:
+    return [group["name"] for group in rules()["groups"]]
+
+
+def _window(fault: Fault, from_s: float, right_s: float) -> Window:
+    return Window(fault.name, fault.expects, fault.also, fault.of_cluster, from_s, right_s)
+
+
+def _figures(windows: Sequence[Window], pages: Sequence[Page], healthy_s: float) -> list[Figure]:
+    measured = figures(HEADROOM, "alert", windows, pages)
+    for origin in _origins():
+        measured += figures(origin, f"stock_{origin}", windows, pages)
+    return [*measured, Figure("precision_healthy_s", healthy_s, "s", 1)]
+
+
+def _keep(windows: Sequence[Window], pages: Sequence[Page], healthy_until_s: float) -> None:
+    RECORD.parent.mkdir(exist_ok=True)
+    record = {
+        "healthy_until_s": healthy_until_s,
+        "faults": [{**vars(window), "also": sorted(window.also)} for window in windows],
+        "pages": [vars(page) for page in pages],
+    }
+    RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _print(windows: Sequence[Window], pages: Sequence[Page], healthy_until_s: float) -> None:
+    tools = [HEADROOM, *_origins()]
+    began_s = min([window.from_s for window in windows], default=healthy_until_s)
+    rows = [
+        (
+            window.fault,
+            f"{window.from_s - began_s:.0f}",
+            f"{window.right_s - began_s:.0f}",
+            *(_told(tool, window, pages) if window.concerns(tool) else "-" for tool in tools),
+        )
+        for window in windows
+    ]
+    print_table("What each tool told of each fault, s after its injection", ("fault", "at s", "right s", *tools), rows)
+    false = [page for page in pages if is_call(page) and not is_true(page, windows)]
+    wrong = [
+        (
+            page.tool,
+            page.name,
+            page.subject,
+            page.severity,
+            "healthy moves" if page.at_s <= healthy_until_s else f"{page.at_s - began_s:.0f} s",
+        )
+        for page in false
+    ]
+    print_table("Called for nothing", ("tool", "alert", "about", "severity", "when"), wrong)
+
+
+def _told(tool: str, window: Window, pages: Sequence[Page]) -> str:
+    page = first_seen(tool, window, pages)
+    return f"{page.at_s - window.from_s:.1f} {page.name}" if page else "missed"

@@ -1,0 +1,81 @@
+"""What the recording receivers keep over a kill, and how lost and doubled events are counted."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from alerts.delivery.slack_api import metadata
+from alerts.delivery.steps import event_key
+from alerts.delivery.webhook import KEY_HEADER
+from benchmarks.kills import victims
+from benchmarks.recorder import HOOK_PATH, SLACK_PATH, Recorder, lost_and_doubled, read
+from schemas.findings import AlertEvent
+from tests.unit.receivers import Asked, event
+
+FIRED, ENDED = event("a", "firing", 1000), event("a", "resolved", 2000)
+
+
+def post(told: AlertEvent, key: str | None = None) -> Asked:
+    body = json.dumps({"event": told.as_objects()}).encode()
+    return Asked(HOOK_PATH, {KEY_HEADER: key or event_key(told)}, body)
+
+
+def message(told: AlertEvent) -> Asked:
+    body = json.dumps({"channel": "C0", "text": "t", "metadata": metadata([event_key(told)])}).encode()
+    return Asked(f"{SLACK_PATH}chat.postMessage", {"Authorization": "Bearer t"}, body)
+
+
+def test_what_was_taken_is_known_after_a_kill_and_what_was_cut_off_is_not(tmp_path: Path) -> None:
+    journal = tmp_path / "received.jsonl"
+    first = Recorder(journal)
+    for asked in (post(FIRED), message(FIRED)):
+        assert first(asked).status == 200
+    with journal.open("a", encoding="utf-8") as file:
+        file.write('{"path": "/ho')
+    again = Recorder(journal)
+    again(message(ENDED))
+    shown = read(journal)[0].shown()
+    assert shown == {"webhook": {event_key(FIRED): 1}, "slack": {event_key(FIRED): 1, event_key(ENDED): 1}}
+
+
+def test_a_post_under_a_known_key_is_not_shown_again_and_a_message_is(tmp_path: Path) -> None:
+    journal = tmp_path / "received.jsonl"
+    recorder = Recorder(journal)
+    for asked in (post(FIRED), post(FIRED), message(FIRED), message(FIRED)):
+        recorder(asked)
+    assert read(journal)[0].shown() == {"webhook": {event_key(FIRED): 1}, "slack": {event_key(FIRED): 2}}
+    recorder(post(FIRED, "another key"))
+    assert read(journal)[0].shown()["webhook"] == {event_key(FIRED): 2}
+
+
+def test_questions_to_slack_are_answered_from_what_was_taken_and_not_kept(tmp_path: Path) -> None:
+    journal = tmp_path / "received.jsonl"
+    Recorder(journal)(message(FIRED))
+    kept = journal.read_text(encoding="utf-8")
+    asked = Asked(f"{SLACK_PATH}conversations.history", {"Authorization": "Bearer t"}, b"include_all_metadata=true")
+    answer = json.loads(Recorder(journal)(asked).body)
+    assert [m["metadata"] for m in answer["messages"]] == [metadata([event_key(FIRED)])]
+    assert journal.read_text(encoding="utf-8") == kept
+
+
+@pytest.mark.parametrize(
+    ("slack", "lost", "doubled"),
+    [([FIRED, ENDED], 0, 0), ([FIRED], 1, 0), ([FIRED, FIRED, FIRED, ENDED], 0, 2), ([], 2, 0)],
+)
+def test_lost_is_what_a_receiver_does_not_show_and_doubled_what_it_shows_again(
+    slack: list[AlertEvent], lost: int, doubled: int
+) -> None:
+    shown = {"webhook": Counter(map(event_key, (FIRED, ENDED))), "slack": Counter(map(event_key, slack))}
+    assert lost_and_doubled([FIRED, ENDED], shown) == (lost, doubled)
+
+
+def test_everybody_is_killed_once_before_anybody_again_and_always_in_the_same_order() -> None:
+    chosen = victims(20, random.Random(1))
+    assert chosen == victims(20, random.Random(1))
+    assert Counter(chosen) == dict.fromkeys(("collector", "watch", "history", "receivers"), 5)
+    assert len(set(chosen[:4])) == 4
