@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import time
@@ -18,7 +17,7 @@ from urllib.parse import urlencode
 
 import yaml
 
-from benchmarks.results import CHECKOUT
+from benchmarks.prometheus_tools import NotThere, tool
 from schemas.errors import HeadroomError
 
 STOCK = Path(__file__).resolve().parent / "stock"
@@ -28,42 +27,11 @@ EXPORTER_CONFIG = STOCK / "jmx_exporter.yml"
 INTERVAL_S = 5.0
 # An alert that is gone for one evaluation, because that one was late, is the same alert.
 _SAME_ALERT_S = 2.5 * INTERVAL_S
-_TOOLS = CHECKOUT / ".tools"
-_PACKAGE = "prometheus"
 _REMEDY = "Install Debian's package prometheus, or put Prometheus 2.42 or newer on the PATH."
 _HOST = "127.0.0.1"
 _READY_S = 60.0
 _STOP_S = 10.0
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def binary(tools: Path = _TOOLS) -> str:
-    """Return the path of Prometheus: the one on the PATH, else that of Debian's package, fetched once.
-
-    Args:
-        tools: folder to which it is fetched.
-
-    Raises:
-        HeadroomError: there is none, and it cannot be fetched.
-    """
-    known = shutil.which(_PACKAGE)
-    if known is not None:
-        return known
-    fetched = tools / _PACKAGE / "usr" / "bin" / _PACKAGE
-    if not fetched.exists():
-        _fetch(tools)
-    return str(fetched)
-
-
-def _fetch(tools: Path) -> None:
-    tools.mkdir(exist_ok=True)
-    try:
-        subprocess.run(["apt-get", "download", _PACKAGE], cwd=tools, check=True, capture_output=True, text=True)
-        package = max(tools.glob(f"{_PACKAGE}_*.deb"))
-        subprocess.run(["dpkg-deb", "-x", package, tools / _PACKAGE], check=True, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError, ValueError) as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1:]
-        raise HeadroomError(_PACKAGE, f"is not on the PATH and cannot be fetched: {' '.join(said)}", _REMEDY) from error
 
 
 @dataclass(frozen=True)
@@ -135,7 +103,10 @@ class Prometheus:
         """
         self._folder.mkdir(parents=True)
         self._started_s = time.monotonic()
-        command = [binary(), *self._options()]
+        try:
+            command = [str(tool("prometheus")), *self._options()]
+        except NotThere as reason:
+            raise HeadroomError("prometheus", str(reason), _REMEDY) from reason
         with (self._folder / "prometheus.log").open("w", encoding="utf-8") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
@@ -183,12 +154,12 @@ class Prometheus:
         give_up = time.monotonic() + _READY_S
         while True:
             if self._process.poll() is not None:
-                raise HeadroomError(_PACKAGE, f"ended: {self._log_end()}", _REMEDY)
+                raise HeadroomError("prometheus", f"ended: {self._log_end()}", _REMEDY)
             with suppress(HeadroomError):
                 if len([up for up in self._query("up") if up["value"][1] == "1"]) == len(self._targets):
                     return
             if time.monotonic() > give_up:
-                raise HeadroomError(_PACKAGE, f"did not scrape all of {', '.join(self._targets)}", self._log_end())
+                raise HeadroomError("prometheus", f"did not scrape all of {', '.join(self._targets)}", self._log_end())
             time.sleep(0.5)
 
     def _query(self, expression: str) -> list[dict[str, Any]]:
@@ -197,7 +168,8 @@ class Prometheus:
             with urllib.request.urlopen(url, timeout=10) as answer:
                 result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         except (OSError, ValueError, KeyError) as error:
-            raise HeadroomError(_PACKAGE, f"did not answer ({error})", f"Its log ends: {self._log_end()}") from error
+            told = f"Its log ends: {self._log_end()}"
+            raise HeadroomError("prometheus", f"did not answer ({error})", told) from error
         return result
 
     def _log_end(self) -> str:

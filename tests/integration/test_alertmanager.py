@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from prometheus_tools import NotThere, alertmanager
 
 from alerts.delivery.alertmanager import AlertmanagerReceiver
 from alerts.delivery.words import Links
+from benchmarks.prometheus_tools import NotThere, alertmanager
 from cluster.embedded.layout import free_ports
 from schemas.config import AlertmanagerSettings
 from tests.integration.support import wait_until

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_tools import NotThere, tool
 
 from alerts.delivery.outbox import DeliveryFigures
 from alerts.metrics import LiveState
+from benchmarks.prometheus_tools import NotThere, tool
 from cli.metrics_server import open_server, serve
 from cli.pipeline import Configured
 from cluster.embedded.layout import free_ports

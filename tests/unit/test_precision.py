@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from benchmarks import prometheus_tools
 from benchmarks.faults import ANY, Fault, schedule
-from benchmarks.prometheus import EXPORTER_CONFIG, INTERVAL_S, RULES, binary, duration_s, firings_of, rules
+from benchmarks.prometheus import EXPORTER_CONFIG, INTERVAL_S, RULES, Prometheus, duration_s, firings_of, rules
 from benchmarks.scoring import GRACE_S, HEADROOM, Page, Window, figures, first_seen, grouped, is_true
 from schemas.errors import HeadroomError
 
@@ -183,25 +183,8 @@ def test_an_alert_that_is_gone_for_more_than_a_late_evaluation_is_another_one() 
 
 
 def test_prometheus_that_cannot_be_had_is_told_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus_tools, "TOOLS", tmp_path / "tools")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(HeadroomError, match="is not on the PATH and cannot be fetched") as raised:
-        binary(tmp_path / "tools")
+    with pytest.raises(HeadroomError, match="is not on the PATH") as raised, Prometheus(tmp_path / "data", []):
+        pass
     assert "Install Debian's package prometheus" in str(raised.value)
-
-
-def test_prometheus_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    asked: list[str] = []
-
-    def run(command: list[Any], **_: Any) -> None:
-        asked.append(command[0])
-        if command[0] == "apt-get":
-            (tmp_path / "prometheus_1_amd64.deb").touch()
-        else:
-            place = Path(command[-1]) / "usr" / "bin"
-            place.mkdir(parents=True)
-            (place / "prometheus").touch()
-
-    monkeypatch.setattr(subprocess, "run", run)
-    assert binary(tmp_path) == binary(tmp_path) == str(tmp_path / "prometheus" / "usr" / "bin" / "prometheus")
-    assert asked == ["apt-get", "dpkg-deb"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import prometheus_tools
 import pytest
-from prometheus_tools import NotThere, tool
+
+from benchmarks import prometheus_tools
+from benchmarks.prometheus_tools import NotThere, tool
 
 
 def program(file: Path, does: str = "") -> Path:

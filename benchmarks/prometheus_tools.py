@@ -1,4 +1,4 @@
-"""Finds Prometheus' programs for tests: on the PATH, or in Debian's packages, unpacked into ``.tools``."""
+"""Finds Prometheus' programs: on the PATH, or in Debian's packages, unpacked into ``.tools``."""
 
 from __future__ import annotations
 
