@@ -92,6 +92,18 @@ STALLED_REPLICAS = _gauge(
     "replicas",
     "Adding replicas that are seen to copy nothing. Absent: none is seen, and the verdict is no_data.",
 )
+PLANNED = _gauge(
+    "headroom_planned_under_replicated_partitions",
+    ("cluster", "broker"),
+    "partitions",
+    "Partitions that the broker leads of which none but replicas being added are out of sync: planned, and no alert.",
+)
+LOST_REPLICAS = _gauge(
+    "headroom_lost_replicas",
+    ("cluster", "broker"),
+    "replicas",
+    "The broker's replicas, other than those being added, that are out of the ISR.",
+)
 VERDICT = _gauge(
     "headroom_verdict",
     (*_SIDE, "verdict"),
@@ -183,6 +195,8 @@ METRICS: tuple[MetricSpec, ...] = (
     ETA,
     MOVING_REPLICAS,
     STALLED_REPLICAS,
+    PLANNED,
+    LOST_REPLICAS,
     VERDICT,
     PARTITION_WRITE_RATE,
     PARTITION_REMAINING,

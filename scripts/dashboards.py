@@ -144,6 +144,20 @@ def move() -> Json:
         ],
         [
             lines(
+                "Under-replicated as planned, by leader",
+                "Partitions of which none but replicas being added are out of sync. A move brings it, and ends it.",
+                [Query(f"headroom_planned_under_replicated_partitions{{{_IN}}}", _BROKER)],
+                COUNT,
+            ),
+            lines(
+                "Lost replicas, by broker",
+                "Replicas that no move brings, and that are out of the ISR: the broker is down, or has fallen behind.",
+                [Query(f"headroom_lost_replicas{{{_IN}}}", _BROKER)],
+                COUNT,
+            ),
+        ],
+        [
+            lines(
                 "Partitions with most left to copy",
                 "The twenty that have most left, of those that have series (metrics.top_n).",
                 [Query(f"topk(20, headroom_partition_remaining_bytes{{{_IN}}})", _PARTITION)],

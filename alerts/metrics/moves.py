@@ -27,6 +27,10 @@ def side_samples(cluster: str, sides: Iterable[SideState]) -> Iterator[Sample]:
             if value is not None:
                 yield spec, labels, float(value)
         yield metrics.VERDICT, (*labels, side.verdict.value), 1.0
+        if side.role is Role.LEADER:
+            yield metrics.PLANNED, labels[:2], float(side.planned_partitions)
+        else:
+            yield metrics.LOST_REPLICAS, labels[:2], float(side.lost_replicas)
 
 
 def _numbers(side: SideState) -> list[tuple[MetricSpec, float | None]]:

@@ -52,8 +52,20 @@ def test_unknown_is_absent_and_not_zero() -> None:
     unknown = side(1, LEADER, None, None, in_sync_mb=None, remaining_bytes=None, throttle_known=False)
     scene = told(unknown)
     known = {name for name in BY_SIDE if scene.values(name)}
-    assert known == {"headroom_moving_replicas", "headroom_verdict"}
+    assert known == {
+        "headroom_moving_replicas",
+        # Who is in the ISR is known without a rate.
+        "headroom_planned_under_replicated_partitions",
+        "headroom_verdict",
+    }
     assert scene.labels_of("headroom_verdict", "verdict") == ["no_data"]
+
+
+def test_planned_under_replication_is_told_by_leaders_and_lost_replicas_by_who_lost_them() -> None:
+    scene = told(side(1, LEADER, 5.0, 4.0, planned_partitions=3), side(2, FOLLOWER, 5.0, 4.0, lost_replicas=7))
+    assert scene.values("headroom_planned_under_replicated_partitions", broker="1") == [3]
+    assert scene.values("headroom_lost_replicas", broker="2") == [7]
+    assert len(scene.values("headroom_lost_replicas")) == 1
 
 
 def test_a_stall_that_is_seen_is_told_even_where_the_verdict_is_not_known() -> None:
@@ -157,9 +169,9 @@ def test_series_are_bounded_however_many_partitions_move() -> None:
     sides += [side(broker, FOLLOWER, 5.0, 8.0) for broker in range(1000)]
     scene = told(*sides, top_n=50)
     assert len(scene.values("headroom_partition_write_bytes_per_second")) == 50
-    # By broker and role: 9 names at most, of which eta is absent. 50 write rates; nothing is known to remain.
+    # By broker and role: 10 names at most, of which eta is absent. 50 write rates; nothing is known to remain.
     moves = [s for family in scene.families() for s in family.samples if {"broker", "partition"} & set(s.labels)]
-    assert len(moves) == 1000 * 2 * 8 + 50
+    assert len(moves) == 1000 * 2 * 9 + 50
 
 
 def test_the_partitions_that_are_told_are_those_of_greatest_write_rate_times_followers() -> None:
@@ -239,7 +251,8 @@ def test_rows_and_batches_are_counted() -> None:
 
 def full() -> Scene:
     """A scene in which every metric has a series."""
-    scene = told(side(1, LEADER, 9.0, 8.0, partition(remaining_bytes=1), eta_s=10.0))
+    leader = side(1, LEADER, 9.0, 8.0, partition(remaining_bytes=1), eta_s=10.0)
+    scene = told(leader, side(2, FOLLOWER, 9.0, 8.0))
     scene.live.on_events([event("firing")])
     scene.live.on_batch(1.0)
     scene.live.follow(lambda: None, lambda: [DeliveryFigures("slack", 1, TICK_MS)])
