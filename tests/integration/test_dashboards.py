@@ -5,36 +5,28 @@ The programs are those on the PATH, or Debian's, fetched into .tools once.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import threading
 import time
-import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from alerts.delivery.outbox import DeliveryFigures
 from alerts.metrics import LiveState
-from benchmarks.prometheus_tools import NotThere, tool
 from cli.metrics_server import open_server, serve
 from cli.pipeline import Configured
-from cluster.embedded.layout import free_ports
 from schemas.config import ClusterSettings, MetricsSettings, Settings
 from schemas.findings import Role
 from tests import monitoring
+from tests.integration.real_prometheus import ask, path, prometheus, query, wait
 from tests.monitoring import Expression
 from tests.unit.scrapes import event
 from tests.unit.sides import partition, side
 
-# A rate takes two samples, and the tick that is told between them.
-SCRAPES = 4
-DEADLINE_S = 30.0
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 # Of a Headroom that is there and gets ticks these have nothing to say.
 SILENT = {"HeadroomDown", "HeadroomNoMetrics", "HeadroomTicksOld"}
@@ -43,14 +35,6 @@ EMPTY_PANELS = {
     "headroom-move: Finished in A",
     "headroom-throttle: Finished in A",
 }
-
-
-def path(name: str) -> Path:
-    """Return the path of a program, or skip the test for the reason why it cannot be had."""
-    try:
-        return tool(name)
-    except NotThere as reason:
-        pytest.skip(str(reason))
 
 
 def run(name: str, *arguments: object) -> None:
@@ -63,19 +47,6 @@ def run(name: str, *arguments: object) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-
-
-def wait(condition: Callable[[], Any], what: str) -> Any:
-    """Return what the condition returns as soon as that is true."""
-    give_up = time.monotonic() + DEADLINE_S
-    while time.monotonic() < give_up:
-        try:
-            if found := condition():
-                return found
-        except OSError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError(f"waited {DEADLINE_S:.0f} s in vain for {what}")
 
 
 def tell(live: LiveState, number: int) -> None:
@@ -124,43 +95,6 @@ def headroom() -> Iterator[str]:
         teller.join()
         server.shutdown()
         server.server_close()
-
-
-@contextmanager
-def prometheus(target: str, folder: Path) -> Iterator[str]:
-    """Yield the address of a Prometheus that has scraped a few times, with the shipped rules, and ends afterwards."""
-    settings = monitoring.read_yaml(monitoring.PROMETHEUS)
-    settings["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-    settings["rule_files"] = [str(monitoring.RULES)]
-    del settings["alerting"]
-    job = next(job for job in settings["scrape_configs"] if job["job_name"] == "headroom")
-    job["static_configs"][0]["targets"] = [target.removeprefix("http://")]
-    settings["scrape_configs"] = [job]
-    config = folder / "prometheus.yml"
-    config.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    listen = f"127.0.0.1:{free_ports(1)[1].client}"
-    options = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={listen}"]
-    with (folder / "prometheus.log").open("wb") as log:
-        process = subprocess.Popen([path("prometheus"), *options], stdout=log, stderr=subprocess.STDOUT)
-    try:
-        url = f"http://{listen}"
-        few = f'count_over_time(headroom_build_info{{job="headroom"}}[1m]) >= {SCRAPES}'
-        wait(lambda: query(url, few), f"{SCRAPES} scrapes; see {folder / 'prometheus.log'}")
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
-
-
-def ask(url: str, **parameters: str) -> Any:
-    with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:
-        told = json.load(answer)
-    assert told["status"] == "success"
-    return told["data"]
-
-
-def query(url: str, text: str) -> list[dict[str, Any]]:
-    return ask(f"{url}/api/v1/query", query=text)["result"]
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,14 @@ from cli.tables import query
 from cli.watch_lines import Line
 from cli.watch_process import WatchProcess
 from cluster.embedded import EmbeddedCluster
+from cluster.embedded.layout import free_ports
 from cluster.load import PacedLoad
 from planning.lists import Move
+from schemas import metrics
 from schemas.config import Settings
+from schemas.metrics import METRICS
+from tests import monitoring
+from tests.integration import real_prometheus
 from tests.integration.scene import MB, Scene
 from tests.integration.support import create_topic, living, wait_until
 from tests.unit.receivers import FakeSlack, Scripted, serving
@@ -52,10 +57,11 @@ def scene(cluster: EmbeddedCluster, settings: Settings, load: PacedLoad) -> Iter
 
 @dataclass(frozen=True)
 class Told:
-    """Slack and a webhook, small and on this machine, that every watch of the module tells."""
+    """Slack and a webhook, small and on this machine, that every watch of the module tells, and where it is scraped."""
 
     slack: FakeSlack
     webhook: Scripted
+    metrics: str
 
     def keys(self, alert_id: str) -> list[str]:
         """Return what the webhook was told of an alert; the same key twice is one event for whoever gets it."""
@@ -69,12 +75,13 @@ class Told:
 
 @pytest.fixture(scope="module", autouse=True)
 def told() -> Iterator[Told]:
-    told = Told(FakeSlack(), Scripted())
+    told = Told(FakeSlack(), Scripted(), f"127.0.0.1:{free_ports(1)[1].client}")
     with serving(told.slack) as slack, serving(told.webhook) as webhook, pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADROOM_NOTIFY__SLACK__TOKEN", "xoxb-no-secret")
         patch.setenv("HEADROOM_NOTIFY__SLACK__CHANNEL", "C0123456")
         patch.setenv("HEADROOM_NOTIFY__SLACK__API_URL", f"{slack}/api/")
         patch.setenv("HEADROOM_NOTIFY__WEBHOOK__URL", webhook)
+        patch.setenv("HEADROOM_METRICS__LISTEN", told.metrics)
         yield told
 
 
@@ -129,6 +136,22 @@ def test_traffic_that_grows_raises_an_alert_without_a_switch(
     assert evidence["throttle_bytes_per_s"] == 3.6 * MB
     load.set_rate("w", 0, WRITE)
     watch.wait(lambda: watch.resolved(told.event.alert_id), 90, "its end")
+
+
+def test_every_expression_of_a_dashboard_is_answered_of_a_live_watch(
+    watch: WatchProcess, told: Told, tmp_path: Path
+) -> None:
+    _await_verdict(watch, (1, "leader"), "catching_up")
+    # Not known yet, or only while something is amiss.
+    absent = {metrics.ETA.name, metrics.LAST_DELIVERY.name, metrics.ALERTS.name}
+    with real_prometheus.prometheus(told.metrics, tmp_path) as url:
+        for expression in monitoring.dashboard_expressions():
+            real_prometheus.query(url, expression.filled(cluster=".*", broker=".*", __rate_interval="10s"))
+        for rule in monitoring.rule_expressions():
+            real_prometheus.query(url, rule.text)
+        series = {spec.name: f"{spec.name}{'_count' if spec.buckets else ''}" for spec in METRICS}
+        missing = {name for name, asked in series.items() if not real_prometheus.query(url, asked)}
+    assert missing <= absent
 
 
 def test_a_dead_leader_makes_the_new_one_fall_short_at_once(
