@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.harness import Ground, failure
+from benchmarks.harness import Ground, child_of
 from benchmarks.scene import Part, Scene
 from cli.watch_process import WatchProcess
 from planning.lists import TopicLists
@@ -353,7 +353,4 @@ def _bring_back(stage: Stage, broker: int) -> None:
 
 
 def _collector(watch: WatchProcess) -> psutil.Process:
-    found = [process for process in watch.processes() if "collect" in process.cmdline()]
-    if not found:
-        raise failure("the watch has no collector")
-    return found[0]
+    return watch.wait(lambda: child_of(watch, "collect"), _HEALTH_S, "a collector")

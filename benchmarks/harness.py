@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+import psutil
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
@@ -26,6 +27,17 @@ _REMEDY = "Nothing is kept of this group; run it again with the machine quiet."
 def failure(rule: str) -> HeadroomError:
     """Return the error that says what did not happen, for which nothing is measured."""
     return HeadroomError(_SUBJECT, rule, _REMEDY)
+
+
+def child_of(watch: WatchProcess, word: str) -> psutil.Process | None:
+    """Return the child of a watch whose command has a word; None: there is none just now."""
+    processes = watch.processes()
+    for process in processes[1:]:
+        # Short-lived ones come and go.
+        with suppress(psutil.NoSuchProcess):
+            if process.ppid() == processes[0].pid and word in process.cmdline():
+                return process
+    return None
 
 
 class Ground:

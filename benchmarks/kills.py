@@ -25,7 +25,7 @@ from types import TracebackType
 import psutil
 
 from alerts.delivery.steps import told_of
-from benchmarks.harness import Ground, Say, failure
+from benchmarks.harness import Ground, Say, child_of, failure
 from benchmarks.recorder import HOOK_PATH, SLACK_PATH, lost_and_doubled, read
 from benchmarks.results import CHECKOUT, Figure
 from benchmarks.scene import Part, Scene
@@ -235,7 +235,7 @@ class Watched:
 
     def kill_child(self, word: str) -> int:
         """Kill the child whose command has a word, once there is one."""
-        return _kill_tree(self._watch.wait(lambda: self._child(word), _READY_S, f"a child that runs {word}"))
+        return _kill_tree(self._watch.wait(lambda: child_of(self._watch, word), _READY_S, f"a child that runs {word}"))
 
     def kill_watch(self) -> int:
         """Kill the watch and all that it started."""
@@ -273,12 +273,6 @@ class Watched:
         """Return how the leader's alert stands, of all that were told; None: there is none."""
         told = [event for event in self._told() if event.subject == _SUBJECT]
         return told[-1].state if told else None
-
-    def _child(self, word: str) -> psutil.Process | None:
-        root, *others = self._watch.processes()
-        with suppress(psutil.NoSuchProcess):
-            return next((p for p in others if p.ppid() == root.pid and word in p.cmdline()), None)
-        return None
 
 
 def _kill_tree(root: psutil.Process) -> int:
