@@ -10,23 +10,29 @@ from typing import Any
 from alerts.evidence import named
 from schemas.findings import Finding
 
+# Whether the alert of one finding stands for another.
+Speaks = Callable[[Finding], bool]
 
-def one_per_cause(findings: Sequence[Finding], active: Callable[[Finding], bool]) -> list[Finding]:
+
+def one_per_cause(findings: Sequence[Finding], speaker: Callable[[Finding], Speaks | None]) -> list[Finding]:
     """Return the findings that are told, each with those it stands for under ``also`` in its evidence.
 
-    One whose alert is active already goes on being told, so that no alert ends while what it is about goes on. Of a
-    cause that has none, the gravest finding is told, then the weightiest.
+    One whose alert is told already goes on being told, so that no alert ends while what it is about goes on. Of those
+    that no such one stands for, the gravest is told, then the weightiest.
 
     Args:
         findings: of one cluster in one tick.
-        active: whether the alert of a finding is told already.
+        speaker: tells of a finding whom its alert stands for; None: its alert is not told yet.
     """
     told = [finding for finding in findings if not finding.cause]
     for group in _by_cause(findings):
-        leads = [finding for finding in group if active(finding)] or [min(group, key=_order)]
-        others = [finding for finding in group if finding not in leads]
-        told.append(_with(leads[0], others))
-        told.extend(leads[1:])
+        known = {id(finding): speaks for finding in group if (speaks := speaker(finding)) is not None}
+        leads = [finding for finding in group if id(finding) in known]
+        others = [finding for finding in group if id(finding) not in known]
+        joined = [one for one in others if any(speaks(one) for speaks in known.values())]
+        own = sorted((one for one in others if one not in joined), key=_order)
+        told.extend([_with(lead, joined if at == 0 else []) for at, lead in enumerate(leads)])
+        told.extend([_with(own[0], own[1:])] if own else [])
     return told
 
 
@@ -38,8 +44,8 @@ def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:
     return list(groups.values())
 
 
-def _order(finding: Finding) -> tuple[int, float, str]:
-    return finding.severity.rank, -finding.weight, finding.subject
+def _order(finding: Finding) -> tuple[int, int, float, str]:
+    return finding.precedence, finding.severity.rank, -finding.weight, finding.subject
 
 
 def _with(lead: Finding, others: Sequence[Finding]) -> Finding:
@@ -47,7 +53,7 @@ def _with(lead: Finding, others: Sequence[Finding]) -> Finding:
     if not others:
         return lead
     ordered = sorted(others, key=_order)
-    severity = min((lead, *others), key=_order).severity
+    severity = min((one.severity for one in (lead, *others)), key=lambda severity: severity.rank)
     whom = named([other.subject for other in ordered if other.subject != lead.subject])
     summary = f"{lead.summary}; of the same cause: {whom}" if whom else lead.summary
     evidence = {**lead.evidence, "also": [_short(other) for other in ordered]}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from alerts.causes import one_per_cause
+from alerts.causes import Speaks, one_per_cause
 from alerts.rules import Assessment
 from schemas.findings import AlertEvent, Finding, Kind, Severity, State
 
@@ -85,7 +85,7 @@ class Lifecycle:
         events: list[AlertEvent] = []
         wrong: set[Key] = set()
         for finding in one_per_cause(
-            assessment.findings, lambda f: self._is_told((cluster, f.kind.value, f.subject), tick_ms)
+            assessment.findings, lambda f: self._speaker((cluster, f.kind.value, f.subject), tick_ms)
         ):
             key = (cluster, finding.kind.value, finding.subject)
             wrong.add(key)
@@ -95,10 +95,16 @@ class Lifecycle:
             events.extend(self._not_found(key, tick_ms, key in held))
         return events
 
-    def _is_told(self, key: Key, tick_ms: int) -> bool:
-        """Return whether an alert is active, or was told of at this tick or later: then this tick comes once more."""
+    def _speaker(self, key: Key, tick_ms: int) -> Speaks | None:
+        """Return whom an alert stands for, that is active or was told of at this tick or later; None: it is not."""
         alert = self._alerts.get(key)
-        return alert is not None and (alert.event.state != State.RESOLVED.value or tick_ms <= alert.event.tick_ms)
+        if alert is None or (alert.event.state == State.RESOLVED.value and tick_ms > alert.event.tick_ms):
+            return None
+        if alert.event.state == State.PENDING.value or tick_ms <= alert.heard_ms:
+            # It has not been told yet, and will be with all that belongs to it; or the tick comes once more.
+            return lambda other: True
+        also = {(one["kind"], one["subject"]) for one in json.loads(alert.event.evidence).get("also", [])}
+        return lambda other: other.joins or (other.kind.value, other.subject) in also
 
     def _found(self, key: Key, tick_ms: int, finding: Finding) -> Iterable[AlertEvent]:
         alert = self._alerts.get(key)

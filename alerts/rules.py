@@ -115,7 +115,11 @@ def _throttle_finding(side: SideState, settings: AlertSettings, recommendation: 
         hold_s=0.0 if switched else settings.hold_s,
         # The leaders that one broker gave away may be several; a rate that is too low is so on many brokers.
         cause=f"switch from broker {switched[0].previous_leader}" if switched else "throttle",
+        # A move that is throttled too low altogether is told by what its leaders must send.
+        precedence=int(side.role is Role.FOLLOWER),
         weight=(demand.required_bytes_per_s or 0.0) - (demand.throttle_bytes_per_s or 0.0),
+        # A throttle that was lowered, or traffic that grew, while another alert stands is news.
+        joins=False,
     )
 
 

@@ -85,7 +85,9 @@ class Finding:
         recommendation: what puts it right, ready for JSON.
         hold_s: how long it must last before it fires; 0: at once.
         cause: what makes it one with other findings of its cluster, of which one is told for all; empty: nothing.
-        weight: which of those is told: the gravest, then the one of the greatest weight.
+        precedence: which of those is told: of the lowest, the gravest, then the one of the greatest weight.
+        weight: see there.
+        joins: whether it counts as told by an alert of its cause that fired without it; else it gets one of its own.
     """
 
     kind: Kind
@@ -96,7 +98,9 @@ class Finding:
     recommendation: dict[str, Any]
     hold_s: float
     cause: str = ""
+    precedence: int = 0
     weight: float = 0.0
+    joins: bool = True
 
 
 @dataclass(frozen=True)

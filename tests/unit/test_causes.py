@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ def finding(
 
 def told(*findings: Finding, active: Collection[str] = ()) -> dict[str, list[str]]:
     """By subject of what is told, the subjects that it stands for."""
-    found = one_per_cause(findings, lambda f: f.subject in active)
+    found = one_per_cause(findings, lambda f: (lambda other: other.joins) if f.subject in active else None)
     return {f.subject: [other["subject"] for other in f.evidence.get("also", [])] for f in found}
 
 
@@ -45,15 +46,29 @@ def test_whose_alert_is_active_goes_on_being_told_though_another_is_graver_by_no
     assert told(finding("a"), finding("b"), finding("c"), active={"b", "c"}) == {"b": ["a"], "c": []}
 
 
+def test_what_comes_up_after_an_alert_has_fired_without_it_gets_one_of_its_own() -> None:
+    late, later = replace(finding("b"), joins=False), replace(finding("c"), joins=False)
+    assert told(finding("a"), late, later, finding("d"), active={"a"}) == {"a": ["d"], "b": ["c"]}
+
+
+def test_precedence_goes_before_severity() -> None:
+    destination = replace(finding("b", severity=CRITICAL), precedence=1)
+    (lead,) = one_per_cause([finding("a"), destination], lambda f: None)
+    assert (lead.subject, lead.severity) == ("a", CRITICAL)
+
+
 def test_it_speaks_as_gravely_as_the_gravest_and_no_less_than_itself() -> None:
-    (lead,) = one_per_cause([finding("a", severity=INFO), finding("b", severity=CRITICAL)], lambda f: f.subject == "a")
+    (lead,) = one_per_cause(
+        [finding("a", severity=INFO), finding("b", severity=CRITICAL)],
+        lambda f: (lambda other: True) if f.subject == "a" else None,
+    )
     assert lead.severity is CRITICAL
-    (lead,) = one_per_cause([finding("a", severity=CRITICAL), finding("b", severity=INFO)], lambda f: False)
+    (lead,) = one_per_cause([finding("a", severity=CRITICAL), finding("b", severity=INFO)], lambda f: None)
     assert lead.severity is CRITICAL
 
 
 def test_it_names_the_others_and_keeps_their_numbers() -> None:
-    (lead,) = one_per_cause([finding("a", weight=1), *(finding(s) for s in "bcdef")], lambda f: False)
+    (lead,) = one_per_cause([finding("a", weight=1), *(finding(s) for s in "bcdef")], lambda f: None)
     assert lead.summary == "a is wrong; of the same cause: b, c, d and 2 more"
     assert lead.evidence["also"][0] == {
         "kind": "no_data",
@@ -67,15 +82,15 @@ def test_it_names_the_others_and_keeps_their_numbers() -> None:
 
 def test_another_kind_of_the_same_subject_is_kept_but_not_named_again() -> None:
     lead, other = finding("broker 3", weight=1), finding("broker 3", kind=Kind.UNDER_REPLICATED)
-    (one,) = one_per_cause([lead, other], lambda f: False)
+    (one,) = one_per_cause([lead, other], lambda f: None)
     assert one.summary == "broker 3 is wrong"
     assert [also["kind"] for also in one.evidence["also"]] == ["under_replicated"]
 
 
 def test_alone_it_is_told_as_it_is() -> None:
     alone = finding("a")
-    assert one_per_cause([alone], lambda f: False) == [alone]
-    assert one_per_cause([], lambda f: True) == []
+    assert one_per_cause([alone], lambda f: None) == [alone]
+    assert one_per_cause([], lambda f: lambda other: True) == []
 
 
 FINDINGS = st.lists(
