@@ -52,12 +52,16 @@ def scene(cluster: EmbeddedCluster, settings: Settings) -> Iterator[Scene]:
     scene.close()
 
 
-def _growth(scene: Scene, move: Move, leader: int) -> Growth:
-    """Return the growth over two cycles of the quota, so that a burst weighs as it does in the long run."""
-    before, began = scene.log_sizes(move.topic, 0), time.monotonic()
+def _growth(scene: Scene, leaders: dict[Move, int]) -> list[Growth]:
+    """Return the growth of each over two cycles of the quota, so that a burst weighs as it does in the long run."""
+    before, began = {move: scene.log_sizes(move.topic, 0) for move in leaders}, time.monotonic()
     time.sleep(2 * QUOTA_CYCLE_S)  # What is measured is what happens in this time; there is no condition to wait for.
-    after, took = scene.log_sizes(move.topic, 0), time.monotonic() - began
-    return Growth((after[leader] - before[leader]) / took, (after.get(NEW, 0) - before.get(NEW, 0)) / took)
+    after, took = {move: scene.log_sizes(move.topic, 0) for move in leaders}, time.monotonic() - began
+
+    def rate(move: Move, broker: int) -> float:
+        return (after[move].get(broker, 0) - before[move].get(broker, 0)) / took
+
+    return [Growth(rate(move, leader), rate(move, NEW)) for move, leader in leaders.items()]
 
 
 # RF 2: one in-sync follower and one new one: in-sync use 1, required 2 MB/s. RF 3: two and one: 2 and 3.
@@ -74,7 +78,7 @@ def test_the_verdict_is_what_the_new_replica_does(
     if verdict != "catching_up":
         # What the former throttle left unused in the window goes first.
         time.sleep(QUOTA_CYCLE_S)
-    rf2, rf3 = _growth(scene, RF2, leader=1), _growth(scene, RF3, leader=3)
+    rf2, rf3 = _growth(scene, {RF2: 1, RF3: 3})
     for grown in (rf2, rf3):
         if verdict == "starved":
             assert grown.new < 0.05 * WRITE

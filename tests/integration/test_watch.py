@@ -115,7 +115,7 @@ def test_spark_killed_in_the_midst_loses_and_doubles_nothing(
         wait_until(lambda: len(told.keys(alert_id)) == 2, 30, "both events told", lambda: told.keys(alert_id))
         wait_until(lambda: told.slack.replies(), 30, "the end of the alert in its thread")
         _await_rows(settings, "silver/messages", before + 20)
-    assert [key.rpartition("/")[2] for key in told.keys(alert_id)] == ["firing", "resolved"]
+    assert [key.split("/")[2] for key in told.keys(alert_id)] == ["firing", "resolved"]
     assert len(told.messages(alert_id)) == 1
     _bronze_is_whole(settings)
     _keys_are_unique(settings)
