@@ -25,7 +25,7 @@ demo: roomy ## See a throttled move go wrong and be put right, on real brokers (
 test: unit spark integration ## Run all tests
 
 unit: setup ## Run the tests that need no JVM
-	$(BIN)/python -m pytest tests/unit
+	$(BIN)/python -m pytest tests/unit -n auto
 
 spark: roomy ## Run the tests that need a Spark session
 	$(BIN)/python -m pytest tests/spark
