@@ -53,22 +53,20 @@ _ETA = f"""CASE
         THEN remaining_bytes / catch_up_bytes_per_s
     END"""
 
-# Why an adding replica copies nothing, as far as it shows at the replica.
+# Why an adding replica copies nothing, as far as it shows at the replica, the gravest last. Numbers, for the greatest
+# of texts is not found by hashing.
+_STALLS = ("unknown", "not_fetching", "no_leader", "offline")
 _STALL = """CASE
     WHEN NOT stalled THEN NULL
-    WHEN leader IS NULL THEN 'no_leader'
-    WHEN NOT alive THEN 'offline'
-    WHEN lag_gauge_offsets IS NULL THEN 'not_fetching'
-    ELSE 'unknown' END"""
+    WHEN leader IS NULL THEN 3
+    WHEN NOT alive THEN 4
+    WHEN lag_gauge_offsets IS NULL THEN 2
+    ELSE 1 END"""
+_WORST_STALL = f"element_at(array({', '.join(repr(name) for name in _STALLS)}), max(stall)) AS stall"
 # What the broker of a replica in sync would have to send more if it came to lead the partition.
 _TAKEOVER = """CASE WHEN moving AND alive AND in_sync AND array_contains(leader_listed, follower)
     THEN write_bytes_per_s * greatest(size(replicas) - 1 - size(coalesce(offline, array())), 0) END"""
 
-_WORST_STALL = """CASE
-    WHEN count_if(stall = 'offline') > 0 THEN 'offline'
-    WHEN count_if(stall = 'no_leader') > 0 THEN 'no_leader'
-    WHEN count_if(stall = 'not_fetching') > 0 THEN 'not_fetching'
-    WHEN count_if(stall = 'unknown') > 0 THEN 'unknown' END AS stall"""
 _WORST_TAKEOVER = """max(CASE WHEN takeover_bytes_per_s IS NOT NULL THEN
     struct(takeover_bytes_per_s AS bytes_per_s, topic, partition, leader) END) AS takeover"""
 
