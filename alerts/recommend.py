@@ -93,21 +93,12 @@ class Recommender:
         """
         limited = [side.demand for side in sides if side.demand.limited_replicas]
         smallest = max(smallest_bytes_per_s, *(demand.required_bytes_per_s or 0.0 for demand in limited), 0.0)
-        throttle = self._above(smallest)
+        throttle = self.wish.above(smallest)
         if throttle is None:
             carried = rate(self.wish.capacity_bytes_per_s)
             return self.nothing(f"{reason}; no throttle would do, for a broker carries {carried}")
         finish = finish_s(limited, throttle, self.earlier) if limited else None
         return self._raised(sides, throttle, smallest, finish, reason)
-
-    def _above(self, smallest_bytes_per_s: float) -> int | None:
-        """Return the rate in whole bytes that exceeds another by the margin; None: more than a broker carries."""
-        capacity = self.wish.capacity_bytes_per_s
-        most = math.inf if capacity is None else math.floor(capacity)
-        if most <= smallest_bytes_per_s:
-            return None
-        enough = max(smallest_bytes_per_s * self.wish.margin_ratio, math.floor(smallest_bytes_per_s) + 1)
-        return math.ceil(min(enough, most))
 
     def list_leader(self, broker: int, partitions: Sequence[PartitionEvidence]) -> dict[str, Any]:
         """Return which entries a topic's leader throttled list lacks."""
@@ -133,7 +124,7 @@ class Recommender:
             return self.nothing("if that is too much, set a rate: its lists limit nothing without one", "set_rate")
         if required_bytes_per_s is None:
             return self.nothing("if that is too much, set a rate; what it must exceed is not known yet", "set_rate")
-        enough, must = self._above(required_bytes_per_s), f"must exceed {rate(required_bytes_per_s)}"
+        enough, must = self.wish.above(required_bytes_per_s), f"must exceed {rate(required_bytes_per_s)}"
         if enough is None:
             carried = rate(self.wish.capacity_bytes_per_s)
             return self.nothing(f"no rate would do: it {must}, and a broker carries {carried}", "set_rate")

@@ -24,6 +24,22 @@ class Wish:
     finish_within_s: float | None = None
     capacity_bytes_per_s: float | None = None
 
+    @property
+    def most_bytes_per_s(self) -> float:
+        """Return the most that a broker can carry in whole bytes; infinite: not known."""
+        return math.inf if self.capacity_bytes_per_s is None else math.floor(self.capacity_bytes_per_s)
+
+    def enough(self, smallest_bytes_per_s: float) -> float:
+        """Return the rate that exceeds another by the margin, whatever a broker can carry."""
+        # Rates are whole bytes, and one that only equals what is required does not catch up.
+        return max(smallest_bytes_per_s * self.margin_ratio, math.floor(smallest_bytes_per_s) + 1)
+
+    def above(self, smallest_bytes_per_s: float) -> int | None:
+        """Return the throttle that exceeds a rate, by the margin if a broker carries that; None: it carries no more."""
+        if self.most_bytes_per_s <= smallest_bytes_per_s:
+            return None
+        return math.ceil(min(self.enough(smallest_bytes_per_s), self.most_bytes_per_s))
+
 
 @dataclass(frozen=True)
 class Advice:
@@ -63,11 +79,9 @@ def advise(demands: Sequence[Demand], wish: Wish, earlier: Earlier = ()) -> Advi
     if unknown:
         return Advice(None, None, None, unknown=unknown)
     smallest = max(_required(d) for d in limited)
-    capacity = math.inf if wish.capacity_bytes_per_s is None else math.floor(wish.capacity_bytes_per_s)
+    capacity, enough = wish.most_bytes_per_s, wish.enough(smallest)
     if capacity <= smallest:
         return Advice(None, smallest, None, over_capacity=True)
-    # Rates are whole bytes, and one that only equals what is required does not catch up.
-    enough = max(smallest * wish.margin_ratio, math.floor(smallest) + 1)
     wanted = max(enough, _for_deadline(limited, wish, earlier))
     # A wish that no throttle grants must not ask for an endless one.
     throttle = math.ceil(min(wanted, capacity)) if math.isfinite(min(wanted, capacity)) else math.ceil(enough)
