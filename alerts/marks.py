@@ -6,6 +6,7 @@ alone, so that it is the same after a crash.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -19,7 +20,8 @@ DAY_MS = 86_400_000
 _FIRST_WEEKDAY = DAYS.index("thu")
 # Windows may follow each other without a break for ever; the end of a cover is looked for no further ahead.
 _HORIZON_MS = 31 * DAY_MS
-_RANK = {Severity.INFO.value: 0, Severity.WARNING.value: 1, Severity.CRITICAL.value: 2}
+# The gravest has the greatest.
+_RANK = {severity.value: -severity.rank for severity in Severity}
 
 
 class Action(str, Enum):
@@ -164,5 +166,5 @@ def _some(value: str | None) -> tuple[str, ...]:
     return () if value is None else (value,)
 
 
-def _rank(severity: str | None) -> int:
-    return _RANK.get(severity or "", -1)
+def _rank(severity: str | None) -> float:
+    return _RANK.get(severity or "", -math.inf)

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.steps import Backlog, event_key, known_of, order, told_of
-from alerts.marks import Marks
+from alerts.marks import DAY_MS, Marks
 from schemas.config import NotifySettings
 from schemas.findings import AlertEvent, Severity, State
 
 # What one digest names; more would outgrow a message.
 _DIGEST_MOST = 100
 # As good as never: an alert that is not grave enough waits for its end, or until it is graver.
-_NEVER_MS = 31 * 86_400_000
+_NEVER_MS = 31 * DAY_MS
 
 
 @dataclass
