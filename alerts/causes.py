@@ -31,8 +31,10 @@ def one_per_cause(findings: Sequence[Finding], speaker: Callable[[Finding], Spea
         others = [finding for finding in group if id(finding) not in known]
         joined = [one for one in others if any(speaks(one) for speaks in known.values())]
         own = sorted((one for one in others if one not in joined), key=_order)
-        told.extend([_with(lead, joined if at == 0 else []) for at, lead in enumerate(leads)])
-        told.extend([_with(own[0], own[1:])] if own else [])
+        if leads:
+            told += [_with(leads[0], joined), *leads[1:]]
+        if own:
+            told.append(_with(own[0], own[1:]))
     return told
 
 

@@ -63,14 +63,14 @@ def stalled(
 def _stall_cause(side: SideState) -> str:
     if not side.alive:
         return "destination_down"
-    return {"offline": "destination_disk", None: "unknown"}.get(side.stall, side.stall or "unknown")
+    return "destination_disk" if side.stall == "offline" else side.stall or "unknown"
 
 
 def lost_replicas(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
     """Return a finding for each broker whose replicas, other than adding ones, are out of the ISR.
 
-    Those that a move brings are out of it until they have copied everything: that is planned. A leader's row counts
-    those of its followers, which are told of at these.
+    Those that a move brings are out of it until they have copied everything: that is planned. They stand on the row of
+    the broker that holds them, as follower.
 
     Args:
         sides: every broker and role of a tick.

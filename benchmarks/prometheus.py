@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 import urllib.request
@@ -18,6 +17,7 @@ from urllib.parse import urlencode
 import yaml
 
 from benchmarks.prometheus_tools import NotThere, tool
+from cluster.embedded.layout import free_ports
 from schemas.errors import HeadroomError
 
 STOCK = Path(__file__).resolve().parent / "stock"
@@ -93,7 +93,7 @@ class Prometheus:
         self._folder = folder
         self._targets = targets
         self._for_ratio = for_ratio
-        self._port = _free_port()
+        self._port = free_ports(1)[1].client
 
     def __enter__(self) -> Prometheus:
         """Return this, once it has scraped every target.
@@ -204,10 +204,3 @@ def firings_of(labels: Mapping[str, str], samples: Sequence[tuple[float, str]]) 
         Firing(labels["origin"], labels["alertname"], about, labels["severity"], from_s, until_s)
         for from_s, until_s in stretches
     ]
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind((_HOST, 0))
-        port: int = found.getsockname()[1]
-    return port

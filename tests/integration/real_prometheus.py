@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import yaml
 from benchmarks.prometheus_tools import NotThere, tool
 from cluster.embedded.layout import free_ports
 from tests import monitoring
+from tests.integration.support import wait_until
 
 # A rate takes two samples, and the tick that is told between them.
 SCRAPES = 4
@@ -33,16 +33,13 @@ def path(name: str) -> Path:
 
 
 def wait(condition: Callable[[], Any], what: str) -> Any:
-    """Return what the condition returns as soon as that is true."""
-    give_up = time.monotonic() + DEADLINE_S
-    while time.monotonic() < give_up:
-        try:
-            if found := condition():
-                return found
-        except OSError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError(f"waited {DEADLINE_S:.0f} s in vain for {what}")
+    """Return what the condition returns as soon as that is true; until it answers, it is not."""
+
+    def looked() -> Any:
+        with suppress(OSError):
+            return condition()
+
+    return wait_until(looked, DEADLINE_S, what)
 
 
 @contextmanager
