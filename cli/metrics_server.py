@@ -7,7 +7,6 @@ import logging
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from alerts.metrics import Health, Limits, LiveState, MetricsCollector, health
+from cli.marks import now_ms
 from cli.pipeline import Configured
 from schemas.config import MetricsSettings
 from schemas.errors import HeadroomError
@@ -37,9 +37,7 @@ def limits_of(given: Configured) -> dict[str, Limits]:
 
 
 @contextmanager
-def serving_metrics(
-    given: Configured, clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-) -> Iterator[LiveState]:
+def serving_metrics(given: Configured, clock_ms: Callable[[], int] = now_ms) -> Iterator[LiveState]:
     """Give the state that listens to the alert path, and serve it until the end.
 
     It is given without a server too, where none is wished or the default port is taken.

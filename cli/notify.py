@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -16,6 +15,7 @@ from alerts.delivery.slack_api import SlackApi
 from alerts.delivery.slack_webhook import SlackWebhookReceiver
 from alerts.delivery.webhook import WebhookReceiver
 from alerts.delivery.words import Links
+from cli.marks import now_ms
 from cluster.secrets import secret
 from schemas.config import NotifySettings
 
@@ -30,7 +30,7 @@ def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None =
     Raises:
         HeadroomError: a file of authorities cannot be used.
     """
-    clock_ms = clock_ms or _now_ms
+    clock_ms = clock_ms or now_ms
     slack, alertmanager, webhook, links = notify.slack, notify.alertmanager, notify.webhook, Links.of(notify)
     makers: dict[str, Callable[[], Receiver]] = {
         "log": lambda: LogReceiver(logging.getLogger("headroom.alerts")),
@@ -49,7 +49,3 @@ def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None =
 def _secret(settings: object, section: str, name: str) -> Secret:
     file = f"{name}_file"
     return partial(secret, getattr(settings, name), getattr(settings, file), f"notify.{section}.{file}")
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
