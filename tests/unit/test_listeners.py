@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from alerts.metrics import Collected
 from streaming.jobs.alert_path import Listeners, in_turn
 
 
@@ -15,12 +16,15 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
             lambda cluster, tick_ms, sides: told.append((name, cluster, tick_ms, sides)),
             lambda events: told.append((name, events)),
             lambda seconds: told.append((name, seconds)),
+            lambda cluster, collected: told.append((name, cluster, collected)),
         )
 
     both = in_turn([listener("people"), listener("metrics")])
     both.on_tick("orders", 1, [])
     both.on_events([])
     both.on_batch(0.5)
+    collected = Collected(0.2, 1, 0)
+    both.on_collected("orders", collected)
     assert told == [
         ("people", "orders", 1, []),
         ("metrics", "orders", 1, []),
@@ -28,6 +32,8 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
         ("metrics", []),
         ("people", 0.5),
         ("metrics", 0.5),
+        ("people", "orders", collected),
+        ("metrics", "orders", collected),
     ]
 
 
