@@ -166,9 +166,9 @@ class _Run:
             time.sleep(_LOOK_S)
 
     def _await_quiet(self) -> None:
-        """Return once none of Headroom's alerts fires, so that the next one is of the next fault."""
+        """Return once none of Headroom's alerts fires or informs, so that the next one is of the next fault."""
         give_up = time.monotonic() + _QUIET_S
-        while self._watch.firing():
+        while self._watch.firing(informing=True):
             self._watch.require_running()
             if time.monotonic() > give_up:
                 self._say(f"still firing {_QUIET_S:.0f} s later: {self._watch.last_seen()}")
@@ -180,7 +180,7 @@ def _headroom_pages(watch: WatchProcess) -> list[Page]:
     """Return Headroom's alerts, each from when its line came; one that grew worse than information calls from then."""
     epoch_s = time.time() - time.monotonic()
     pages: dict[str, Page] = {}
-    for line in watch.fired():
+    for line in watch.fired(informing=True):
         said = line.said
         page = Page(HEADROOM, said["kind"], said["subject"], said["severity"], epoch_s + line.at_s)
         known = pages.get(said["alert_id"])
