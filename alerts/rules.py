@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alerts.copies import lost_replicas, stalled
+from alerts.copies import NO_METRICS, lost_replicas, stalled
 from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
 from alerts.sides import PartitionEvidence, SideState
@@ -160,6 +160,7 @@ def _no_data(sides: Sequence[SideState], settings: AlertSettings, recommender: R
             recommendation=recommender.nothing(f"unknown: {side.reason or 'no data'}"),
             hold_s=settings.no_data_s,
             cause="no data" if side.alive else f"broker {side.broker}",
+            precedence=NO_METRICS,
         )
         for side in sides
         if side.verdict is Verdict.NO_DATA
