@@ -23,6 +23,9 @@ DEFAULT_FILE = "headroom.toml"
 AMOUNTS: dict[Key, Callable[[str], float]] = {
     ("cluster", "replication_capacity"): parse_bytes_per_s,
     ("alerts", "finish_within"): parse_duration_s,
+    ("elections", "batch_write_bytes_per_s"): parse_bytes_per_s,
+    ("elections", "capacity_bytes_per_s"): parse_bytes_per_s,
+    ("elections", "quiet_below"): parse_bytes_per_s,
 }
 
 _SETTINGS: TypeAdapter[Settings] = TypeAdapter(Settings)

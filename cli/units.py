@@ -1,10 +1,16 @@
-"""Amounts as people write them, read into numbers: ``100MB`` and ``1h30m``."""
+"""Amounts as people write them, read into numbers: ``100MB`` and ``1h30m``; and times of day."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+import re
+from datetime import datetime, time, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 from pydantic import ByteSize, TypeAdapter, ValidationError
+
+from planning.quiet import DailyWindow
+
+TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 _BYTES: TypeAdapter[ByteSize] = TypeAdapter(ByteSize)
 _TIME: TypeAdapter[timedelta] = TypeAdapter(timedelta)
@@ -61,3 +67,26 @@ def parse_moment_ms(text: str) -> int:
         raise ValueError("must be a date and time such as 2026-11-22T22:00Z") from None
     zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
     return round(zoned.timestamp() * 1000)
+
+
+def parse_window(text: str) -> DailyWindow:
+    """Return the time of day that a text such as ``01:00-05:00`` or ``22:00-02:00 Europe/Berlin`` stands for.
+
+    Raises:
+        ValueError: the text is no such time, or its zone is not known on this machine.
+    """
+    hours, _, zone = text.strip().partition(" ")
+    begins, _, ends = hours.partition("-")
+    if not TIME_OF_DAY.fullmatch(begins) or not TIME_OF_DAY.fullmatch(ends) or begins == ends:
+        raise ValueError('must be a time of day such as "01:00-05:00" (UTC) or "22:00-02:00 Europe/Berlin"')
+    return DailyWindow(time.fromisoformat(begins), time.fromisoformat(ends), _zone(zone.strip() or "UTC"))
+
+
+def _zone(name: str) -> timezone | ZoneInfo:
+    if name == "UTC":
+        return timezone.utc
+    try:
+        return ZoneInfo(name)
+    # A name that is none may be a folder of zones, or lead out of them.
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"names the time zone {name}, which this machine does not know") from None

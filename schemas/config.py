@@ -276,6 +276,8 @@ class AlertSettings:
         margin_ratio: the recommended throttle is the smallest that is enough times this.
         finish_within: wished length in seconds of the rest of a move ("30m" is understood); None: no wish.
         bootstrap_servers: what stands in the commands of alerts; empty: ``cluster.bootstrap_servers``.
+        leader_imbalance_percentage: share of the partitions that prefer a broker, in percent, above which it counts as
+            out of balance when others lead them; a broker's own ``leader.imbalance.per.broker.percentage`` wins.
         maintenance: times that come back every week, in which receivers are told of no alert.
     """
 
@@ -290,6 +292,7 @@ class AlertSettings:
     margin_ratio: float = 1.2
     finish_within: float | None = None
     bootstrap_servers: str = ""
+    leader_imbalance_percentage: float = 10.0
     maintenance: tuple[MaintenanceWindow, ...] = ()
 
 
@@ -445,6 +448,36 @@ class MetricsSettings:
 
 
 @dataclass(frozen=True)
+class ElectionSettings:
+    """Preferred leader elections by ``headroom elections``.
+
+    Attributes:
+        batch_partitions: most partitions of one batch.
+        batch_partitions_per_broker: most partitions of one batch whose lead one broker gains or gives up.
+        batch_write_bytes_per_s: most that may be written to the partitions of one batch together ("20MB" is
+            understood); None: no limit.
+        capacity_bytes_per_s: most that producers may write to the partitions that one broker leads; None: not known,
+            and no election is left out for it.
+        quiet_below: elections run only while producers write less than this to the whole cluster, in bytes per second
+            ("50MB" is understood), or within ``window`` if that is set too; None: at any rate.
+        window: time of day in which elections run, such as "01:00-05:00" in UTC or "22:00-02:00 Europe/Berlin"; empty:
+            at any time.
+        settle_s: how long the leaders of a batch may take to move, and their followers to be in sync again; then no
+            further batch is elected.
+        pause_s: wait between two batches.
+    """
+
+    batch_partitions: int = 200
+    batch_partitions_per_broker: int = 50
+    batch_write_bytes_per_s: float | None = None
+    capacity_bytes_per_s: float | None = None
+    quiet_below: float | None = None
+    window: str = ""
+    settle_s: float = 60.0
+    pause_s: float = 10.0
+
+
+@dataclass(frozen=True)
 class Settings:
     """All sections of ``headroom.toml``."""
 
@@ -456,3 +489,4 @@ class Settings:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    elections: ElectionSettings = field(default_factory=ElectionSettings)
