@@ -16,9 +16,12 @@ FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_LIST = "leader.replication.throttled.replicas"
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
 CLEANUP_POLICY = "cleanup.policy"
+MIN_INSYNC = "min.insync.replicas"
+# Of brokers before Kafka 4, which has it no more.
+LEADER_IMBALANCE = "leader.imbalance.per.broker.percentage"
 RATE_KEYS = (LEADER_RATE, FOLLOWER_RATE)
 LIST_KEYS = (LEADER_LIST, FOLLOWER_LIST)
-TOPIC_KEYS = (*LIST_KEYS, CLEANUP_POLICY)
+TOPIC_KEYS = (*LIST_KEYS, CLEANUP_POLICY, MIN_INSYNC)
 # Kafka's own default: a rate that was never set.
 _UNLIMITED = 2**63 - 1
 
@@ -46,4 +49,12 @@ def topic_config_of(configs: Iterable[Any]) -> TopicConfig:
     """Return the configuration that a topic's answer holds."""
     values = {config.name: config.value for config in configs}
     policy = {part.strip() for part in (values.get(CLEANUP_POLICY) or "").split(",")}
-    return TopicConfig(values.get(LEADER_LIST) or None, values.get(FOLLOWER_LIST) or None, "compact" in policy)
+    lists = (values.get(LEADER_LIST) or None, values.get(FOLLOWER_LIST) or None)
+    least = values.get(MIN_INSYNC)
+    return TopicConfig(*lists, "compact" in policy, min_insync_replicas=int(least) if least else None)
+
+
+def imbalance_ratio_of(configs: Iterable[Any]) -> float | None:
+    """Return the share of leads elsewhere, 0 to 1, that a broker's answer allows it; None: it has no such setting."""
+    value = next((config.value for config in configs if config.name == LEADER_IMBALANCE), None)
+    return int(value) / 100 if value else None

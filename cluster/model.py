@@ -57,12 +57,14 @@ class TopicConfig:
         follower_list: follower.replication.throttled.replicas; None: not set.
         compacted: whether cleanup.policy has compact.
         current: whether it was read when it was due; false: it is what was last known.
+        min_insync_replicas: min.insync.replicas, its own or the broker's; None: not told.
     """
 
     leader_list: str | None
     follower_list: str | None
     compacted: bool
     current: bool = True
+    min_insync_replicas: int | None = None
 
     @property
     def listed(self) -> bool:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from types import SimpleNamespace as Answer
 from typing import Any
 
-from cluster.configs import CLEANUP_POLICY, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, rates_of, topic_config_of
+from cluster.configs import (
+    CLEANUP_POLICY,
+    FOLLOWER_RATE,
+    LEADER_IMBALANCE,
+    LEADER_LIST,
+    LEADER_RATE,
+    MIN_INSYNC,
+    imbalance_ratio_of,
+    rates_of,
+    topic_config_of,
+)
 from cluster.model import BrokerThrottles, TopicConfig
 
 OWN, DEFAULT = 2, 3
@@ -35,3 +45,13 @@ def test_a_topic_without_lists_has_none_and_may_be_compacted() -> None:
     policy = Answer(name=CLEANUP_POLICY, value="compact,delete")
     assert topic_config_of([Answer(name=LEADER_LIST, value=""), policy]) == TopicConfig(None, None, compacted=True)
     assert topic_config_of([Answer(name=CLEANUP_POLICY, value="delete")]).compacted is False
+
+
+def test_what_a_topic_needs_in_sync_is_a_number_or_not_told() -> None:
+    assert topic_config_of([Answer(name=MIN_INSYNC, value="2")]).min_insync_replicas == 2
+    assert topic_config_of([]).min_insync_replicas is None
+
+
+def test_the_imbalance_that_a_broker_allows_is_a_share_and_newer_brokers_have_none() -> None:
+    assert imbalance_ratio_of([Answer(name=LEADER_IMBALANCE, value="15")]) == 0.15
+    assert imbalance_ratio_of([]) is None
