@@ -60,6 +60,14 @@ def kafka_clear_lists(topic: str, bootstrap_servers: str) -> str:
     return _kafka_delete("topics", topic, "replicas", bootstrap_servers)
 
 
+def kafka_elect(file: str, bootstrap_servers: str) -> str:
+    """Return Kafka's command that elects the preferred leaders of the partitions that a file names."""
+    return (
+        f"kafka-leader-election.sh --bootstrap-server {shlex.quote(bootstrap_servers)} --election-type preferred "
+        f"--path-to-json-file {shlex.quote(file)}"
+    )
+
+
 def _kafka_delete(entity_type: str, name: str, what: str, bootstrap_servers: str) -> str:
     keys = ",".join(f"{role}.replication.throttled.{what}" for role in ("leader", "follower"))
     return (
