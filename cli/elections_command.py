@@ -84,7 +84,7 @@ def elections(
         print_json({**view_json(view), "batch_files": [str(file) for file in files], **_run_json(view, run)})
     else:
         _print_files(view, files)
-        _print_end(view, run, topics, brokers)
+        _print_end(view, run, terms, topics, brokers)
     _exit(view, run)
 
 
@@ -150,7 +150,7 @@ def _print_files(view: ElectionView, files: Sequence[Path]) -> None:
 
 
 def _print_end(
-    view: ElectionView, run: Run | None, topics: Sequence[str] | None, brokers: Sequence[int] | None
+    view: ElectionView, run: Run | None, terms: Terms, topics: Sequence[str] | None, brokers: Sequence[int] | None
 ) -> None:
     if run is not None:
         print_run(view, run)
@@ -158,6 +158,9 @@ def _print_end(
         chosen = [f"--config {shlex.quote(view.config)}"] if view.config else []
         chosen += [f"--topics {','.join(topics)}"] if topics else []
         chosen += [f"--brokers {','.join(map(str, brokers))}"] if brokers else []
+        hindrance = terms.hindrance(view.leads)
+        if hindrance is not None:
+            click.echo(f"\nNot now, but with --execute --wait: {hindrance}.")
         click.echo(f"\nNothing was changed. To do it: {' '.join(['headroom elections', *chosen])} --execute")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cli.elections_view import ElectionView
 from cluster.elections import Outcome
+from planning.election_request import request_json
 from planning.elections import Batch, Name
 from schemas.errors import HeadroomError
 
@@ -27,7 +27,7 @@ def view_json(view: ElectionView) -> dict[str, Any]:
                 **vars(balance),
                 "imbalance_ratio": balance.imbalance_ratio,
                 "threshold_ratio": view.thresholds[balance.broker],
-                "over_threshold": view.over(balance),
+                "out_of_balance": view.over(balance),
                 "imbalance_ratio_after": after[balance.broker].imbalance_ratio,
             }
             for balance in view.plan.before
@@ -72,7 +72,7 @@ def write_batches(folder: Path, batches: Sequence[Batch]) -> list[Path]:
             raise HeadroomError(str(folder), "holds batches already", "Remove them, or name another folder.")
         files = [folder / _FILE.format(number) for number in range(1, len(batches) + 1)]
         for file, batch in zip(files, batches, strict=True):
-            file.write_text(json.dumps({"partitions": _names(batch.partitions)}) + "\n", encoding="utf-8")
+            file.write_text(request_json(batch.partitions) + "\n", encoding="utf-8")
     except OSError as error:
         raise HeadroomError(str(folder), f"cannot be written to ({error.strerror})", "Name another folder.") from None
     return files
@@ -83,6 +83,7 @@ def _batch(number: int, batch: Batch) -> dict[str, Any]:
         "number": number,
         "partitions": _names(batch.partitions),
         "write_bytes_per_s": batch.write_bytes_per_s,
+        "unknown_rates": batch.unknown_rates,
         "imbalance_ratios": _ratios(batch.imbalance_ratios),
     }
 

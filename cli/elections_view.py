@@ -13,7 +13,7 @@ from alerts.commands import headroom_apply
 from cli.output import UNKNOWN, mb_per_s, print_table
 from cluster.election_gate import WHY, told
 from cluster.leads import Leads
-from planning.elections import Balance, Batch, ElectionPlan, Name, Raise, Reason
+from planning.elections import Balance, Batch, ElectionPlan, Name, Raise, Reason, out_of_balance
 from planning.recommend import Wish
 from schemas.config import Settings
 from schemas.findings import Role
@@ -28,7 +28,7 @@ _REMEDIES: Mapping[Reason, str] = {
     Reason.DELETING: "Nothing.",
     Reason.AT_MIN_INSYNC: "Look again when its replicas are in sync.",
     Reason.OVER_CAPACITY: "Move partitions off the broker; if it can carry more, raise elections.capacity_bytes_per_s.",
-    Reason.OVER_THROTTLE: "Raise the throttles below first.",
+    Reason.OVER_THROTTLE: "Raise the throttles below first; where none is named, have the brokers' metrics read.",
     Reason.NOT_CHOSEN: "Leave --topics and --brokers out.",
 }
 
@@ -53,7 +53,7 @@ class ElectionView:
 
     def over(self, balance: Balance) -> bool:
         """Return whether a broker is out of balance."""
-        return balance.imbalance_ratio > self.thresholds[balance.broker]
+        return out_of_balance(balance, self.thresholds[balance.broker])
 
     def partitions(self) -> int:
         """Return how many partitions the batches elect."""
@@ -97,6 +97,7 @@ _BROKERS = (
     "preferred by",
     "led by others",
     "imbalance",
+    "allowed",
     "electable now",
     "wait for the move",
     "not available",
@@ -114,7 +115,8 @@ def remarks(view: ElectionView) -> Iterator[str]:
         others = f" and of {len(silent) - 1} more" if len(silent) > 1 else ""
         yield (
             f"Not measured: what is written to and read from the partitions of broker {broker}{others} ({reason}). "
-            "Limits of rates, capacity and throttles hold for partitions of known rates only."
+            "Batches and capacity are reckoned with what is known alone, and nothing is elected behind a throttle that "
+            "may be too low."
         )
     if not view.plan.batches and not view.plan.left_out:
         yield "All balanced: nothing to elect."
@@ -154,6 +156,7 @@ def _broker_rows(view: ElectionView) -> list[tuple[str | Text, ...]]:
             str(balance.preferred_partitions),
             str(balance.non_preferred_partitions),
             _imbalance(view, balance),
+            percent(view.thresholds[balance.broker]),
             str(balance.electable_now),
             str(balance.waiting_for_move),
             str(balance.non_preferred_partitions - balance.electable_now - balance.waiting_for_move),
@@ -165,10 +168,8 @@ def _broker_rows(view: ElectionView) -> list[tuple[str | Text, ...]]:
 
 
 def _imbalance(view: ElectionView, balance: Balance) -> Text:
-    over = view.over(balance)
-    sign = "over" if over else "within"
-    text = f"{percent(balance.imbalance_ratio)}, {sign} {percent(view.thresholds[balance.broker])}"
-    return Text(text, style="bold red" if over else "")
+    text = percent(balance.imbalance_ratio)
+    return Text(f"{text}, too high", style="bold red") if view.over(balance) else Text(text)
 
 
 def _batch_rows(view: ElectionView) -> list[tuple[str, ...]]:
@@ -176,7 +177,7 @@ def _batch_rows(view: ElectionView) -> list[tuple[str, ...]]:
         (
             str(number),
             str(len(batch.partitions)),
-            _writes(view, batch),
+            _writes(batch),
             told(batch.partitions),
             imbalance_then(batch),
         )
@@ -184,11 +185,10 @@ def _batch_rows(view: ElectionView) -> list[tuple[str, ...]]:
     ]
 
 
-def _writes(view: ElectionView, batch: Batch) -> str:
-    unknown = sum(view.leads.partitions[name].write_bytes_per_s is None for name in batch.partitions)
-    if unknown == len(batch.partitions):
+def _writes(batch: Batch) -> str:
+    if batch.unknown_rates == len(batch.partitions):
         return UNKNOWN
-    return mb_per_s(batch.write_bytes_per_s) + (" or more" if unknown else "")
+    return mb_per_s(batch.write_bytes_per_s) + (" or more" if batch.unknown_rates else "")
 
 
 def imbalance_then(batch: Batch) -> str:
