@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kafka.errors import KafkaError
 
-from cluster.admin import MetadataReader, read_broker_throttles
+from cluster.admin import MetadataReader, read_broker_configs
 from cluster.alter import Change, alter_configs
 from cluster.any_broker import MetadataError
 from cluster.client import AdminLink
@@ -222,7 +222,7 @@ def _snapshot(link: AdminLink, cluster: ClusterSettings) -> Snapshot:
 
 def _rates_or_unknown(link: AdminLink, broker: int, cluster: ClusterSettings) -> BrokerThrottles:
     try:
-        return read_broker_throttles(link, broker, min(5.0, _timeout_s(cluster)))
+        return read_broker_configs(link, broker, min(5.0, _timeout_s(cluster))).throttles
     except KafkaError:
         return BrokerThrottles(known=False)
 
