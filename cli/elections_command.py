@@ -75,7 +75,7 @@ def elections(
     screen = Screen(console(sys.stderr))
     with LiveLeads(settings) as cluster:
         leads = _first_look(cluster, terms, screen) if execute and wait else cluster.look()
-        view = planner.view(leads, cluster.allowed_ratios(leads.alive), config)
+        view = planner.view(leads, config)
         if output_format == "text":
             print_view(view)
         files = write_batches(batches_dir, view.plan.batches) if batches_dir is not None else []

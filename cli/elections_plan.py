@@ -10,6 +10,7 @@ from cli.output import mb_per_s
 from cli.units import parse_window
 from cluster.elections import Terms
 from cluster.leads import Leads
+from cluster.model import Balancing
 from planning.elections import BatchLimits, ElectionPlan, plan_elections
 from planning.quiet import Quiet
 from schemas.config import ElectionSettings, Settings
@@ -36,12 +37,11 @@ class Planner:
         around = leads.surroundings(self._topics, self._brokers)
         return plan_elections(leads.partitions.values(), self._limits, around)
 
-    def view(self, leads: Leads, own_thresholds: dict[int, float], config: str | None) -> ElectionView:
+    def view(self, leads: Leads, config: str | None) -> ElectionView:
         """Return the plan for a cluster with what it was made from.
 
         Args:
             leads: the cluster.
-            own_thresholds: of brokers that have one.
             config: configuration file as given; None: as found.
 
         Raises:
@@ -49,9 +49,12 @@ class Planner:
         """
         self._require_there(leads)
         plan = self.plan(leads)
-        usual = self._settings.alerts.leader_imbalance_percentage / 100
-        thresholds = {b.broker: own_thresholds.get(b.broker, usual) for b in plan.before}
+        thresholds = {balance.broker: self._threshold(leads.balancing.get(balance.broker)) for balance in plan.before}
         return ElectionView(self._settings, config, leads, plan, thresholds)
+
+    def _threshold(self, balancing: Balancing | None) -> float:
+        own = balancing.percentage if balancing is not None else None
+        return (self._settings.alerts.leader_imbalance_percentage if own is None else own) / 100
 
     def terms(self, wait: bool) -> Terms:
         """Return the terms on which a plan is carried out."""

@@ -118,6 +118,12 @@ def remarks(view: ElectionView) -> Iterator[str]:
             "Batches and capacity are reckoned with what is known alone, and nothing is elected behind a throttle that "
             "may be too low."
         )
+    automatic = sorted(broker for broker, balancing in view.leads.balancing.items() if balancing.auto)
+    if automatic:
+        yield (
+            f"Kafka gives leads back by itself, unplanned and many at once, on {_brokers(automatic)} "
+            "(auto.leader.rebalance.enable)."
+        )
     if not view.plan.batches and not view.plan.left_out:
         yield "All balanced: nothing to elect."
     elif not view.plan.batches:

@@ -12,8 +12,8 @@ from kafka.protocol.admin import DescribeConfigsRequest, ListPartitionReassignme
 
 from cluster.any_broker import AnyBroker, MetadataError
 from cluster.client import AdminLink
-from cluster.configs import BROKER, LEADER_IMBALANCE, RATE_KEYS, imbalance_ratio_of, rates_of
-from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicPartition
+from cluster.configs import BROKER, BROKER_KEYS, balancing_of, rates_of
+from cluster.model import Broker, BrokerConfigs, Partition, Snapshot, TopicPartition
 from cluster.topic_configs import TopicConfigs
 from cluster.topic_reader import TopicReader
 from schemas.errors import HeadroomError
@@ -123,24 +123,6 @@ class MetadataReader:
                 raise MetadataError(f"{reason}, and the replicas of {_text(name)} changed since they were read")
 
 
-def read_broker_throttles(link: AdminLink, broker: int, timeout_s: float) -> BrokerThrottles:
-    """Return the throttle rates in force on a broker as that broker tells them.
-
-    Raises:
-        KafkaError: the broker did not answer in time, or refused.
-    """
-    return rates_of(_broker_configs(link, broker, RATE_KEYS, timeout_s))
-
-
-def read_imbalance_ratio(link: AdminLink, broker: int, timeout_s: float) -> float | None:
-    """Return the share of leads elsewhere, 0 to 1, above which a broker before Kafka 4 balances; None: it has none.
-
-    Raises:
-        KafkaError: the broker did not answer in time, or refused.
-    """
-    return imbalance_ratio_of(_broker_configs(link, broker, [LEADER_IMBALANCE], timeout_s))
-
-
 def read_whole(reader: MetadataReader) -> Snapshot:
     """Return a snapshot for a command, whose errors are told to a person.
 
@@ -155,14 +137,19 @@ def read_whole(reader: MetadataReader) -> Snapshot:
         ) from None
 
 
-def _broker_configs(link: AdminLink, broker: int, keys: Sequence[str], timeout_s: float) -> Any:
+def read_broker_configs(link: AdminLink, broker: int, timeout_s: float) -> BrokerConfigs:
+    """Return the throttle rates in force on a broker, and how it balances leaders, as that broker tells them.
+
+    Raises:
+        KafkaError: the broker did not answer in time, or refused.
+    """
     request = DescribeConfigsRequest(
-        resources=[(BROKER, str(broker), list(keys))], include_synonyms=True, min_version=1
+        resources=[(BROKER, str(broker), list(BROKER_KEYS))], include_synonyms=True, min_version=1
     )
     result = link.ask(request, broker, timeout_s).results[0]
     if result.error_code:
         raise kafka_errors.for_code(result.error_code)(result.error_message)
-    return result.configs
+    return BrokerConfigs(rates_of(result.configs), balancing_of(result.configs))
 
 
 def _topics_of(moves: Mapping[TopicPartition, _Move]) -> set[str]:

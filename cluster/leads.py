@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cluster.model import BrokerThrottles, Partition, Snapshot, TopicPartition
+from cluster.model import Balancing, BrokerRead, BrokerThrottles, Partition, Snapshot, TopicPartition
 from cluster.traffic import Traffic
 from cluster.watched import listed_brokers, watched_partitions
 from planning.elections import Led, Name, Surroundings
@@ -24,6 +24,7 @@ class Leads:
         throttled: partitions that move or that a throttled replica list names.
         throttles: throttle rates in force by broker and role, None for none; a side that is missing is unknown.
         traffic: what was measured; of a glance nothing is.
+        balancing: how brokers are told to balance leaders by themselves; one that is missing did not tell.
     """
 
     partitions: Mapping[Name, Led]
@@ -32,6 +33,7 @@ class Leads:
     throttled: tuple[PartitionTraffic, ...] = ()
     throttles: Mapping[Side, float | None] = field(default_factory=dict)
     traffic: Traffic = field(default_factory=Traffic)
+    balancing: Mapping[int, Balancing] = field(default_factory=dict)
 
     def surroundings(self, topics: frozenset[str] | None = None, brokers: frozenset[int] | None = None) -> Surroundings:
         """Return what else elections have to mind.
@@ -44,15 +46,16 @@ class Leads:
 
 
 def leads_of(
-    snapshot: Snapshot, rates: Mapping[int, BrokerThrottles] | None = None, traffic: Traffic | None = None
+    snapshot: Snapshot, reads: Mapping[int, BrokerRead] | None = None, traffic: Traffic | None = None
 ) -> Leads:
     """Return what a snapshot says of leaders.
 
     Args:
         snapshot: the metadata.
-        rates: throttle rates as each broker told them; None: not asked for.
+        reads: what each broker told of itself; None: none was asked.
         traffic: what was measured; None: nothing.
     """
+    told = reads or {}
     measured = traffic or Traffic()
     alive = frozenset(broker for broker, seen in snapshot.brokers.items() if seen.alive)
     return Leads(
@@ -63,8 +66,9 @@ def leads_of(
             _throttled(snapshot.partitions[name], snapshot, alive, measured)
             for name in sorted(watched_partitions(snapshot))
         ),
-        _sides(rates or {}),
+        _sides({broker: read.throttles for broker, read in told.items()}),
         measured,
+        {broker: read.balancing for broker, read in told.items()},
     )
 
 

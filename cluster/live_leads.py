@@ -7,9 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from types import TracebackType
 
-from kafka.errors import KafkaError
-
-from cluster.admin import MetadataReader, read_imbalance_ratio, read_whole
+from cluster.admin import MetadataReader, read_whole
 from cluster.brokers import BrokerReaders
 from cluster.client import AdminLink
 from cluster.elect import Answers, elect_preferred
@@ -78,7 +76,7 @@ class LiveLeads:
         now = self._snapshot()
         later = self._read(now)
         traffic = measured(same_leaders(before, now), _sample(earlier), _sample(later))
-        return leads_of(now, {broker: read.throttles for broker, read in later.items()}, traffic)
+        return leads_of(now, later, traffic)
 
     def glance(self) -> Leads:
         """Return who leads what now, by the metadata alone.
@@ -87,14 +85,6 @@ class LiveLeads:
             HeadroomError: the metadata could not be read.
         """
         return leads_of(self._snapshot())
-
-    def allowed_ratios(self, brokers: Collection[int]) -> dict[int, float]:
-        """Return the share of leads elsewhere that brokers allow themselves; one without the setting is missing."""
-        allowed = {}
-        for broker in sorted(brokers):
-            with suppress(KafkaError):
-                allowed[broker] = read_imbalance_ratio(self._link, broker, self._timeout_s)
-        return {broker: ratio for broker, ratio in allowed.items() if ratio is not None}
 
     def elect(self, names: Collection[Name]) -> Answers:
         """Ask for the election of the preferred leaders of these partitions, and return what became of each.

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kafka.errors import KafkaError
 
-from cluster.admin import MetadataReader, read_broker_throttles, read_whole
+from cluster.admin import MetadataReader, read_broker_configs, read_whole
 from cluster.alter import Change, alter_configs
 from cluster.client import AdminLink
 from cluster.configs import BROKER, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, RATE_KEYS, TOPIC
@@ -216,7 +216,7 @@ def _snapshot(link: AdminLink, cluster: ClusterSettings) -> Snapshot:
 
 def _rates_or_unknown(link: AdminLink, broker: int, cluster: ClusterSettings) -> BrokerThrottles:
     try:
-        return read_broker_throttles(link, broker, min(5.0, _timeout_s(cluster)))
+        return read_broker_configs(link, broker, min(5.0, _timeout_s(cluster))).throttles
     except KafkaError:
         return BrokerThrottles(known=False)
 

@@ -87,7 +87,7 @@ def test_growth_of_logs(spark: SparkSession) -> None:
     def sample(partition: int, **more: Any) -> dict[str, Any]:
         row = log(1, 5000, 200_000, **more)
         kept = {name: value for name, value in row.items() if "lag" not in name}
-        return {"topic": "t", "partition": partition, "is_leader": True} | kept
+        return {"topic": "t", "partition": partition, "is_leader": True, "preferred": None} | kept
 
     logs = [sample(0), sample(1, prev_log_end_offset=5001), sample(2, prev_read_ms=None, prev_log_end_offset=None)]
     rows = by(log_end_offsets(frame(spark, "logs", logs)).collect(), "partition")

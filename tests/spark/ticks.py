@@ -79,6 +79,9 @@ def broker(broker_id: int, leader: int | None, follower: int | None, **more: Any
         "follower_throttle_source": "none" if follower is None else "broker",
         "leader_quota_bytes_per_s": None,
         "follower_quota_bytes_per_s": None,
+        "auto_leader_rebalance": None,
+        "leader_imbalance_check_s": None,
+        "leader_imbalance_percentage": None,
     }
     return row | more
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cluster.elect import Answers
 from cluster.leads import Leads
+from cluster.model import Balancing
 from cluster.traffic import Traffic
 from planning.elections import Led, Name
 
@@ -20,6 +21,7 @@ class FakeCluster:
         refused: partitions that are not elected, with Kafka's error.
         stuck: partitions that are not elected although Kafka says so.
         traffic: what is measured.
+        balancing: how brokers are told to balance leaders.
         asked: the partitions of every request.
         then: called after every election.
     """
@@ -30,6 +32,7 @@ class FakeCluster:
         self.refused: dict[Name, str] = {}
         self.stuck: set[Name] = set()
         self.traffic = Traffic(cluster_written=100.0)
+        self.balancing: dict[int, Balancing] = {}
         self.asked: list[tuple[Name, ...]] = []
         self.then: Callable[[], None] = lambda: None
 
@@ -47,14 +50,11 @@ class FakeCluster:
         return self.partitions[topic, partition].leader
 
     def look(self) -> Leads:
-        return replace(self.glance(), traffic=self.traffic)
+        return replace(self.glance(), traffic=self.traffic, balancing=self.balancing)
 
     def glance(self) -> Leads:
         lacking = frozenset(name for name, p in self.partitions.items() if not set(p.replicas) <= set(p.isr))
         return Leads(dict(self.partitions), self.alive, lacking)
-
-    def allowed_ratios(self, brokers: Collection[int]) -> dict[int, float]:
-        return {}
 
     def elect(self, names: Collection[Name]) -> Answers:
         self.asked.append(tuple(names))

@@ -13,6 +13,7 @@ from cli import elections_command
 from cli.elections_plan import hindrance_of, limits_of, quiet_of
 from cli.elections_view import ElectionView, print_view, remarks
 from cluster.leads import Leads
+from cluster.model import Balancing
 from cluster.traffic import Traffic
 from planning.elections import (
     Balance,
@@ -90,8 +91,8 @@ def test_json_tells_all_of_the_plan(cluster: FakeCluster) -> None:
     assert said["cluster_write_bytes_per_s"] == 100.0
 
 
-def test_a_brokers_own_threshold_wins(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "allowed_ratios", lambda brokers: {1: 0.8})
+def test_a_brokers_own_threshold_wins(cluster: FakeCluster) -> None:
+    cluster.balancing = {1: Balancing(percentage=80), 2: Balancing()}
     said = json.loads(_run("--format", "json").stdout)
     assert [(b["threshold_ratio"], b["out_of_balance"]) for b in said["brokers"]] == [(0.8, False), (0.1, False)]
 
@@ -300,6 +301,13 @@ def test_rates_that_are_not_known_are_not_told_as_nothing(capsys: pytest.Capture
     said = capsys.readouterr().out
     assert "0.000 MB/s" not in said
     assert "2.00 MB/s or more" in said
+
+
+def test_brokers_that_balance_by_themselves_are_told() -> None:
+    leads = Leads(
+        {}, frozenset(), frozenset(), balancing={1: Balancing(True, 300), 2: Balancing(False), 3: Balancing()}
+    )
+    assert "broker 1 (auto.leader.rebalance.enable)" in next(remarks(_view(EMPTY, leads)))
 
 
 def test_what_stays_out_of_balance_is_told() -> None:

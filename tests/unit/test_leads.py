@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from cluster.leads import leads_of, same_leaders
-from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicConfig, TopicPartition
+from cluster.model import (
+    Balancing,
+    Broker,
+    BrokerRead,
+    BrokerThrottles,
+    Partition,
+    Snapshot,
+    TopicConfig,
+    TopicPartition,
+)
 from cluster.traffic import Traffic
 from planning.elections import Led, Surroundings
 from planning.throttle import PartitionTraffic
@@ -37,12 +46,17 @@ def test_replicas_that_a_move_brings_are_not_lacking() -> None:
 
 
 def test_what_throttles_see_is_told_with_the_followers_that_are_alive() -> None:
-    rates = {1: BrokerThrottles(True, 5, None, "broker", "none"), 2: BrokerThrottles(known=False)}
-    leads = leads_of(snapshot(STILL, MOVING), rates, Traffic({MOVING.name: 7.0}))
+    own = Balancing(auto=False, percentage=15)
+    reads = {
+        1: BrokerRead(1, BrokerThrottles(True, 5, None, "broker", "none"), None, None, own),
+        2: BrokerRead(2, BrokerThrottles(known=False), None, None),
+    }
+    leads = leads_of(snapshot(STILL, MOVING), reads, Traffic({MOVING.name: 7.0}))
     assert leads.throttled == (
         PartitionTraffic("t", 0, 1, (3,), frozenset({1, 4}), frozenset({3}), frozenset({1, 4}), frozenset({3}), 7.0),
     )
     assert leads.throttles == {(1, Role.LEADER): 5, (1, Role.FOLLOWER): None}
+    assert leads.balancing == {1: own, 2: Balancing()}
     chosen = leads.surroundings(frozenset({"t"}), frozenset({1}))
     assert chosen == Surroundings(
         leads.alive, leads.throttled, leads.throttles, chosen_topics=frozenset({"t"}), chosen_brokers=frozenset({1})
