@@ -449,7 +449,7 @@ class MetricsSettings:
 
 @dataclass(frozen=True)
 class ElectionSettings:
-    """Preferred leader elections by ``headroom elections``.
+    """Elections of preferred leaders: how many at a time, and when.
 
     Attributes:
         batch_partitions: most partitions of one batch.
