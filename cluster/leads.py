@@ -59,7 +59,7 @@ def leads_of(
     measured = traffic or Traffic()
     alive = frozenset(broker for broker, seen in snapshot.brokers.items() if seen.alive)
     return Leads(
-        {name: _led(partition, snapshot, measured) for name, partition in snapshot.partitions.items()},
+        {name: _led(name, partition, snapshot, measured) for name, partition in snapshot.partitions.items()},
         alive,
         frozenset(name for name, partition in snapshot.partitions.items() if _lacks(partition)),
         tuple(
@@ -87,7 +87,7 @@ def _leader(snapshot: Snapshot, name: TopicPartition) -> int | None:
     return partition.leader if partition is not None else None
 
 
-def _led(partition: Partition, snapshot: Snapshot, traffic: Traffic) -> Led:
+def _led(name: TopicPartition, partition: Partition, snapshot: Snapshot, traffic: Traffic) -> Led:
     config = snapshot.topic_configs.get(partition.topic)
     return Led(
         topic=partition.topic,
@@ -97,8 +97,8 @@ def _led(partition: Partition, snapshot: Snapshot, traffic: Traffic) -> Led:
         isr=partition.isr,
         moving=partition.moving,
         min_insync_replicas=config.min_insync_replicas if config is not None else None,
-        write_bytes_per_s=traffic.written.get(partition.name),
-        read_bytes_per_s=traffic.read.get(partition.name),
+        write_bytes_per_s=traffic.written.get(name),
+        read_bytes_per_s=traffic.read.get(name),
     )
 
 
