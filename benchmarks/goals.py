@@ -44,4 +44,6 @@ GOALS: dict[str, Goal] = {
     "kill_lost": Goal("at most", 0),
     "kill_doubled": Goal("at most", 0),
     "receiver_down_undelivered": Goal("at most", 0),
+    "election_plan_200k_s": Goal("at most", 3),
+    "produce_p99_ratio_batched_over_all_at_once": Goal("at most", 0.5),
 }

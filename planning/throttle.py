@@ -9,9 +9,9 @@ traffic, below which out-of-sync replicas get nothing, and the whole traffic, be
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from copy import copy
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from schemas.findings import Role, Verdict
 
@@ -118,8 +118,7 @@ class Demand:
         return Verdict.CATCHING_UP
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(NamedTuple):
     """One follower's part in the traffic of one side.
 
     Attributes:
@@ -177,12 +176,10 @@ class Sides:
         for share in less:
             self._sums[share.side].count(share, -1)
 
-    def demand(self, side: Side, more: Iterable[Share] = ()) -> Demand:
+    def demand(self, side: Side, more: Collection[Share] = ()) -> Demand:
         """Return what a side has to carry, or would have to if it had these shares besides its own."""
-        sums = copy(self._sums[side]) if side in self._sums else _Sums()
-        for share in more:
-            sums.count(share, 1)
-        return sums.demand(side, self._throttles)
+        sums = self._sums[side] if side in self._sums else _Sums()
+        return (sums.plus(more) if more else sums).demand(side, self._throttles)
 
 
 def demands(partitions: Iterable[PartitionTraffic], throttles: Mapping[Side, float | None]) -> list[Demand]:
@@ -210,6 +207,14 @@ class _Sums:
     unknown_lists: int = 0
     limited_replicas: int = 0
     free_replicas: int = 0
+
+    def plus(self, more: Iterable[Share]) -> _Sums:
+        """Return the sums with shares besides."""
+        # Not added and taken away again: sums of rates would drift.
+        sums = _Sums(*(getattr(self, name) for name in self.__slots__))
+        for share in more:
+            sums.count(share, 1)
+        return sums
 
     def count(self, share: Share, times: int) -> None:
         """Let a share count once more (1) or once less (-1)."""
