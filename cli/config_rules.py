@@ -70,6 +70,8 @@ RANGES: dict[tuple[str, str], Range] = {
     ("alerts", "no_data_s"): POSITIVE,
     ("alerts", "under_replicated_s"): NOT_NEGATIVE,
     ("alerts", "left_behind_s"): NOT_NEGATIVE,
+    ("alerts", "leader_imbalance_percentage"): Range(0, most=100),
+    ("alerts", "imbalance_s"): NOT_NEGATIVE,
     ("alerts", "slip_ratio"): POSITIVE,
     ("alerts", "margin_ratio"): AT_LEAST_ONE,
     ("alerts", "finish_within"): POSITIVE,
