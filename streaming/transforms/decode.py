@@ -26,7 +26,8 @@ MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
 
 # The alert kinds in one schema, so that one pass over a batch reads them all: a field that a kind has not is null.
 _LANE_DDL = f"{ENVELOPE}, rows ARRAY<STRUCT<{ROWS['brokers']}, {ROWS['moves']}>>, {TICK_END}"
-_LANE_COLUMNS = [f"m.{name}" for name in (*MESSAGE_KEYS, "rows", "first_offset", "lane_messages", "rate_window_ms")]
+_OF_TICK_END = ("first_offset", "lane_messages", "rate_window_ms", "messages", "ranges")
+_LANE_COLUMNS = [f"m.{name}" for name in (*MESSAGE_KEYS, "rows", *_OF_TICK_END)]
 _NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
 _KEY, _VALUE = "CAST(key AS STRING)", "CAST(value AS STRING)"
 _HEAD_DDL = f"{ENVELOPE}, _bad STRING"
@@ -42,7 +43,7 @@ def lane_messages(records: DataFrame) -> DataFrame:
 
     Returns:
         The envelope's names, ``rows`` (of brokers or of moves; null for tick_end), ``first_offset``,
-        ``lane_messages`` and ``rate_window_ms`` (of tick_end) and ``record_offset``.
+        ``lane_messages``, ``rate_window_ms``, ``messages`` and ``ranges`` (of tick_end) and ``record_offset``.
     """
     kinds = ", ".join(f"'{kind}'" for kind in ALERT_KINDS)
     parsed = records.selectExpr("offset AS record_offset", f"from_json({_VALUE}, '{_LANE_DDL}') AS m")
@@ -113,6 +114,22 @@ def with_message(records: DataFrame, kind: str) -> DataFrame:
         parsed = parsed.withColumn("columns", F.expr(columns_of_message(kind)))
     rows = parsed.withColumn("rows", F.expr(rows_of_message(kind))).drop("columns")
     return rows.withColumn("reason", F.expr(f"CASE {_value_reasons(kind)} END"))
+
+
+def message_rows(records: DataFrame, kind: str) -> DataFrame:
+    """Return the rows of the messages of a kind, with ``cluster`` and ``tick_ms``.
+
+    Args:
+        records: of ``with_head``, none of them rejected.
+        kind: kind of message.
+
+    Returns:
+        The columns of ``schemas.messages.ROWS``; a message that must be rejected gives one row of nulls.
+    """
+    # Not a filter on the reason: the optimizer would parse the message once for it and once more for the rows.
+    return with_message(records, kind).selectExpr(
+        "head.cluster AS cluster", "head.tick_ms AS tick_ms", "inline_outer(CASE WHEN reason IS NULL THEN rows END)"
+    )
 
 
 def _parse(kind: str) -> str:
