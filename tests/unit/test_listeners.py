@@ -15,12 +15,14 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
             lambda cluster, tick_ms, sides: told.append((name, cluster, tick_ms, sides)),
             lambda events: told.append((name, events)),
             lambda seconds: told.append((name, seconds)),
+            lambda cluster, tick_ms, balances: told.append((name, cluster, tick_ms, balances)),
         )
 
     both = in_turn([listener("people"), listener("metrics")])
     both.on_tick("orders", 1, [])
     both.on_events([])
     both.on_batch(0.5)
+    both.on_balances("orders", 2, [])
     assert told == [
         ("people", "orders", 1, []),
         ("metrics", "orders", 1, []),
@@ -28,8 +30,12 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
         ("metrics", []),
         ("people", 0.5),
         ("metrics", 0.5),
+        ("people", "orders", 2, []),
+        ("metrics", "orders", 2, []),
     ]
 
 
-def test_who_does_not_care_for_batches_need_not_listen() -> None:
-    in_turn([Listeners(lambda cluster, tick_ms, sides: None, lambda events: None)]).on_batch(1.0)
+def test_who_does_not_care_for_batches_or_balances_need_not_listen() -> None:
+    careless = in_turn([Listeners(lambda cluster, tick_ms, sides: None, lambda events: None)])
+    careless.on_batch(1.0)
+    careless.on_balances("orders", 1, [])
