@@ -230,6 +230,34 @@ ROWS = MetricSpec(
     "rows",
     "Verdicts since the start, of every tick one for each broker and role: rows of gold/throttle_headroom.",
 )
+COLLECT = MetricSpec(
+    "headroom_collect_seconds",
+    MetricType.HISTOGRAM,
+    _CLUSTER,
+    "seconds",
+    "How long the collector took to read the brokers and to write a tick.",
+    (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0),
+)
+UNANSWERED_BROKERS = _gauge(
+    "headroom_unanswered_brokers",
+    _CLUSTER,
+    "brokers",
+    "Brokers that did not answer the collector, or did not tell all, in the last tick that was judged.",
+)
+COLLECTOR_ERRORS = MetricSpec(
+    "headroom_collector_errors_total",
+    MetricType.COUNTER,
+    _CLUSTER,
+    "errors",
+    "Answers of brokers that the collector missed since the start: of every judged tick its unanswered brokers.",
+)
+SKIPPED_TICKS = MetricSpec(
+    "headroom_skipped_ticks_total",
+    MetricType.COUNTER,
+    _CLUSTER,
+    "ticks",
+    "Ticks that the collector left out since the start to keep its pace.",
+)
 UNDELIVERED = _gauge(
     "headroom_undelivered_events",
     ("receiver",),
@@ -277,6 +305,10 @@ METRICS: tuple[MetricSpec, ...] = (
     DECISION,
     BATCH,
     ROWS,
+    COLLECT,
+    UNANSWERED_BROKERS,
+    COLLECTOR_ERRORS,
+    SKIPPED_TICKS,
     UNDELIVERED,
     LAST_DELIVERY,
     BUILD_INFO,

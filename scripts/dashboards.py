@@ -487,6 +487,7 @@ def health() -> Json:
     """Return the dashboard of Headroom itself."""
     interval = "[$__rate_interval]"
     decisions = f"sum by (cluster, le) (rate(headroom_decision_seconds_bucket{{{_IN}}}{interval}))"
+    collections = f"sum by (cluster, le) (rate(headroom_collect_seconds_bucket{{{_IN}}}{interval}))"
     batches = f"sum by (le) (rate(headroom_batch_seconds_bucket{interval}))"
     # As /health and the rules have it, of an interval of 5 s.
     age = ((GREEN, None), (ORANGE, 15), (RED, 30))
@@ -563,6 +564,27 @@ def health() -> Json:
                 "Of every tick one for each broker and role: a line that falls to nothing, ticks that stay away.",
                 [Query(f"sum by (cluster) (rate(headroom_rows_total{{{_IN}}}{interval}))")],
                 PER_S,
+            ),
+        ],
+        [
+            lines(
+                "Brokers that did not answer",
+                "In the last tick, and missed a second: what they know has no verdict. `headroom check` says why.",
+                [
+                    Query(f"headroom_unanswered_brokers{{{_IN}}}", "{{cluster}}, now"),
+                    Query(f"rate(headroom_collector_errors_total{{{_IN}}}{interval})", "{{cluster}}, missed a second"),
+                ],
+                COUNT,
+            ),
+            lines(
+                "Collecting a tick",
+                "Half and nineteen in twenty of the ticks took so long to read and write; ticks left out a second.",
+                [
+                    Query(f"histogram_quantile(0.5, {collections})", "{{cluster}}, half"),
+                    Query(f"histogram_quantile(0.95, {collections})", "{{cluster}}, 19 in 20"),
+                    Query(f"rate(headroom_skipped_ticks_total{{{_IN}}}{interval})", "{{cluster}}, left out a second"),
+                ],
+                SECONDS,
             ),
         ],
         [

@@ -61,6 +61,8 @@ class MetricsCollector(Collector):
             if tick.age_s(now.now_ms) < self._stale_s(cluster):
                 yield from side_samples(cluster, tick.sides)
                 yield from partition_samples(cluster, tick.sides, self._top_n)
+                if cluster in now.unanswered:
+                    yield metrics.UNANSWERED_BROKERS, (cluster,), float(now.unanswered[cluster])
 
     def _balances(self, now: Snapshot) -> Iterator[Sample]:
         for cluster, last in now.balances.items():
@@ -93,6 +95,9 @@ def _ticks(now: Snapshot) -> Iterator[Sample]:
         yield metrics.TICK_AGE, (cluster,), tick.age_s(now.now_ms)
         yield metrics.TICK_TIMESTAMP, (cluster,), tick.tick_ms / 1000
         yield metrics.ROWS, (cluster,), float(now.rows[cluster])
+    for cluster, errors in now.errors.items():
+        yield metrics.COLLECTOR_ERRORS, (cluster,), float(errors)
+        yield metrics.SKIPPED_TICKS, (cluster,), float(now.skipped[cluster])
 
 
 def _deliveries(now: Snapshot) -> Iterator[Sample]:
@@ -106,6 +111,8 @@ def _lengths(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], Count
     yield metrics.BATCH, (), now.batches
     for cluster, counts in now.decisions.items():
         yield metrics.DECISION, (cluster,), counts
+    for cluster, counts in now.collections.items():
+        yield metrics.COLLECT, (cluster,), counts
 
 
 def _add_counts(family: Metric, labels: dict[str, str], counts: Counts) -> None:

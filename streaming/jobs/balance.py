@@ -146,7 +146,7 @@ def tick_ends(messages: DataFrame) -> list[TickEnd]:
     Args:
         messages: of ``streaming.transforms.ticks.whole_ticks``.
     """
-    ends = messages.where("kind = 'tick_end'").selectExpr(*TICK, "messages['leaders'] AS leaders", "ranges")
+    ends = messages.where("kind = 'tick_end'").selectExpr(*TICK, "sent_messages['leaders'] AS leaders", "ranges")
     return [
         TickEnd(
             (row["cluster"], row["tick_ms"]),

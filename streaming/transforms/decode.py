@@ -26,8 +26,11 @@ MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
 
 # The alert kinds in one schema, so that one pass over a batch reads them all: a field that a kind has not is null.
 _LANE_DDL = f"{ENVELOPE}, rows ARRAY<STRUCT<{ROWS['brokers']}, {ROWS['moves']}>>, {TICK_END}"
-_OF_TICK_END = ("first_offset", "lane_messages", "rate_window_ms", "messages", "ranges")
-_LANE_COLUMNS = [f"m.{name}" for name in (*MESSAGE_KEYS, "rows", *_OF_TICK_END)]
+_LANE_COLUMNS = [
+    *(f"m.{name}" for name in (*MESSAGE_KEYS, "rows", "first_offset", "lane_messages", "rate_window_ms")),
+    *("m.messages AS sent_messages", "m.ranges"),
+    *("m.skipped_ticks", "m.ended_ms - m.started_ms AS collect_ms", "cardinality(m.unanswered) AS unanswered_brokers"),
+]
 _NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
 _KEY, _VALUE = "CAST(key AS STRING)", "CAST(value AS STRING)"
 _HEAD_DDL = f"{ENVELOPE}, _bad STRING"
@@ -42,8 +45,10 @@ def lane_messages(records: DataFrame) -> DataFrame:
         records: Kafka records (key, value, topic, partition, offset, timestamp).
 
     Returns:
-        The envelope's names, ``rows`` (of brokers or of moves; null for tick_end), ``first_offset``,
-        ``lane_messages``, ``rate_window_ms``, ``messages`` and ``ranges`` (of tick_end) and ``record_offset``.
+        The envelope's names, ``rows`` (of brokers or of moves; null for tick_end) and ``record_offset``; of tick_end
+        ``first_offset``, ``lane_messages``, ``rate_window_ms``, ``sent_messages``, ``ranges``, ``skipped_ticks``,
+        ``collect_ms`` (how long it took to collect the tick) and ``unanswered_brokers`` (how many did not tell all),
+        null where they are not told.
     """
     kinds = ", ".join(f"'{kind}'" for kind in ALERT_KINDS)
     parsed = records.selectExpr("offset AS record_offset", f"from_json({_VALUE}, '{_LANE_DDL}') AS m")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from alerts.delivery.outbox import DeliveryFigures
-from alerts.metrics import LiveState
+from alerts.metrics import Collected, LiveState
 from cli.metrics_server import open_server, serve
 from cli.pipeline import Configured
 from schemas.config import ClusterSettings, MetricsSettings, Settings
@@ -57,6 +57,7 @@ def tell(live: LiveState, number: int) -> None:
     now_ms = time.time_ns() // 1_000_000
     left = 500_000_000 + number * 1_000_000
     moving = partition(remaining_bytes=left)
+    live.on_collected("orders", Collected(0.2, unanswered_brokers=1, skipped_ticks=1))
     live.on_tick(
         "orders",
         now_ms - 300,

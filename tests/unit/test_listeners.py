@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from alerts.metrics import Collected
 from streaming.jobs.alert_path import Listeners, in_turn
 
 
@@ -15,6 +16,7 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
             lambda cluster, tick_ms, sides: told.append((name, cluster, tick_ms, sides)),
             lambda events: told.append((name, events)),
             lambda seconds: told.append((name, seconds)),
+            lambda cluster, collected: told.append((name, cluster, collected)),
             lambda cluster, tick_ms, balances: told.append((name, cluster, tick_ms, balances)),
         )
 
@@ -22,6 +24,8 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
     both.on_tick("orders", 1, [])
     both.on_events([])
     both.on_batch(0.5)
+    collected = Collected(0.2, 1, 0)
+    both.on_collected("orders", collected)
     both.on_balances("orders", 2, [])
     assert told == [
         ("people", "orders", 1, []),
@@ -30,6 +34,8 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
         ("metrics", []),
         ("people", 0.5),
         ("metrics", 0.5),
+        ("people", "orders", collected),
+        ("metrics", "orders", collected),
         ("people", "orders", 2, []),
         ("metrics", "orders", 2, []),
     ]

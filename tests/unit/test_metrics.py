@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from alerts.delivery.outbox import DeliveryFigures
+from alerts.metrics import Collected
 from alerts.sides import SideState
 from schemas.findings import Kind, Role, State
 from schemas.metrics import METRICS, MetricType
@@ -124,6 +125,23 @@ def test_nothing_that_moves_is_a_zero_that_is_known() -> None:
     assert scene.values("headroom_remaining_bytes") == [0]
     assert scene.values("headroom_stalled_replicas") == [0]
     assert scene.values("headroom_eta_seconds") == []
+
+
+def test_how_ticks_were_collected_is_told_and_counted() -> None:
+    scene = told(losing())
+    for missing, left_out in ((2, 0), (1, 3)):
+        scene.live.on_collected("orders", Collected(0.3, missing, left_out))
+    scene.live.on_collected("orders", Collected(None, 0, 0))
+    scene.live.on_collected("orders", Collected(1.7, 1, 0))
+    assert scene.values("headroom_unanswered_brokers", cluster="orders") == [1]
+    # 2 + 1 + 0 + 1
+    assert scene.values("headroom_collector_errors_total", cluster="orders") == [4]
+    assert scene.values("headroom_skipped_ticks_total", cluster="orders") == [3]
+    assert scene.values("headroom_collect_seconds_count", cluster="orders") == [3]
+    assert scene.values("headroom_collect_seconds_bucket", le="0.5") == [2]
+    scene.now_ms += int(STALE_S * 1000)
+    assert scene.values("headroom_unanswered_brokers") == []
+    assert scene.values("headroom_collector_errors_total") == [4]
 
 
 def test_what_receivers_have_not_got_is_told() -> None:
@@ -295,6 +313,7 @@ def full() -> Scene:
     scene = told(leader, side(2, FOLLOWER, 9.0, 8.0))
     scene.live.on_events([event("firing")])
     scene.live.on_batch(1.0)
+    scene.live.on_collected("orders", Collected(0.3, 0, 0))
     scene.live.on_balances("orders", TICK_MS, [balance(1, 10, read_bytes_per_s=MB, preferred_read_bytes_per_s=MB)])
     scene.live.follow(lambda: None, lambda: [DeliveryFigures("slack", 1, TICK_MS)])
     return scene
