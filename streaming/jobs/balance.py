@@ -111,7 +111,7 @@ class BalanceJob:
         """Write the whole ticks of a micro-batch of the alert lane; those that are written already are passed over."""
         with whole_batch(batch, self._topic) as whole:
             ends = [end for end in tick_ends(whole.messages) if end.ranges and end.leaders]
-            for part in parts(ends):
+            for part in parts(ends, _PART_RECORDS):
                 self._append(part, rows_of(whole.messages, "brokers"))
         self._first_batch = False
         for cluster, tick_ms in whole.ticks:
@@ -157,7 +157,7 @@ def tick_ends(messages: DataFrame) -> list[TickEnd]:
     ]
 
 
-def parts(ends: Sequence[TickEnd], most_records: int = _PART_RECORDS) -> Iterator[list[TickEnd]]:
+def parts(ends: Sequence[TickEnd], most_records: int) -> Iterator[list[TickEnd]]:
     """Yield the ticks in parts, each of at most so many records, or one tick.
 
     Args:
