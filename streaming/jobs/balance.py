@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -147,14 +147,12 @@ def tick_ends(messages: DataFrame) -> list[TickEnd]:
         messages: of ``streaming.transforms.ticks.whole_ticks``.
     """
     ends = messages.where("kind = 'tick_end'").selectExpr(*TICK, "sent_messages['leaders'] AS leaders", "ranges")
-    return [
-        TickEnd(
-            (row["cluster"], row["tick_ms"]),
-            row["leaders"] or 0,
-            {r["partition"]: (r["first_offset"], r["end_offset"]) for r in row["ranges"] or ()},
-        )
-        for row in ends.orderBy("tick_ms", "cluster").collect()
-    ]
+    return [_tick_end(row) for row in sorted(ends.collect(), key=lambda row: (row["tick_ms"], row["cluster"]))]
+
+
+def _tick_end(row: Row) -> TickEnd:
+    ranges = {r["partition"]: (r["first_offset"], r["end_offset"]) for r in row["ranges"] or ()}
+    return TickEnd((row["cluster"], row["tick_ms"]), row["leaders"] or 0, ranges)
 
 
 def parts(ends: Sequence[TickEnd], most_records: int) -> Iterator[list[TickEnd]]:
