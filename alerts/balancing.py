@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from alerts.balances import BalanceState
+from alerts.copies import NO_LEAD
 from alerts.evidence import NOTHING
 from alerts.recommend import Recommender
 from alerts.sides import SideState
@@ -16,8 +17,6 @@ from schemas.findings import Finding, Kind, Role, Severity
 KINDS = (Kind.LEADER_IMBALANCE, Kind.PREFERRED_LEADER_UNAVAILABLE)
 # Brokers that balance by themselves have had their chance after so many of their checks.
 _CHECKS = 2
-# Of what a broker that is down brings about, this is the least.
-_UNAVAILABLE_WEIGHT = -1.0
 
 
 def imbalanced(balances: Sequence[BalanceState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
@@ -70,7 +69,7 @@ def unavailable(
             recommendation=recommender.unblock(state.broker, "not_fetching" if state.alive else "broker_down"),
             hold_s=settings.imbalance_s,
             cause=f"broker {state.broker}",
-            weight=_UNAVAILABLE_WEIGHT,
+            precedence=NO_LEAD,
         )
         for state in balances
         if state.unavailable and state.broker not in back

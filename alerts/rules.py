@@ -8,7 +8,7 @@ from typing import Any
 
 from alerts import balancing
 from alerts.balances import BalanceState
-from alerts.copies import lost_replicas, stalled
+from alerts.copies import NO_METRICS, lost_replicas, stalled
 from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
 from alerts.sides import PartitionEvidence, SideState
@@ -170,6 +170,7 @@ def _no_data(sides: Sequence[SideState], settings: AlertSettings, recommender: R
             recommendation=recommender.nothing(f"unknown: {side.reason or 'no data'}"),
             hold_s=settings.no_data_s,
             cause="no data" if side.alive else f"broker {side.broker}",
+            precedence=NO_METRICS,
         )
         for side in sides
         if side.verdict is Verdict.NO_DATA
