@@ -44,6 +44,12 @@ def kafka_cancel(partitions: Sequence[PartitionEvidence], bootstrap_servers: str
     )
 
 
+def headroom_elections(config: str | None) -> str:
+    """Return Headroom's own command that elects preferred leaders in small batches and waits after each."""
+    where = f" --config {shlex.quote(config)}" if config else ""
+    return f"headroom elections{where} --execute"
+
+
 def headroom_clear(config: str | None) -> str:
     """Return Headroom's own command that removes brokers' rates and all lists, and reads back until they are gone."""
     where = f" --config {shlex.quote(config)}" if config else ""

@@ -10,8 +10,9 @@ from alerts.sides import SideState
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity
 
-# Of what a broker that is down brings about, the gravest is told for all.
-_STALLED_WEIGHT, _SHRINK_WEIGHT, _LACK_WEIGHT = 3.0, 2.0, 1.0
+# Of what a broker that is down brings about, the first of these is told for all; that its metrics are gone comes late,
+# and that others lead in its place last.
+_STALLED, _SHRINK, _LACK, NO_METRICS, NO_LEAD = range(5)
 
 _WHY = {
     "destination_down": "the broker is down",
@@ -54,7 +55,7 @@ def stalled(
                 hold_s=settings.stalled_s,
                 # One that nothing explains must not pass for what an older alert of its broker is about.
                 cause={"no_leader": "no leader", "unknown": ""}.get(cause, _cause(side)),
-                weight=_STALLED_WEIGHT,
+                precedence=_STALLED,
             )
         )
     return findings
@@ -83,9 +84,9 @@ def lost_replicas(sides: Sequence[SideState], settings: AlertSettings, recommend
 
 def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) -> Iterable[Finding]:
     resting = side.lost_replicas - side.lost_moving_replicas
-    for kind, moving, count, weight in (
-        (Kind.ISR_SHRINK_DURING_MOVE, True, side.lost_moving_replicas, _SHRINK_WEIGHT),
-        (Kind.UNDER_REPLICATED, False, resting, _LACK_WEIGHT),
+    for kind, moving, count, precedence in (
+        (Kind.ISR_SHRINK_DURING_MOVE, True, side.lost_moving_replicas, _SHRINK),
+        (Kind.UNDER_REPLICATED, False, resting, _LACK),
     ):
         if not count:
             continue
@@ -104,7 +105,7 @@ def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) ->
             recommendation=recommender.unblock(side.broker, "not_fetching" if side.alive else "broker_down"),
             hold_s=settings.under_replicated_s,
             cause=_cause(side),
-            weight=weight,
+            precedence=precedence,
         )
 
 

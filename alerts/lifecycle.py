@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,29 +84,45 @@ class Lifecycle:
         """
         events: list[AlertEvent] = []
         wrong: set[Key] = set()
-        for finding in one_per_cause(
-            assessment.findings, lambda f: self._speaker((cluster, f.kind.value, f.subject), tick_ms)
-        ):
+        due = self._due_causes(cluster, tick_ms, assessment.findings)
+        for finding in one_per_cause(assessment.findings, lambda f: self._speaker(cluster, tick_ms, f, due)):
             key = (cluster, finding.kind.value, finding.subject)
             wrong.add(key)
-            events.extend(self._found(key, tick_ms, finding))
+            events.extend(self._found(key, tick_ms, finding, finding.cause in due))
         held = {(cluster, kind.value, subject) for kind, subject in assessment.held}
         for key in [k for k in self._alerts if k[0] == cluster and k not in wrong]:
             events.extend(self._not_found(key, tick_ms, key in held))
         return events
 
-    def _speaker(self, key: Key, tick_ms: int) -> Speaks | None:
-        """Return whom an alert stands for, that is active or was told of at this tick or later; None: it is not."""
+    def _due_causes(self, cluster: str, tick_ms: int, findings: Sequence[Finding]) -> dict[str, int]:
+        """Return the causes of which a pending alert is to fire now, with the lowest precedence of their findings."""
+        due = {f.cause for f in findings if f.cause and self._is_due((cluster, f.kind.value, f.subject), tick_ms, f)}
+        return {cause: min(f.precedence for f in findings if f.cause == cause) for cause in due}
+
+    def _is_due(self, key: Key, tick_ms: int, finding: Finding) -> bool:
         alert = self._alerts.get(key)
+        if alert is None or alert.event.state != State.PENDING.value:
+            return False
+        return tick_ms > alert.heard_ms and tick_ms - alert.since_ms >= finding.hold_s * 1000
+
+    def _speaker(self, cluster: str, tick_ms: int, finding: Finding, due: Mapping[str, int]) -> Speaks | None:
+        """Return whom an alert stands for, that is active or was told of at this tick or later; None: it is not."""
+        alert = self._alerts.get((cluster, finding.kind.value, finding.subject))
         if alert is None or (alert.event.state == State.RESOLVED.value and tick_ms > alert.event.tick_ms):
             return None
-        if alert.event.state == State.PENDING.value or tick_ms <= alert.heard_ms:
-            # It has not been told yet, and will be with all that belongs to it; or the tick comes once more.
+        if tick_ms <= alert.heard_ms:
+            # The tick comes once more.
             return lambda other: True
+        if alert.event.state == State.PENDING.value:
+            # It has not been told yet, and will be with all that belongs to it: by what comes before it, if that has
+            # come up since. Not sooner, or one that comes and goes would keep the others from ever being told.
+            steps_back = finding.precedence > due.get(finding.cause, finding.precedence)
+            return None if steps_back else lambda other: True
         also = {(one["kind"], one["subject"]) for one in json.loads(alert.event.evidence).get("also", [])}
         return lambda other: other.joins or (other.kind.value, other.subject) in also
 
-    def _found(self, key: Key, tick_ms: int, finding: Finding) -> Iterable[AlertEvent]:
+    def _found(self, key: Key, tick_ms: int, finding: Finding, due: bool) -> Iterable[AlertEvent]:
+        """Return the events of a finding that is told; ``due``: another one of its cause has lasted long enough."""
         alert = self._alerts.get(key)
         if alert is None or alert.event.state == State.RESOLVED.value:
             if alert is not None and tick_ms <= alert.heard_ms:
@@ -119,7 +135,7 @@ class Lifecycle:
         alert = replace(alert, heard_ms=tick_ms, clear_since_ms=None)
         self._alerts[key] = alert
         pending = alert.event.state == State.PENDING.value
-        if (pending and tick_ms - alert.since_ms >= finding.hold_s * 1000) or (
+        if (pending and (due or tick_ms - alert.since_ms >= finding.hold_s * 1000)) or (
             not pending and (_grown(alert.event, finding) or _graver(alert.event, finding))
         ):
             event = self._event(key, alert.event.alert_id, State.FIRING, tick_ms, finding)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alerts.copies import lost_replicas, stalled
+from alerts import balancing
+from alerts.balances import BalanceState
+from alerts.copies import NO_METRICS, lost_replicas, stalled
 from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
 from alerts.sides import PartitionEvidence, SideState
@@ -41,13 +43,19 @@ class Assessment:
     held: set[Subject] = field(default_factory=set)
 
 
-def assess(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> Assessment:
+def assess(
+    sides: Sequence[SideState],
+    settings: AlertSettings,
+    recommender: Recommender,
+    balances: Sequence[BalanceState] = (),
+) -> Assessment:
     """Return what is wrong in one tick of one cluster.
 
     Args:
         sides: every broker and role of the tick.
         settings: section ``[alerts]``.
         recommender: makes recommendations and their commands.
+        balances: every broker that is preferred for anything, of this tick or one shortly before.
     """
     short = [side for side in sides if side.short]
     findings = [
@@ -59,8 +67,10 @@ def assess(sides: Sequence[SideState], settings: AlertSettings, recommender: Rec
         *without_throttle(sides, settings, recommender),
         *at_risk(sides, short, settings, recommender),
         *left_behind(sides, settings, recommender),
+        *balancing.imbalanced(balances, settings, recommender),
+        *balancing.unavailable(balances, sides, settings, recommender),
     ]
-    return Assessment(findings, _held(sides, short, settings))
+    return Assessment(findings, _held(sides, short, settings) | balancing.held(balances, settings))
 
 
 def _held(sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings) -> set[Subject]:
@@ -160,6 +170,7 @@ def _no_data(sides: Sequence[SideState], settings: AlertSettings, recommender: R
             recommendation=recommender.nothing(f"unknown: {side.reason or 'no data'}"),
             hold_s=settings.no_data_s,
             cause="no data" if side.alive else f"broker {side.broker}",
+            precedence=NO_METRICS,
         )
         for side in sides
         if side.verdict is Verdict.NO_DATA

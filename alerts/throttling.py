@@ -232,7 +232,7 @@ def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender
         Finding(
             kind=Kind.THROTTLE_LEFT_BEHIND,
             subject="throttles",
-            severity=Severity.WARNING if rated and listed else Severity.INFO,
+            severity=Severity.WARNING,
             summary=f"No reassignment is running, but there is still {' and '.join(found)}",
             evidence={
                 **NOTHING,

@@ -11,7 +11,8 @@ The rules are those that come with Strimzi, Grafana's Kafka mixin and Confluent'
 thresholds and times ([benchmarks/stock/rules.yml](../benchmarks/stock/rules.yml)), in a Prometheus that scrapes the
 same brokers' jmx_exporter and evaluates every 5 s; stock set-ups do so every 30 to 60 s, which only makes them later.
 A rule whose time is longer than a fault lasts misses it; BENCH_STOCK_FOR_RATIO shortens these times. Headroom runs at
-one tick a second, and with `alerts.stalled_s` of 15 s. A fault of its own collector counts for Headroom alone. Who
+one tick a second, and with shorter holds than its defaults: `alerts.stalled_s` 15 s, `under_replicated_s` and
+`left_behind_s` 20 s. A fault of its own collector counts for Headroom alone. Who
 never called was never wrong: a precision of 1, over none. All faults and pages with their times are left in
 `build/precision.json`.
 """
@@ -41,8 +42,8 @@ from schemas.findings import State
 
 # Every fault with its times, and every page: what the figures are made of.
 RECORD = CHECKOUT / "build" / "precision.json"
-# Shorter than the default, so that a fault of a minute and a half is long enough; all other settings are the defaults.
-_ALERTS = {"stalled_s": 15.0}
+# Shorter than the defaults, so that a fault of a minute and a half is long enough; all other settings are the defaults.
+_ALERTS = {"stalled_s": 15.0, "under_replicated_s": 20.0, "left_behind_s": 20.0}
 _MB = 1_000_000
 _LOOK_S = 2.0
 _QUIET_S = 90.0
@@ -165,9 +166,9 @@ class _Run:
             time.sleep(_LOOK_S)
 
     def _await_quiet(self) -> None:
-        """Return once none of Headroom's alerts fires, so that the next one is of the next fault."""
+        """Return once none of Headroom's alerts fires or informs, so that the next one is of the next fault."""
         give_up = time.monotonic() + _QUIET_S
-        while self._watch.firing():
+        while self._watch.firing(informing=True):
             self._watch.require_running()
             if time.monotonic() > give_up:
                 self._say(f"still firing {_QUIET_S:.0f} s later: {self._watch.last_seen()}")
@@ -179,7 +180,7 @@ def _headroom_pages(watch: WatchProcess) -> list[Page]:
     """Return Headroom's alerts, each from when its line came; one that grew worse than information calls from then."""
     epoch_s = time.time() - time.monotonic()
     pages: dict[str, Page] = {}
-    for line in watch.fired():
+    for line in watch.fired(informing=True):
         said = line.said
         page = Page(HEADROOM, said["kind"], said["subject"], said["severity"], epoch_s + line.at_s)
         known = pages.get(said["alert_id"])

@@ -43,7 +43,6 @@ class Range:
 POSITIVE = Range(0, above=True)
 NOT_NEGATIVE = Range(0)
 AT_LEAST_ONE = Range(1)
-PERCENTAGE = Range(0, most=100)
 
 RANGES: dict[tuple[str, str], Range] = {
     ("cluster", "request_timeout_ms"): POSITIVE,
@@ -72,10 +71,11 @@ RANGES: dict[tuple[str, str], Range] = {
     ("alerts", "no_data_s"): POSITIVE,
     ("alerts", "under_replicated_s"): NOT_NEGATIVE,
     ("alerts", "left_behind_s"): NOT_NEGATIVE,
+    ("alerts", "leader_imbalance_percentage"): Range(0, most=100),
+    ("alerts", "imbalance_s"): NOT_NEGATIVE,
     ("alerts", "slip_ratio"): POSITIVE,
     ("alerts", "margin_ratio"): AT_LEAST_ONE,
     ("alerts", "finish_within"): POSITIVE,
-    ("alerts", "leader_imbalance_percentage"): PERCENTAGE,
     ("notify", "retry_s"): POSITIVE,
     ("notify", "retry_max_s"): POSITIVE,
     ("notify", "give_up_s"): NOT_NEGATIVE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import click
 
-from alerts.commands import kafka_elect
+from alerts.commands import headroom_elections, kafka_elect
 from cli.config import load_settings
 from cli.elections_json import outcome_json, view_json, write_batches
 from cli.elections_plan import Planner
@@ -155,13 +154,12 @@ def _print_end(
     if run is not None:
         print_run(view, run)
     elif view.plan.batches:
-        chosen = [f"--config {shlex.quote(view.config)}"] if view.config else []
-        chosen += [f"--topics {','.join(topics)}"] if topics else []
+        chosen = [f"--topics {','.join(topics)}"] if topics else []
         chosen += [f"--brokers {','.join(map(str, brokers))}"] if brokers else []
         hindrance = terms.hindrance(view.leads)
         if hindrance is not None:
             click.echo(f"\nNot now, but with --execute --wait: {hindrance}.")
-        click.echo(f"\nNothing was changed. To do it: {' '.join(['headroom elections', *chosen])} --execute")
+        click.echo(f"\nNothing was changed. To do it: {' '.join([headroom_elections(view.config), *chosen])}")
 
 
 def _exit(view: ElectionView, run: Run | None) -> None:

@@ -55,6 +55,18 @@ def parse_duration_s(text: str) -> float:
         raise ValueError("must be seconds or a time such as 90s, 30m or 1h30m") from None
 
 
+def parse_percentage(text: str) -> float:
+    """Return the number of percent that a text such as ``10`` or ``12.5`` stands for.
+
+    Raises:
+        ValueError: the text is no number, for instance for a percent sign.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("must be a number of percent without a sign, such as 10 or 12.5") from None
+
+
 def parse_moment_ms(text: str) -> int:
     """Return the epoch milliseconds of a date and time such as ``2026-11-22T22:00Z``; without a zone it is UTC.
 

@@ -38,19 +38,28 @@ class WatchLines:
         """Return the changes of alerts, in the order they came."""
         return [line for line in self.lines if line.said["type"] == "event"]
 
-    def fired(self, earlier: int = 0) -> list[Line]:
-        """Return the events after the first ``earlier`` by which an alert fires that someone has to act on."""
-        return [line for line in self.events()[earlier:] if _fires(line) and not _informs(line)]
+    def fired(self, earlier: int = 0, *, informing: bool = False) -> list[Line]:
+        """Return the events after the first ``earlier`` by which an alert fires that someone has to act on.
 
-    def firing(self) -> list[Line]:
-        """Return the last event of every alert that fires, is not resolved, and that someone has to act on."""
+        Args:
+            earlier: how many events are left out.
+            informing: those too that only inform.
+        """
+        return [line for line in self.events()[earlier:] if _fires(line) and (informing or not _informs(line))]
+
+    def firing(self, *, informing: bool = False) -> list[Line]:
+        """Return the last event of every alert that fires, is not resolved, and that someone has to act on.
+
+        Args:
+            informing: those too that only inform.
+        """
         last = {line.said["alert_id"]: line for line in self.events() if line.said["state"] != State.PENDING.value}
-        return [line for line in last.values() if _fires(line) and not _informs(line)]
+        return [line for line in last.values() if _fires(line) and (informing or not _informs(line))]
 
     def informed(self, kind: Kind) -> Line | None:
         """Return the last event by which an alert of a kind fires that only informs; None: there is none."""
-        told = (line for line in reversed(self.events()) if _fires(line) and _informs(line))
-        return next((line for line in told if line.said["kind"] == kind.value), None)
+        told = reversed(self.fired(informing=True))
+        return next((line for line in told if _informs(line) and line.said["kind"] == kind.value), None)
 
     def advice(self, earlier: int = 0) -> Line | None:
         """Return the last event after the first ``earlier`` that fires and recommends a throttle; None: there is none.

@@ -264,20 +264,25 @@ class AlertSettings:
         hold_s: how long a throttle must fall short before its alert fires; a shortfall caused by a leader switch
             fires at once, for its rates are known from before.
         resolve_s: how long a throttle must be enough again before its alert resolves.
-        exit_ratio: a throttle counts as enough again from ``required x exit_ratio`` on.
+        exit_ratio: a throttle counts as enough again from ``required x exit_ratio`` on, and leaders as balanced again
+            from ``threshold / exit_ratio`` down.
         stalled_s: how long an adding replica may make no progress before ``reassignment_stalled`` fires.
         no_data_s: how long a verdict may be unknown, or ticks stay away, before ``no_data`` fires.
         under_replicated_s: how long replicas that no move brings may be out of the ISR before ``under_replicated`` or
             ``isr_shrink_during_move`` fires; a restart of a broker takes less.
         left_behind_s: how long rates or throttled replica lists may stay without a reassignment before
             ``throttle_left_behind`` fires.
+        leader_imbalance_percentage: ``leader_imbalance`` is about a broker that lacks the lead of more than this share
+            of the partitions that prefer it, percent, though an election would give it back; 0: of any, 100: never. A
+            broker's own ``leader.imbalance.per.broker.percentage`` goes before it, where it has one.
+        imbalance_s: how long that must last before ``leader_imbalance`` fires, and how long preferred leaders may be
+            down or out of sync before ``preferred_leader_unavailable`` does. Where brokers balance leaders by
+            themselves, the former waits for two of their checks.
         slip_ratio: ``eta_slipping`` fires once the expected finish is later than it was expected first by more than
             this share of the time that was left then.
         margin_ratio: the recommended throttle is the smallest that is enough times this.
         finish_within: wished length in seconds of the rest of a move ("30m" is understood); None: no wish.
         bootstrap_servers: what stands in the commands of alerts; empty: ``cluster.bootstrap_servers``.
-        leader_imbalance_percentage: share of the partitions that prefer a broker, in percent, above which it counts as
-            out of balance when others lead them; a broker's own ``leader.imbalance.per.broker.percentage`` wins.
         maintenance: times that come back every week, in which receivers are told of no alert.
     """
 
@@ -288,11 +293,12 @@ class AlertSettings:
     no_data_s: float = 15.0
     under_replicated_s: float = 60.0
     left_behind_s: float = 300.0
+    leader_imbalance_percentage: float = 10.0
+    imbalance_s: float = 600.0
     slip_ratio: float = 0.5
     margin_ratio: float = 1.2
     finish_within: float | None = None
     bootstrap_servers: str = ""
-    leader_imbalance_percentage: float = 10.0
     maintenance: tuple[MaintenanceWindow, ...] = ()
 
 

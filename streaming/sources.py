@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from schemas.config import KafkaSettings, SecurityProtocol
 from schemas.messages import ALERT_LANE
+
+# How long Spark tries to learn the offsets before its query fails: longer than a cluster takes to restart its brokers.
+_OFFSETS_MS = 180_000
+_BETWEEN_ATTEMPTS_MS = 200
+# Of the alert lane: a cluster gives a dead broker's partitions new leaders within some ten seconds, and the first tick
+# after that has to be read before its absence is an alert.
+_LANE_ATTEMPT_MS = 3_000
 
 
 def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, str]:
@@ -21,14 +29,27 @@ def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, st
     options = {
         "kafka.bootstrap.servers": settings.bootstrap_servers,
         "kafka.security.protocol": settings.security_protocol.value,
-        "kafka.request.timeout.ms": str(settings.request_timeout_ms),
-        "kafka.default.api.timeout.ms": str(max(60_000, settings.request_timeout_ms)),
+        **_patience(settings.request_timeout_ms),
     }
     if settings.security_protocol in (SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT):
         options |= _sasl_options(settings, password or "")
     if settings.security_protocol in (SecurityProtocol.SASL_SSL, SecurityProtocol.SSL):
         options |= _ssl_options(settings)
     return options
+
+
+def _patience(attempt_ms: int) -> dict[str, str]:
+    """Return the options by which Spark asks for offsets: attempts that are short, for a few minutes in all.
+
+    Kafka's admin client waits for a leader that died until its API timeout, though there is a new one by then; only
+    Spark's next attempt asks that one.
+    """
+    return {
+        "kafka.request.timeout.ms": str(attempt_ms),
+        "kafka.default.api.timeout.ms": str(attempt_ms),
+        "fetchOffset.numRetries": str(max(1, _OFFSETS_MS // attempt_ms)),
+        "fetchOffset.retryIntervalMs": str(_BETWEEN_ATTEMPTS_MS),
+    }
 
 
 def _sasl_options(settings: KafkaSettings, password: str) -> dict[str, str]:
@@ -77,6 +98,7 @@ class TicksTopic:
         self._spark = spark
         self._topic = topic
         self._options = options
+        self._lane_options = options | _patience(min(_LANE_ATTEMPT_MS, int(options["kafka.request.timeout.ms"])))
 
     def lane_stream(self, starting: str, max_offsets: int | None = None) -> DataFrame:
         """Return the alert lane as a stream of Kafka records.
@@ -85,7 +107,7 @@ class TicksTopic:
             starting: latest or earliest: where a new checkpoint begins.
             max_offsets: most records in one micro-batch; None: no limit.
         """
-        reader = self._spark.readStream.format("kafka").options(**self._options)
+        reader = self._spark.readStream.format("kafka").options(**self._lane_options)
         reader = reader.option("assign", json.dumps({self._topic: [ALERT_LANE]})).option("startingOffsets", starting)
         # The alert path is about now: what retention took while it was away must not keep it away.
         reader = reader.option("failOnDataLoss", "false")
@@ -105,12 +127,20 @@ class TicksTopic:
 
     def lane_range(self, first: int, end: int) -> DataFrame:
         """Return the records of the alert lane from offset ``first`` up to, not including, ``end``."""
-        reader = self._spark.read.format("kafka").options(**self._options)
-        lane = str(ALERT_LANE)
+        return self.ranges({ALERT_LANE: (first, end)})
+
+    def ranges(self, offsets: Mapping[int, tuple[int, int]]) -> DataFrame:
+        """Return the records of some partitions, each from its first offset up to, not including, its end.
+
+        Args:
+            offsets: first offset and end by partition; there is at least one.
+        """
+        reader = self._spark.read.format("kafka").options(**self._lane_options)
+        first, end = ({str(partition): both[n] for partition, both in offsets.items()} for n in (0, 1))
         return (
-            reader.option("assign", json.dumps({self._topic: [ALERT_LANE]}))
-            .option("startingOffsets", json.dumps({self._topic: {lane: first}}))
-            .option("endingOffsets", json.dumps({self._topic: {lane: end}}))
+            reader.option("assign", json.dumps({self._topic: list(offsets)}))
+            .option("startingOffsets", json.dumps({self._topic: first}))
+            .option("endingOffsets", json.dumps({self._topic: end}))
             .option("failOnDataLoss", "false")
             .load()
         )

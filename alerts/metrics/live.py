@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from alerts.balances import BalanceState
 from alerts.delivery.outbox import DeliveryFigures
 from alerts.metrics.counts import Counts, no_counts
 from alerts.sides import SideState
 from schemas.findings import AlertEvent, Kind, State
-from schemas.metrics import BATCH, DECISION
+from schemas.metrics import BATCH, COLLECT, DECISION
 
 # Of the events of one alert in the same tick the one that comes later in its life is the last.
 _STEP = {State.PENDING.value: 0, State.FIRING.value: 1, State.RESOLVED.value: 2}
@@ -33,16 +34,44 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class LastTick:
-    """The last tick of a cluster: its time, when it was told, and its sides."""
+class Collected:
+    """How a tick was collected.
+
+    Attributes:
+        took_s: for how long, seconds; None: not told.
+        unanswered_brokers: brokers that did not answer, or did not tell all.
+        skipped_ticks: ticks before it that were left out to keep the pace.
+    """
+
+    took_s: float | None
+    unanswered_brokers: int
+    skipped_ticks: int
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was told of a tick: its time, and when it was told."""
 
     tick_ms: int
     told_ms: int
-    sides: tuple[SideState, ...]
 
     def age_s(self, now_ms: int) -> float:
         """Return its age in seconds; of a collector whose clock is ahead, that of the telling."""
         return (now_ms - min(self.tick_ms, self.told_ms)) / 1000
+
+
+@dataclass(frozen=True)
+class LastTick(Told):
+    """The last tick of a cluster, and its sides."""
+
+    sides: tuple[SideState, ...]
+
+
+@dataclass(frozen=True)
+class LastBalances(Told):
+    """The last tick of a cluster of which it is known how leaders are shared out, and how."""
+
+    balances: tuple[BalanceState, ...]
 
 
 @dataclass(frozen=True)
@@ -67,10 +96,15 @@ class Snapshot:
         now_ms: the moment, epoch milliseconds.
         start_ms: when the state was made.
         ticks: the last tick by cluster; one that is missing has had none.
+        balances: how leaders were shared out last by cluster; of one that is missing nothing was told.
         alerts: by cluster, kind and subject, those that are resolved included.
         events: how many events since the start by cluster, kind and state.
         rows: how many sides since the start by cluster.
         decisions: by cluster, how long after its time a tick was told.
+        unanswered: by cluster, how many brokers did not answer in the last tick.
+        errors: by cluster, how many answers of brokers were missing since the start.
+        skipped: by cluster, how many ticks were left out since the start.
+        collections: by cluster, how long it took to collect a tick.
         batches: how long batches took.
         batch_s: for how long the present batch has been worked on; None: there is none.
         deliveries: how the delivery to each receiver stands.
@@ -79,10 +113,15 @@ class Snapshot:
     now_ms: int
     start_ms: int
     ticks: Mapping[str, LastTick]
+    balances: Mapping[str, LastBalances]
     alerts: Mapping[AlertKey, StandingAlert]
     events: Mapping[AlertKey, int]
     rows: Mapping[str, int]
     decisions: Mapping[str, Counts]
+    unanswered: Mapping[str, int]
+    errors: Mapping[str, int]
+    skipped: Mapping[str, int]
+    collections: Mapping[str, Counts]
     batches: Counts
     batch_s: float | None
     deliveries: Sequence[DeliveryFigures]
@@ -100,11 +139,16 @@ class LiveState:
         self._clock_ms = clock_ms
         self._start_ms = clock_ms()
         self._ticks: dict[str, LastTick] = {}
+        self._balances: dict[str, LastBalances] = {}
         self._alerts: dict[AlertKey, StandingAlert] = {}
         # From zero on, for the first event of a kind is a rise only over a zero that was there before.
         self._events = Counter({(c, kind.value, state.value): 0 for c in clusters for kind in Kind for state in State})
         self._rows: Counter[str] = Counter()
         self._decisions: dict[str, Counts] = {}
+        self._unanswered: dict[str, int] = {}
+        self._errors: Counter[str] = Counter()
+        self._skipped: Counter[str] = Counter()
+        self._collections: dict[str, Counts] = {}
         self._batches = no_counts(BATCH.buckets)
         self._batch_s: Callable[[], float | None] = lambda: None
         self._deliveries: Callable[[], Sequence[DeliveryFigures]] = lambda: ()
@@ -118,6 +162,22 @@ class LiveState:
             self._rows[cluster] += len(sides)
             before = self._decisions.get(cluster) or no_counts(DECISION.buckets)
             self._decisions[cluster] = before.add(max(0, now_ms - tick_ms) / 1000)
+
+    def on_collected(self, cluster: str, collected: Collected) -> None:
+        """Take up how a tick was collected that is told next."""
+        with self._lock:
+            self._unanswered[cluster] = collected.unanswered_brokers
+            self._errors[cluster] += collected.unanswered_brokers
+            self._skipped[cluster] += collected.skipped_ticks
+            if collected.took_s is not None:
+                before = self._collections.get(cluster) or no_counts(COLLECT.buckets)
+                self._collections[cluster] = before.add(collected.took_s)
+
+    def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
+        """Take up how leaders are shared out."""
+        now_ms = self._clock_ms()
+        with self._lock:
+            self._balances[cluster] = LastBalances(tick_ms, now_ms, tuple(balances))
 
     def on_events(self, events: Sequence[AlertEvent]) -> None:
         """Take up events that have been told."""
@@ -163,10 +223,15 @@ class LiveState:
                 now_ms=self._clock_ms(),
                 start_ms=self._start_ms,
                 ticks=dict(self._ticks),
+                balances=dict(self._balances),
                 alerts=dict(self._alerts),
                 events=dict(self._events),
                 rows=dict(self._rows),
                 decisions=dict(self._decisions),
+                unanswered=dict(self._unanswered),
+                errors=dict(self._errors),
+                skipped=dict(self._skipped),
+                collections=dict(self._collections),
                 batches=self._batches,
                 batch_s=batch_s,
                 deliveries=deliveries,

@@ -11,7 +11,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from alerts.balances import BalanceState
 from alerts.desk import AlertDesk
+from alerts.metrics import Collected
 from alerts.sides import SideState, side_state
 from schemas.findings import AlertEvent
 from streaming.events import EventLog
@@ -31,11 +33,15 @@ class Listeners:
         on_tick: cluster, tick and its sides, after the events of its batch are durable.
         on_events: events, after they are durable.
         on_batch: for how many seconds a batch was worked on, once it is done.
+        on_collected: cluster and how its tick was collected, before that is told.
+        on_balances: cluster, tick and how leaders are shared out, once the table has it.
     """
 
     on_tick: Callable[[str, int, Sequence[SideState]], None] = lambda cluster, tick_ms, sides: None
     on_events: Callable[[Sequence[AlertEvent]], None] = lambda events: None
     on_batch: Callable[[float], None] = lambda seconds: None
+    on_collected: Callable[[str, Collected], None] = lambda cluster, collected: None
+    on_balances: Callable[[str, int, Sequence[BalanceState]], None] = lambda cluster, tick_ms, balances: None
 
 
 def in_turn(listeners: Sequence[Listeners]) -> Listeners:
@@ -53,7 +59,15 @@ def in_turn(listeners: Sequence[Listeners]) -> Listeners:
         for listener in listeners:
             listener.on_batch(seconds)
 
-    return Listeners(on_tick, on_events, on_batch)
+    def on_collected(cluster: str, collected: Collected) -> None:
+        for listener in listeners:
+            listener.on_collected(cluster, collected)
+
+    def on_balances(cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
+        for listener in listeners:
+            listener.on_balances(cluster, tick_ms, balances)
+
+    return Listeners(on_tick, on_events, on_batch, on_collected, on_balances)
 
 
 class AlertPath:
@@ -114,6 +128,7 @@ class AlertPath:
             self._writer = self._writer or writer_id(self._spark, self._checkpoint)
             self._commit(events, self._writer, batch_id)
         for tick in whole.ticks:
+            self._listeners.on_collected(tick[0], whole.collected[tick])
             self._listeners.on_tick(*tick, sides[tick])
 
     def _rehearse(self, first: int, end: int) -> None:

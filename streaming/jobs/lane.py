@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 
+from alerts.metrics import Collected
 from streaming.jobs.held import holding
 from streaming.sources import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, lane_messages
@@ -26,12 +27,14 @@ class WholeTicks:
         ticks: (cluster, tick_ms) in order of time.
         last_offsets: where in the lane the last of them begins, and the offset behind it; of no tick, nowhere.
         any_moves: whether a partition moves, or is listed, in one of them.
+        collected: of each how it was collected.
     """
 
     messages: DataFrame
     ticks: list[tuple[str, int]]
     last_offsets: tuple[int, int]
     any_moves: bool
+    collected: dict[tuple[str, int], Collected]
 
 
 @contextmanager
@@ -57,8 +60,13 @@ def whole_batch(batch: DataFrame, topic: TicksTopic) -> Iterator[WholeTicks]:
             if row["ended"] and not row["whole"]:
                 log.warning("tick %s of cluster %s is not whole; it gives no verdict", row["tick_ms"], row["cluster"])
         whole = [row for row in status if row["whole"]]
-        ticks = [(row["cluster"], row["tick_ms"]) for row in whole]
+        collected = {(row["cluster"], row["tick_ms"]): _collected(row) for row in whole}
         # Nearly always the batch is a tick and nothing else.
         kept = messages if len(whole) == len(status) else whole_ticks(messages)
         last = (whole[-1]["first_offset"], whole[-1]["end_offset"] + 1) if whole else (0, 0)
-        yield WholeTicks(kept, ticks, last, any(row["any_moves"] for row in whole))
+        yield WholeTicks(kept, list(collected), last, any(row["any_moves"] for row in whole), collected)
+
+
+def _collected(row: Row) -> Collected:
+    took_s = None if row["collect_ms"] is None else max(0, row["collect_ms"]) / 1000
+    return Collected(took_s, row["unanswered_brokers"], row["skipped_ticks"])

@@ -16,7 +16,8 @@ TICK = ["cluster", "tick_ms"]
 def tick_status(messages: DataFrame) -> DataFrame:
     """Return one row per tick, by time.
 
-    Columns: ``ended`` (its ``tick_end`` is there), ``first_offset`` and ``end_offset``, ``whole`` and ``any_moves``.
+    Columns: ``ended`` (its ``tick_end`` is there), ``first_offset`` and ``end_offset``, ``whole``, ``any_moves``, and
+    of its ``tick_end`` ``skipped_ticks``, ``collect_ms`` and ``unanswered_brokers`` (0, null and 0 if not told).
 
     Args:
         messages: of ``streaming.transforms.decode.lane_messages``.
@@ -29,6 +30,9 @@ def tick_status(messages: DataFrame) -> DataFrame:
             F.expr("count_if(kind != 'tick_end') AS messages"),
             F.expr("max(lane_messages) AS lane_messages"),
             F.expr("bool_or(kind = 'moves') AS any_moves"),
+            F.expr("max(skipped_ticks) AS skipped_ticks"),
+            F.expr("max(collect_ms) AS collect_ms"),
+            F.expr("max(unanswered_brokers) AS unanswered_brokers"),
         )
         .selectExpr(
             *TICK,
@@ -37,6 +41,9 @@ def tick_status(messages: DataFrame) -> DataFrame:
             "lane_messages IS NOT NULL AS ended",
             "coalesce(messages = lane_messages, false) AS whole",
             "any_moves",
+            "coalesce(skipped_ticks, 0) AS skipped_ticks",
+            "collect_ms",
+            "greatest(unanswered_brokers, 0) AS unanswered_brokers",
         )
         .orderBy("tick_ms", "cluster")
     )

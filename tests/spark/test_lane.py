@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from alerts.metrics import Collected
 from streaming.jobs.lane import whole_batch
 from streaming.transforms.decode import lane_messages
 from streaming.transforms.ticks import rows_of, tick_status, whole_ticks
@@ -51,6 +52,16 @@ def test_a_tick_cut_by_a_batch_counts_in_the_batch_of_its_end(spark: SparkSessio
     # Records 0 to 4: all of tick 0, two of three messages of tick 1. Then its end, and tick 2.
     assert of_batch(spark, messages, 0, 5) == [at(0)]
     assert of_batch(spark, messages, 5, 9) == [at(1), at(2)]
+
+
+def test_how_a_tick_was_collected_is_told_with_it(spark: SparkSession) -> None:
+    first, second = lane(0, 1)[:3], lane(0, 1)[3:]
+    silent = [{"broker": 3, "reason": "refused"}, {"broker": 4, "reason": "refused"}]
+    first[-1] |= {"started_ms": 5_000, "ended_ms": 5_250, "unanswered": silent, "skipped_ticks": 7}
+    messages = [*first, *second]
+    with whole_batch(records(spark, messages), ListTopic(spark, messages, 0)) as whole:  # type: ignore[arg-type]
+        # One that tells nothing of it has failed at nothing.
+        assert whole.collected == {at(0): Collected(0.25, 2, 7), at(1): Collected(None, 0, 0)}
 
 
 def test_a_batch_that_holds_no_end_gives_nothing(spark: SparkSession) -> None:

@@ -62,7 +62,7 @@ def test_without_execute_the_plan_is_told_and_nothing_is_changed(cluster: FakeCl
     assert "3 of 5 partitions are led by another broker than their preferred one; 1 of 2 brokers" in result.stdout
     # 3 of 4 are led by others.
     assert "75 %, too high" in result.stdout
-    assert "headroom elections --topics t --brokers 1 --execute" in result.stdout
+    assert "headroom elections --execute --topics t --brokers 1" in result.stdout
     assert cluster.asked == []
 
 

@@ -17,6 +17,7 @@ from schemas.findings import Kind
 
 SERVERS = {"HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "broker1:9092"}
 REPOSITORY = Path(__file__).parents[2]
+PERCENT = "must be a number of percent without a sign, such as 10 or 12.5"
 WINDOW_RULE = 'must be a time of day such as "01:00-05:00" (UTC) or "22:00-02:00 Europe/Berlin"'
 URL = "must be a URL that begins with http:// or https://, without a password in it"
 
@@ -141,6 +142,12 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
         ("HEADROOM_COLLECT__INTERVAL_S", "soon", "must be a valid number, unable to parse string as a number"),
         ("HEADROOM_COLLECT__PORT", "70000", "must be from 1 to 65535"),
         ("HEADROOM_ALERTS__EXIT_RATIO", "0.9", "must be 1 or more"),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "10%", PERCENT),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "ten", PERCENT),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "-1", "must be from 0 to 100"),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "100.5", "must be from 0 to 100"),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "nan", "must be from 0 to 100"),
+        ("HEADROOM_ALERTS__IMBALANCE_S", "-1", "must be 0 or more"),
         ("HEADROOM_ALERTS__FINISH_WITHIN", "soon", "must be seconds or a time such as 90s, 30m or 1h30m"),
         ("HEADROOM_COLLECT__SOURCE", "snmp", "must be 'jmx', 'jolokia' or 'prometheus'"),
         ("HEADROOM_COLLECT__HTTP_PASSWORD", "p", "has no effect while collect.source is jmx"),
@@ -223,6 +230,21 @@ def test_amounts_may_carry_units(settings_file: Path) -> None:
     assert settings.cluster.replication_capacity == 1_572_864
     assert settings.alerts.finish_within == 5400
     assert settings.elections.quiet_below == 5_000_000
+
+
+@pytest.mark.parametrize(("given", "percent"), [("0", 0), ("100", 100), ("12.5", 12.5), ('"7"', 7)])
+def test_a_threshold_of_leader_imbalance_is_a_number_of_percent(
+    settings_file: Path, given: str, percent: float
+) -> None:
+    settings_file.write_text(f"[alerts]\nleader_imbalance_percentage = {given}\n")
+    assert load_settings(str(settings_file), SERVERS).alerts.leader_imbalance_percentage == percent
+
+
+def test_a_percent_sign_is_refused_with_what_to_write(settings_file: Path) -> None:
+    settings_file.write_text('[alerts]\nleader_imbalance_percentage = "10%"\n')
+    error = error_of(settings_file, SERVERS)
+    assert error.subject == f"alerts.leader_imbalance_percentage in {settings_file}"
+    assert error.rule == PERCENT
 
 
 def test_spark_settings_need_no_quotes(settings_file: Path) -> None:

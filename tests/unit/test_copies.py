@@ -112,7 +112,7 @@ def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:
     shrunk, lacks = assessed(lost(2, ("a", True), ("b", False), moving=1, resting=30)).findings
     assert (shrunk.kind, lacks.kind) == (Kind.ISR_SHRINK_DURING_MOVE, Kind.UNDER_REPLICATED)
     assert shrunk.cause == lacks.cause == "broker 2"
-    assert shrunk.weight > lacks.weight
+    assert shrunk.precedence < lacks.precedence
     # Of 31 replicas the list has two.
     assert "30 of its replicas" in lacks.summary
     assert lacks.summary.endswith("(b-0 and 29 more)")

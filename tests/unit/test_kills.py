@@ -12,7 +12,7 @@ import pytest
 from alerts.delivery.slack_api import metadata
 from alerts.delivery.steps import event_key
 from alerts.delivery.webhook import KEY_HEADER
-from benchmarks.kills import victims
+from benchmarks.kills import announced_again, victims
 from benchmarks.recorder import HOOK_PATH, SLACK_PATH, Recorder, lost_and_doubled, read
 from schemas.findings import AlertEvent
 from tests.unit.receivers import Asked, event
@@ -72,6 +72,29 @@ def test_lost_is_what_a_receiver_does_not_show_and_doubled_what_it_shows_again(
 ) -> None:
     shown = {"webhook": Counter(map(event_key, (FIRED, ENDED))), "slack": Counter(map(event_key, slack))}
     assert lost_and_doubled([FIRED, ENDED], shown) == (lost, doubled)
+
+
+def fires(alert_id: str, tick_ms: int, severity: str = "warning", throttle: float | None = 5.0) -> AlertEvent:
+    advice = json.dumps({"throttle_bytes_per_s": throttle})
+    fields = vars(event(alert_id, "firing", tick_ms)) | {"severity": severity, "recommendation": advice}
+    return AlertEvent(**fields)
+
+
+@pytest.mark.parametrize(
+    ("events", "starved", "again"),
+    [
+        ([fires("a", 1), ENDED, fires("b", 9)], 2, 0),
+        # One starved, and two alerts of it.
+        ([fires("a", 1), ENDED, fires("b", 9)], 1, 1),
+        ([fires("a", 1), fires("a", 2)], 1, 1),
+        ([fires("a", 1), fires("a", 2, "critical")], 1, 0),
+        ([fires("a", 1, throttle=None), fires("a", 2), fires("a", 3, throttle=6.0), fires("a", 4, throttle=6.0)], 1, 1),
+    ],
+)
+def test_an_alert_is_announced_again_only_where_it_has_grown_worse(
+    events: list[AlertEvent], starved: int, again: int
+) -> None:
+    assert announced_again(events, starved) == again
 
 
 def test_everybody_is_killed_once_before_anybody_again_and_always_in_the_same_order() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark import SparkContext
@@ -12,7 +13,7 @@ from cli import main
 from schemas.config import KafkaSettings, SecurityProtocol, SparkSettings
 from streaming import session
 from streaming.session import EXECUTOR_OPTIONS, not_started, redaction
-from streaming.sources import kafka_options
+from streaming.sources import TicksTopic, kafka_options
 
 SETTINGS = SparkSettings(
     master="local[4]", driver_memory="9g", shuffle_partitions=7, conf={"spark.executor.memory": "3g", "spark.x": "1"}
@@ -79,9 +80,30 @@ def test_every_secret_of_a_kafka_option_is_redacted_by_its_name(theirs: str | No
         "kafka.sasl.mechanism",
         "kafka.request.timeout.ms",
         "kafka.default.api.timeout.ms",
+        "fetchOffset.numRetries",
+        "fetchOffset.retryIntervalMs",
     }
     shown = {key for key in kafka_options(settings, "hunter2") if not re.search(redaction(theirs), key)}
     assert shown == plain
+
+
+@pytest.mark.parametrize("request_timeout_ms", [1_000, 10_000, 30_000, 200_000])
+def test_offsets_are_asked_for_in_attempts_of_the_request_timeout_for_at_least_three_minutes(
+    request_timeout_ms: int,
+) -> None:
+    options = kafka_options(KafkaSettings(bootstrap_servers="b:1", request_timeout_ms=request_timeout_ms), None)
+    assert options["kafka.default.api.timeout.ms"] == options["kafka.request.timeout.ms"] == str(request_timeout_ms)
+    assert int(options["fetchOffset.numRetries"]) * request_timeout_ms >= 180_000
+
+
+@pytest.mark.parametrize(("request_timeout_ms", "attempt_ms"), [(10_000, 3_000), (2_000, 2_000)])
+def test_the_alert_lane_waits_for_a_dead_leader_three_seconds_at_most(request_timeout_ms: int, attempt_ms: int) -> None:
+    settings = KafkaSettings(bootstrap_servers="b:1", request_timeout_ms=request_timeout_ms)
+    spark = MagicMock()
+    TicksTopic(spark, "ticks", kafka_options(settings, None)).lane_stream("latest")
+    options = spark.readStream.format.return_value.options.call_args.kwargs
+    assert options["kafka.default.api.timeout.ms"] == options["kafka.request.timeout.ms"] == str(attempt_ms)
+    assert int(options["fetchOffset.numRetries"]) * attempt_ms >= 180_000
 
 
 def test_a_users_own_pattern_of_secrets_holds_beside_headrooms(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -240,7 +240,7 @@ def test_rates_and_lists_without_a_move_are_found() -> None:
 )
 def test_a_rate_without_lists_or_lists_without_a_rate_limit_nothing(sides: list[SideState], said: str) -> None:
     finding = found(*sides)
-    assert finding.severity is Severity.INFO
+    assert finding.severity is Severity.WARNING
     assert finding.summary == f"No reassignment is running, but there is still {said}"
     assert "it limits nothing as it is" in finding.recommendation["reason"]
 

@@ -46,6 +46,8 @@ def test_what_only_informs_asks_nobody_to_act() -> None:
     told = lines(event("a", "firing", "info"), event("b", "firing"))
     assert [line.said["alert_id"] for line in told.firing()] == ["b"]
     assert [line.said["alert_id"] for line in told.fired()] == ["b"]
+    assert [line.said["alert_id"] for line in told.firing(informing=True)] == ["a", "b"]
+    assert [line.said["alert_id"] for line in told.fired(informing=True)] == ["a", "b"]
     assert told.informed(Kind.THROTTLE_AT_RISK) == told.lines[0]
     assert told.informed(Kind.ETA_SLIPPING) is None
 
