@@ -1,4 +1,4 @@
-"""Group ``elections``: how long does it take to plan those of a large cluster, and what do they cost a producer?
+"""Group ``elections``: how long does it take to plan those of a large cluster, and what does a producer feel of them?
 
 A made-up cluster of 200,000 partitions and 100 brokers, RF 3, the same for the same seed. A hundredth of the partitions
 stands in throttled lists, half of these are still moving, and brokers have a capacity: so that every election is held
