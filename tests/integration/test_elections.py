@@ -39,11 +39,13 @@ def restarted(cluster: EmbeddedCluster) -> Iterator[None]:
     create_topic(cluster, "orders", ORDERS)
     create_topic(cluster, "payments", PAYMENTS)
     rates = {("orders", 1): 400_000.0, ("orders", 5): 100_000.0}
-    with PacedLoad(cluster.bootstrap_servers, rates, record_bytes=1000):
+    with PacedLoad(cluster.bootstrap_servers, rates, record_bytes=1000) as load:
         cluster.kill(RESTARTED)
         wait_until(lambda: RESTARTED not in leaders(cluster, "orders").values(), 60, "others lead")
         cluster.restart(RESTARTED)
         wait_until(lambda: lacking(cluster) == [], 60, "all replicas in sync", lambda: lacking(cluster))
+        before = sum(load.sent_bytes.values())
+        wait_until(lambda: sum(load.sent_bytes.values()) > before, 60, "records are taken by the new leaders")
         yield
 
 
