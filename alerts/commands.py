@@ -44,6 +44,12 @@ def kafka_cancel(partitions: Sequence[PartitionEvidence], bootstrap_servers: str
     )
 
 
+def headroom_elections(config: str | None) -> str:
+    """Return Headroom's own command that elects preferred leaders in small batches and waits after each."""
+    where = f" --config {shlex.quote(config)}" if config else ""
+    return f"headroom elections{where} --execute"
+
+
 def headroom_clear(config: str | None) -> str:
     """Return Headroom's own command that removes brokers' rates and all lists, and reads back until they are gone."""
     where = f" --config {shlex.quote(config)}" if config else ""
@@ -58,6 +64,14 @@ def kafka_clear_rates(broker: int, bootstrap_servers: str) -> str:
 def kafka_clear_lists(topic: str, bootstrap_servers: str) -> str:
     """Return Kafka's command that removes both throttled replica lists of one topic."""
     return _kafka_delete("topics", topic, "replicas", bootstrap_servers)
+
+
+def kafka_elect(file: str, bootstrap_servers: str) -> str:
+    """Return Kafka's command that elects the preferred leaders of the partitions that a file names."""
+    return (
+        f"kafka-leader-election.sh --bootstrap-server {shlex.quote(bootstrap_servers)} --election-type preferred "
+        f"--path-to-json-file {shlex.quote(file)}"
+    )
 
 
 def _kafka_delete(entity_type: str, name: str, what: str, bootstrap_servers: str) -> str:

@@ -10,8 +10,9 @@ from alerts.sides import SideState
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity
 
-# Of what a broker that is down brings about, the first of these is told for all; that its metrics are gone is last.
-_STALLED, _SHRINK, _LACK, NO_METRICS = range(4)
+# Of what a broker that is down brings about, the first of these is told for all; that its metrics are gone comes late,
+# and that others lead in its place last.
+_STALLED, _SHRINK, _LACK, NO_METRICS, NO_LEAD = range(5)
 
 _WHY = {
     "destination_down": "the broker is down",

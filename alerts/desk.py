@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from alerts.balances import BalanceState
+from alerts.balancing import KINDS as BALANCE_KINDS
 from alerts.expectation import Expectation
 from alerts.lifecycle import Lifecycle
 from alerts.recommend import Recommender
-from alerts.rules import Assessment, assess
+from alerts.rules import Assessment, Subject, assess
 from alerts.sides import SideState
 from alerts.silence import SILENCE, Silence
 from planning.duration import Earlier
@@ -21,6 +23,8 @@ from schemas.config import ClusterSettings, Settings
 from schemas.findings import AlertEvent, Kind
 
 _START_S = 90.0
+# Balances come by way of their table, some ticks late.
+_BALANCE_S, _BALANCE_TICKS = 60.0, 6
 _Tick = tuple[int, Mapping[Side, Demand]]
 
 
@@ -45,6 +49,10 @@ class Watched:
     def silent_after_s(self) -> float:
         """Return how long its ticks may stay away, seconds."""
         return max(self.settings.alerts.no_data_s, 3 * self.settings.collect.interval_s)
+
+    def balances_old_after_s(self) -> float:
+        """Return how old the last balances may be before they are of the past, seconds."""
+        return max(_BALANCE_S, _BALANCE_TICKS * self.settings.collect.interval_s)
 
 
 class AlertDesk:
@@ -73,6 +81,8 @@ class AlertDesk:
         # Cluster to its ticks of as long as a quota remembers, youngest first.
         self._recent: dict[str, list[_Tick]] = {}
         self._expectations: dict[str, Expectation] = defaultdict(Expectation)
+        # Cluster to the last balances of its brokers, and their tick.
+        self._balances: dict[str, tuple[int, Sequence[BalanceState]]] = {}
         for name in filter(None, self._clusters):
             self._last_tick[name] = (None, clock_ms())
         self._lock = threading.Lock()
@@ -97,13 +107,32 @@ class AlertDesk:
         """
         earlier = self._earlier(cluster, tick_ms, sides)
         alerts, recommender = self._settings.alerts, self._watched(cluster).recommender(earlier)
-        assessment = assess(sides, alerts, recommender)
+        balances = self._young_balances(cluster, tick_ms)
+        assessment = assess(sides, alerts, recommender, balances or ())
         slip = self._expectations[cluster].observe(tick_ms, sides, alerts, recommender)
         assessment.findings.extend(slip.findings)
         with self._lock:
             self._last_tick[cluster] = (tick_ms, self._clock_ms())
             assessment.held.update(slip.held, self._held_silence(tick_ms))
+            if balances is None:
+                assessment.held.update(found for found in self._standing(cluster) if found[0] in BALANCE_KINDS)
             return self._lifecycle.observe(cluster, tick_ms, assessment)
+
+    def take_balances(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
+        """Take up how leaders are shared out, for the ticks that are judged from now on.
+
+        Args:
+            cluster: name of the cluster.
+            tick_ms: tick that they are of, epoch milliseconds.
+            balances: every broker that is preferred to lead anything.
+        """
+        self._balances[cluster] = (tick_ms, balances)
+
+    def _young_balances(self, cluster: str, tick_ms: int) -> Sequence[BalanceState] | None:
+        """Return the last balances; None: none are known, or they are too old to judge a tick by."""
+        counted_ms, balances = self._balances.get(cluster, (None, ()))
+        old_s = self._watched(cluster).balances_old_after_s()
+        return None if counted_ms is None or tick_ms - counted_ms > old_s * 1000 else balances
 
     def _earlier(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> Earlier:
         """Return the ticks before this one that a quota still remembers, and keep this one for the next."""
@@ -142,9 +171,13 @@ class AlertDesk:
 
     def _silent(self, silence: Silence) -> Assessment:
         """Return that ticks stay away; what other alerts said is held, for nothing is known."""
-        active = [event for event in self._lifecycle.active() if event.cluster == silence.cluster]
-        held = {(Kind(event.kind), event.subject) for event in active}
-        return Assessment([silence.finding(self._watched(silence.cluster).recommender())], held)
+        finding = silence.finding(self._watched(silence.cluster).recommender())
+        return Assessment([finding], self._standing(silence.cluster))
+
+    def _standing(self, cluster: str) -> set[Subject]:
+        """Return what the alerts of a cluster that are pending or firing are about."""
+        active = self._lifecycle.active()
+        return {(Kind(event.kind), event.subject) for event in active if event.cluster == cluster}
 
     def _held_silence(self, tick_ms: int) -> set[tuple[Kind, str]]:
         """Hold the silence alert while the ticks that come are old ones, from a backlog."""

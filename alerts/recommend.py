@@ -154,6 +154,13 @@ class Recommender:
             ],
         }
 
+    def elect_preferred(self) -> dict[str, Any]:
+        """Return how brokers get back the lead of what prefers them."""
+        return {
+            **self.nothing("elect preferred leaders in small batches, at a quiet time", "elect_preferred"),
+            "commands": [commands.headroom_elections(self.config)],
+        }
+
     def unblock(self, broker: int, cause: str) -> dict[str, Any]:
         """Return what to look at when a broker's replicas do not copy and no throttle explains it."""
         if cause == "destination_down":

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from alerts import balancing
+from alerts.balances import BalanceState
 from alerts.copies import NO_METRICS, lost_replicas, stalled
 from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
@@ -41,13 +43,19 @@ class Assessment:
     held: set[Subject] = field(default_factory=set)
 
 
-def assess(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> Assessment:
+def assess(
+    sides: Sequence[SideState],
+    settings: AlertSettings,
+    recommender: Recommender,
+    balances: Sequence[BalanceState] = (),
+) -> Assessment:
     """Return what is wrong in one tick of one cluster.
 
     Args:
         sides: every broker and role of the tick.
         settings: section ``[alerts]``.
         recommender: makes recommendations and their commands.
+        balances: every broker that is preferred for anything, of this tick or one shortly before.
     """
     short = [side for side in sides if side.short]
     findings = [
@@ -59,8 +67,10 @@ def assess(sides: Sequence[SideState], settings: AlertSettings, recommender: Rec
         *without_throttle(sides, settings, recommender),
         *at_risk(sides, short, settings, recommender),
         *left_behind(sides, settings, recommender),
+        *balancing.imbalanced(balances, settings, recommender),
+        *balancing.unavailable(balances, sides, settings, recommender),
     ]
-    return Assessment(findings, _held(sides, short, settings))
+    return Assessment(findings, _held(sides, short, settings) | balancing.held(balances, settings))
 
 
 def _held(sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings) -> set[Subject]:

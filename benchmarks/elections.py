@@ -1,10 +1,16 @@
-"""Group ``elections``: how long does it take to plan the elections of a large cluster?
+"""Group ``elections``: how long does it take to plan those of a large cluster, and what does a producer feel of them?
 
 A made-up cluster of 200,000 partitions and 100 brokers, RF 3, the same for the same seed. A hundredth of the partitions
 stands in throttled lists, half of these are still moving, and brokers have a capacity: so that every election is held
 against all that can forbid it. ``election_plan_200k_s`` is for a cluster where every partition is led by another than
 the preferred broker, ``election_plan_200k_tenth_s`` for one where a tenth is. BENCH_ELECTION_PLANS plans are made of
 each (default 5), in the process that measures; the median counts.
+
+What they cost a producer is measured on real brokers: ``benchmarks.election_latency``. ``produce_p99_batched_s`` and
+``produce_p99_all_at_once_s`` are the latency of records sent from just before the first leader moves until just after
+the last, by ``headroom elections --execute`` with its defaults and by one request for all partitions of the topic. Few
+partitions move at a time in the one, all in the other, and the one takes longer; so beside the ratio of the two stands
+that of all records of a window of the same length, ``produce_p99_same_window_ratio``.
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
+from benchmarks.election_latency import measure_latency
 from benchmarks.harness import Say, failure
 from benchmarks.results import Figure
 from planning.elections import BatchLimits, ElectionPlan, Led, Surroundings, balances, plan_elections
@@ -53,7 +60,7 @@ def measure(say: Say) -> list[Figure]:
     """Return the figures of every part of the group.
 
     Raises:
-        HeadroomError: a plan did not account for every partition.
+        HeadroomError: a plan did not account for every partition, leaders were not elected, or records were lost.
     """
     return [figure for part in _PARTS for figure in part(say)]
 
@@ -65,7 +72,7 @@ def _planning(say: Say) -> list[Figure]:
     ]
 
 
-_PARTS: tuple[Callable[[Say], list[Figure]], ...] = (_planning,)
+_PARTS: tuple[Callable[[Say], list[Figure]], ...] = (_planning, measure_latency)
 
 
 def _plan_s(name: str, made: Made, say: Say) -> Figure:

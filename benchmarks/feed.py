@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.workload import WINDOW_MS, Side, SyntheticCluster
+from benchmarks.workload import WINDOW_MS, Balance, Side, SyntheticCluster
 from cluster.encode import Message, encode_rows
 from cluster.publisher import Publisher, tick_end
 from schemas.config import Settings
@@ -22,6 +22,7 @@ class Prepared:
         tick_ms: its time.
         messages: all but its end.
         truth: the verdict of every broker and role.
+        balance: how the leaders of every broker are.
         switched: partitions whose leader switched, as (topic, partition).
         rows: rows in all messages.
     """
@@ -29,6 +30,7 @@ class Prepared:
     tick_ms: int
     messages: list[Message]
     truth: Mapping[Side, str]
+    balance: Mapping[int, Balance]
     switched: Sequence[tuple[str, int]]
     rows: int
 
@@ -44,7 +46,7 @@ def prepare(cluster: SyntheticCluster, count: int) -> list[Prepared]:
     for tick in cluster.ticks(count):
         messages = encode_rows(cluster.workload.cluster, tick.tick_ms, tick)
         rows = sum(tick.row_counts().values())
-        prepared.append(Prepared(tick.tick_ms, messages, dict(tick.truth), list(tick.switched), rows))
+        prepared.append(Prepared(tick.tick_ms, messages, dict(tick.truth), tick.balance, list(tick.switched), rows))
     return prepared
 
 

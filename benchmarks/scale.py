@@ -23,10 +23,10 @@ from statistics import median
 from benchmarks.feed import Feed, Prepared, prepare
 from benchmarks.harness import Ground, Say, failure
 from benchmarks.results import Figure
-from benchmarks.workload import Side, SyntheticCluster, Workload
+from benchmarks.workload import Balance, Side, SyntheticCluster, Workload
 from cli.tables import query
 from cli.watch_process import JudgingProcess, WatchProcess
-from schemas.tables import MESSAGES, THROTTLE_HEADROOM
+from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
 
 _SIZES = "2000,20000,100000,200000"
 _INTERVAL_S = 10.0
@@ -53,6 +53,7 @@ class Run:
     at_once_s_per_tick: float = 0
     alert_s: list[float] = field(default_factory=list)
     history_s: list[float] = field(default_factory=list)
+    balance_s: list[float] = field(default_factory=list)
     switch_s: float | None = None
     peak_bytes: int = 0
     ceiling_s_per_tick: float = 0
@@ -86,6 +87,7 @@ def _figures(run: Run) -> list[Figure]:
         Figure(f"ceiling_rows_ratio_{name}", run.ceiling_rows_s_per_tick / run.at_once_s_per_tick, "ratio", _AT_ONCE),
         Figure(f"rows_per_s_{name}", run.rows_per_tick / run.at_once_s_per_tick, "rows/s", _AT_ONCE),
         Figure(f"history_path_s_{name}", median(run.history_s), "s", len(run.history_s)),
+        Figure(f"balance_path_s_{name}", median(run.balance_s), "s", len(run.balance_s)),
         Figure(f"history_path_growth_s_{name}", run.history_s[-1] - run.history_s[0], "s", len(run.history_s)),
         Figure(f"peak_memory_bytes_{name}", run.peak_bytes, "bytes", 1),
         Figure(f"message_bytes_per_tick_{name}", run.sent_bytes_per_tick, "bytes", every),
@@ -201,34 +203,42 @@ def _send_all(feed: Feed, ticks: Sequence[Prepared]) -> None:
 def _paced(ground: Ground, watch: WatchProcess, feed: Feed, ticks: Sequence[Prepared], run: Run) -> None:
     began_s = time.monotonic()
     recorded: dict[int, float] = {}
+    balanced: dict[int, float] = {}
     for number, tick in enumerate(ticks):
         while time.monotonic() < began_s + number * _INTERVAL_S:
-            _note_recorded(ground, recorded)
+            _note_recorded(ground, recorded, balanced)
             time.sleep(_POLL_S)
         feed.send(tick)
     wanted = {tick.tick_ms for tick in ticks}
 
     def all_recorded() -> bool:
-        _note_recorded(ground, recorded)
+        _note_recorded(ground, recorded, balanced)
         return wanted <= recorded.keys()
 
     watch.wait(all_recorded, _DEADLINE_S, "the paced ticks to be recorded", poll_s=_POLL_S)
+    run.balance_s = [balanced[tick_ms] - feed.ended_s[tick_ms] for tick_ms in sorted(wanted)]
     run.history_s = [recorded[tick_ms] - feed.ended_s[tick_ms] for tick_ms in sorted(wanted)]
     told = {line.said["tick_ms"]: line.at_s for line in watch.lines if line.said["type"] == "verdicts"}
     run.alert_s = [told[tick_ms] - feed.ended_s[tick_ms] for tick_ms in sorted(wanted & told.keys())]
 
 
-def _note_recorded(ground: Ground, recorded: dict[int, float]) -> None:
+def _note_recorded(ground: Ground, recorded: dict[int, float], balanced: dict[int, float]) -> None:
     now_s = time.monotonic()
-    for tick_ms in _ticks_of(ground):
-        recorded.setdefault(tick_ms, now_s)
+    for ticks, noted in ((_ticks_of(ground), recorded), (_ticks_in(ground, LEADER_IMBALANCE), balanced)):
+        for tick_ms in ticks:
+            noted.setdefault(tick_ms, now_s)
 
 
 def _ticks_of(ground: Ground) -> set[int]:
     """Return the ticks that stand in silver and in gold."""
     ends = query(ground.store, MESSAGES.path, "SELECT tick_ms FROM data WHERE kind = 'tick_end'") or []
-    judged = query(ground.store, THROTTLE_HEADROOM.path, "SELECT DISTINCT tick_ms FROM data") or []
-    return {row["tick_ms"] for row in ends} & {row["tick_ms"] for row in judged}
+    gold = _ticks_in(ground, THROTTLE_HEADROOM) & _ticks_in(ground, LEADER_IMBALANCE)
+    return {row["tick_ms"] for row in ends} & gold
+
+
+def _ticks_in(ground: Ground, table: Table) -> set[int]:
+    rows = query(ground.store, table.path, "SELECT DISTINCT tick_ms FROM data") or []
+    return {row["tick_ms"] for row in rows}
 
 
 def _wait_recorded(ground: Ground, judging: JudgingProcess, ticks: Sequence[Prepared]) -> None:
@@ -239,11 +249,12 @@ def _wait_recorded(ground: Ground, judging: JudgingProcess, ticks: Sequence[Prep
 
 
 def require_truth(ground: Ground, ticks: Sequence[Prepared]) -> None:
-    """Return if every verdict in gold is the true one.
+    """Return if every verdict in gold is the true one, and every count of leaders.
 
     Raises:
         HeadroomError: one is not; with the first that differs.
     """
+    _require_balance(ground, ticks)
     rows = query(ground.store, THROTTLE_HEADROOM.path, "SELECT tick_ms, broker, role, verdict FROM data") or []
     found: dict[int, dict[Side, str]] = {}
     for row in rows:
@@ -257,6 +268,17 @@ def require_truth(ground: Ground, ticks: Sequence[Prepared]) -> None:
             raise failure(
                 f"tick {number}: {len(wrong)} verdicts are wrong: broker {broker} as {role}: {said}, not {true}"
             )
+
+
+def _require_balance(ground: Ground, ticks: Sequence[Prepared]) -> None:
+    names = "preferred_partitions, non_preferred_partitions, waiting_for_move"
+    rows = query(ground.store, LEADER_IMBALANCE.path, f"SELECT tick_ms, broker, {names} FROM data") or []
+    found: dict[int, dict[int, Balance]] = {}
+    for row in rows:
+        found.setdefault(row["tick_ms"], {})[row["broker"]] = Balance(*(row[name] for name in names.split(", ")))
+    for number, tick in enumerate(ticks):
+        if found.get(tick.tick_ms) != tick.balance:
+            raise failure(f"tick {number}: leaders are counted wrongly: {found.get(tick.tick_ms)}, not {tick.balance}")
 
 
 def _topic_bytes(ground: Ground) -> int:

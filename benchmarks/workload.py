@@ -7,11 +7,11 @@ itself chose. The truth is summed up here from the same choice in plain Python, 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from cluster import model
 from cluster.columns import Columns, Row
@@ -117,13 +117,22 @@ class Throttles:
     follower: int | None = None
 
 
+class Balance(NamedTuple):
+    """A broker's leaders: partitions that prefer it, those that others lead, and those of them that move."""
+
+    preferred: int
+    away: int
+    waiting: int
+
+
 @dataclass(frozen=True)
 class Tick:
-    """One tick: its rows by kind, made when they are asked for, and the verdict of every broker and role."""
+    """One tick: its rows by kind, made when they are asked for, and the truth on sides and leaders."""
 
     tick_ms: int
     makers: Mapping[str, Any]
     truth: Mapping[Side, str]
+    balance: Mapping[int, Balance]
     switched: Sequence[tuple[str, int]] = field(default=())
 
     def get(self, kind: str, default: Sequence[Row] = (), /) -> Sequence[Row]:
@@ -171,7 +180,7 @@ class SyntheticCluster:
         for number in range(count):
             tick_ms = self.workload.begin_ms + round(number * self.workload.interval_s * 1000)
             switched = self._change(tick_ms) if number else []
-            yield Tick(tick_ms, self._makers(tick_ms), self.truth(), switched)
+            yield Tick(tick_ms, self._makers(tick_ms), self.truth(), self.balance(), switched)
 
     def _change(self, tick_ms: int) -> list[tuple[str, int]]:
         per_tick = self.workload.interval_s / 60
@@ -223,6 +232,18 @@ class SyntheticCluster:
             for broker, throttles in self._throttles.items()
             for role in ("leader", "follower")
         }
+
+    def balance(self) -> dict[int, Balance]:
+        """Return of every broker that is preferred how many partitions prefer it, and how many others lead."""
+        preferred: Counter[int] = Counter()
+        away: Counter[int] = Counter()
+        for p in self.partitions:
+            # A replica that is added comes first from the beginning, and nothing moves but by adding one.
+            first = p.replicas[0] if p.adding is None else p.adding
+            preferred[first] += 1
+            away[first] += p.leader != first
+        moving = Counter(p.adding for p in self._moving)
+        return {b: Balance(count, away[b], moving[b]) for b, count in preferred.items()}
 
     def _makers(self, tick_ms: int) -> dict[str, Any]:
         since = tick_ms - self.workload.begin_ms

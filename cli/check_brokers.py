@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kafka.errors import KafkaError
 
 from cli.check_result import Check, bounded, no, ok, unknown
-from cluster.admin import RATES_REMEDY, MetadataReader, read_broker_throttles
+from cluster.admin import RATES_REMEDY, MetadataReader, read_broker_configs
 from cluster.client import AdminLink
 from cluster.losses import REMEDIES, losses
 from cluster.mbeans import Plan
@@ -48,7 +48,7 @@ class _Probe:
     def _rates(self, broker: Broker) -> Check:
         name = f"Broker {broker.broker}: throttle rates"
         try:
-            read_broker_throttles(self.link, broker.broker, READ_TIMEOUT_S)
+            read_broker_configs(self.link, broker.broker, READ_TIMEOUT_S)
         except KafkaError as error:
             return no(name, f"{broker.host}:{broker.port}: {type(error).__name__}", RATES_REMEDY)
         return ok(name, f"read from {broker.host}:{broker.port}")

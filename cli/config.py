@@ -13,16 +13,20 @@ from cli.config_rules import require_cluster, require_rules
 from cli.config_sources import Given, Key, all_sections, from_environment, from_file
 from cli.maintenance_rules import maintenance_windows
 from cli.problem import Problem
-from cli.units import parse_bytes_per_s, parse_duration_s
+from cli.units import parse_bytes_per_s, parse_duration_s, parse_percentage
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 DEFAULT_FILE = "headroom.toml"
 
-# Keys that a person may write as an amount with a unit.
+# Keys that a person may write as an amount in words of their own.
 AMOUNTS: dict[Key, Callable[[str], float]] = {
     ("cluster", "replication_capacity"): parse_bytes_per_s,
     ("alerts", "finish_within"): parse_duration_s,
+    ("alerts", "leader_imbalance_percentage"): parse_percentage,
+    ("elections", "batch_write_bytes_per_s"): parse_bytes_per_s,
+    ("elections", "capacity_bytes_per_s"): parse_bytes_per_s,
+    ("elections", "quiet_below"): parse_bytes_per_s,
 }
 
 _SETTINGS: TypeAdapter[Settings] = TypeAdapter(Settings)

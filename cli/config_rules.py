@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from cli.notify_rules import notify_problems
 from cli.problem import ONE_OF_TWO, Problem, secrets_beside
+from cli.units import parse_window
 from schemas.config import CollectSettings, KafkaSettings, Settings, Source
 
 
@@ -70,6 +71,8 @@ RANGES: dict[tuple[str, str], Range] = {
     ("alerts", "no_data_s"): POSITIVE,
     ("alerts", "under_replicated_s"): NOT_NEGATIVE,
     ("alerts", "left_behind_s"): NOT_NEGATIVE,
+    ("alerts", "leader_imbalance_percentage"): Range(0, most=100),
+    ("alerts", "imbalance_s"): NOT_NEGATIVE,
     ("alerts", "slip_ratio"): POSITIVE,
     ("alerts", "margin_ratio"): AT_LEAST_ONE,
     ("alerts", "finish_within"): POSITIVE,
@@ -83,6 +86,13 @@ RANGES: dict[tuple[str, str], Range] = {
     ("notify.webhook", "timeout_s"): POSITIVE,
     ("metrics", "stale_after_s"): NOT_NEGATIVE,
     ("metrics", "top_n"): NOT_NEGATIVE,
+    ("elections", "batch_partitions"): AT_LEAST_ONE,
+    ("elections", "batch_partitions_per_broker"): AT_LEAST_ONE,
+    ("elections", "batch_write_bytes_per_s"): POSITIVE,
+    ("elections", "capacity_bytes_per_s"): POSITIVE,
+    ("elections", "quiet_below"): POSITIVE,
+    ("elections", "settle_s"): POSITIVE,
+    ("elections", "pause_s"): NOT_NEGATIVE,
 }
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -131,11 +141,20 @@ def _texts(settings: Settings) -> Iterator[Problem]:
             yield Problem(key, "must not be empty")
     if settings.metrics.address() and not _is_server(settings.metrics.address(), least_port=0):
         yield Problem(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
+    yield from _window(settings.elections.window)
     for broker, address in settings.collect.endpoints.items():
         if not broker.isdecimal():
             yield Problem(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
         if not _is_server(address):
             yield Problem(("collect", "endpoints"), f"must be host:port for broker {broker}")
+
+
+def _window(text: str) -> Iterator[Problem]:
+    try:
+        if text:
+            parse_window(text)
+    except ValueError as error:
+        yield Problem(("elections", "window"), str(error), "Put it right, or leave it out.")
 
 
 def _sources(collect: CollectSettings) -> Iterator[Problem]:

@@ -17,10 +17,10 @@ from kafka.errors import KafkaError
 from cli.config import load_settings
 from cli.demo_outcome import Outcome, failures, summary_rows
 from cli.demo_scenario import BROKERS, DemoKafka
-from cli.demo_screen import Screen
 from cli.demo_story import Story
 from cli.output import console, print_table
 from cli.pipeline import log_to_stderr
+from cli.screen import Screen
 from cli.watch_process import WatchProcess
 from cluster.embedded import EmbeddedCluster, write_config
 from schemas.errors import HeadroomError

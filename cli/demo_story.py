@@ -22,8 +22,8 @@ from cli.demo_scenario import (
     THROTTLE_BYTES_PER_S,
     DemoKafka,
 )
-from cli.demo_screen import Screen
 from cli.demo_steps import behind_s, history_is_written, moves_text, name_of, run_headroom
+from cli.screen import Screen
 from cli.watch_lines import Line
 from cli.watch_process import WatchProcess
 from cluster.load import PacedLoad

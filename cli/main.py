@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "maintain": ("cli.maintain_command:maintain", "Compact the Delta tables and drop what is no longer kept."),
     "alerts": ("cli.alerts_command:alerts", "Show the alerts that are firing; acknowledge and silence them."),
     "throttle": ("cli.throttle_commands:throttle", "Show, apply or clear replication throttles."),
+    "elections": ("cli.elections_command:elections", "Plan preferred leader elections in small batches, and run them."),
     "cluster": ("cli.cluster_commands:cluster", "Start or stop a real Kafka cluster on this machine."),
 }
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
 from cli.nearest import nearest
-from cli.units import parse_duration_s
+from cli.units import TIME_OF_DAY, parse_duration_s
 from schemas.config import DAYS, MaintenanceWindow
 from schemas.errors import HeadroomError
 from schemas.findings import Kind
 
-_AT = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 _WEEK_S = 7 * 86_400
 
 
@@ -56,7 +54,7 @@ def _days(value: Any) -> tuple[str, ...]:
 
 
 def _at(value: Any) -> str:
-    if not isinstance(value, str) or not _AT.fullmatch(value):
+    if not isinstance(value, str) or not TIME_OF_DAY.fullmatch(value):
         raise ValueError('must be a time of day in UTC, such as "22:00"')
     return value
 

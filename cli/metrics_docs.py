@@ -35,8 +35,11 @@ Dashboards for Grafana and rules for Prometheus are in [docker/](../docker/READM
 - **No old numbers.** When a cluster's last tick is older than `metrics.stale_after_s` ({stale:.0f} s by default, or
   three intervals if that is longer), its brokers and partitions have no series; `headroom_tick_age_seconds` goes on
   rising, and `headroom_alerts` goes on telling of the alerts that stand, `no_data` among them.
-- **Few series.** For each broker and role {by_side}, whatever the number of partitions; at most `metrics.top_n`
-  ({top_n}) partitions of a cluster, and only such as move.
+- **Few series.** For each broker and role {by_side} series at most, and for each broker {by_broker}, whatever the
+  number of partitions; at most `metrics.top_n` ({top_n}) partitions of a cluster, and only such as move.
+- **Leaders are counted by the gold job.** What begins with `headroom_leader_` comes from `gold/leader_imbalance`, some
+  seconds after the verdicts, and goes at twice `metrics.stale_after_s`. Without that job it is absent; `headroom watch`
+  and `headroom run watch` have it.
 - Labels: `role` is `leader` (what the broker sends) or `follower` (what it receives); `kind`, `severity` and `state`
   are those of [alerts](alerts.md). Counters and histograms begin with the process.
 
@@ -63,19 +66,19 @@ _HEALTH = """## /health
 This page is written by `python -m cli.metrics_docs > docs/metrics.md` from `schemas/metrics.py`.
 """
 
+# What series of a broker and role have for labels, and those of a broker.
+_SIDES = ({"role", "broker"}, {"broker"})
+
 
 def markdown() -> str:
     """Return docs/metrics.md: what can be relied on, and every metric with its type, labels, unit and meaning."""
     settings = MetricsSettings()
-    numbers = {"stale": settings.stale_s(0), "top_n": settings.top_n, "by_side": _by_side()}
+    by_side, by_broker = (sum({"role", "broker"} & set(spec.labels) == labels for spec in METRICS) for labels in _SIDES)
+    numbers = {"stale": settings.stale_s(0), "top_n": settings.top_n, "by_side": by_side, "by_broker": by_broker}
     lines = [_INTRODUCTION.format(listen=DEFAULT_LISTEN, **numbers)]
     lines += ["| metric | type | labels | unit | meaning |", "|---|---|---|---|---|"]
     lines += [_row(spec) for spec in METRICS]
     return "\n".join([*lines, "", _HEALTH.format(first=settings.first_s(0))])
-
-
-def _by_side() -> str:
-    return f"{sum('broker' in spec.labels for spec in METRICS)} series at most"
 
 
 def _row(spec: MetricSpec) -> str:

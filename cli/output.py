@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from rich.console import Console
@@ -58,7 +58,12 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str |
     click.echo("\n".join(line.rstrip() for line in capture.get().rstrip().splitlines()))
 
 
-def console() -> Console:
-    """Return a console on standard output: as wide as the terminal, or 160 columns in a pipe."""
-    width = shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else 160
-    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+def console(stream: TextIO | None = None) -> Console:
+    """Return a console: as wide as the terminal, or 160 columns in a pipe.
+
+    Args:
+        stream: where it writes; None: standard output.
+    """
+    stream = stream or sys.stdout
+    width = shutil.get_terminal_size((160, 24)).columns if stream.isatty() else 160
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)

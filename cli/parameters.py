@@ -36,6 +36,19 @@ class BrokerIds(click.ParamType[list[int]]):
             self.fail("must be broker ids separated by commas, such as 1,2", param, ctx)
 
 
+class Names(click.ParamType[list[str]]):
+    """Names separated by commas."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """Return the names."""
+        names = [name.strip() for name in str(value).split(",")]
+        if not all(names):
+            self.fail("must be names separated by commas, such as orders,payments", param, ctx)
+        return names
+
+
 class Duration(click.ParamType[float]):
     """A time as a person writes it: ``7200``, ``2h`` or ``1h30m``.
 

@@ -108,9 +108,8 @@ def start_telling(pipeline: Pipeline, teller: Teller, told: Listeners, live: Liv
         live: state behind the metrics.
     """
     live.follow(lambda: pipeline.batch_s, pipeline.deliveries)
-    pipeline.start_alert_path(
-        in_turn([told, Listeners(live.on_tick, live.on_events, live.on_batch, live.on_collected)])
-    )
+    metrics = Listeners(live.on_tick, live.on_events, live.on_batch, live.on_collected, live.on_balances)
+    pipeline.start_alert_path(in_turn([told, metrics]))
     standing = pipeline.desk.active()
     teller.standing(standing)
     live.standing(standing)

@@ -1,10 +1,16 @@
-"""Amounts as people write them, read into numbers: ``100MB`` and ``1h30m``."""
+"""Amounts as people write them, read into numbers: ``100MB`` and ``1h30m``; and times of day."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+import re
+from datetime import datetime, time, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 from pydantic import ByteSize, TypeAdapter, ValidationError
+
+from planning.quiet import DailyWindow
+
+TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 _BYTES: TypeAdapter[ByteSize] = TypeAdapter(ByteSize)
 _TIME: TypeAdapter[timedelta] = TypeAdapter(timedelta)
@@ -49,6 +55,18 @@ def parse_duration_s(text: str) -> float:
         raise ValueError("must be seconds or a time such as 90s, 30m or 1h30m") from None
 
 
+def parse_percentage(text: str) -> float:
+    """Return the number of percent that a text such as ``10`` or ``12.5`` stands for.
+
+    Raises:
+        ValueError: the text is no number, for instance for a percent sign.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("must be a number of percent without a sign, such as 10 or 12.5") from None
+
+
 def parse_moment_ms(text: str) -> int:
     """Return the epoch milliseconds of a date and time such as ``2026-11-22T22:00Z``; without a zone it is UTC.
 
@@ -61,3 +79,26 @@ def parse_moment_ms(text: str) -> int:
         raise ValueError("must be a date and time such as 2026-11-22T22:00Z") from None
     zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
     return round(zoned.timestamp() * 1000)
+
+
+def parse_window(text: str) -> DailyWindow:
+    """Return the time of day that a text such as ``01:00-05:00`` or ``22:00-02:00 Europe/Berlin`` stands for.
+
+    Raises:
+        ValueError: the text is no such time, or its zone is not known on this machine.
+    """
+    hours, _, zone = text.strip().partition(" ")
+    begins, _, ends = hours.partition("-")
+    if not TIME_OF_DAY.fullmatch(begins) or not TIME_OF_DAY.fullmatch(ends) or begins == ends:
+        raise ValueError('must be a time of day such as "01:00-05:00" (UTC) or "22:00-02:00 Europe/Berlin"')
+    return DailyWindow(time.fromisoformat(begins), time.fromisoformat(ends), _zone(zone.strip() or "UTC"))
+
+
+def _zone(name: str) -> timezone | ZoneInfo:
+    if name == "UTC":
+        return timezone.utc
+    try:
+        return ZoneInfo(name)
+    # A name that is none may be a folder of zones, or lead out of them.
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"names the time zone {name}, which this machine does not know") from None

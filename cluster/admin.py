@@ -12,8 +12,8 @@ from kafka.protocol.admin import DescribeConfigsRequest, ListPartitionReassignme
 
 from cluster.any_broker import AnyBroker, MetadataError
 from cluster.client import AdminLink
-from cluster.configs import BROKER, RATE_KEYS, rates_of
-from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicPartition
+from cluster.configs import BROKER, BROKER_KEYS, balancing_of, rates_of
+from cluster.model import Broker, BrokerConfigs, Partition, Snapshot, TopicPartition
 from cluster.topic_configs import TopicConfigs
 from cluster.topic_reader import TopicReader
 from schemas.errors import HeadroomError
@@ -123,19 +123,33 @@ class MetadataReader:
                 raise MetadataError(f"{reason}, and the replicas of {_text(name)} changed since they were read")
 
 
-def read_broker_throttles(link: AdminLink, broker: int, timeout_s: float) -> BrokerThrottles:
-    """Return the throttle rates in force on a broker as that broker tells them.
+def read_whole(reader: MetadataReader) -> Snapshot:
+    """Return a snapshot for a command, whose errors are told to a person.
+
+    Raises:
+        HeadroomError: no broker could be reached, or none told the metadata.
+    """
+    try:
+        return reader.snapshot()
+    except MetadataError as error:
+        raise HeadroomError(
+            "the cluster", str(error), "Check that its brokers are up and let this user describe it."
+        ) from None
+
+
+def read_broker_configs(link: AdminLink, broker: int, timeout_s: float) -> BrokerConfigs:
+    """Return the throttle rates in force on a broker, and how it balances leaders, as that broker tells them.
 
     Raises:
         KafkaError: the broker did not answer in time, or refused.
     """
     request = DescribeConfigsRequest(
-        resources=[(BROKER, str(broker), list(RATE_KEYS))], include_synonyms=True, min_version=1
+        resources=[(BROKER, str(broker), list(BROKER_KEYS))], include_synonyms=True, min_version=1
     )
     result = link.ask(request, broker, timeout_s).results[0]
     if result.error_code:
         raise kafka_errors.for_code(result.error_code)(result.error_message)
-    return rates_of(result.configs)
+    return BrokerConfigs(rates_of(result.configs), balancing_of(result.configs))
 
 
 def _topics_of(moves: Mapping[TopicPartition, _Move]) -> set[str]:

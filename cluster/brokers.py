@@ -10,12 +10,12 @@ from concurrent.futures import Future, wait
 
 from kafka.errors import KafkaError
 
-from cluster.admin import RATES_REMEDY, read_broker_throttles
+from cluster.admin import RATES_REMEDY, read_broker_configs
 from cluster.client import AdminLink
 from cluster.losses import losses, told
 from cluster.mbeans import Plan
 from cluster.metrics_source import HANGS, NOT_ITS_OWN, MetricsSource
-from cluster.model import Broker, BrokerRead, BrokerThrottles, Metrics
+from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
 
@@ -69,7 +69,7 @@ class BrokerReaders:
 
     def _read_one(self, broker: Broker, plan: Plan, timeout_s: float) -> BrokerRead:
         deadline = time.monotonic() + timeout_s
-        throttles, error = self._throttles(broker, timeout_s / 2)
+        configs, error = self._configs(broker, timeout_s / 2)
         metrics: Metrics | None = None
         try:
             left_s = max(0.05, deadline - time.monotonic())
@@ -81,7 +81,7 @@ class BrokerReaders:
             log.exception("broker %d: its metrics could not be understood", broker.broker)
             rule = f"its metrics could not be understood ({type(failed).__name__})"
             error = str(HeadroomError(self._endpoint(broker), rule, NOT_ITS_OWN))
-        return BrokerRead(broker.broker, throttles, metrics, error)
+        return BrokerRead(broker.broker, configs.throttles, metrics, error, configs.balancing)
 
     def _note_lost(self, broker: int, plan: Plan, metrics: Metrics) -> str | None:
         """Return what the broker's answer leaves out, if anything, and log it when that is news."""
@@ -94,12 +94,12 @@ class BrokerReaders:
         self._lost[broker] = lost
         return lost
 
-    def _throttles(self, broker: Broker, timeout_s: float) -> tuple[BrokerThrottles, str | None]:
+    def _configs(self, broker: Broker, timeout_s: float) -> tuple[BrokerConfigs, str | None]:
         try:
-            return read_broker_throttles(self._link, broker.broker, timeout_s), None
+            return read_broker_configs(self._link, broker.broker, timeout_s), None
         except KafkaError as error:
             rule = f"throttle rates could not be read ({type(error).__name__})"
-            return _UNKNOWN, str(HeadroomError(f"{broker.host}:{broker.port}", rule, RATES_REMEDY))
+            return BrokerConfigs(_UNKNOWN), str(HeadroomError(f"{broker.host}:{broker.port}", rule, RATES_REMEDY))
 
     def _endpoint(self, broker: Broker) -> str:
         return self._collect.endpoints.get(str(broker.broker)) or f"{broker.host}:{self._collect.metrics_port()}"

@@ -35,7 +35,7 @@ class JmxRequest:
             # The lags and the ends they belong to are read close together.
             LAGS,
             *log_reads(plan.watched, LOG_PARTS),
-            *topic_reads(plan.topics),
+            *topic_reads(plan),
             *log_reads(plan.ends_only, LOG_PARTS[:1]),
             *BROKER_READS,
         ]

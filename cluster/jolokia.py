@@ -13,7 +13,6 @@ from cluster.mbeans import (
     LAGS,
     LOG_PARTS,
     START,
-    TOPIC_METERS,
     Gathered,
     Plan,
     Read,
@@ -85,8 +84,8 @@ def bulks(plan: Plan) -> list[list[Read]]:
         # The lags and the ends they belong to are read close together.
         LAGS,
         *_logs(plan.watched, LOG_PARTS),
-        *(Read("BrokerTopicMetrics", name, "Count", every=True) for name in TOPIC_METERS),
-        *(read for read in BROKER_READS if read.name not in TOPIC_METERS),
+        *(Read("BrokerTopicMetrics", name, "Count", every=True) for name in plan.topic_meters),
+        *(read for read in BROKER_READS if read.name not in plan.topic_meters),
     ]
     # The pattern of many watched logs tells all the others too.
     ends = _logs(plan.ends_only, LOG_PARTS[:1]) if len(plan.watched) <= _MOST_NAMED else []

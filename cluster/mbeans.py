@@ -15,6 +15,7 @@ _DOMAINS = {"Runtime": "java.lang", "Log": "kafka.log"}
 _MOST = 2**63
 
 TOPIC_METERS = ("BytesInPerSec", "MessagesInPerSec")
+_CONSUMED = "BytesOutPerSec"
 BROKER_METERS = (
     "BytesInPerSec",
     "BytesOutPerSec",
@@ -41,6 +42,11 @@ def topic_messages(topic: str) -> Meter:
     return Meter("BrokerTopicMetrics.MessagesInPerSec", topic)
 
 
+def topic_consumed(topic: str) -> Meter:
+    """Return the name of a topic's BytesOutPerSec meter: what consumers fetch."""
+    return Meter(f"BrokerTopicMetrics.{_CONSUMED}", topic)
+
+
 class Plan:
     """What one tick reads of one broker; every source gives the same for it.
 
@@ -50,6 +56,7 @@ class Plan:
         watched: partitions of which it holds a replica that is watched: end, size and start are read; sorted.
         replicas: how many replicas it holds; None: not known.
         follows: whether it is a follower in sync of any leader.
+        topic_meters: what is read of each topic.
     """
 
     def __init__(
@@ -59,12 +66,14 @@ class Plan:
         watched: Iterable[TopicPartition],
         replicas: int | None = None,
         follows: bool = False,
+        consumed: bool = False,
     ) -> None:
         self.topics = tuple(sorted(topics))
         self.leads = tuple(sorted(leads))
         self.watched = tuple(sorted(watched))
         self.replicas = replicas
         self.follows = follows
+        self.topic_meters = (*TOPIC_METERS, _CONSUMED) if consumed else TOPIC_METERS
 
     @property
     def ends_only(self) -> list[TopicPartition]:
@@ -122,9 +131,10 @@ def log_reads(names: Iterable[TopicPartition], parts: Iterable[str]) -> list[Rea
     ]
 
 
-def topic_reads(topics: Iterable[str]) -> list[Read]:
-    """Return the reads of the meters of some topics."""
-    return [Read("BrokerTopicMetrics", name, "Count", {"topic": topic}) for topic in topics for name in TOPIC_METERS]
+def topic_reads(plan: Plan) -> list[Read]:
+    """Return the reads of the meters of a plan's topics."""
+    names = plan.topic_meters
+    return [Read("BrokerTopicMetrics", name, "Count", {"topic": topic}) for topic in plan.topics for name in names]
 
 
 def keys_of(mbean: str) -> dict[str, str]:
@@ -160,6 +170,7 @@ class Gathered:
 
     def __init__(self, plan: Plan) -> None:
         self._topics = set(plan.topics)
+        self._topic_meters = plan.topic_meters
         watched = dict.fromkeys(plan.watched)
         self._wanted = {**dict.fromkeys(LOG_PARTS, watched), "LogEndOffset": watched | dict.fromkeys(plan.leads)}
         self._started_ms: int | None = None
@@ -234,7 +245,7 @@ class Gathered:
 
     def _take_meter(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
         topic = keys.get("topic") or None
-        wanted = name in BROKER_METERS if topic is None else name in TOPIC_METERS and topic in self._topics
+        wanted = name in BROKER_METERS if topic is None else name in self._topic_meters and topic in self._topics
         if wanted:
             self._counters[Meter(f"{kind}.{name}", topic)] = value
 

@@ -43,6 +43,11 @@ class Partition:
         return TopicPartition(self.topic, self.partition)
 
     @property
+    def preferred(self) -> int | None:
+        """The broker that is preferred to lead it; None: it has no replicas."""
+        return self.replicas[0] if self.replicas else None
+
+    @property
     def moving(self) -> bool:
         """Whether a reassignment of the partition is running."""
         return bool(self.adding or self.removing)
@@ -57,12 +62,14 @@ class TopicConfig:
         follower_list: follower.replication.throttled.replicas; None: not set.
         compacted: whether cleanup.policy has compact.
         current: whether it was read when it was due; false: it is what was last known.
+        min_insync_replicas: min.insync.replicas, its own or the broker's; None: not told.
     """
 
     leader_list: str | None
     follower_list: str | None
     compacted: bool
     current: bool = True
+    min_insync_replicas: int | None = None
 
     @property
     def listed(self) -> bool:
@@ -104,6 +111,29 @@ class BrokerThrottles:
     follower_bytes_per_s: int | None = None
     leader_source: str | None = None
     follower_source: str | None = None
+
+
+@dataclass(frozen=True)
+class Balancing:
+    """How a broker is told to balance leaders by itself; None: not known, or a key that its release does not have.
+
+    Attributes:
+        auto: auto.leader.rebalance.enable.
+        check_interval_s: leader.imbalance.check.interval.seconds.
+        percentage: leader.imbalance.per.broker.percentage.
+    """
+
+    auto: bool | None = None
+    check_interval_s: int | None = None
+    percentage: int | None = None
+
+
+@dataclass(frozen=True)
+class BrokerConfigs:
+    """What a broker told of its own configuration."""
+
+    throttles: BrokerThrottles
+    balancing: Balancing = Balancing()
 
 
 class Meter(NamedTuple):
@@ -170,9 +200,11 @@ class BrokerRead:
         throttles: the rates in force on it.
         metrics: what its MBeans said; None: they could not be read.
         error: why not, or what is lost because it does not tell all; None: nothing is lost.
+        balancing: how it is told to balance leaders.
     """
 
     broker: int
     throttles: BrokerThrottles
     metrics: Metrics | None
     error: str | None
+    balancing: Balancing = Balancing()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from kafka import KafkaProducer
@@ -36,11 +36,13 @@ class Sent:
         messages: messages per kind.
         first_offset: offset of the first one in the alert lane.
         lane_messages: how many are in the alert lane.
+        ranges: by partition, first offset and end of the others.
     """
 
     messages: dict[str, int]
     first_offset: int
     lane_messages: int
+    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def tick_end(
@@ -68,6 +70,10 @@ def tick_end(
         "first_offset": sent.first_offset,
         "lane_messages": sent.lane_messages,
         "metadata_age_ms": metadata_age_ms,
+        "ranges": [
+            {"partition": partition, "first_offset": first, "end_offset": end}
+            for partition, (first, end) in sorted(sent.ranges.items())
+        ],
     }
 
 
@@ -118,8 +124,9 @@ class Publisher:
             self._give_up()
             raise
         self._patience_s = self._ack_timeout_s
-        lane = [record.offset for _, record in records if record.partition == ALERT_LANE]
-        return Sent(dict(Counter(m.kind for m in messages)), lane[0], len(lane))
+        lane = [record.offset for message, record in records if message.alert_lane]
+        ranges = ranges_of(record for message, record in records if not message.alert_lane)
+        return Sent(dict(Counter(m.kind for m in messages)), lane[0], len(lane), ranges)
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         """Write the ``tick_end`` message.
@@ -198,6 +205,14 @@ class Publisher:
             "request_timeout_ms": max(2000, timeout_ms),
             "delivery_timeout_ms": max(5000, 3 * timeout_ms, patience_ms),
         }
+
+
+def ranges_of(records: Iterable[Any]) -> dict[int, tuple[int, int]]:
+    """Return by partition the first offset of acknowledged records and the one behind their last."""
+    offsets: dict[int, list[int]] = defaultdict(list)
+    for record in records:
+        offsets[record.partition].append(record.offset)
+    return {partition: (min(found), max(found) + 1) for partition, found in offsets.items()}
 
 
 def _discard(producer: KafkaProducer) -> None:

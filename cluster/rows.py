@@ -9,6 +9,7 @@ from cluster.columns import Row
 from cluster.history import Sample
 from cluster.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
 from cluster.model import (
+    Balancing,
     Broker,
     BrokerRead,
     BrokerThrottles,
@@ -35,6 +36,7 @@ Counted = tuple[Sample, "Sample | None"]
 def broker_row(seen: Broker, read: BrokerRead | None) -> Row:
     """Return the row of a broker; ``read`` None: it was not asked, for the cluster does not list it as alive."""
     throttles = read.throttles if read is not None else _UNKNOWN
+    balancing = read.balancing if read is not None else Balancing()
     metrics = read.metrics if read is not None else None
     return {
         "broker": seen.broker,
@@ -50,6 +52,9 @@ def broker_row(seen: Broker, read: BrokerRead | None) -> Row:
         "follower_throttle_source": throttles.follower_source,
         "leader_quota_bytes_per_s": _gauge(metrics, LEADER_QUOTA),
         "follower_quota_bytes_per_s": _gauge(metrics, FOLLOWER_QUOTA),
+        "auto_leader_rebalance": balancing.auto,
+        "leader_imbalance_check_s": balancing.check_interval_s,
+        "leader_imbalance_percentage": balancing.percentage,
     }
 
 
@@ -182,10 +187,12 @@ def log_columns(
 ) -> _Part:
     """Return the columns of a broker's logs: the ends of all, and all of those that are watched."""
     read_ms, now, prev_read_ms, prev = ends.columns()
+    told = [partitions[name] for name in ends.places]
     columns: dict[str, list[Any]] = {
         "topic": [name.topic for name in ends.places],
         "partition": [name.partition for name in ends.places],
-        "is_leader": [partitions[name].leader == broker for name in ends.places],
+        "is_leader": [p.leader == broker for p in told],
+        "preferred": [p.preferred if p.leader == broker != p.preferred else None for p in told],
         "broker": [broker] * len(read_ms),
         "read_ms": list(read_ms),
         "log_end_offset": list(now),

@@ -10,9 +10,8 @@ from typing import TypeVar
 
 from kafka.errors import KafkaError
 
-from cluster.admin import MetadataReader, read_broker_throttles
+from cluster.admin import MetadataReader, read_broker_configs, read_whole
 from cluster.alter import Change, alter_configs
-from cluster.any_broker import MetadataError
 from cluster.client import AdminLink
 from cluster.configs import BROKER, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, RATE_KEYS, TOPIC
 from cluster.model import BrokerThrottles, Snapshot, TopicConfig
@@ -212,17 +211,12 @@ def _link(cluster: ClusterSettings) -> Iterator[AdminLink]:
 
 
 def _snapshot(link: AdminLink, cluster: ClusterSettings) -> Snapshot:
-    try:
-        return MetadataReader(link, _timeout_s(cluster), 0.0).snapshot()
-    except MetadataError as error:
-        raise HeadroomError(
-            "the cluster", str(error), "Check that its brokers are up and let this user describe it."
-        ) from None
+    return read_whole(MetadataReader(link, _timeout_s(cluster), 0.0))
 
 
 def _rates_or_unknown(link: AdminLink, broker: int, cluster: ClusterSettings) -> BrokerThrottles:
     try:
-        return read_broker_throttles(link, broker, min(5.0, _timeout_s(cluster)))
+        return read_broker_configs(link, broker, min(5.0, _timeout_s(cluster))).throttles
     except KafkaError:
         return BrokerThrottles(known=False)
 

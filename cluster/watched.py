@@ -56,9 +56,14 @@ def lacking_partitions(snapshot: Snapshot, watched: Collection[TopicPartition]) 
 
 
 class Plans:
-    """What to read from each broker; a plan is made anew only where something changed."""
+    """What to read from each broker; a plan is made anew only where something changed.
 
-    def __init__(self) -> None:
+    Args:
+        consumed: whether what consumers fetch of each topic is read too.
+    """
+
+    def __init__(self, consumed: bool = False) -> None:
+        self._consumed = consumed
         self._made: dict[int, tuple[_Part, Plan]] = {}
 
     def of(self, snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, Plan]:
@@ -70,7 +75,8 @@ class Plans:
         made = self._made.get(broker)
         if made is not None and made[0] == part:
             return made[1]
-        return Plan({name.topic for name in part.leads}, part.leads, part.holds, part.replicas, part.follows)
+        topics = {name.topic for name in part.leads}
+        return Plan(topics, part.leads, part.holds, part.replicas, part.follows, self._consumed)
 
 
 @dataclass

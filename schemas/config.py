@@ -264,13 +264,20 @@ class AlertSettings:
         hold_s: how long a throttle must fall short before its alert fires; a shortfall caused by a leader switch
             fires at once, for its rates are known from before.
         resolve_s: how long a throttle must be enough again before its alert resolves.
-        exit_ratio: a throttle counts as enough again from ``required x exit_ratio`` on.
+        exit_ratio: a throttle counts as enough again from ``required x exit_ratio`` on, and leaders as balanced again
+            from ``threshold / exit_ratio`` down.
         stalled_s: how long an adding replica may make no progress before ``reassignment_stalled`` fires.
         no_data_s: how long a verdict may be unknown, or ticks stay away, before ``no_data`` fires.
         under_replicated_s: how long replicas that no move brings may be out of the ISR before ``under_replicated`` or
             ``isr_shrink_during_move`` fires; a restart of a broker takes less.
         left_behind_s: how long rates or throttled replica lists may stay without a reassignment before
             ``throttle_left_behind`` fires.
+        leader_imbalance_percentage: ``leader_imbalance`` is about a broker that lacks the lead of more than this share
+            of the partitions that prefer it, percent, though an election would give it back; 0: of any, 100: never. A
+            broker's own ``leader.imbalance.per.broker.percentage`` goes before it, where it has one.
+        imbalance_s: how long that must last before ``leader_imbalance`` fires, and how long preferred leaders may be
+            down or out of sync before ``preferred_leader_unavailable`` does. Where brokers balance leaders by
+            themselves, the former waits for two of their checks.
         slip_ratio: ``eta_slipping`` fires once the expected finish is later than it was expected first by more than
             this share of the time that was left then.
         margin_ratio: the recommended throttle is the smallest that is enough times this.
@@ -286,6 +293,8 @@ class AlertSettings:
     no_data_s: float = 15.0
     under_replicated_s: float = 60.0
     left_behind_s: float = 300.0
+    leader_imbalance_percentage: float = 10.0
+    imbalance_s: float = 600.0
     slip_ratio: float = 0.5
     margin_ratio: float = 1.2
     finish_within: float | None = None
@@ -445,6 +454,36 @@ class MetricsSettings:
 
 
 @dataclass(frozen=True)
+class ElectionSettings:
+    """Elections of preferred leaders: how many at a time, and when.
+
+    Attributes:
+        batch_partitions: most partitions of one batch.
+        batch_partitions_per_broker: most partitions of one batch whose lead one broker gains or gives up.
+        batch_write_bytes_per_s: most that may be written to the partitions of one batch together ("20MB" is
+            understood); None: no limit.
+        capacity_bytes_per_s: most that producers may write to the partitions that one broker leads; None: not known,
+            and no election is left out for it.
+        quiet_below: elections run only while producers write less than this to the whole cluster, in bytes per second
+            ("50MB" is understood), or within ``window`` if that is set too; None: at any rate.
+        window: time of day in which elections run, such as "01:00-05:00" in UTC or "22:00-02:00 Europe/Berlin"; empty:
+            at any time.
+        settle_s: how long the leaders of a batch may take to move, and their followers to be in sync again; then no
+            further batch is elected.
+        pause_s: wait between two batches.
+    """
+
+    batch_partitions: int = 200
+    batch_partitions_per_broker: int = 50
+    batch_write_bytes_per_s: float | None = None
+    capacity_bytes_per_s: float | None = None
+    quiet_below: float | None = None
+    window: str = ""
+    settle_s: float = 60.0
+    pause_s: float = 10.0
+
+
+@dataclass(frozen=True)
 class Settings:
     """All sections of ``headroom.toml``."""
 
@@ -456,3 +495,4 @@ class Settings:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    elections: ElectionSettings = field(default_factory=ElectionSettings)

@@ -48,6 +48,8 @@ class Kind(str, Enum):
     ETA_SLIPPING = "eta_slipping"
     ISR_SHRINK_DURING_MOVE = "isr_shrink_during_move"
     UNDER_REPLICATED = "under_replicated"
+    LEADER_IMBALANCE = "leader_imbalance"
+    PREFERRED_LEADER_UNAVAILABLE = "preferred_leader_unavailable"
     NO_DATA = "no_data"
 
 

@@ -44,7 +44,10 @@ ROWS: dict[str, str] = {
         # broker, default or none: which entity the rate in force comes from.
         "leader_throttle_source STRING, follower_throttle_source STRING, "
         # LeaderReplication and FollowerReplication byte-rate: what counts against the quota; null: no such MBean now.
-        "leader_quota_bytes_per_s DOUBLE, follower_quota_bytes_per_s DOUBLE"
+        "leader_quota_bytes_per_s DOUBLE, follower_quota_bytes_per_s DOUBLE, "
+        # What the broker is told of Kafka's own balancing of leaders; null: unknown, or a key that it does not have, as
+        # those of Kafka 4 have no leader.imbalance.per.broker.percentage.
+        "auto_leader_rebalance BOOLEAN, leader_imbalance_check_s BIGINT, leader_imbalance_percentage INT"
     ),
     # One row per partition that moves, or that a throttled replica list names: all that its verdict needs. And one
     # without logs, rates and lists per partition that lacks a replica in the ISR: who lacks which is all of it.
@@ -77,8 +80,9 @@ ROWS: dict[str, str] = {
     ),
     # One row per follower replica that fetches; lag_offsets null: the gauge said -1.
     "lags": "broker INT, topic STRING, partition INT, source_broker INT, fetcher STRING, lag_offsets BIGINT",
-    # One row per log that was read: of every leader, and of every replica of a watched partition.
-    "logs": f"topic STRING, partition INT, is_leader BOOLEAN, {_LOG_SAMPLE}",
+    # One row per log that was read: of every leader, and of every replica of a watched partition. preferred: the
+    # preferred leader, of a log whose broker leads in its place; else null.
+    "logs": f"topic STRING, partition INT, is_leader BOOLEAN, preferred INT, {_LOG_SAMPLE}",
 }
 
 # Kinds whose rows travel as columns; their types are plain, or arrays of plain ones.
@@ -104,7 +108,10 @@ TICK_END = (
     # Where this tick begins in the alert lane, and how many messages it has there before tick_end.
     "first_offset BIGINT, lane_messages INT, "
     # The greatest of the leaders' metadata_age_ms.
-    "metadata_age_ms BIGINT"
+    "metadata_age_ms BIGINT, "
+    # Where the messages that are not of the alert kinds lie: in each partition from the first up to, not including, the
+    # end; others may lie between them. null: not told.
+    "ranges ARRAY<STRUCT<partition INT, first_offset BIGINT, end_offset BIGINT>>"
 )
 
 ALERT_KINDS: tuple[str, ...] = ("brokers", "moves", "tick_end")

@@ -43,6 +43,7 @@ def _gauge(name: str, labels: tuple[str, ...], unit: str, meaning: str) -> Metri
 
 
 _CLUSTER = ("cluster",)
+_BROKER = ("cluster", "broker")
 _SIDE = ("cluster", "broker", "role")
 _PARTITION = ("cluster", "topic", "partition")
 
@@ -94,13 +95,13 @@ STALLED_REPLICAS = _gauge(
 )
 PLANNED = _gauge(
     "headroom_planned_under_replicated_partitions",
-    ("cluster", "broker"),
+    _BROKER,
     "partitions",
     "Partitions that the broker leads of which none but replicas being added are out of sync: planned, and no alert.",
 )
 LOST_REPLICAS = _gauge(
     "headroom_lost_replicas",
-    ("cluster", "broker"),
+    _BROKER,
     "replicas",
     "The broker's replicas, other than those being added, that are out of the ISR.",
 )
@@ -109,6 +110,64 @@ VERDICT = _gauge(
     (*_SIDE, "verdict"),
     "1",
     "1 for the present verdict: idle, catching_up, losing, starved, unthrottled or no_data; the others are absent.",
+)
+IMBALANCE = _gauge(
+    "headroom_leader_imbalance_ratio",
+    _BROKER,
+    "ratio",
+    "Share of the partitions that prefer the broker which another one leads, as Kafka counts it, moves included.",
+)
+IMBALANCE_THRESHOLD = _gauge(
+    "headroom_leader_imbalance_threshold_ratio",
+    _BROKER,
+    "ratio",
+    "What the share that an election would give back has to exceed for an alert.",
+)
+PREFERRED_PARTITIONS = _gauge(
+    "headroom_leader_preferred_partitions", _BROKER, "partitions", "Partitions that prefer the broker."
+)
+LEADER_PARTITIONS = _gauge(
+    "headroom_leader_partitions", _BROKER, "partitions", "Partitions that the broker leads, whomever they prefer."
+)
+ELECTABLE = _gauge(
+    "headroom_leader_electable_partitions",
+    _BROKER,
+    "partitions",
+    "Partitions that prefer the broker, that another one leads, and that an election would give back now.",
+)
+WAITING = _gauge(
+    "headroom_leader_waiting_partitions",
+    _BROKER,
+    "partitions",
+    "Partitions that prefer the broker, that another one leads, and that move: planned, and no alert.",
+)
+UNAVAILABLE = _gauge(
+    "headroom_leader_unavailable_partitions",
+    _BROKER,
+    "partitions",
+    "Partitions that prefer the broker, that another one leads, and that it cannot lead: it is down, or out of sync.",
+)
+LEADER_WRITE_RATE = _gauge(
+    "headroom_leader_write_bytes_per_second",
+    _BROKER,
+    "bytes/s",
+    "Written to the partitions that the broker leads. Absent: unknown.",
+)
+PREFERRED_WRITE_RATE = _gauge(
+    "headroom_leader_preferred_write_bytes_per_second",
+    _BROKER,
+    "bytes/s",
+    "What would be written to the broker if every preferred leader led. Absent: unknown.",
+)
+LEADER_READ_RATE = _gauge(
+    "headroom_leader_read_bytes_per_second", _BROKER, "bytes/s", "Consumers read of the broker. Absent: unknown."
+)
+PREFERRED_READ_RATE = _gauge(
+    "headroom_leader_preferred_read_bytes_per_second",
+    _BROKER,
+    "bytes/s",
+    "What consumers would read of the broker if every preferred leader led: reads divided like writes. Absent: "
+    "unknown.",
 )
 PARTITION_WRITE_RATE = _gauge(
     "headroom_partition_write_bytes_per_second",
@@ -226,6 +285,17 @@ METRICS: tuple[MetricSpec, ...] = (
     PLANNED,
     LOST_REPLICAS,
     VERDICT,
+    IMBALANCE,
+    IMBALANCE_THRESHOLD,
+    PREFERRED_PARTITIONS,
+    LEADER_PARTITIONS,
+    ELECTABLE,
+    WAITING,
+    UNAVAILABLE,
+    LEADER_WRITE_RATE,
+    PREFERRED_WRITE_RATE,
+    LEADER_READ_RATE,
+    PREFERRED_READ_RATE,
     PARTITION_WRITE_RATE,
     PARTITION_REMAINING,
     ALERTS,

@@ -321,6 +321,53 @@ PARTITION_WRITE_RATE = Table(
     ),
 )
 
+LEADER_IMBALANCE = Table(
+    "gold/leader_imbalance",
+    "tick, broker that is preferred to lead a partition",
+    ("cluster", "tick_ms", "broker"),
+    ("date",),
+    _columns(
+        *_TICK,
+        ("broker", "INT", "the broker"),
+        ("alive", "BOOLEAN", "the broker is registered with the cluster"),
+        ("preferred_partitions", "INT", "partitions that prefer it: it is the first of their replicas"),
+        ("non_preferred_partitions", "INT", "those of them that another broker leads, as Kafka counts"),
+        (
+            "electable_now",
+            "INT",
+            "those of these that an election would give back: it is alive and in sync, none moves",
+        ),
+        ("waiting_for_move", "INT", "those of these that move: their replicas are in the final order already"),
+        ("unavailable", "INT", "those of these that it cannot lead: it is down, or out of sync"),
+        ("leaderless", "INT", "partitions that prefer it and that nobody leads; in preferred_partitions alone"),
+        ("leader_partitions", "INT", "partitions that it leads, whomever they prefer"),
+        ("imbalance_ratio", "DOUBLE", "non_preferred_partitions / preferred_partitions, 0 to 1"),
+        (
+            "threshold_ratio",
+            "DOUBLE",
+            "what a share has to exceed to be told, 0 to 1: leader.imbalance.per.broker.percentage or the setting",
+        ),
+        ("threshold_source", "STRING", "broker: it has the key; setting: alerts.leader_imbalance_percentage"),
+        ("write_bytes_per_s", "DOUBLE", "written to the partitions that it leads, bytes/s; null: unknown"),
+        (
+            "preferred_write_bytes_per_s",
+            "DOUBLE",
+            "what would be if every preferred leader led, bytes/s: from the growth of logs; null: unknown",
+        ),
+        ("read_bytes_per_s", "DOUBLE", "consumers read of it, bytes/s; null: unknown"),
+        (
+            "preferred_read_bytes_per_s",
+            "DOUBLE",
+            "what would be if every preferred leader led, bytes/s: a leader's reads divided like its writes; "
+            "null: unknown",
+        ),
+        ("auto_leader_rebalance", "BOOLEAN", "auto.leader.rebalance.enable of the broker; null: not told"),
+        ("check_interval_s", "BIGINT", "leader.imbalance.check.interval.seconds of the broker; null: not told"),
+        ("metadata_age_ms", "BIGINT", "how long before the tick its oldest partition was read, ms; null: not told"),
+        ("rate_window_ms", "BIGINT", "window of the rates, ms; null: unknown"),
+    ),
+)
+
 ALERT_EVENTS = Table(
     "alerts/events",
     "one change of one alert's state",
@@ -408,6 +455,7 @@ TABLES: tuple[Table, ...] = (
     THROTTLE_HEADROOM,
     REASSIGNMENT_PROGRESS,
     PARTITION_WRITE_RATE,
+    LEADER_IMBALANCE,
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )

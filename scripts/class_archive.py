@@ -15,7 +15,7 @@ from pathlib import Path
 from cli.children import ChildProcess, headroom_command
 from cli.watch_process import JudgingProcess
 from cluster.embedded import EmbeddedCluster, write_config
-from schemas.tables import MESSAGES, THROTTLE_HEADROOM
+from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM
 from streaming.session import CLASS_ARCHIVE
 
 _PATIENCE_S = 240.0
@@ -54,7 +54,7 @@ def archive(folder: Path) -> None:
         collector = ChildProcess("collector", ["collect"], str(config))
         try:
             with JudgingProcess("headroom run", command, folder / "run.log") as jobs:
-                written = [tables / table.path for table in (MESSAGES, THROTTLE_HEADROOM)]
+                written = [tables / table.path for table in (MESSAGES, THROTTLE_HEADROOM, LEADER_IMBALANCE)]
                 jobs.wait(lambda: all(map(_has_rows, written)), _PATIENCE_S, "rows in the tables")
         finally:
             collector.stop()

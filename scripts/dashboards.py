@@ -19,6 +19,7 @@ from grafana import (
     RATIO,
     RED,
     SECONDS,
+    SHARE,
     Json,
     Panel,
     Query,
@@ -288,11 +289,108 @@ def _marks(role: str, title: str, description: str) -> Panel:
     return lines(title, reading, queries, BYTES_PER_S)
 
 
+def _of_preferred(partitions: str) -> str:
+    """Return which share of the partitions that prefer a broker these are; a broker preferred for nothing has none."""
+    return f"headroom_leader_{partitions}_partitions{{{_IN}}} / (headroom_leader_preferred_partitions{{{_IN}}} > 0)"
+
+
+def _leaders() -> list[list[Panel]]:
+    """Return the panels of who leads what, against who is preferred to."""
+    columns = {
+        "share away": ("headroom_leader_imbalance_ratio", SHARE),
+        "threshold": ("headroom_leader_imbalance_threshold_ratio", SHARE),
+        "prefer it": ("headroom_leader_preferred_partitions", COUNT),
+        "leads": ("headroom_leader_partitions", COUNT),
+        "electable now": ("headroom_leader_electable_partitions", COUNT),
+        "wait for the move": ("headroom_leader_waiting_partitions", COUNT),
+        "unavailable": ("headroom_leader_unavailable_partitions", COUNT),
+        "writes": ("headroom_leader_write_bytes_per_second", BYTES_PER_S),
+        "writes, preferred": ("headroom_leader_preferred_write_bytes_per_second", BYTES_PER_S),
+        "reads": ("headroom_leader_read_bytes_per_second", BYTES_PER_S),
+        "reads, preferred": ("headroom_leader_preferred_read_bytes_per_second", BYTES_PER_S),
+    }
+    over = f"({_of_preferred('electable')} > headroom_leader_imbalance_threshold_ratio{{{_IN}}})"
+    return [
+        [
+            stat(
+                "Brokers out of balance",
+                "An election would give back to each more of the partitions that prefer it than the threshold allows.",
+                Query(f"count by (cluster) ({over})"),
+                COUNT,
+                steps=_BAD_FROM_ONE,
+                empty="none",
+            ),
+            stat(
+                "Electable now",
+                "Partitions that another than their preferred broker leads, and that an election would put right.",
+                Query(f"sum by (cluster) (headroom_leader_electable_partitions{{{_IN}}})"),
+                COUNT,
+                empty="unknown",
+            ),
+            stat(
+                "Wait for the move",
+                "Partitions whose preferred leader is that of the move's end: planned, and no imbalance.",
+                Query(f"sum by (cluster) (headroom_leader_waiting_partitions{{{_IN}}})"),
+                COUNT,
+                empty="unknown",
+            ),
+            stat(
+                "Preferred leader unavailable",
+                "Partitions whose preferred broker is down, or out of sync.",
+                Query(f"sum by (cluster) (headroom_leader_unavailable_partitions{{{_IN}}})"),
+                COUNT,
+                steps=_BAD_FROM_ONE,
+                empty="unknown",
+            ),
+        ],
+        [
+            table(
+                "Leaders now, by broker",
+                "What each broker leads, and would lead if every preferred leader did. An empty field: not known.",
+                {
+                    name: (f"sum by (cluster, broker) ({metric}{{{_IN}}})", unit)
+                    for name, (metric, unit) in columns.items()
+                },
+            )
+        ],
+        [
+            lines(
+                "Share that an election would give back",
+                "Of the partitions that prefer each broker. Above its threshold, for long enough, it is an alert.",
+                [
+                    Query(_of_preferred("electable"), _BROKER),
+                    Query(f"max by (cluster) ({columns['threshold'][0]}{{{_IN}}})", "{{cluster}}: threshold"),
+                ],
+                SHARE,
+            ),
+            lines(
+                "Partitions that each broker leads",
+                "When leadership switches, one line falls and another rises by as much.",
+                [Query(f"headroom_leader_partitions{{{_IN}}}", _BROKER)],
+                COUNT,
+            ),
+        ],
+        [
+            _load("write", "Written to leaders", "What producers write to each broker"),
+            _load("read", "Read of leaders", "What consumers read of each broker"),
+        ],
+    ]
+
+
+def _load(what: str, title: str, description: str) -> Panel:
+    queries = [
+        Query(f"headroom_leader_{what}_bytes_per_second{{{_IN}}}", _BROKER),
+        Query(f"headroom_leader_preferred_{what}_bytes_per_second{{{_IN}}}", f"{_BROKER}, preferred"),
+    ]
+    return lines(title, f"{description}, and what would be if every preferred leader led.", queries, BYTES_PER_S)
+
+
 def balance() -> Json:
-    """Return the dashboard of how the work of a move lies on leaders and destinations."""
+    """Return the dashboard of how leaders, and the work of a move, lie on brokers."""
     uneven = ((GREEN, None), (ORANGE, 1.5), (RED, 2))
     required = "headroom_required_bytes_per_second"
     rows = [
+        *_leaders(),
         [
             stat(
                 "Busiest leader, times the mean",
@@ -379,8 +477,8 @@ def balance() -> Json:
         ],
     ]
     about = (
-        "How evenly does the replication traffic of the move lie on leaders and destinations? Only partitions in "
-        "throttled replica lists count; how many partitions each broker leads is in silver/leader_distribution."
+        "Does each broker lead what it is preferred to, and how evenly does the replication traffic of the move lie on "
+        "leaders and destinations? Of that traffic only partitions in throttled replica lists count."
     )
     return _dashboard("headroom-balance", "Headroom: leader balance", about, rows)
 

@@ -12,7 +12,7 @@ from typing import Any
 Json = dict[str, Any]
 
 # Units as Grafana names them; of bytes those of 1,000, as everywhere in Headroom.
-BYTES, BYTES_PER_S, SECONDS, COUNT, RATIO, PER_S = "decbytes", "Bps", "s", "short", "none", "cps"
+BYTES, BYTES_PER_S, SECONDS, COUNT, RATIO, PER_S, SHARE = "decbytes", "Bps", "s", "short", "none", "cps", "percentunit"
 GREEN, ORANGE, RED, BLUE, GREY, PURPLE = "green", "orange", "red", "blue", "text", "purple"
 
 _COLUMNS = 24

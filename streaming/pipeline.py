@@ -19,16 +19,18 @@ from alerts.desk import AlertDesk, Watched
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_MARKS
+from streaming.balances import BalanceFollower
 from streaming.deliveries import DeliveryTable
 from streaming.events import EventLog
 from streaming.jobs.alert_path import AlertPath, Listeners, in_turn
+from streaming.jobs.balance import BalanceJob
 from streaming.jobs.gate import Gate, Stopping
 from streaming.jobs.gold import GoldJob
 from streaming.jobs.record import RecordJob
 from streaming.maintenance import Maintenance, Schedule
 from streaming.marks import MarkFollower
 from streaming.plain_sql import table_url
-from streaming.session import COMPILED, LARGE_MESSAGES
+from streaming.session import COMPILED, LARGE_MESSAGES, thorough
 from streaming.sinks import Store
 from streaming.sources import TicksTopic, kafka_options
 
@@ -72,12 +74,14 @@ class Pipeline:
         settings = inputs.settings
         self._spark = spark
         self._settings = settings
-        self._topic = TicksTopic(spark, settings.ticks.topic, kafka_options(inputs.ticks, inputs.password))
+        self._kafka_options = kafka_options(inputs.ticks, inputs.password)
+        self._topic = TicksTopic(spark, settings.ticks.topic, self._kafka_options)
         self._store = Store(spark, settings.store.path)
         self._events = EventLog(spark, self._store)
         self._desk = AlertDesk(settings, inputs.clock_ms, inputs.config, inputs.others)
         self._outbox: Outbox | None = None
         self._marks: MarkFollower | None = None
+        self._balances: BalanceFollower | None = None
         if inputs.receivers:
             deliveries = DeliveryTable(spark, self._store)
             self._outbox = Outbox(inputs.receivers, deliveries, settings.notify, inputs.clock_ms)
@@ -115,13 +119,22 @@ class Pipeline:
         self._alert_path = AlertPath(self._spark, self._topic, self._events, self._desk, listeners, checkpoint)
         self._gates.append(self._alert_path.gate)
         self._queries.append(self._alert_path.start())
+        take = in_turn([Listeners(on_balances=self._desk.take_balances), listeners]).on_balances
+        self._balances = BalanceFollower(self._spark, self._store, take)
+        self._balances.start()
 
     def start_gold(self) -> None:
-        """Start the gold tables."""
-        checkpoint = f"{self._settings.store.checkpoints()}/gold"
-        job = GoldJob(self._spark, self._topic, self._store, checkpoint, self._settings.spark.gold_trigger_s)
-        self._gates.append(job.gate)
-        self._queries.append(job.start())
+        """Start the gold tables: those of the alert lane, and leader imbalance, which is of all partitions."""
+        checkpoints, trigger_s = self._settings.store.checkpoints(), self._settings.spark.gold_trigger_s
+        gold = GoldJob(self._spark, self._topic, self._store, f"{checkpoints}/gold", trigger_s)
+        own = thorough(self._spark)
+        topic = TicksTopic(own, self._settings.ticks.topic, self._kafka_options)
+        threshold = self._settings.alerts.leader_imbalance_percentage / 100
+        store = Store(own, self._settings.store.path)
+        balance = BalanceJob(own, topic, store, f"{checkpoints}/balance", trigger_s, threshold)
+        for job in (gold, balance):
+            self._gates.append(job.gate)
+            self._queries.append(job.start())
 
     def start_record(self) -> None:
         """Start the bronze and silver tables, and the regular maintenance of all tables."""
@@ -163,8 +176,9 @@ class Pipeline:
             with _spark_told():
                 self._stop()
         finally:
-            if self._marks is not None:
-                self._marks.stop()
+            for follower in (self._marks, self._balances):
+                if follower is not None:
+                    follower.stop()
             if self._outbox is not None:
                 self._outbox.stop()
 

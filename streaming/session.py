@@ -103,6 +103,14 @@ def build_session(settings: SparkSettings, app_name: str, *, prompt: bool = True
     return session
 
 
+def thorough(session: SparkSession) -> SparkSession:
+    """Return a session of the same program for jobs of many rows: compiled plans pay, and messages are large."""
+    own = session.newSession()
+    for key, value in (COMPILED | LARGE_MESSAGES).items():
+        own.conf.set(key, value)
+    return own
+
+
 def not_started(master: str, error: str) -> HeadroomError:
     """Return the error that says that Spark has not started.
 

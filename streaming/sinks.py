@@ -115,6 +115,17 @@ class Store:
         """Return the rows of a table of ticks from one tick on, without a look at earlier days."""
         return self.read(table).where(f"date >= to_date(timestamp_millis({tick_ms})) AND tick_ms >= {tick_ms}")
 
+    def unwritten(self, rows: DataFrame, table: Table, since_ms: int) -> DataFrame:
+        """Return those of some rows of ticks whose tick a table does not have.
+
+        Args:
+            rows: rows with ``cluster`` and ``tick_ms``.
+            table: table.
+            since_ms: no row is of an earlier tick, epoch milliseconds.
+        """
+        tick = ["cluster", "tick_ms"]
+        return rows.join(self.read_since(table, since_ms).select(*tick).distinct(), tick, "left_anti")
+
     def last_ticks(self, table: Table) -> dict[str, int]:
         """Return the newest tick, epoch milliseconds, of each cluster that has one on the last two days of a table.
 

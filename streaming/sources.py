@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -126,12 +127,20 @@ class TicksTopic:
 
     def lane_range(self, first: int, end: int) -> DataFrame:
         """Return the records of the alert lane from offset ``first`` up to, not including, ``end``."""
+        return self.ranges({ALERT_LANE: (first, end)})
+
+    def ranges(self, offsets: Mapping[int, tuple[int, int]]) -> DataFrame:
+        """Return the records of some partitions, each from its first offset up to, not including, its end.
+
+        Args:
+            offsets: first offset and end by partition; there is at least one.
+        """
         reader = self._spark.read.format("kafka").options(**self._lane_options)
-        lane = str(ALERT_LANE)
+        first, end = ({str(partition): both[n] for partition, both in offsets.items()} for n in (0, 1))
         return (
-            reader.option("assign", json.dumps({self._topic: [ALERT_LANE]}))
-            .option("startingOffsets", json.dumps({self._topic: {lane: first}}))
-            .option("endingOffsets", json.dumps({self._topic: {lane: end}}))
+            reader.option("assign", json.dumps({self._topic: list(offsets)}))
+            .option("startingOffsets", json.dumps({self._topic: first}))
+            .option("endingOffsets", json.dumps({self._topic: end}))
             .option("failOnDataLoss", "false")
             .load()
         )

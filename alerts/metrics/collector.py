@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from alerts.metrics.balances import balance_samples
 from alerts.metrics.counts import Counts
 from alerts.metrics.live import LiveState, Snapshot
 from alerts.metrics.moves import Sample, partition_samples, side_samples
 from schemas import metrics
 from schemas.findings import State
 from schemas.metrics import METRICS, MetricSpec
+
+_BALANCES_LATE = 2
 
 
 class MetricsCollector(Collector):
@@ -44,7 +48,8 @@ class MetricsCollector(Collector):
         """Yield the metrics that have a series now."""
         now = self._live.snapshot()
         families = {spec.name: _family(spec) for spec in METRICS}
-        for spec, labels, value in (*self._moves(now), *_alerts(now), *_ticks(now), *_deliveries(now), self._build()):
+        told = (self._moves(now), self._balances(now), _alerts(now), _ticks(now), _deliveries(now), (self._build(),))
+        for spec, labels, value in chain.from_iterable(told):
             families[spec.name].add_sample(spec.name, dict(zip(spec.labels, labels, strict=True)), value)
         for spec, labels, counts in _lengths(now):
             _add_counts(families[spec.name], dict(zip(spec.labels, labels, strict=True)), counts)
@@ -58,6 +63,12 @@ class MetricsCollector(Collector):
                 yield from partition_samples(cluster, tick.sides, self._top_n)
                 if cluster in now.unanswered:
                     yield metrics.UNANSWERED_BROKERS, (cluster,), float(now.unanswered[cluster])
+
+    def _balances(self, now: Snapshot) -> Iterator[Sample]:
+        for cluster, last in now.balances.items():
+            # They come by way of their table, some ticks after the verdicts.
+            if last.age_s(now.now_ms) < _BALANCES_LATE * self._stale_s(cluster):
+                yield from balance_samples(cluster, last.balances)
 
     def _build(self) -> Sample:
         return metrics.BUILD_INFO, (self._version,), 1.0

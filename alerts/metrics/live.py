@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from alerts.balances import BalanceState
 from alerts.delivery.outbox import DeliveryFigures
 from alerts.metrics.counts import Counts, no_counts
 from alerts.sides import SideState
@@ -48,16 +49,29 @@ class Collected:
 
 
 @dataclass(frozen=True)
-class LastTick:
-    """The last tick of a cluster: its time, when it was told, and its sides."""
+class Told:
+    """What was told of a tick: its time, and when it was told."""
 
     tick_ms: int
     told_ms: int
-    sides: tuple[SideState, ...]
 
     def age_s(self, now_ms: int) -> float:
         """Return its age in seconds; of a collector whose clock is ahead, that of the telling."""
         return (now_ms - min(self.tick_ms, self.told_ms)) / 1000
+
+
+@dataclass(frozen=True)
+class LastTick(Told):
+    """The last tick of a cluster, and its sides."""
+
+    sides: tuple[SideState, ...]
+
+
+@dataclass(frozen=True)
+class LastBalances(Told):
+    """The last tick of a cluster of which it is known how leaders are shared out, and how."""
+
+    balances: tuple[BalanceState, ...]
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,7 @@ class Snapshot:
         now_ms: the moment, epoch milliseconds.
         start_ms: when the state was made.
         ticks: the last tick by cluster; one that is missing has had none.
+        balances: how leaders were shared out last by cluster; of one that is missing nothing was told.
         alerts: by cluster, kind and subject, those that are resolved included.
         events: how many events since the start by cluster, kind and state.
         rows: how many sides since the start by cluster.
@@ -98,6 +113,7 @@ class Snapshot:
     now_ms: int
     start_ms: int
     ticks: Mapping[str, LastTick]
+    balances: Mapping[str, LastBalances]
     alerts: Mapping[AlertKey, StandingAlert]
     events: Mapping[AlertKey, int]
     rows: Mapping[str, int]
@@ -123,6 +139,7 @@ class LiveState:
         self._clock_ms = clock_ms
         self._start_ms = clock_ms()
         self._ticks: dict[str, LastTick] = {}
+        self._balances: dict[str, LastBalances] = {}
         self._alerts: dict[AlertKey, StandingAlert] = {}
         # From zero on, for the first event of a kind is a rise only over a zero that was there before.
         self._events = Counter({(c, kind.value, state.value): 0 for c in clusters for kind in Kind for state in State})
@@ -155,6 +172,12 @@ class LiveState:
             if collected.took_s is not None:
                 before = self._collections.get(cluster) or no_counts(COLLECT.buckets)
                 self._collections[cluster] = before.add(collected.took_s)
+
+    def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
+        """Take up how leaders are shared out."""
+        now_ms = self._clock_ms()
+        with self._lock:
+            self._balances[cluster] = LastBalances(tick_ms, now_ms, tuple(balances))
 
     def on_events(self, events: Sequence[AlertEvent]) -> None:
         """Take up events that have been told."""
@@ -200,6 +223,7 @@ class LiveState:
                 now_ms=self._clock_ms(),
                 start_ms=self._start_ms,
                 ticks=dict(self._ticks),
+                balances=dict(self._balances),
                 alerts=dict(self._alerts),
                 events=dict(self._events),
                 rows=dict(self._rows),

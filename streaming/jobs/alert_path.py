@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from alerts.balances import BalanceState
 from alerts.desk import AlertDesk
 from alerts.metrics import Collected
 from alerts.sides import SideState, side_state
@@ -33,12 +34,14 @@ class Listeners:
         on_events: events, after they are durable.
         on_batch: for how many seconds a batch was worked on, once it is done.
         on_collected: cluster and how its tick was collected, before that is told.
+        on_balances: cluster, tick and how leaders are shared out, once the table has it.
     """
 
     on_tick: Callable[[str, int, Sequence[SideState]], None] = lambda cluster, tick_ms, sides: None
     on_events: Callable[[Sequence[AlertEvent]], None] = lambda events: None
     on_batch: Callable[[float], None] = lambda seconds: None
     on_collected: Callable[[str, Collected], None] = lambda cluster, collected: None
+    on_balances: Callable[[str, int, Sequence[BalanceState]], None] = lambda cluster, tick_ms, balances: None
 
 
 def in_turn(listeners: Sequence[Listeners]) -> Listeners:
@@ -60,7 +63,11 @@ def in_turn(listeners: Sequence[Listeners]) -> Listeners:
         for listener in listeners:
             listener.on_collected(cluster, collected)
 
-    return Listeners(on_tick, on_events, on_batch, on_collected)
+    def on_balances(cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
+        for listener in listeners:
+            listener.on_balances(cluster, tick_ms, balances)
+
+    return Listeners(on_tick, on_events, on_batch, on_collected, on_balances)
 
 
 class AlertPath:

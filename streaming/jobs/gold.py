@@ -14,7 +14,6 @@ from streaming.jobs.lane import WholeTicks, whole_batch
 from streaming.sinks import Store
 from streaming.sources import TicksTopic
 from streaming.transforms.gold import gold
-from streaming.transforms.ticks import TICK
 
 # In the order of writing. The headroom table comes last, for its ticks are what says that a tick is written.
 TABLES = (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, THROTTLE_HEADROOM)
@@ -89,7 +88,4 @@ class GoldJob:
             frames = {REASSIGNMENT_PROGRESS: rows.progress, PARTITION_WRITE_RATE: rows.write_rate}
             frames = (frames if whole.any_moves else {}) | {THROTTLE_HEADROOM: rows.headroom}
             for table, frame in frames.items():
-                if ask:
-                    written = self._store.read_since(table, oldest_ms).select(*TICK).distinct()
-                    frame = frame.join(written, TICK, "left_anti")
-                self._store.append(frame, table)
+                self._store.append(self._store.unwritten(frame, table, oldest_ms) if ask else frame, table)

@@ -28,6 +28,7 @@ MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
 _LANE_DDL = f"{ENVELOPE}, rows ARRAY<STRUCT<{ROWS['brokers']}, {ROWS['moves']}>>, {TICK_END}"
 _LANE_COLUMNS = [
     *(f"m.{name}" for name in (*MESSAGE_KEYS, "rows", "first_offset", "lane_messages", "rate_window_ms")),
+    *("m.messages AS sent_messages", "m.ranges"),
     *("m.skipped_ticks", "m.ended_ms - m.started_ms AS collect_ms", "cardinality(m.unanswered) AS unanswered_brokers"),
 ]
 _NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
@@ -45,8 +46,9 @@ def lane_messages(records: DataFrame) -> DataFrame:
 
     Returns:
         The envelope's names, ``rows`` (of brokers or of moves; null for tick_end) and ``record_offset``; of tick_end
-        ``first_offset``, ``lane_messages``, ``rate_window_ms``, ``skipped_ticks``, ``collect_ms`` (how long it took to
-        collect the tick) and ``unanswered_brokers`` (how many did not tell all), null where they are not told.
+        ``first_offset``, ``lane_messages``, ``rate_window_ms``, ``sent_messages``, ``ranges``, ``skipped_ticks``,
+        ``collect_ms`` (how long it took to collect the tick) and ``unanswered_brokers`` (how many did not tell all),
+        null where they are not told.
     """
     kinds = ", ".join(f"'{kind}'" for kind in ALERT_KINDS)
     parsed = records.selectExpr("offset AS record_offset", f"from_json({_VALUE}, '{_LANE_DDL}') AS m")
@@ -117,6 +119,22 @@ def with_message(records: DataFrame, kind: str) -> DataFrame:
         parsed = parsed.withColumn("columns", F.expr(columns_of_message(kind)))
     rows = parsed.withColumn("rows", F.expr(rows_of_message(kind))).drop("columns")
     return rows.withColumn("reason", F.expr(f"CASE {_value_reasons(kind)} END"))
+
+
+def message_rows(records: DataFrame, kind: str) -> DataFrame:
+    """Return the rows of the messages of a kind, with ``cluster`` and ``tick_ms``.
+
+    Args:
+        records: of ``with_head``, none of them rejected.
+        kind: kind of message.
+
+    Returns:
+        The columns of ``schemas.messages.ROWS``; a message that must be rejected gives one row of nulls.
+    """
+    # Not a filter on the reason: the optimizer would parse the message once for it and once more for the rows.
+    return with_message(records, kind).selectExpr(
+        "head.cluster AS cluster", "head.tick_ms AS tick_ms", "inline_outer(CASE WHEN reason IS NULL THEN rows END)"
+    )
 
 
 def _parse(kind: str) -> str:

@@ -18,6 +18,9 @@ from schemas.tables import (
 from streaming.transforms.gold import as_table
 
 _WINDOW_MS = "CASE WHEN read_ms > prev_read_ms THEN read_ms - prev_read_ms END"
+_METER_RATE = """CASE WHEN count_total IS NULL THEN gauge_value
+    WHEN window_ms > 0 AND count_total >= prev_count_total
+    THEN (count_total - prev_count_total) * 1000D / window_ms END"""
 
 
 def fetcher_lag(lags: DataFrame) -> DataFrame:
@@ -26,12 +29,13 @@ def fetcher_lag(lags: DataFrame) -> DataFrame:
 
 
 def bytes_per_sec(meters: DataFrame) -> DataFrame:
-    """Return the rows of ``silver/bytes_per_sec`` from those of the kind ``meters``; a fallen counter has no rate."""
-    rate = """CASE WHEN count_total IS NULL THEN gauge_value
-        WHEN window_ms > 0 AND count_total >= prev_count_total
-        THEN (count_total - prev_count_total) * 1000D / window_ms END"""
-    rows = meters.withColumn("window_ms", F.expr(_WINDOW_MS)).withColumn("bytes_per_s", F.expr(rate))
-    return as_table(rows, BYTES_PER_SEC)
+    """Return the rows of ``silver/bytes_per_sec`` from those of the kind ``meters``."""
+    return as_table(with_meter_rate(meters), BYTES_PER_SEC)
+
+
+def with_meter_rate(meters: DataFrame) -> DataFrame:
+    """Return the rows of the kind ``meters`` with ``window_ms`` and ``bytes_per_s``; a fallen counter has no rate."""
+    return meters.withColumn("window_ms", F.expr(_WINDOW_MS)).withColumn("bytes_per_s", F.expr(_METER_RATE))
 
 
 def log_end_offsets(logs: DataFrame) -> DataFrame:

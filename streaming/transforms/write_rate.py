@@ -20,7 +20,13 @@ def _log_size_rate(log: str) -> str:
         THEN ({log}.size_bytes - {log}.prev_size_bytes) * 1000D / ({log}.read_ms - {log}.prev_read_ms) END"""
 
 
-def _end_offset_rate(log: str, counters: str) -> str:
+def end_offset_rate(log: str, counters: str) -> str:
+    """Return the rate of the second way, as an expression; null where it is not known.
+
+    Args:
+        log: name of a struct with the end of the log and its earlier sample.
+        counters: name of one with what the topic counted on its leader, and the earlier sample; it may be null.
+    """
     grown = f"({log}.log_end_offset - {log}.prev_log_end_offset)"
     bytes_in = f"({counters}.bytes_in - {counters}.prev_bytes_in)"
     messages = f"({counters}.messages_in - {counters}.prev_messages_in)"
@@ -44,7 +50,7 @@ def with_write_rate(moves: DataFrame) -> DataFrame:
         The same rows with ``leader_log``, ``write_bytes_per_s`` (null: unknown; if ``first_reading``, for want of a
         second one), ``method`` (log_size, end_offset or before_switch) and ``window_ms``.
     """
-    before = f"coalesce({_log_size_rate('before_log')}, {_end_offset_rate('before_log', 'before_topic_counters')})"
+    before = f"coalesce({_log_size_rate('before_log')}, {end_offset_rate('before_log', 'before_topic_counters')})"
     return (
         moves.withColumns({"leader_log": F.expr("get(filter(logs, x -> x.broker = leader), 0)")})
         .withColumns(
@@ -52,7 +58,7 @@ def with_write_rate(moves: DataFrame) -> DataFrame:
                 "first_reading": F.expr(_FIRST_READING),
                 "_before": F.expr(before),
                 "_log_size": F.expr(_log_size_rate("leader_log")),
-                "_end_offset": F.expr(_end_offset_rate("leader_log", "topic_counters")),
+                "_end_offset": F.expr(end_offset_rate("leader_log", "topic_counters")),
             }
         )
         .withColumns(

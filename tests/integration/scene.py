@@ -39,6 +39,13 @@ class Scene:
         refused = {k: v for k, v in self._admin.alter_partition_reassignments(targets).items() if v}
         assert not refused, refused
 
+    def reorder(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
+        """Put the replicas of partitions in another order, and wait until they are; leaders stay as they are."""
+        targets = {TopicPartition(topic, partition): list(order) for partition, order in replicas.items()}
+        refused = {k: v for k, v in self._admin.alter_partition_reassignments(targets).items() if v}
+        assert not refused, refused
+        self.await_end(topic, 30)
+
     def throttle(self, rates_bytes_per_s: Mapping[int, float], role: str) -> None:
         """Set the rate of one role on brokers, and wait until it is in force."""
         apply_rates(self._settings, {b: round(rate) for b, rate in rates_bytes_per_s.items()}, (role,))

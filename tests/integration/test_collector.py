@@ -104,6 +104,10 @@ def test_a_tick_has_every_broker_partition_log_and_fetcher(running: Running) -> 
     assert [(row["broker"], row["alive"], row["answered"], row["error"]) for row in tick.rows("brokers")] == [
         (broker, True, True, None) for broker in (1, 2, 3)
     ]
+    # A broker of Kafka 4 has no threshold of leader imbalance any more.
+    balancing = [(row["auto_leader_rebalance"], row["leader_imbalance_check_s"]) for row in tick.rows("brokers")]
+    assert balancing == [(False, 300)] * 3
+    assert {row["leader_imbalance_percentage"] for row in tick.rows("brokers")} == {None}
     partitions = {(row["topic"], row["partition"]) for row in tick.rows("leaders")}
     assert {("orders", 0), ("orders", 1), ("still", 0), ("still", 1)} <= partitions
     assert {(row["topic"], row["partition"]) for row in tick.rows("logs") if row["is_leader"]} == partitions
@@ -293,10 +297,20 @@ def test_the_command_writes_whole_ticks_to_the_topic_with_the_alert_lane_apart(
         assert sorted(m["seq"] for m in of_tick) == list(range(end["seq"]))
         assert end["messages"] == {kind: [m["kind"] for m in of_tick].count(kind) for kind in end["messages"]}
         assert end["first_offset"] + end["lane_messages"] == offset
+        lies = [(r.partition, r.offset) for p in (1, 2, 3) for r in records[p] if _tick_of(r) == end["tick_ms"]]
+        assert end["ranges"] == [
+            {"partition": p, "first_offset": min(offsets), "end_offset": max(offsets) + 1}
+            for p in (1, 2, 3)
+            if (offsets := [offset for partition, offset in lies if partition == p])
+        ]
         assert {m["kind"] for m in of_tick} <= set(ROWS)
     # The key is the envelope, which the value begins with.
     for record in [record for of_lane in records.values() for record in of_lane]:
         assert json.loads(record.key).items() <= json.loads(record.value).items()
+
+
+def _tick_of(record: Any) -> int:
+    return int(json.loads(record.key)["tick_ms"])
 
 
 def _children(pid: int) -> list[int]:

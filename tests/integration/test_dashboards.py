@@ -24,6 +24,7 @@ from schemas.findings import Role
 from tests import monitoring
 from tests.integration.real_prometheus import ask, path, prometheus, query, wait
 from tests.monitoring import Expression
+from tests.unit.balances import balance
 from tests.unit.scrapes import event
 from tests.unit.sides import partition, side
 
@@ -50,7 +51,9 @@ def run(name: str, *arguments: object) -> None:
 
 
 def tell(live: LiveState, number: int) -> None:
-    """Tell a tick of a move that is losing, starved, stalled and unknown at once, and of one that is well."""
+    """Tell a tick of a move that is losing, starved, stalled and unknown at once, of one that is well, and of leaders
+    that are not where they are preferred.
+    """
     now_ms = time.time_ns() // 1_000_000
     left = 500_000_000 + number * 1_000_000
     moving = partition(remaining_bytes=left)
@@ -66,6 +69,10 @@ def tell(live: LiveState, number: int) -> None:
             side(4, FOLLOWER, 1.0, 4.0, moving, remaining_bytes=left),
             side(5, FOLLOWER, None, None, moving, in_sync_mb=None, remaining_bytes=None, throttle_known=False),
         ],
+    )
+    read = {"read_bytes_per_s": 5e6, "preferred_read_bytes_per_s": 6e6, "tick_ms": now_ms - 300}
+    live.on_balances(
+        "orders", now_ms - 300, [balance(1, 100, 30, **read), balance(3, 10, waiting=1, unavailable=4, **read)]
     )
     live.on_events([event("firing", now_ms, subject=f"broker {number} as leader")])
     live.on_batch(0.3)
@@ -156,6 +163,8 @@ def test_every_rule_is_evaluated_and_sees_what_is_wrong(server: str) -> None:
     ]
     assert brokers == [["3", "4"], ["5"]]
     assert [s["metric"]["cluster"] for s in found["HeadroomNoFirstTick"]] == ["payments"]
+    assert [(s["metric"]["broker"], float(s["value"][1])) for s in found["HeadroomLeaderImbalance"]] == [("1", 0.3)]
+    assert [s["metric"]["broker"] for s in found["HeadroomPreferredLeaderUnavailable"]] == ["3"]
 
     def evaluated() -> list[dict[str, Any]] | None:
         every = [rule for group in ask(f"{server}/api/v1/rules")["groups"] for rule in group["rules"]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +16,7 @@ from pyspark.sql import functions as F
 from schemas.messages import ROWS
 from schemas.tables import Table
 from streaming.sinks import Store
-from tests.spark.ticks import TICK_MS, assert_covers, records
+from tests.spark.ticks import TICK_MS, assert_covers, message, records
 
 T = TypeVar("T")
 
@@ -51,6 +53,47 @@ class ListTopic:
         """The records from ``first`` up to, not including, ``end`` that retention has left."""
         start = max(first, self._kept_from)
         return records(self._spark, self._messages[start:end], start)
+
+
+class SpreadTopic(ListTopic):
+    """The alert lane as a list of messages, and two partitions of history beside it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark, [])
+        self.lane = self._messages
+        self._history: dict[int, list[dict[str, Any]]] = {1: [], 2: []}
+
+    def send(self, lane: Sequence[dict[str, Any]], history: Sequence[dict[str, Any]], **end: Any) -> None:
+        """Append a tick: what is of the lane, what is not, in turn to both partitions, and its end."""
+        first, before = len(self.lane), {p: len(of_partition) for p, of_partition in self._history.items()}
+        self.lane.extend(lane)
+        for number, sent in enumerate(history):
+            self._history[1 + number % 2].append(sent)
+        ranges = [
+            {"partition": p, "first_offset": before[p], "end_offset": len(of_partition)}
+            for p, of_partition in self._history.items()
+            if len(of_partition) > before[p]
+        ]
+        kinds = Counter(sent["kind"] for sent in (*lane, *history))
+        told = {"first_offset": first, "lane_messages": len(lane), "messages": kinds, "ranges": ranges} | end
+        head = {name: lane[0][name] for name in ("cluster", "tick_ms")}
+        self.lane.append(message("tick_end", len(lane) + len(history), None, **told) | head)
+
+    def lose(self, partition: int, offset: int) -> None:
+        """Let a record of history be none of a tick's any more."""
+        self._history[partition][offset] |= {"cluster": "gone"}
+
+    def repeat(self, partition: int, offset: int) -> None:
+        """Deliver a record of history, the last of its partition's tick, a second time."""
+        self._history[partition].append(self._history[partition][offset])
+        for sent in self.lane:
+            for told in sent.get("ranges", ()):
+                told["end_offset"] += told["partition"] == partition and told["end_offset"] == offset + 1
+
+    def ranges(self, offsets: Mapping[int, tuple[int, int]]) -> DataFrame:
+        """The records of partitions of history, each from its first offset up to, not including, its end."""
+        frames = [records(self._spark, self._history[p][first:end], first, p) for p, (first, end) in offsets.items()]
+        return reduce(DataFrame.unionByName, frames)
 
 
 class MemoryStore(Store):

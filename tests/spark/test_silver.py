@@ -13,6 +13,7 @@ from schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
     BRONZE_TICKS,
+    LEADER_IMBALANCE,
     MESSAGES,
     PARTITION_WRITE_RATE,
     QUARANTINE,
@@ -21,8 +22,9 @@ from schemas.tables import (
     THROTTLE_HEADROOM,
 )
 from streaming.jobs.record import bronze, head_rejected, ledger, quarantine, silver_rows, value_rejected
-from streaming.transforms.decode import lane_messages, with_head
-from streaming.transforms.gold import gold
+from streaming.transforms.decode import lane_messages, message_rows, with_head
+from streaming.transforms.gold import as_table, gold
+from streaming.transforms.imbalance import Seen, leader_imbalance
 from streaming.transforms.silver import (
     SILVER,
     broker_throttles,
@@ -32,6 +34,7 @@ from streaming.transforms.silver import (
     log_end_offsets,
     topic_throttles,
 )
+from streaming.transforms.ticks import rows_of
 from tests.spark.support import frame
 from tests.spark.ticks import TICK_MS, broker, log, records
 
@@ -87,7 +90,7 @@ def test_growth_of_logs(spark: SparkSession) -> None:
     def sample(partition: int, **more: Any) -> dict[str, Any]:
         row = log(1, 5000, 200_000, **more)
         kept = {name: value for name, value in row.items() if "lag" not in name}
-        return {"topic": "t", "partition": partition, "is_leader": True} | kept
+        return {"topic": "t", "partition": partition, "is_leader": True, "preferred": None} | kept
 
     logs = [sample(0), sample(1, prev_log_end_offset=5001), sample(2, prev_read_ms=None, prev_log_end_offset=None)]
     rows = by(log_end_offsets(frame(spark, "logs", logs)).collect(), "partition")
@@ -137,6 +140,8 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
     stored = bronze(raw)
     heads = with_head(stored)
     rows = gold(lane_messages(raw))
+    kinds = [message_rows(heads, kind) for kind in ("leaders", "logs", "meters")]
+    imbalance = leader_imbalance(Seen(*kinds, rows_of(lane_messages(raw), "brokers")), 0.1)
     written = [
         *[(table, silver_rows(heads, table, list(kinds))) for table, kinds in SILVER.items()],
         (BRONZE_TICKS, stored),
@@ -145,6 +150,7 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
         (THROTTLE_HEADROOM, rows.headroom),
         (REASSIGNMENT_PROGRESS, rows.progress),
         (PARTITION_WRITE_RATE, rows.write_rate),
+        (LEADER_IMBALANCE, as_table(imbalance, LEADER_IMBALANCE)),
     ]
     assert {table.path for table, _ in written} == {table.path for table in TABLES} - {
         ALERT_EVENTS.path,

@@ -8,12 +8,28 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.workload import SyntheticCluster, Workload
+from benchmarks.workload import Balance, SyntheticCluster, Workload
 from cluster.encode import encode_rows
-from streaming.transforms.decode import lane_messages
+from streaming.transforms.decode import lane_messages, message_rows, with_head
 from streaming.transforms.gold import headroom_rows
-from streaming.transforms.ticks import whole_ticks
+from streaming.transforms.imbalance import Seen, leader_imbalance
+from streaming.transforms.ticks import rows_of, whole_ticks
 from tests.spark.ticks import message, records
+
+
+def test_the_counts_of_leaders_are_the_true_ones(spark: SparkSession) -> None:
+    workload = Workload(brokers=12, topics=10, partitions=200, moving_ratio=0.5, cluster="c1")
+    messages: list[dict[str, Any]] = []
+    truth: dict[tuple[int, int], Balance] = {}
+    for tick in SyntheticCluster(workload).ticks(3):
+        messages += [json.loads(m.value) for m in encode_rows("c1", tick.tick_ms, tick)]
+        truth |= {(tick.tick_ms, broker): balance for broker, balance in tick.balance.items()}
+    raw = records(spark, messages)
+    kinds = [message_rows(with_head(raw), kind) for kind in ("leaders", "logs", "meters")]
+    rows = leader_imbalance(Seen(*kinds, rows_of(lane_messages(raw), "brokers")), 0.1).collect()
+    counts = ("preferred_partitions", "non_preferred_partitions", "waiting_for_move")
+    assert {(row["tick_ms"], row["broker"]): tuple(row[name] for name in counts) for row in rows} == truth
+    assert any(balance.waiting for balance in truth.values())
 
 
 @pytest.mark.parametrize(("seed", "replication_factor"), [(1, 2), (2, 3), (3, 4)])

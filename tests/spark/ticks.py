@@ -79,6 +79,9 @@ def broker(broker_id: int, leader: int | None, follower: int | None, **more: Any
         "follower_throttle_source": "none" if follower is None else "broker",
         "leader_quota_bytes_per_s": None,
         "follower_quota_bytes_per_s": None,
+        "auto_leader_rebalance": None,
+        "leader_imbalance_check_s": None,
+        "leader_imbalance_percentage": None,
     }
     return row | more
 
@@ -114,11 +117,14 @@ def tick(
     ]
 
 
-def records(spark: SparkSession, messages: list[dict[str, Any]], first_offset: int = 0) -> DataFrame:
+def records(
+    spark: SparkSession, messages: list[dict[str, Any]], first_offset: int = 0, partition: int = 0
+) -> DataFrame:
     """Kafka records of messages, in order from an offset on."""
     at = datetime(2027, 1, 15, tzinfo=timezone.utc)
     rows = [
-        (envelope(m), json.dumps(m).encode(), "headroom.ticks", 0, first_offset + i, at) for i, m in enumerate(messages)
+        (envelope(m), json.dumps(m).encode(), "headroom.ticks", partition, first_offset + i, at)
+        for i, m in enumerate(messages)
     ]
     return spark.createDataFrame(rows, RECORDS_DDL)
 

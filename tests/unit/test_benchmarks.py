@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import elections
+from benchmarks.election_latency import Taken, figures
 from benchmarks.finish import Outcome
 from benchmarks.memory import after_warm_up, growth_ratio_per_hour
 from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
@@ -112,6 +113,17 @@ def test_a_table_may_grow_until_all_days_are_there_and_no_further() -> None:
     require_bounded(week([1, 2, 3, 4, 4, 4]))
     with pytest.raises(HeadroomError, match="silver/messages grew beyond its 4 days: files_after 4 to 5"):
         require_bounded(week([1, 2, 3, 4, 4, 5]))
+
+
+def test_latencies_of_both_ways_are_told_over_all_rounds_together() -> None:
+    batched = [Taken((0.1,), (0.1, 0.1), 5.0), Taken((0.3,), (0.1, 0.3), 5.0)]
+    at_once = [Taken((0.4,), (0.2,), 1.0), Taken((0.4,), (0.2,), 1.0)]
+    told = {figure.name: figure.value for figure in figures(batched, at_once)}
+    # Place 0.99 x 1 of 0.1 to 0.3, and 0.99 x 3 = 2.97 of 0.1, 0.1, 0.1, 0.3.
+    assert told["produce_p99_batched_s"] == pytest.approx(0.298)
+    assert told["produce_p99_all_at_once_s"] == pytest.approx(0.4)
+    assert told["produce_p99_ratio_batched_over_all_at_once"] == pytest.approx(0.745)
+    assert told["produce_p99_same_window_ratio"] == pytest.approx(0.294 / 0.2)
 
 
 def test_the_cluster_whose_elections_are_planned_is_the_same_each_time_and_has_something_of_everything() -> None:

@@ -17,6 +17,8 @@ from schemas.findings import Kind
 
 SERVERS = {"HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "broker1:9092"}
 REPOSITORY = Path(__file__).parents[2]
+PERCENT = "must be a number of percent without a sign, such as 10 or 12.5"
+WINDOW_RULE = 'must be a time of day such as "01:00-05:00" (UTC) or "22:00-02:00 Europe/Berlin"'
 URL = "must be a URL that begins with http:// or https://, without a password in it"
 
 
@@ -66,6 +68,7 @@ def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> 
         ("collect", "endpoints"): '{"1": "broker1:9999"}',
         ("alerts", "maintenance"): '[{"days": ["sat"], "at": "22:00", "lasts": "4h"}]',
         ("metrics", "listen"): "0.0.0.0:9644",
+        ("elections", "window"): "01:00-05:00",
         ("spark", "conf"): '{"spark.ui.enabled": false, "spark.executor.cores": 2}',
         ("notify", "log"): "true",
         ("notify", "least_severity"): "info",
@@ -111,7 +114,7 @@ def test_variables_without_a_section_are_left_alone() -> None:
             "interval_s = 1",
             "[interval_s] in",
             "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
-            "notify.alertmanager, notify.webhook, metrics.",
+            "notify.alertmanager, notify.webhook, metrics, elections.",
         ),
     ],
 )
@@ -139,6 +142,12 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
         ("HEADROOM_COLLECT__INTERVAL_S", "soon", "must be a valid number, unable to parse string as a number"),
         ("HEADROOM_COLLECT__PORT", "70000", "must be from 1 to 65535"),
         ("HEADROOM_ALERTS__EXIT_RATIO", "0.9", "must be 1 or more"),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "10%", PERCENT),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "ten", PERCENT),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "-1", "must be from 0 to 100"),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "100.5", "must be from 0 to 100"),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "nan", "must be from 0 to 100"),
+        ("HEADROOM_ALERTS__IMBALANCE_S", "-1", "must be 0 or more"),
         ("HEADROOM_ALERTS__FINISH_WITHIN", "soon", "must be seconds or a time such as 90s, 30m or 1h30m"),
         ("HEADROOM_COLLECT__SOURCE", "snmp", "must be 'jmx', 'jolokia' or 'prometheus'"),
         ("HEADROOM_COLLECT__HTTP_PASSWORD", "p", "has no effect while collect.source is jmx"),
@@ -164,6 +173,22 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
         ("HEADROOM_NOTIFY__ALERTMANAGER__PASSWORD", "p", "is not set but a password is"),
         ("HEADROOM_NOTIFY__WEBHOOK__URL", "https://me:secret@a/", URL),
         ("HEADROOM_NOTIFY__WEBHOOK__SECRET", "s", "is not set but a secret is"),
+        ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "101", "must be from 0 to 100"),
+        ("HEADROOM_ELECTIONS__BATCH_PARTITIONS", "0", "must be 1 or more"),
+        ("HEADROOM_ELECTIONS__QUIET_BELOW", "0", "must be greater than 0"),
+        ("HEADROOM_ELECTIONS__WINDOW", "25:00-05:00", WINDOW_RULE),
+        ("HEADROOM_ELECTIONS__WINDOW", "05:00", WINDOW_RULE),
+        ("HEADROOM_ELECTIONS__WINDOW", "05:00-05:00", WINDOW_RULE),
+        (
+            "HEADROOM_ELECTIONS__WINDOW",
+            "01:00-05:00 Mars/Base",
+            "names the time zone Mars/Base, which this machine does not know",
+        ),
+        (
+            "HEADROOM_ELECTIONS__WINDOW",
+            "01:00-05:00 ../etc",
+            "names the time zone ../etc, which this machine does not know",
+        ),
         ("HEADROOM_TICKS__SASL_USERNAME", "me", "has no effect while ticks.bootstrap_servers is empty"),
     ],
 )
@@ -198,11 +223,28 @@ def test_a_secret_is_in_no_error_and_no_repr(settings_file: Path, key: str) -> N
 
 
 def test_amounts_may_carry_units(settings_file: Path) -> None:
-    settings_file.write_text('[cluster]\nreplication_capacity = "1.5 MiB/s"\n[alerts]\nfinish_within = "1h30m"\n')
+    tables = ('[cluster]\nreplication_capacity = "1.5 MiB/s"', '[alerts]\nfinish_within = "1h30m"')
+    settings_file.write_text("\n".join((*tables, '[elections]\nquiet_below = "5MB"')))
     settings = load_settings(str(settings_file), SERVERS)
     # 1.5 x 2^20 = 1,572,864; 3,600 + 1,800 = 5,400
     assert settings.cluster.replication_capacity == 1_572_864
     assert settings.alerts.finish_within == 5400
+    assert settings.elections.quiet_below == 5_000_000
+
+
+@pytest.mark.parametrize(("given", "percent"), [("0", 0), ("100", 100), ("12.5", 12.5), ('"7"', 7)])
+def test_a_threshold_of_leader_imbalance_is_a_number_of_percent(
+    settings_file: Path, given: str, percent: float
+) -> None:
+    settings_file.write_text(f"[alerts]\nleader_imbalance_percentage = {given}\n")
+    assert load_settings(str(settings_file), SERVERS).alerts.leader_imbalance_percentage == percent
+
+
+def test_a_percent_sign_is_refused_with_what_to_write(settings_file: Path) -> None:
+    settings_file.write_text('[alerts]\nleader_imbalance_percentage = "10%"\n')
+    error = error_of(settings_file, SERVERS)
+    assert error.subject == f"alerts.leader_imbalance_percentage in {settings_file}"
+    assert error.rule == PERCENT
 
 
 def test_spark_settings_need_no_quotes(settings_file: Path) -> None:

@@ -5,8 +5,20 @@ from __future__ import annotations
 from types import SimpleNamespace as Answer
 from typing import Any
 
-from cluster.configs import CLEANUP_POLICY, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, rates_of, topic_config_of
-from cluster.model import BrokerThrottles, TopicConfig
+from cluster.configs import (
+    AUTO_REBALANCE,
+    CHECK_INTERVAL,
+    CLEANUP_POLICY,
+    FOLLOWER_RATE,
+    IMBALANCE_PERCENTAGE,
+    LEADER_LIST,
+    LEADER_RATE,
+    MIN_INSYNC,
+    balancing_of,
+    rates_of,
+    topic_config_of,
+)
+from cluster.model import Balancing, BrokerThrottles, TopicConfig
 
 OWN, DEFAULT = 2, 3
 
@@ -31,7 +43,24 @@ def test_an_answer_from_the_midst_of_a_change_is_unknown() -> None:
     assert rates_of([config]) == BrokerThrottles(known=False)
 
 
+def test_other_keys_of_the_same_answer_say_nothing_of_the_rates() -> None:
+    auto = Answer(name=AUTO_REBALANCE, value="true", config_source=DEFAULT, synonyms=[Answer(value="false")])
+    assert rates_of([rate(LEADER_RATE, OWN, "5"), auto]) == BrokerThrottles(True, 5, None, "broker", "none")
+
+
+def test_how_a_broker_balances_leaders_is_what_it_tells() -> None:
+    told = {AUTO_REBALANCE: "true", CHECK_INTERVAL: "300", IMBALANCE_PERCENTAGE: "10"}
+    assert balancing_of(Answer(name=n, value=v) for n, v in told.items()) == Balancing(True, 300, 10)
+    # A broker of Kafka 4 has no percentage.
+    assert balancing_of([Answer(name=AUTO_REBALANCE, value="false")]) == Balancing(False, None, None)
+
+
 def test_a_topic_without_lists_has_none_and_may_be_compacted() -> None:
     policy = Answer(name=CLEANUP_POLICY, value="compact,delete")
     assert topic_config_of([Answer(name=LEADER_LIST, value=""), policy]) == TopicConfig(None, None, compacted=True)
     assert topic_config_of([Answer(name=CLEANUP_POLICY, value="delete")]).compacted is False
+
+
+def test_what_a_topic_needs_in_sync_is_a_number_or_not_told() -> None:
+    assert topic_config_of([Answer(name=MIN_INSYNC, value="2")]).min_insync_replicas == 2
+    assert topic_config_of([]).min_insync_replicas is None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+from alerts.balances import BalanceState
 from alerts.desk import AlertDesk, Watched
-from alerts.sides import SideState
+from alerts.sides import LostReplica, SideState
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
 from schemas.findings import AlertEvent, Role
+from tests.unit.balances import balance
 from tests.unit.sides import MB, partition, side
 
 START_MS = 1_800_000_000_000
@@ -30,6 +32,10 @@ class Desk:
     def at(self, second: float) -> AlertDesk:
         self.now_ms = START_MS + round(second * 1000)
         return self.desk
+
+    def balances(self, second: float, *balances: BalanceState, cluster: str = "c") -> None:
+        """How leaders are shared out at a second."""
+        self.desk.take_balances(cluster, START_MS + round(second * 1000), balances)
 
     def tick(self, second: float, sides: list, cluster: str = "c") -> list[tuple[str, str, str]]:  # type: ignore[type-arg]
         return told(self.at(second).observe(cluster, self.now_ms, sides))
@@ -210,3 +216,82 @@ def test_what_was_stored_is_taken_up() -> None:
     second.desk.restore(events[::-1])
     assert [event.state for event in second.desk.active()] == ["firing"]
     assert second.tick(0, SHORT) == second.tick(1, SHORT) == []
+
+
+IMBALANCE = ("leader_imbalance", "broker 2")
+AWAY, BALANCED = balance(2, 10, 3), balance(2, 10)
+
+
+def test_an_imbalance_is_found_in_the_next_tick_and_told_when_it_has_lasted() -> None:
+    desk = Desk()
+    assert desk.tick(0, []) == []
+    for second in range(0, 610, 10):
+        desk.balances(second, AWAY)
+        events = desk.tick(second + 5, [])
+        assert events == {0: [(*IMBALANCE, "pending")], 600: [(*IMBALANCE, "firing")]}.get(second, [])
+    desk.balances(610, BALANCED)
+    assert desk.tick(615, []) == []
+    assert desk.tick(617, []) == [(*IMBALANCE, "resolved")]
+
+
+def test_an_imbalance_that_a_rolling_restart_brings_and_ends_is_not_told() -> None:
+    desk = Desk()
+    desk.balances(0, AWAY)
+    assert desk.tick(1, []) == [(*IMBALANCE, "pending")]
+    desk.balances(500, AWAY)
+    assert desk.tick(501, []) == []
+    desk.balances(590, BALANCED)
+    assert desk.tick(591, []) == [(*IMBALANCE, "resolved")]
+
+
+def test_balances_that_stay_away_or_are_not_known_yet_end_no_alert_and_begin_none() -> None:
+    desk = Desk()
+    desk.balances(0, AWAY)
+    events = desk.at(1).observe("c", START_MS + 1000, [])
+    # A minute is not too old, more is: neither wrong nor right.
+    for second in (60, 61, 700):
+        assert desk.tick(second, []) == []
+    assert told(desk.desk.active()) == [(*IMBALANCE, "pending")]
+    # Another process takes the alert up, and does not know of any balance at first.
+    after = Desk()
+    after.desk.restore(events)
+    assert after.tick(2, []) == after.tick(3, []) == []
+    after.balances(3, BALANCED)
+    assert after.tick(4, []) == [(*IMBALANCE, "resolved")]
+    assert Desk().tick(0, []) == []
+
+
+def test_at_a_slow_pace_balances_of_six_ticks_ago_count() -> None:
+    desk = Desk(interval_s=30)
+    desk.balances(0, AWAY)
+    assert desk.tick(180, []) == [(*IMBALANCE, "pending")]
+    late = Desk(interval_s=30)
+    late.balances(0, AWAY)
+    assert late.tick(180.1, []) == []
+
+
+def test_the_balances_of_each_cluster_are_its_own() -> None:
+    desk = Desk()
+    desk.balances(0, AWAY, cluster="d")
+    assert desk.tick(1, []) == []
+    assert desk.tick(1, [], "d") == [(*IMBALANCE, "pending")]
+
+
+def test_several_brokers_out_of_balance_are_one_alert() -> None:
+    desk = Desk()
+    desk.balances(0, AWAY, balance(1, 10, 5))
+    assert desk.tick(1, []) == [("leader_imbalance", "broker 1", "pending")]
+    (event,) = desk.desk.active()
+    assert [also["subject"] for also in json.loads(event.evidence)["also"]] == ["broker 2"]
+
+
+def test_what_a_broker_that_is_down_cannot_lead_is_told_with_what_it_lost() -> None:
+    desk = Desk()
+    lost = {"lost": (LostReplica("t", 0, 1, False),), "lost_replicas": 1}
+    down = [side(2, Role.FOLLOWER, None, 0, limited=0, alive=False, **lost)]
+    for second in range(0, 700, 10):
+        desk.balances(second, balance(2, 10, unavailable=3, alive=False))
+        desk.tick(second + 1, down)
+    (event,) = desk.desk.active()
+    assert (event.kind, event.state) == ("under_replicated", "firing")
+    assert "preferred_leader_unavailable" in {also["kind"] for also in json.loads(event.evidence)["also"]}

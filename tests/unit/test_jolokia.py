@@ -9,7 +9,7 @@ import pytest
 
 from cluster.http_reader import Answer
 from cluster.jolokia import bulks, take
-from cluster.mbeans import LEADER_QUOTA, Gathered, Plan, Read, topic_bytes
+from cluster.mbeans import LEADER_QUOTA, Gathered, Plan, Read, topic_bytes, topic_consumed
 from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
 
 LED, WATCHED = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -39,6 +39,17 @@ def patterns(plan: Plan) -> list[str]:
 def test_few_logs_are_asked_for_by_name_and_the_watched_ones_whole() -> None:
     whole = [LOG.format(part, 1) for part in ("LogEndOffset", "Size", "LogStartOffset")]
     assert patterns(PLAN) == [*whole, LOG.format("LogEndOffset", 0)]
+
+
+def test_what_consumers_fetch_of_topics_comes_with_that_of_the_broker_where_it_is_asked_for() -> None:
+    plan = Plan(["orders"], [LED], [], consumed=True)
+    names = {read.mbean for reads in bulks(plan) for read in reads if read.name == "BytesOutPerSec"}
+    (pattern,) = names
+    mbean = "kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec"
+    values = {f"{mbean},topic=orders": {"Count": 7}, mbean: {"Count": 9}}
+    metrics, _ = answered({pattern: values}, plan)
+    assert metrics.counters[topic_consumed("orders")].value == 7
+    assert metrics.counters[Meter("BrokerTopicMetrics.BytesOutPerSec")].value == 9
 
 
 def test_many_logs_are_asked_for_by_one_pattern() -> None:

@@ -17,6 +17,7 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
             lambda events: told.append((name, events)),
             lambda seconds: told.append((name, seconds)),
             lambda cluster, collected: told.append((name, cluster, collected)),
+            lambda cluster, tick_ms, balances: told.append((name, cluster, tick_ms, balances)),
         )
 
     both = in_turn([listener("people"), listener("metrics")])
@@ -25,6 +26,7 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
     both.on_batch(0.5)
     collected = Collected(0.2, 1, 0)
     both.on_collected("orders", collected)
+    both.on_balances("orders", 2, [])
     assert told == [
         ("people", "orders", 1, []),
         ("metrics", "orders", 1, []),
@@ -34,8 +36,12 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
         ("metrics", 0.5),
         ("people", "orders", collected),
         ("metrics", "orders", collected),
+        ("people", "orders", 2, []),
+        ("metrics", "orders", 2, []),
     ]
 
 
-def test_who_does_not_care_for_batches_need_not_listen() -> None:
-    in_turn([Listeners(lambda cluster, tick_ms, sides: None, lambda events: None)]).on_batch(1.0)
+def test_who_does_not_care_for_batches_or_balances_need_not_listen() -> None:
+    careless = in_turn([Listeners(lambda cluster, tick_ms, sides: None, lambda events: None)])
+    careless.on_batch(1.0)
+    careless.on_balances("orders", 1, [])

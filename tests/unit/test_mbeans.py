@@ -7,7 +7,18 @@ import math
 import pytest
 
 from cluster.jmx_request import JmxRequest
-from cluster.mbeans import FOLLOWER_QUOTA, LAGS, Gathered, Plan, Read, keys_of, reading, source_broker, topic_bytes
+from cluster.mbeans import (
+    FOLLOWER_QUOTA,
+    LAGS,
+    Gathered,
+    Plan,
+    Read,
+    keys_of,
+    reading,
+    source_broker,
+    topic_bytes,
+    topic_consumed,
+)
 from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
 
 LED = TopicPartition("orders", 0)
@@ -39,6 +50,15 @@ def test_a_read_names_its_mbean_or_its_pattern() -> None:
     assert Read("Runtime", None, "StartTime").mbean == "java.lang:type=Runtime"
     assert Read("LeaderReplication", None, "byte-rate").mbean == "kafka.server:type=LeaderReplication"
     assert LAGS.mbean == "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,*"
+
+
+def test_what_consumers_fetch_of_a_topic_is_read_where_it_is_asked_for() -> None:
+    mbean = "kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec,topic=orders\tCount"
+    assert mbean not in JmxRequest(PLAN).text.splitlines()
+    plan = Plan({"orders"}, [LED], [], consumed=True)
+    lines = JmxRequest(plan).text.splitlines()
+    metrics = JmxRequest(plan).parse(f"{lines.index(mbean)}\t1000\t70")
+    assert metrics.counters[topic_consumed("orders")].value == 70
 
 
 def test_values_land_where_they_belong() -> None:

@@ -12,10 +12,12 @@ from alerts.sides import SideState
 from schemas.findings import Kind, Role, State
 from schemas.metrics import METRICS, MetricType
 from streaming.transforms.headroom import EVIDENCE_PARTITIONS
+from tests.unit.balances import balance
 from tests.unit.scrapes import STALE_S, Scene, event
 from tests.unit.sides import MB, TICK_MS, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+BALANCED = [spec.name.removeprefix("headroom_leader_") for spec in METRICS if spec.name.startswith("headroom_leader_")]
 BY_SIDE = [spec.name for spec in METRICS if "broker" in spec.labels]
 
 
@@ -72,6 +74,44 @@ def test_planned_under_replication_is_told_by_leaders_and_lost_replicas_by_who_l
 def test_a_stall_that_is_seen_is_told_even_where_the_verdict_is_not_known() -> None:
     scene = told(side(1, FOLLOWER, None, None, partition(stalled=True), throttle_known=False))
     assert scene.values("headroom_stalled_replicas") == [1]
+
+
+def test_how_leaders_are_shared_out_is_told_by_broker() -> None:
+    scene = Scene()
+    scene.live.on_balances("orders", TICK_MS, [balance(2, 100, 30, waiting=5, unavailable=15, read_bytes_per_s=MB)])
+    of = {"cluster": "orders", "broker": "2"}
+    told = {name: scene.values(f"headroom_leader_{name}", **of) for name in BALANCED}
+    assert told == {
+        # (30 + 5 + 15) / 100
+        "imbalance_ratio": [0.5],
+        "imbalance_threshold_ratio": [0.1],
+        "preferred_partitions": [100],
+        "partitions": [50],
+        "electable_partitions": [30],
+        "waiting_partitions": [5],
+        "unavailable_partitions": [15],
+        "write_bytes_per_second": [8 * MB],
+        "preferred_write_bytes_per_second": [10 * MB],
+        "read_bytes_per_second": [MB],
+        # Not known.
+        "preferred_read_bytes_per_second": [],
+    }
+
+
+def test_a_broker_that_is_preferred_for_nothing_any_more_has_no_series_of_balance() -> None:
+    scene = Scene()
+    scene.live.on_balances("orders", TICK_MS, [balance(1, 10), balance(2, 10)])
+    scene.live.on_balances("orders", TICK_MS + 1000, [balance(1, 10)])
+    assert scene.labels_of("headroom_leader_imbalance_ratio", "broker") == ["1"]
+
+
+def test_balances_may_be_twice_as_old_as_a_tick_and_no_older() -> None:
+    scene = told(losing())
+    scene.live.on_balances("orders", TICK_MS, [balance(1, 10)])
+    scene.now_ms = TICK_MS + int(2 * STALE_S * 1000) - 1
+    assert scene.values("headroom_leader_imbalance_ratio") == [0]
+    scene.now_ms += 1
+    assert [name for name in BALANCED if scene.values(f"headroom_leader_{name}")] == []
 
 
 def test_without_a_throttle_there_is_no_headroom() -> None:
@@ -274,6 +314,7 @@ def full() -> Scene:
     scene.live.on_events([event("firing")])
     scene.live.on_batch(1.0)
     scene.live.on_collected("orders", Collected(0.3, 0, 0))
+    scene.live.on_balances("orders", TICK_MS, [balance(1, 10, read_bytes_per_s=MB, preferred_read_bytes_per_s=MB)])
     scene.live.follow(lambda: None, lambda: [DeliveryFigures("slack", 1, TICK_MS)])
     return scene
 

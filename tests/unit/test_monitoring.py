@@ -143,7 +143,7 @@ def test_every_panel_says_what_it_shows_in_which_unit(dashboard: dict[str, objec
     assert isinstance(panels, list)
     assert [panel["title"] for panel in panels if not panel["description"]] == []
     units = {panel["fieldConfig"]["defaults"]["unit"] for panel in panels}
-    assert units <= {"decbytes", "Bps", "s", "short", "none", "cps"}
+    assert units <= {"decbytes", "Bps", "s", "short", "none", "cps", "percentunit"}
     assert len({panel["title"] for panel in panels}) == len(panels) == len({panel["id"] for panel in panels})
     # One that covers another could not be seen.
     places = [

@@ -30,6 +30,7 @@ KAFKA_OPTIONS = {
     "kafka-cluster.sh": {"--bootstrap-server", "--include-fenced-brokers"},
     "kafka-configs.sh": {
         "--add-config",
+        "--all",
         "--alter",
         "--bootstrap-server",
         "--delete-config",
@@ -40,7 +41,13 @@ KAFKA_OPTIONS = {
     },
     "kafka-get-offsets.sh": {"--bootstrap-server", "--topic"},
     "kafka-jmx.sh": {"--jmx-url", "--object-name", "--one-time"},
-    "kafka-leader-election.sh": {"--bootstrap-server", "--election-type", "--partition", "--topic"},
+    "kafka-leader-election.sh": {
+        "--bootstrap-server",
+        "--election-type",
+        "--partition",
+        "--path-to-json-file",
+        "--topic",
+    },
     "kafka-log-dirs.sh": {"--bootstrap-server", "--broker-list", "--describe", "--topic-list"},
     "kafka-reassign-partitions.sh": {
         "--additional",

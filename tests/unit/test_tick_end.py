@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
-from cluster.publisher import Sent, tick_end
+from cluster.publisher import Sent, ranges_of, tick_end
 from schemas.messages import TICK_END
 
 
@@ -14,7 +15,7 @@ def test_the_end_of_a_tick_says_all_that_its_message_holds() -> None:
         flat = re.sub(r"<[^<>]*>", "", flat)
     columns = [column.split(" ")[0] for column in flat.split(", ")]
     end = tick_end(
-        Sent({"brokers": 1}, 7, 1),
+        Sent({"brokers": 1}, 7, 1, {2: (5, 6), 1: (3, 9)}),
         started_ms=1,
         ended_ms=2,
         interval_ms=1000,
@@ -24,3 +25,14 @@ def test_the_end_of_a_tick_says_all_that_its_message_holds() -> None:
     assert sorted(end) == sorted(columns)
     assert end["metadata_age_ms"] == 20_000
     assert (end["first_offset"], end["lane_messages"], end["messages"]) == (7, 1, {"brokers": 1})
+    assert end["ranges"] == [
+        {"partition": 1, "first_offset": 3, "end_offset": 9},
+        {"partition": 2, "first_offset": 5, "end_offset": 6},
+    ]
+
+
+def test_a_tick_lies_in_each_partition_from_its_first_record_to_its_last() -> None:
+    # Of another collector's tick there may be records in between.
+    records = [SimpleNamespace(partition=p, offset=o) for p, o in ((1, 4), (2, 8), (1, 9), (1, 5))]
+    assert ranges_of(records) == {1: (4, 10), 2: (8, 9)}
+    assert ranges_of([]) == {}

@@ -11,6 +11,7 @@ import pytest
 
 from cluster.mbeans import LEADER_QUOTA, topic_bytes, topic_messages
 from cluster.model import (
+    Balancing,
     Broker,
     BrokerRead,
     BrokerThrottles,
@@ -225,6 +226,22 @@ def test_a_log_that_the_metadata_does_not_know_costs_its_row_and_not_the_tick() 
     read[1].metrics.logs[other] = LogReading(0, 5, None, None)
     rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), read)
     assert [(row["topic"], row["broker"]) for row in rows["logs"]] == [("orders", 1)]
+
+
+def test_a_log_says_who_is_preferred_only_where_another_leads() -> None:
+    # Broker 1 leads and 2 is preferred; broker 3 holds the log of a watched partition, and does not lead.
+    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), reads(0, 1, 2, 3))
+    assert {row["broker"]: row["preferred"] for row in rows["logs"]} == {1: 2, 2: None, 3: None}
+    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(replace(MOVING, leader=2)), reads(0, 1, 2, 3))
+    assert {row["preferred"] for row in rows["logs"]} == {None}
+
+
+def test_brokers_tell_how_they_balance_leaders() -> None:
+    read = reads(0, 1)
+    read[1] = replace(read[1], balancing=Balancing(True, 300, 10))
+    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), read)["brokers"]
+    names = ("auto_leader_rebalance", "leader_imbalance_check_s", "leader_imbalance_percentage")
+    assert [tuple(row[name] for name in names) for row in rows[:2]] == [(True, 300, 10), (None, None, None)]
 
 
 def test_leaders_tell_how_old_their_metadata_is() -> None:

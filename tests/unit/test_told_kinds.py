@@ -16,6 +16,7 @@ from alerts.render import render_event
 from alerts.sides import LostReplica, SideState, Takeover
 from schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
 from schemas.findings import AlertEvent, Kind, Role
+from tests.unit.balances import balance
 from tests.unit.receivers import Scripted, serving
 from tests.unit.sides import MB, TICK_MS, partition, side
 
@@ -38,7 +39,13 @@ SCENES: dict[Kind, list[list[SideState]]] = {
     Kind.ETA_SLIPPING: [[replace(LISTED, eta_s=eta_s)] for eta_s in (100.0, 1000.0)],
     Kind.ISR_SHRINK_DURING_MOVE: [[side(2, FOLLOWER, None, 0, limited=0, **{**LOST, "lost_moving_replicas": 1})]],
     Kind.UNDER_REPLICATED: [[side(2, FOLLOWER, None, 0, limited=0, alive=False, **LOST)]],
+    Kind.LEADER_IMBALANCE: [[]],
+    Kind.PREFERRED_LEADER_UNAVAILABLE: [[]],
     Kind.NO_DATA: [[side(1, LEADER, 9, None, partition(write_bytes_per_s=None))]],
+}
+BALANCES = {
+    Kind.LEADER_IMBALANCE: [balance(2, 100, 30)],
+    Kind.PREFERRED_LEADER_UNAVAILABLE: [balance(2, 100, unavailable=30, alive=False)],
 }
 # What a terminal shows below the first line, of the kinds whose text is theirs alone.
 TEXTS = {
@@ -91,13 +98,24 @@ TEXTS = {
         "Broker 2 is down: 2 of its replicas, none of them a new one, out of the ISR (u-0 and 1 more).",
         "Do: bring broker 2 back, or move its replicas elsewhere",
     ],
+    Kind.LEADER_IMBALANCE: [
+        "Broker 2 does not lead 30 of the 100 partitions that prefer it, and could (30 %, threshold 10 %); "
+        "8.0 MB/s are written to it, and 10.0 MB/s would be if all preferred leaders led.",
+        "Do: elect preferred leaders in small batches, at a quiet time",
+        "  $ headroom elections --execute",
+    ],
+    Kind.PREFERRED_LEADER_UNAVAILABLE: [
+        "Broker 2 is down: it cannot lead 30 of the 100 partitions that prefer it.",
+        "Do: bring broker 2 back, or move its replicas elsewhere",
+    ],
 }
 
 
 def told(kind: Kind) -> AlertEvent:
     """The event that the last tick of a kind's scene brings."""
-    now = {"hold_s": 0.0, "stalled_s": 0.0, "no_data_s": 0.0, "under_replicated_s": 0.0, "left_behind_s": 0.0}
+    now = dict.fromkeys(("hold_s", "stalled_s", "no_data_s", "under_replicated_s", "left_behind_s", "imbalance_s"), 0.0)
     desk = AlertDesk(Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now)), lambda: TICK_MS)
+    desk.take_balances("c", TICK_MS, BALANCES.get(kind, []))
     for number, sides in enumerate(SCENES[kind]):
         events = desk.observe("c", TICK_MS + number * 120_000, sides)
     (event,) = [event for event in events if (event.kind, event.state) == (kind.value, "firing")]

@@ -1,4 +1,4 @@
-"""How the demo shows what it is doing: a live line on a terminal, plain lines elsewhere."""
+"""How a long command shows what it is doing: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

@@ -1,0 +1,157 @@
+"""Brokers that lack the lead of what they are preferred to lead: those that an election puts right, and the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from alerts.balances import BalanceState
+from alerts.copies import NO_LEAD
+from alerts.evidence import NOTHING
+from alerts.recommend import Recommender
+from alerts.sides import SideState
+from alerts.units import rate
+from schemas.config import AlertSettings
+from schemas.findings import Finding, Kind, Role, Severity
+
+KINDS = (Kind.LEADER_IMBALANCE, Kind.PREFERRED_LEADER_UNAVAILABLE)
+# Brokers that balance by themselves have had their chance after so many of their checks.
+_CHECKS = 2
+
+
+def imbalanced(balances: Sequence[BalanceState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
+    """Return a finding for each broker to which an election would give back more than the threshold.
+
+    What moves, or could not be elected, does not count: nobody can do anything about it by an election.
+
+    Args:
+        balances: every broker that is preferred for anything.
+        settings: section ``[alerts]``.
+        recommender: makes recommendations.
+    """
+    return [
+        Finding(
+            kind=Kind.LEADER_IMBALANCE,
+            subject=_subject(state),
+            severity=Severity.WARNING if _carries_otherwise(state) else Severity.INFO,
+            summary=_imbalance_summary(state),
+            evidence=_evidence(state),
+            recommendation=recommender.elect_preferred(),
+            hold_s=_hold_s(state, settings),
+            # One command elects for all of them.
+            cause="leader imbalance",
+            weight=float(state.balance.electable_now),
+        )
+        for state in balances
+        if state.electable_ratio > state.threshold_ratio
+    ]
+
+
+def unavailable(
+    balances: Sequence[BalanceState], sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender
+) -> list[Finding]:
+    """Return a finding for each broker that is down, or out of sync, where it is preferred to lead and another does.
+
+    Args:
+        balances: every broker that is preferred for anything.
+        sides: every broker and role of a tick; being younger, they know whether it is over.
+        settings: section ``[alerts]``.
+        recommender: makes recommendations.
+    """
+    back = {s.broker for s in sides if s.role is Role.FOLLOWER and s.alive and not s.lost_replicas}
+    return [
+        Finding(
+            kind=Kind.PREFERRED_LEADER_UNAVAILABLE,
+            subject=_subject(state),
+            severity=Severity.WARNING,
+            summary=_unavailable_summary(state),
+            evidence=_evidence(state),
+            recommendation=recommender.unblock(state.broker, "not_fetching" if state.alive else "broker_down"),
+            hold_s=settings.imbalance_s,
+            cause=f"broker {state.broker}",
+            precedence=NO_LEAD,
+        )
+        for state in balances
+        if state.unavailable and state.broker not in back
+    ]
+
+
+def held(balances: Sequence[BalanceState], settings: AlertSettings) -> set[tuple[Kind, str]]:
+    """Return the imbalances that are neither wrong nor right: within the exit margin, or not electable just now."""
+    return {
+        (Kind.LEADER_IMBALANCE, _subject(state))
+        for state in balances
+        if state.lacking_ratio > state.threshold_ratio / settings.exit_ratio
+    }
+
+
+def _subject(state: BalanceState) -> str:
+    return f"broker {state.broker}"
+
+
+def _carries_otherwise(state: BalanceState) -> bool:
+    """Return whether what producers write to its leaders is off by more than the threshold; unknown: not known to be.
+
+    Counts alone do harm to nobody: brokers may have given each other leaders that weigh the same.
+    """
+    written, preferred = state.balance.write_bytes_per_s, state.balance.preferred_write_bytes_per_s
+    if written is None or preferred is None:
+        return False
+    return abs(preferred - written) > state.threshold_ratio * preferred
+
+
+def _hold_s(state: BalanceState, settings: AlertSettings) -> float:
+    checks_s = _CHECKS * (state.check_interval_s or 0) if state.auto_leader_rebalance else 0
+    return max(settings.imbalance_s, checks_s)
+
+
+def _imbalance_summary(state: BalanceState) -> str:
+    balance = state.balance
+    written, preferred = balance.write_bytes_per_s, balance.preferred_write_bytes_per_s
+    load = f"{rate(written)} are written to it, and {rate(preferred)} would be if all preferred leaders led"
+    if written is None or preferred is None:
+        load = "what is written to them is not known"
+    return (
+        f"Broker {state.broker} does not lead {balance.electable_now} of the {balance.preferred_partitions} partitions "
+        f"that prefer it, and could ({_percent(state.electable_ratio)}, threshold {_percent(state.threshold_ratio)}); "
+        f"{load}"
+    )
+
+
+def _unavailable_summary(state: BalanceState) -> str:
+    why = "is out of sync" if state.alive else "is down"
+    return (
+        f"Broker {state.broker} {why}: it cannot lead {state.unavailable} of the "
+        f"{state.balance.preferred_partitions} partitions that prefer it"
+    )
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.3g} %"
+
+
+def _evidence(state: BalanceState) -> dict[str, Any]:
+    balance = state.balance
+    return {
+        **NOTHING,
+        "broker_id": state.broker,
+        "alive": state.alive,
+        "preferred_partitions": balance.preferred_partitions,
+        "non_preferred_partitions": balance.non_preferred_partitions,
+        "electable_now": balance.electable_now,
+        "waiting_for_move": balance.waiting_for_move,
+        "unavailable": state.unavailable,
+        "leaderless": state.leaderless,
+        "leader_partitions": state.leader_partitions,
+        "imbalance_ratio": balance.imbalance_ratio,
+        "electable_ratio": state.electable_ratio,
+        "threshold_ratio": state.threshold_ratio,
+        "threshold_source": state.threshold_source,
+        "write_bytes_per_s": balance.write_bytes_per_s,
+        "preferred_write_bytes_per_s": balance.preferred_write_bytes_per_s,
+        "read_bytes_per_s": state.read_bytes_per_s,
+        "preferred_read_bytes_per_s": state.preferred_read_bytes_per_s,
+        "auto_leader_rebalance": state.auto_leader_rebalance,
+        "check_interval_s": state.check_interval_s,
+        "counted_tick_ms": state.tick_ms,
+    }

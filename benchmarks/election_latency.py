@@ -1,0 +1,270 @@
+"""Produce latency while leaders are elected back after a restart: in Headroom's batches, and all of them at once.
+
+Both ways in turn, on the same brokers under the same load, each after a restart of its own. A producer waits for all
+replicas in sync (``acks=all``); what counts is the time from ``send`` to the answer.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.errors import KafkaError
+
+from benchmarks.harness import Ground, Say, failure
+from benchmarks.results import CHECKOUT, Figure, percentile
+
+_TOPIC = "elections"
+_PARTITIONS = 400
+_BROKERS = 4
+_REPLICAS = 3
+_PREFERRED = 0
+_RECORD_BYTES = 200
+_RECORDS_PER_S = 400
+_STEP_S = 0.05
+_POLL_S = 0.1
+# Between the first election and the last leader seen to have moved; the defaults take some 20 s for 100 partitions.
+_WINDOW_S = 40.0
+# A record that was sent just before its leader moved, or just after, waits for the move too.
+_BEFORE_S, _AFTER_S = 0.5, 2.0
+_STEADY_S = 5.0
+
+_Sent = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one way of electing did to the producer.
+
+    Attributes:
+        during_s: latency of every record from just before the first leader moved until just after the last.
+        window_s: of every record of a window of ``_WINDOW_S`` from the same moment on.
+        length_s: from the first leader that moved to the last.
+    """
+
+    during_s: tuple[float, ...]
+    window_s: tuple[float, ...]
+    length_s: float
+
+
+def measure_latency(say: Say) -> list[Figure]:
+    """Return the 99th percentiles of produce latency of both ways over BENCH_ELECTION_ROUNDS rounds (default 3).
+
+    Raises:
+        HeadroomError: leaders were not elected, or records were lost.
+    """
+    rounds = int(os.environ.get("BENCH_ELECTION_ROUNDS", "3"))
+    batched: list[Taken] = []
+    at_once: list[Taken] = []
+    with Ground(_BROKERS) as ground:
+        replicas = {p: [1 + (p + i) % _BROKERS for i in range(_REPLICAS)] for p in range(_PARTITIONS)}
+        ground.admin.create_topics({_TOPIC: {"assignments": replicas}}, wait_for_metadata=True)
+        for number in range(rounds):
+            ways = [(batched, _in_batches), (at_once, _all_at_once)]
+            for taken, elect in ways if number % 2 else reversed(ways):
+                taken.append(_taken(ground, 1 + number % _BROKERS, elect))
+                say(f"round {number + 1}: {_told(elect.__name__, taken[-1])}")
+    return figures(batched, at_once)
+
+
+def figures(batched: Sequence[Taken], at_once: Sequence[Taken]) -> list[Figure]:
+    """Return the figures of both ways, each with the latencies of all its rounds together."""
+    during = [_p99([s for taken in way for s in taken.during_s]) for way in (batched, at_once)]
+    window = [_p99([s for taken in way for s in taken.window_s]) for way in (batched, at_once)]
+    rounds = len(batched)
+    return [
+        Figure("produce_p99_ratio_batched_over_all_at_once", during[0] / during[1], "ratio", rounds),
+        Figure("produce_p99_batched_s", during[0], "s", rounds),
+        Figure("produce_p99_all_at_once_s", during[1], "s", rounds),
+        Figure("produce_p99_same_window_ratio", window[0] / window[1], "ratio", rounds),
+    ]
+
+
+def _p99(latencies_s: Sequence[float]) -> float:
+    return percentile(latencies_s, 0.99)
+
+
+def _told(name: str, taken: Taken) -> str:
+    way = name.strip("_").replace("_", " ")
+    during = f"p99 {_p99(taken.during_s):.3f} s of {len(taken.during_s)} records meanwhile"
+    window = f"{_p99(taken.window_s):.3f} s over {_WINDOW_S:.0f} s"
+    return f"{way}: leaders moved within {taken.length_s:.1f} s, {during}, {window}"
+
+
+def _taken(ground: Ground, broker: int, elect: Callable[[Ground], None]) -> Taken:
+    """Return what an election of all leads of a broker that was restarted did."""
+    ground.kill(broker)
+    leads = Leads(ground)
+    _await(lambda: leads.none_of(broker), 60, f"others lead in place of broker {broker}")
+    ground.restart(broker)
+    _await(leads.all_in_sync, 120, f"the replicas of broker {broker} are in sync")
+    with Load(ground.bootstrap_servers) as load, Watch(ground) as watch:
+        time.sleep(_STEADY_S)
+        elect(ground)
+        _await(lambda: watch.away() == 0, 60, "all leaders are back")
+        first_s, last_s = watch.moved_s()
+        time.sleep(max(0.0, first_s + _WINDOW_S - time.monotonic()))
+    leads.close()
+    sent = load.sent()
+    begins_s = first_s - _BEFORE_S
+    return Taken(
+        tuple(latency for at, latency in sent if begins_s <= at < last_s + _AFTER_S),
+        tuple(latency for at, latency in sent if begins_s <= at < begins_s + _WINDOW_S),
+        last_s - first_s,
+    )
+
+
+def _in_batches(ground: Ground) -> None:
+    command = [sys.executable, "-m", "cli.main", "elections", "--config", str(ground.config), "--execute", "--yes"]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise failure(f"headroom elections ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
+
+
+def _all_at_once(ground: Ground) -> None:
+    ground.admin.elect_leaders(_PREFERRED, {_TOPIC: list(range(_PARTITIONS))})
+
+
+def _await(condition: Callable[[], bool], deadline_s: float, what: str) -> None:
+    give_up = time.monotonic() + deadline_s
+    while not condition():
+        if time.monotonic() > give_up:
+            raise failure(f"not within {deadline_s:.0f} s: {what}")
+        time.sleep(_POLL_S)
+
+
+class Leads:
+    """Asks who leads the partitions, by a client of its own."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._connect = ground.connect
+        self._admin: KafkaAdminClient | None = None
+
+    def partitions(self) -> list[dict[str, Any]]:
+        """Return the partitions; none while the broker that was asked is away."""
+        try:
+            self._admin = self._admin or self._connect()
+            found: list[dict[str, Any]] = self._admin.describe_topics([_TOPIC])[0]["partitions"]
+        except KafkaError:
+            self.close()
+            return []
+        return found
+
+    def none_of(self, broker: int) -> bool:
+        """Return whether a broker leads none of the partitions, and all have a leader."""
+        found = self.partitions()
+        return bool(found) and all(p["leader_id"] not in (broker, -1) for p in found)
+
+    def all_in_sync(self) -> bool:
+        """Return whether every partition has all its replicas in sync."""
+        found = self.partitions()
+        return bool(found) and all(len(p["isr_nodes"]) == _REPLICAS for p in found)
+
+    def away(self) -> int | None:
+        """Return how many partitions their preferred broker does not lead; None: not known."""
+        found = self.partitions()
+        return sum(p["leader_id"] != p["replica_nodes"][0] for p in found) if found else None
+
+    def close(self) -> None:
+        """Close the connection; the next question opens one anew."""
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            with suppress(KafkaError):
+                admin.close()
+
+
+class Watch:
+    """Notes when leaders move back, some ten times a second."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._leads = Leads(ground)
+        self._seen: list[tuple[float, int]] = []
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="election-watch", daemon=True)
+
+    def __enter__(self) -> Watch:
+        """Return this, watching."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Watch no more."""
+        self._ended.set()
+        self._thread.join()
+        self._leads.close()
+
+    def away(self) -> int | None:
+        """Return how many partitions their preferred broker did not lead when last seen; None: not seen yet."""
+        return self._seen[-1][1] if self._seen else None
+
+    def moved_s(self) -> tuple[float, float]:
+        """Return when the first leader was seen to have moved, and the last one."""
+        moved = [now for before, now in zip(self._seen, self._seen[1:], strict=False) if now[1] < before[1]]
+        if not moved:
+            raise failure("no leader moved")
+        return moved[0][0], moved[-1][0]
+
+    def _run(self) -> None:
+        while not self._ended.wait(_POLL_S):
+            away = self._leads.away()
+            if away is not None:
+                self._seen.append((time.monotonic(), away))
+
+
+class Load:
+    """Sends records to all partitions in turn at a steady rate, and notes how long each took."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._producer = KafkaProducer(bootstrap_servers=bootstrap_servers, acks="all")
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="election-load", daemon=True)
+        self._taken: list[_Sent] = []
+        self._lost: list[BaseException] = []
+
+    def __enter__(self) -> Load:
+        """Return this, sending."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Send no more, and wait for what is under way."""
+        self._ended.set()
+        self._thread.join()
+        self._producer.flush(timeout=30)
+        self._producer.close(timeout=5)
+
+    def sent(self) -> list[_Sent]:
+        """Return when each record was sent, monotonic seconds, and how many seconds its answer took.
+
+        Raises:
+            HeadroomError: records were not acknowledged.
+        """
+        if self._lost:
+            raise failure(f"{len(self._lost)} records were not acknowledged: {self._lost[0]!r}")
+        return list(self._taken)
+
+    def _run(self) -> None:
+        begun_s, count = time.monotonic(), 0
+        while not self._ended.wait(_STEP_S):
+            due = int((time.monotonic() - begun_s) * _RECORDS_PER_S)
+            for number in range(count, due):
+                self._send(number % _PARTITIONS)
+            count = due
+
+    def _send(self, partition: int) -> None:
+        at_s = time.monotonic()
+
+        def answered(_metadata: object) -> None:
+            self._taken.append((at_s, time.monotonic() - at_s))
+
+        future = self._producer.send(_TOPIC, bytes(_RECORD_BYTES), partition=partition)
+        future.add_callback(answered).add_errback(self._lost.append)

@@ -1,0 +1,172 @@
+"""``headroom elections``: which preferred leaders to elect, in which batches; and their election."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from alerts.commands import headroom_elections, kafka_elect
+from cli.config import load_settings
+from cli.elections_json import outcome_json, view_json, write_batches
+from cli.elections_plan import Planner
+from cli.elections_run import Run, carry_out, print_run, stopping
+from cli.elections_view import MOST_ROWS, ElectionView, print_view
+from cli.options import config_option, format_option
+from cli.output import console, print_json
+from cli.parameters import BrokerIds, Names
+from cli.screen import Screen
+from cluster.elections import Cluster, Terms, not_quiet, when_quiet
+from cluster.leads import Leads
+from cluster.live_leads import LiveLeads
+
+
+@click.command(short_help="Plan preferred leader elections in small batches, and run them.")
+@config_option
+@format_option
+@click.option("--topics", type=Names(), metavar="NAME,...", help="Only partitions of these topics.")
+@click.option("--brokers", type=BrokerIds(), metavar="ID,...", help="Only partitions that prefer one of these brokers.")
+@click.option(
+    "--batches-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write each batch to a file there, for kafka-leader-election.",
+)
+@click.option("--execute", is_flag=True, help="Really elect; without it only tell.")
+@click.option("--yes", is_flag=True, help="With --execute: do not ask before the first batch.")
+@click.option("--wait", is_flag=True, help="With --execute: wait until it is quiet enough.")
+def elections(
+    config: str | None,
+    output_format: str,
+    topics: list[str] | None,
+    brokers: list[int] | None,
+    batches_dir: Path | None,
+    execute: bool,
+    yes: bool,
+    wait: bool,
+) -> None:
+    """Show which brokers lead fewer of the partitions that prefer them than they should, and plan the elections that
+    give these back: in small batches, only where they can succeed, and never so that a running move would starve.
+
+    The preferred broker of a partition is the first of its replicas. After a restart others lead in its place until
+    they are elected back. What is written to a topic on a broker goes to its partitions by the records that each took
+    while this command looked, some seconds; what is read there, evenly.
+
+    With --execute every batch is looked at again before it is elected, and the next one waits until its leaders have
+    moved and all replicas are in sync. Anything that is not as planned ends it. Run again, it goes on with what is
+    left. Ctrl-C ends it after the batch at hand. Sizes, pauses and the quiet time: section [elections].
+
+    \b
+    Example:  headroom elections
+              headroom elections --topics orders,payments --batches-dir batches
+              headroom elections --execute
+              headroom elections --execute --yes --wait    (for cron)
+    """  # noqa: D301
+    _require_use(execute, yes, wait)
+    _quieten()
+    settings = load_settings(config)
+    planner = Planner(settings, topics, brokers)
+    terms = planner.terms(wait)
+    screen = Screen(console(sys.stderr))
+    with LiveLeads(settings) as cluster:
+        leads = _first_look(cluster, terms, screen) if execute and wait else cluster.look()
+        view = planner.view(leads, config)
+        if output_format == "text":
+            print_view(view)
+        files = write_batches(batches_dir, view.plan.batches) if batches_dir is not None else []
+        run = _execute(view, cluster, terms, screen, yes) if execute and view.plan.batches else None
+    if output_format == "json":
+        print_json({**view_json(view), "batch_files": [str(file) for file in files], **_run_json(view, run)})
+    else:
+        _print_files(view, files)
+        _print_end(view, run, terms, topics, brokers)
+    _exit(view, run)
+
+
+def _require_use(execute: bool, yes: bool, wait: bool) -> None:
+    if (yes or wait) and not execute:
+        raise click.UsageError(f"{'--yes' if yes else '--wait'} has no effect without --execute.")
+    if execute and not yes and not at_terminal():
+        raise click.UsageError("--execute asks before the first batch; where nobody can answer, give --yes too.")
+
+
+def at_terminal() -> bool:
+    """Return whether a person can be asked."""
+    return sys.stdin.isatty()
+
+
+def _quieten() -> None:
+    """Leave it to the plan to tell which brokers did not answer: the clients log every try."""
+    for name in ("kafka", "py4j", "cluster"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _first_look(cluster: Cluster, terms: Terms, screen: Screen) -> Leads:
+    """Return the cluster once it is quiet: a plan made before would be old by then."""
+    with stopping() as stop, screen.step("Waiting for a quiet time"):
+        leads = when_quiet(cluster, terms, stop, screen.note)
+    if leads is None:
+        raise click.Abort
+    return leads
+
+
+def _execute(view: ElectionView, cluster: Cluster, terms: Terms, screen: Screen, yes: bool) -> Run | None:
+    """Return what became of the plan; None: the person at the terminal did not want it."""
+    hindrance = terms.hindrance(view.leads)
+    if hindrance is not None and not terms.wait:
+        raise not_quiet(hindrance)
+    question = f"Elect {view.partitions()} leaders in {len(view.plan.batches)} batches?"
+    if not yes and not click.confirm(question, err=True):
+        return None
+    with stopping() as stop:
+        return carry_out(view, cluster, terms, stop, screen)
+
+
+def _run_json(view: ElectionView, run: Run | None) -> dict[str, Any]:
+    if run is None:
+        return {"executed": False}
+    stopped = run.stopped
+    return {
+        "executed": True,
+        "results": [outcome_json(outcome) for outcome in run.outcomes],
+        "stopped": stopped and {"subject": stopped.subject, "rule": stopped.rule, "remedy": stopped.remedy},
+        "left_partitions": view.partitions() - run.done(),
+    }
+
+
+def _print_files(view: ElectionView, files: Sequence[Path]) -> None:
+    if files:
+        servers = view.settings.alerts.bootstrap_servers or view.settings.cluster.bootstrap_servers
+        click.echo(f"\nWrote {len(files)} files; one after the other, each once the one before has settled:")
+    for file in files[:MOST_ROWS]:
+        click.echo(f"  $ {kafka_elect(str(file), servers)}")
+    if len(files) > MOST_ROWS:
+        click.echo(f"  and so on to {files[-1].name}")
+
+
+def _print_end(
+    view: ElectionView, run: Run | None, terms: Terms, topics: Sequence[str] | None, brokers: Sequence[int] | None
+) -> None:
+    if run is not None:
+        print_run(view, run)
+    elif view.plan.batches:
+        chosen = [f"--topics {','.join(topics)}"] if topics else []
+        chosen += [f"--brokers {','.join(map(str, brokers))}"] if brokers else []
+        hindrance = terms.hindrance(view.leads)
+        if hindrance is not None:
+            click.echo(f"\nNot now, but with --execute --wait: {hindrance}.")
+        click.echo(f"\nNothing was changed. To do it: {' '.join([headroom_elections(view.config), *chosen])}")
+
+
+def _exit(view: ElectionView, run: Run | None) -> None:
+    """Raise what ended the run before its last batch, if anything did."""
+    if run is None:
+        return
+    if run.stopped is not None:
+        raise run.stopped
+    if run.done() < view.partitions():
+        raise click.Abort

@@ -1,0 +1,96 @@
+"""A plan of elections for programs: as JSON, and as the files that Kafka's own tool takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cli.elections_view import ElectionView
+from cluster.elections import Outcome
+from planning.election_request import request_json
+from planning.elections import Batch, Name
+from schemas.errors import HeadroomError
+
+_FILE = "batch-{:03d}.json"
+
+
+def view_json(view: ElectionView) -> dict[str, Any]:
+    """Return a plan ready for JSON; rates are bytes per second, null where unknown, ratios 0 to 1."""
+    after = {balance.broker: balance for balance in view.plan.after}
+    return {
+        "cluster": view.settings.cluster.name,
+        "cluster_write_bytes_per_s": view.leads.traffic.cluster_written,
+        "not_measured": [{"broker": b, "reason": why} for b, why in sorted(view.leads.traffic.silent.items())],
+        "brokers": [
+            {
+                **vars(balance),
+                "imbalance_ratio": balance.imbalance_ratio,
+                "threshold_ratio": view.thresholds[balance.broker],
+                "out_of_balance": view.over(balance),
+                "imbalance_ratio_after": after[balance.broker].imbalance_ratio,
+            }
+            for balance in view.plan.before
+        ],
+        "batches": [_batch(number, batch) for number, batch in enumerate(view.plan.batches, start=1)],
+        "left_out": [{**vars(left), "reason": left.reason.value} for left in view.plan.left_out],
+        "raise_first": [
+            {
+                "broker": first.side[0],
+                "role": first.side[1].value,
+                "throttle_bytes_per_s": first.throttle_bytes_per_s,
+                "required_bytes_per_s": first.required_bytes_per_s,
+            }
+            for first in view.plan.raise_first
+        ],
+        "raise_command": view.raise_command(),
+    }
+
+
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """Return what became of a batch ready for JSON; ``settled_s`` is null where it did not settle."""
+    answers = outcome.answers
+    return {
+        "number": outcome.number,
+        "elected": _names(answers.elected),
+        "not_needed": _names(answers.not_needed),
+        "refused": [{"topic": t, "partition": p, "error": error} for (t, p), error in answers.refused.items()],
+        "settled_s": outcome.settled_s,
+        "imbalance_ratios": _ratios(outcome.imbalance_ratios),
+    }
+
+
+def write_batches(folder: Path, batches: Sequence[Batch]) -> list[Path]:
+    """Write one file for each batch, as ``kafka-leader-election --path-to-json-file`` takes it, and return them.
+
+    Raises:
+        HeadroomError: the folder cannot be written to, or holds batches already: those of another plan.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.glob("batch-*.json")):
+            raise HeadroomError(str(folder), "holds batches already", "Remove them, or name another folder.")
+        files = [folder / _FILE.format(number) for number in range(1, len(batches) + 1)]
+        for file, batch in zip(files, batches, strict=True):
+            file.write_text(request_json(batch.partitions) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise HeadroomError(str(folder), f"cannot be written to ({error.strerror})", "Name another folder.") from None
+    return files
+
+
+def _batch(number: int, batch: Batch) -> dict[str, Any]:
+    return {
+        "number": number,
+        "partitions": _names(batch.partitions),
+        "write_bytes_per_s": batch.write_bytes_per_s,
+        "unknown_rates": batch.unknown_rates,
+        "imbalance_ratios": _ratios(batch.imbalance_ratios),
+    }
+
+
+def _names(names: Iterable[Name]) -> list[dict[str, Any]]:
+    return [{"topic": topic, "partition": partition} for topic, partition in names]
+
+
+def _ratios(ratios: Mapping[int, float]) -> list[dict[str, Any]]:
+    return [{"broker": broker, "imbalance_ratio": ratio} for broker, ratio in sorted(ratios.items())]

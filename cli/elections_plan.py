@@ -1,0 +1,112 @@
+"""Which elections are planned, and when they may run, by the settings and by what was asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from cli.elections_view import ElectionView
+from cli.output import mb_per_s
+from cli.units import parse_window
+from cluster.elections import Terms
+from cluster.leads import Leads
+from cluster.model import Balancing
+from planning.elections import BatchLimits, ElectionPlan, plan_elections
+from planning.quiet import Quiet
+from schemas.config import ElectionSettings, Settings
+from schemas.errors import HeadroomError
+
+
+class Planner:
+    """Plans elections always in the same way.
+
+    Args:
+        settings: all settings.
+        topics: only these; None: all.
+        brokers: only partitions that prefer one of these; None: all.
+    """
+
+    def __init__(self, settings: Settings, topics: Sequence[str] | None, brokers: Sequence[int] | None) -> None:
+        self._settings = settings
+        self._limits = limits_of(settings.elections)
+        self._topics = None if topics is None else frozenset(topics)
+        self._brokers = None if brokers is None else frozenset(brokers)
+
+    def plan(self, leads: Leads) -> ElectionPlan:
+        """Return what to elect in a cluster."""
+        around = leads.surroundings(self._topics, self._brokers)
+        return plan_elections(leads.partitions.values(), self._limits, around)
+
+    def view(self, leads: Leads, config: str | None) -> ElectionView:
+        """Return the plan for a cluster with what it was made from.
+
+        Args:
+            leads: the cluster.
+            config: configuration file as given; None: as found.
+
+        Raises:
+            HeadroomError: a topic or broker that was asked for is not there.
+        """
+        self._require_there(leads)
+        plan = self.plan(leads)
+        thresholds = {balance.broker: self._threshold(leads.balancing.get(balance.broker)) for balance in plan.before}
+        return ElectionView(self._settings, config, leads, plan, thresholds)
+
+    def _threshold(self, balancing: Balancing | None) -> float:
+        own = balancing.percentage if balancing is not None else None
+        return (self._settings.alerts.leader_imbalance_percentage if own is None else own) / 100
+
+    def terms(self, wait: bool) -> Terms:
+        """Return the terms on which a plan is carried out."""
+        elections = self._settings.elections
+        quiet = quiet_of(elections)
+
+        def hindrance(leads: Leads) -> str | None:
+            return hindrance_of(elections, quiet, leads.traffic.cluster_written, time.time())
+
+        return Terms(self.plan, hindrance, wait, elections.settle_s, elections.pause_s)
+
+    def _require_there(self, leads: Leads) -> None:
+        missing = sorted((self._topics or frozenset()) - {topic for topic, _ in leads.partitions})
+        if missing:
+            raise HeadroomError(f"topic {missing[0]}", "is not in the cluster", "See its spelling.")
+        known = leads.alive | {led.replicas[0] for led in leads.partitions.values()}
+        unknown = sorted((self._brokers or frozenset()) - known)
+        if unknown:
+            there = ", ".join(map(str, sorted(known)))
+            raise HeadroomError(f"broker {unknown[0]}", "is not in the cluster", f"Name others; there are: {there}.")
+
+
+def limits_of(elections: ElectionSettings) -> BatchLimits:
+    """Return what a batch may do at most."""
+    return BatchLimits(
+        partitions=elections.batch_partitions,
+        partitions_per_broker=elections.batch_partitions_per_broker,
+        write_bytes_per_s=elections.batch_write_bytes_per_s,
+        capacity_bytes_per_s=elections.capacity_bytes_per_s,
+    )
+
+
+def quiet_of(elections: ElectionSettings) -> Quiet:
+    """Return when it is quiet enough for elections."""
+    return Quiet(parse_window(elections.window) if elections.window else None, elections.quiet_below)
+
+
+def hindrance_of(elections: ElectionSettings, quiet: Quiet, write_bytes_per_s: float | None, at_s: float) -> str | None:
+    """Return in words why it is not quiet enough for elections; None: it is.
+
+    Args:
+        elections: where the conditions were written.
+        quiet: the conditions.
+        write_bytes_per_s: what producers write to the whole cluster; None: unknown.
+        at_s: now, epoch seconds.
+    """
+    if quiet.holds(at_s, write_bytes_per_s):
+        return None
+    said = []
+    if elections.window:
+        said.append(f"it is not {elections.window} now (elections.window)")
+    if elections.quiet_below is not None:
+        rate = "an unknown rate" if write_bytes_per_s is None else mb_per_s(write_bytes_per_s)
+        said.append(f"producers write {rate}, not less than {mb_per_s(elections.quiet_below)} (elections.quiet_below)")
+    return "; ".join(said)

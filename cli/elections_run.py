@@ -1,0 +1,109 @@
+"""A plan of elections carried out before a person's eyes, and what became of it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import click
+
+from cli.collect_command import stop_on_signals
+from cli.elections_view import ElectionView, percent
+from cli.output import print_table
+from cli.screen import Screen
+from cluster.elections import Cluster, Execution, Outcome, Terms
+from schemas.errors import HeadroomError
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of a plan.
+
+    Attributes:
+        outcomes: of the batches that were begun.
+        stopped: what was not as planned; None: all was.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    stopped: HeadroomError | None
+
+    def elected(self) -> int:
+        """Return how many leaders were elected."""
+        return sum(len(outcome.answers.elected) for outcome in self.outcomes)
+
+    def done(self) -> int:
+        """Return how many partitions have their preferred leader now that the plan was to give it to."""
+        return self.elected() + sum(len(outcome.answers.not_needed) for outcome in self.outcomes)
+
+
+@contextmanager
+def stopping() -> Iterator[threading.Event]:
+    """Yield an event that the first Ctrl-C or SIGTERM sets; a second one ends the process at once."""
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+    stop = threading.Event()
+    stop_on_signals(stop)
+    try:
+        yield stop
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def carry_out(view: ElectionView, cluster: Cluster, terms: Terms, stop: threading.Event, screen: Screen) -> Run:
+    """Return what became of the plan, shown batch by batch."""
+    outcomes: list[Outcome] = []
+    batches, total = len(view.plan.batches), view.partitions()
+
+    def note(text: str) -> None:
+        screen.note(f"{Run(tuple(outcomes), None).done()} of {total} done; {text}")
+
+    execution = Execution(cluster, view.plan.batches, view.leads, terms, stop, note)
+    stopped = None
+    with screen.step(f"Electing {total} leaders in {batches} {'batch' if batches == 1 else 'batches'}"):
+        try:
+            for outcome in execution.run():
+                outcomes.append(outcome)
+                screen.say(_line(outcome, batches))
+        except HeadroomError as error:
+            stopped = error
+    return Run(tuple(outcomes), stopped)
+
+
+def print_run(view: ElectionView, run: Run) -> None:
+    """Print what was done, what is left, and how the brokers' imbalance came out beside what was predicted."""
+    left = view.partitions() - run.done()
+    click.echo(f"\n{run.elected()} leaders elected; {left} of {view.partitions()} are left.")
+    settled = [outcome for outcome in run.outcomes if outcome.settled_s is not None]
+    if settled:
+        print_table("", ("broker", "imbalance before", "predicted", "now"), _ratio_rows(view, settled))
+    if left:
+        click.echo("The same command goes on with what is left: it plans from what is there then.")
+
+
+def _line(outcome: Outcome, batches: int) -> str:
+    answers = outcome.answers
+    parts = [f"{len(answers.elected)} elected"]
+    parts += [f"{len(answers.not_needed)} led by their preferred broker already"] * bool(answers.not_needed)
+    parts += [f"{len(answers.refused)} refused"] * bool(answers.refused)
+    parts.append("not settled" if outcome.settled_s is None else f"settled in {outcome.settled_s:.1f} s")
+    return f"Batch {outcome.number} of {batches}: {', '.join(parts)}"
+
+
+def _ratio_rows(view: ElectionView, settled: Sequence[Outcome]) -> list[tuple[str, ...]]:
+    last = settled[-1]
+    predicted = view.plan.batches[last.number - 1].imbalance_ratios
+    return [
+        (
+            str(balance.broker),
+            percent(balance.imbalance_ratio),
+            percent(predicted[balance.broker]),
+            percent(last.imbalance_ratios[balance.broker]),
+        )
+        for balance in view.plan.before
+        if balance.broker in predicted and balance.broker in last.imbalance_ratios
+    ]

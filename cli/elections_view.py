@@ -1,0 +1,233 @@
+"""A plan of elections as text for people: why, in which batches, what is left out and what comes first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+from rich.text import Text
+
+from alerts.commands import headroom_apply
+from cli.output import UNKNOWN, mb_per_s, print_table
+from cluster.election_gate import WHY, told
+from cluster.leads import Leads
+from planning.elections import Balance, Batch, ElectionPlan, Name, Raise, Reason, out_of_balance
+from planning.recommend import Wish
+from schemas.config import Settings
+from schemas.findings import Role
+
+# Rows of a table; a large cluster has more of them than anybody reads.
+MOST_ROWS = 20
+_REMEDIES: Mapping[Reason, str] = {
+    Reason.MOVING: "Nothing: look again when the move has ended.",
+    Reason.PREFERRED_DOWN: "Start the broker.",
+    Reason.PREFERRED_OUT_OF_SYNC: "Look again when its replica is in sync; if it does not come, see its broker.",
+    Reason.LEADERLESS: "Start a broker that was in sync last.",
+    Reason.DELETING: "Nothing.",
+    Reason.AT_MIN_INSYNC: "Look again when its replicas are in sync.",
+    Reason.OVER_CAPACITY: "Move partitions off the broker; if it can carry more, raise elections.capacity_bytes_per_s.",
+    Reason.OVER_THROTTLE: "Raise the throttles below first; where none is named, have the brokers' metrics read.",
+    Reason.NOT_CHOSEN: "Leave --topics and --brokers out.",
+}
+
+
+@dataclass(frozen=True)
+class ElectionView:
+    """A plan, and what it was made from.
+
+    Attributes:
+        settings: all settings.
+        config: configuration file as given; None: as found.
+        leads: the cluster when it was made.
+        plan: the plan.
+        thresholds: by broker, the share of leads elsewhere above which it is out of balance.
+    """
+
+    settings: Settings
+    config: str | None
+    leads: Leads
+    plan: ElectionPlan
+    thresholds: Mapping[int, float]
+
+    def over(self, balance: Balance) -> bool:
+        """Return whether a broker is out of balance."""
+        return out_of_balance(balance, self.thresholds[balance.broker])
+
+    def partitions(self) -> int:
+        """Return how many partitions the batches elect."""
+        return sum(len(batch.partitions) for batch in self.plan.batches)
+
+    def raised_bytes_per_s(self) -> int | None:
+        """Return the throttle that is enough where one has to be raised, and lowers none; None: none would do."""
+        wish = Wish(self.settings.alerts.margin_ratio, None, self.settings.cluster.replication_capacity)
+        enough = wish.above(max(first.required_bytes_per_s for first in self.plan.raise_first))
+        if enough is None:
+            return None
+        in_force = [self.leads.throttles.get((b, role)) for b in self.raised_brokers() for role in Role]
+        return max(enough, *(round(rate) for rate in in_force if rate is not None))
+
+    def raised_brokers(self) -> list[int]:
+        """Return the brokers whose throttle has to be raised."""
+        return sorted({first.side[0] for first in self.plan.raise_first})
+
+    def raise_command(self) -> str | None:
+        """Return the command that raises what has to be raised; None: nothing has to be, or no throttle would do."""
+        rate = self.raised_bytes_per_s() if self.plan.raise_first else None
+        return None if rate is None else headroom_apply(rate, self.raised_brokers(), self.config)
+
+
+def print_view(view: ElectionView) -> None:
+    """Print a plan with its reasons."""
+    click.echo(_summary(view))
+    _print("Brokers", _BROKERS, _broker_rows(view))
+    _print("Batches", _BATCHES, _batch_rows(view))
+    _print("Left out", ("partitions", "why", "such as", "what has to happen"), _left_out_rows(view))
+    if view.plan.raise_first:
+        _print("Throttles to raise first", ("broker", "in force", "must exceed"), _raise_rows(view.plan.raise_first))
+        click.echo(f"  $ {view.raise_command()}" if view.raise_command() else _NO_THROTTLE)
+    for remark in remarks(view):
+        click.echo(f"\n{remark}")
+
+
+_NO_THROTTLE = "  No throttle would do: it would have to exceed cluster.replication_capacity. Move less at a time."
+_BROKERS = (
+    "broker",
+    "preferred by",
+    "led by others",
+    "imbalance",
+    "allowed",
+    "electable now",
+    "wait for the move",
+    "not available",
+    "writes now",
+    "writes then",
+)
+_BATCHES = ("batch", "partitions", "their writes", "such as", "imbalance then")
+
+
+def remarks(view: ElectionView) -> Iterator[str]:
+    """Yield what a person should know about a plan beyond its tables."""
+    silent = view.leads.traffic.silent
+    if silent:
+        broker, reason = next(iter(sorted(silent.items())))
+        others = f" and of {len(silent) - 1} more" if len(silent) > 1 else ""
+        yield (
+            f"Not measured: what is written to and read from the partitions of broker {broker}{others} ({reason}). "
+            "Batches and capacity are reckoned with what is known alone, and nothing is elected behind a throttle that "
+            "may be too low."
+        )
+    automatic = sorted(broker for broker, balancing in view.leads.balancing.items() if balancing.auto)
+    if automatic:
+        yield (
+            f"Kafka gives leads back by itself, unplanned and many at once, on {_brokers(automatic)} "
+            "(auto.leader.rebalance.enable)."
+        )
+    if not view.plan.batches and not view.plan.left_out:
+        yield "All balanced: nothing to elect."
+    elif not view.plan.batches:
+        yield "Nothing to elect now."
+    still = [balance.broker for balance in view.plan.after if view.over(balance)]
+    if view.plan.batches and still:
+        yield f"Out of balance even then: {_brokers(still)}."
+
+
+def _summary(view: ElectionView) -> str:
+    away = sum(balance.non_preferred_partitions for balance in view.plan.before)
+    over = sum(map(view.over, view.plan.before))
+    name = view.settings.cluster.name
+    return (
+        f"Cluster {name}: {away} of {len(view.leads.partitions)} partitions are led by another broker than their "
+        f"preferred one; {over} of {len(view.plan.before)} brokers are out of balance."
+    )
+
+
+def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
+    if rows:
+        click.echo()
+        print_table(title, header, rows[:MOST_ROWS])
+    if len(rows) > MOST_ROWS:
+        click.echo(f"and {len(rows) - MOST_ROWS} more; --format json tells all")
+
+
+def _broker_rows(view: ElectionView) -> list[tuple[str | Text, ...]]:
+    # Of many brokers those furthest out of balance.
+    balances = sorted(view.plan.before, key=lambda b: b.imbalance_ratio, reverse=True)
+    if len(balances) <= MOST_ROWS:
+        balances.sort(key=lambda b: b.broker)
+    return [
+        (
+            str(balance.broker),
+            str(balance.preferred_partitions),
+            str(balance.non_preferred_partitions),
+            _imbalance(view, balance),
+            percent(view.thresholds[balance.broker]),
+            str(balance.electable_now),
+            str(balance.waiting_for_move),
+            str(balance.non_preferred_partitions - balance.electable_now - balance.waiting_for_move),
+            mb_per_s(balance.write_bytes_per_s),
+            mb_per_s(balance.preferred_write_bytes_per_s),
+        )
+        for balance in balances
+    ]
+
+
+def _imbalance(view: ElectionView, balance: Balance) -> Text:
+    text = percent(balance.imbalance_ratio)
+    return Text(f"{text}, too high", style="bold red") if view.over(balance) else Text(text)
+
+
+def _batch_rows(view: ElectionView) -> list[tuple[str, ...]]:
+    return [
+        (
+            str(number),
+            str(len(batch.partitions)),
+            _writes(batch),
+            told(batch.partitions),
+            imbalance_then(batch),
+        )
+        for number, batch in enumerate(view.plan.batches, start=1)
+    ]
+
+
+def _writes(batch: Batch) -> str:
+    if batch.unknown_rates == len(batch.partitions):
+        return UNKNOWN
+    return mb_per_s(batch.write_bytes_per_s) + (" or more" if batch.unknown_rates else "")
+
+
+def imbalance_then(batch: Batch) -> str:
+    """Return the brokers that a batch leaves furthest out of balance, in words."""
+    ratios = sorted(batch.imbalance_ratios.items(), key=lambda of: (-of[1], of[0]))
+    shown = [f"broker {broker} {percent(ratio)}" for broker, ratio in ratios[:3] if ratio]
+    return ", ".join(shown) or "none"
+
+
+def _left_out_rows(view: ElectionView) -> list[tuple[str, ...]]:
+    by_reason: dict[Reason, list[Name]] = defaultdict(list)
+    for left in view.plan.left_out:
+        by_reason[left.reason].append((left.topic, left.partition))
+    ordered = sorted(by_reason.items(), key=lambda of: len(of[1]), reverse=True)
+    return [(str(len(names)), WHY[reason], told(names), _REMEDIES[reason]) for reason, names in ordered]
+
+
+def _raise_rows(raises: Sequence[Raise]) -> list[tuple[str, ...]]:
+    return [
+        (
+            f"{first.side[0]} as {first.side[1].value}",
+            mb_per_s(first.throttle_bytes_per_s),
+            mb_per_s(first.required_bytes_per_s),
+        )
+        for first in raises
+    ]
+
+
+def percent(ratio: float) -> str:
+    """Return a share as text in percent."""
+    return f"{ratio * 100:.1f}".removesuffix(".0") + " %"
+
+
+def _brokers(brokers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, brokers[:MOST_ROWS]))
+    return f"broker{'s' if len(brokers) > 1 else ''} {shown}" + (" and more" if len(brokers) > MOST_ROWS else "")

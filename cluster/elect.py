@@ -1,0 +1,103 @@
+"""Asking Kafka for preferred leader elections, every answer checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka.errors import ClusterAuthorizationFailedError, ElectionNotNeededError, KafkaError, NotControllerError
+from kafka.protocol.admin import ElectLeadersRequest
+
+from cluster.client import AdminLink
+from planning.elections import Name
+from schemas.errors import HeadroomError
+
+_PREFERRED = 0
+_SUBJECT = "the election"
+_NO_ANSWER = "no answer"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What became of each partition of a request.
+
+    Attributes:
+        elected: its preferred replica was elected.
+        not_needed: its preferred replica led it already.
+        refused: no election, and why.
+    """
+
+    elected: tuple[Name, ...] = ()
+    not_needed: tuple[Name, ...] = ()
+    refused: Mapping[Name, str] = field(default_factory=dict)
+
+
+def elect_preferred(link: AdminLink, names: Collection[Name], timeout_s: float) -> Answers:
+    """Ask for the election of the preferred leaders of some partitions, and return what became of each.
+
+    Asking again after a lost answer is safe: a partition that has its preferred leader needs no election.
+
+    Args:
+        link: the admin connection.
+        names: the partitions, one at least: no partitions would mean all of the cluster to Kafka.
+        timeout_s: longest wait for the answer of one broker, seconds.
+
+    Raises:
+        HeadroomError: no broker took the request, or this user may not ask.
+    """
+    if not names:
+        raise ValueError("an election names its partitions: none would mean those of the whole cluster")
+    request = ElectLeadersRequest(
+        election_type=_PREFERRED, topic_partitions=_by_topic(names), timeout_ms=int(timeout_s * 1000)
+    )
+    return _answers(names, _ask(link, request, timeout_s))
+
+
+def _by_topic(names: Collection[Name]) -> list[Any]:
+    return [
+        ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[partition for _, partition in of_topic])
+        for topic, of_topic in groupby(sorted(names), key=lambda name: name[0])
+    ]
+
+
+def _ask(link: AdminLink, request: Any, timeout_s: float) -> Any:
+    """Return the answer of the first broker that has one: with KRaft any passes it on, before only the controller."""
+    reasons = []
+    for node in link.nodes():
+        try:
+            answer = link.ask(request, node, timeout_s)
+        except KafkaError as error:
+            reasons.append(f"broker {node}: {type(error).__name__}")
+            continue
+        refusal = kafka_errors.for_code(answer.error_code if answer.API_VERSION >= 1 else 0)
+        if refusal is ClusterAuthorizationFailedError:
+            raise HeadroomError(_SUBJECT, "is not allowed", "Grant ALTER on the cluster to this user.")
+        if refusal is kafka_errors.NoError:
+            return answer
+        reasons.append(f"broker {node}: {refusal.__name__}")
+        if refusal is not NotControllerError:
+            break
+    rule = f"was taken by no broker ({'; '.join(reasons) or 'none is known'})"
+    raise HeadroomError(_SUBJECT, rule, "See that the controller is up, then run the same command again.")
+
+
+def _answers(names: Collection[Name], answer: Any) -> Answers:
+    said = {(r.topic, p.partition_id): p for r in answer.replica_election_results for p in r.partition_result}
+    results = {name: _result(said.get(name)) for name in sorted(names)}
+    return Answers(
+        tuple(name for name, error in results.items() if error is None),
+        tuple(name for name, error in results.items() if error == ElectionNotNeededError.message),
+        {n: error for n, error in results.items() if error not in (None, ElectionNotNeededError.message)},
+    )
+
+
+def _result(said: Any) -> str | None:
+    """Return Kafka's name of an error; None: elected."""
+    if said is None:
+        return _NO_ANSWER
+    if not said.error_code:
+        return None
+    return str(kafka_errors.for_code(said.error_code).message)

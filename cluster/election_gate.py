@@ -1,0 +1,107 @@
+"""Whether a batch of elections is still as planned, before it and after it: the first thing that is not, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from cluster.leads import Leads
+from planning.elections import Batch, ElectionPlan, Led, Name, Reason
+from schemas.errors import HeadroomError
+
+WHY: Mapping[Reason, str] = {
+    Reason.MOVING: "a reassignment of it is running",
+    Reason.PREFERRED_DOWN: "its preferred broker is not alive",
+    Reason.PREFERRED_OUT_OF_SYNC: "its preferred broker is not in sync",
+    Reason.LEADERLESS: "it has no leader",
+    Reason.DELETING: "its topic is being deleted",
+    Reason.AT_MIN_INSYNC: "it lacks in-sync replicas and has no more than min.insync.replicas",
+    Reason.OVER_CAPACITY: "its preferred broker would have to carry more than it can",
+    Reason.OVER_THROTTLE: "a throttle of the running move would be too low",
+    Reason.NOT_CHOSEN: "it was left out by --topics or --brokers",
+}
+RESUME = "See to it, then run the same command again: it plans from what is there then."
+_NAMED = 3
+
+
+def to_elect(batch: Batch, start: Leads, now: Leads, fresh: ElectionPlan) -> tuple[Name, ...]:
+    """Return the partitions of a batch that still need their election.
+
+    Args:
+        batch: as planned.
+        start: the cluster when the plan was made.
+        now: the cluster now.
+        fresh: a plan from what it is now.
+
+    Raises:
+        HeadroomError: a partition cannot be elected as planned any more, or one of the cluster lacks a replica since.
+    """
+    _require_none_lacking(start, now)
+    left_out = {(left.topic, left.partition): left.reason for left in fresh.left_out}
+    for name in batch.partitions:
+        changed = _changed(start.partitions[name], now.partitions.get(name), left_out.get(name))
+        if changed is not None:
+            raise HeadroomError(told([name]), f"cannot be elected as planned: {changed}", RESUME)
+    return tuple(name for name in batch.partitions if not by_preferred(now.partitions[name]))
+
+
+def unsettled(names: Collection[Name], start: Leads, now: Leads) -> str | None:
+    """Return what a batch still lacks: leaders that have not moved, or replicas that are not in sync; None: nothing.
+
+    Args:
+        names: the partitions of the batch.
+        start: the cluster when the plan was made.
+        now: the cluster now.
+    """
+    away = [name for name in names if name in now.partitions and not by_preferred(now.partitions[name])]
+    if away:
+        return f"{len(away)} of {len(names)} are not led by their preferred broker: {told(away)}"
+    lacking = now.lacking - start.lacking
+    return f"replicas of {len(lacking)} partitions are not in sync: {told(lacking)}" if lacking else None
+
+
+def require_none_lost(before: Leads, now: Leads) -> None:
+    """Check that no partition that its preferred broker led before a batch is led by another now.
+
+    Raises:
+        HeadroomError: one is.
+    """
+    for name, led in before.partitions.items():
+        then, found = by_preferred(led), now.partitions.get(name)
+        if then and found is not None and found.replicas == led.replicas and not by_preferred(found):
+            leader = "nobody" if found.leader is None else f"broker {found.leader}"
+            raise HeadroomError(
+                told([name]), f"went from broker {led.leader} to {leader}, which no election did", RESUME
+            )
+
+
+def by_preferred(led: Led) -> bool:
+    """Return whether its preferred broker leads a partition."""
+    return led.leader is not None and led.leader == led.replicas[0]
+
+
+def told(names: Iterable[Name]) -> str:
+    """Return the first of some partitions in words, and how many more there are."""
+    ordered = sorted(names)
+    shown = ", ".join(f"{topic}-{partition}" for topic, partition in ordered[:_NAMED])
+    return f"{shown} and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else shown
+
+
+def _require_none_lacking(start: Leads, now: Leads) -> None:
+    lacking = now.lacking - start.lacking
+    if lacking:
+        rule = "lack replicas in sync that they had when the plan was made"
+        raise HeadroomError(told(lacking), rule, RESUME)
+
+
+def _changed(then: Led, now: Led | None, left_out: Reason | None) -> str | None:
+    """Return what is not as planned of a partition; None: all is, or it needs no election any more."""
+    if now is None:
+        return "it is not there any more"
+    if now.replicas != then.replicas:
+        return "its replicas are others than those of the plan"
+    if by_preferred(now):
+        return None
+    gone = sorted(set(then.isr) - set(now.isr))
+    if gone:
+        return f"no longer in sync: broker {', '.join(map(str, gone))}"
+    return WHY[left_out] if left_out is not None else None

@@ -1,0 +1,184 @@
+"""Carrying out a plan of elections, batch by batch, each only while all is as it was planned."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from cluster.elect import Answers
+from cluster.election_gate import RESUME, require_none_lost, to_elect, told, unsettled
+from cluster.leads import Leads
+from planning.elections import Batch, ElectionPlan, Name, balances
+from schemas.errors import HeadroomError
+
+_POLL_S = 0.5
+# How often it is looked whether it is quiet by now.
+_QUIET_POLL_S = 10.0
+_NOT_QUIET = "Run it when it is, or with --wait to wait for it."
+OnStep = Callable[[str], None]
+
+
+class Cluster(Protocol):
+    """What is asked of a running cluster; see ``cluster.live_leads.LiveLeads``."""
+
+    def look(self) -> Leads:
+        """Return who leads what, with throttles and traffic."""
+        ...
+
+    def glance(self) -> Leads:
+        """Return who leads what."""
+        ...
+
+    def elect(self, names: Collection[Name]) -> Answers:
+        """Ask for elections and return what became of them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a plan is carried out.
+
+    Attributes:
+        replan: returns a plan from what the cluster is now, made as the one at hand was.
+        hindrance: returns in words why it is not quiet enough now; None: it is.
+        wait: whether a time that is quiet is waited for.
+        settle_s: longest time for leaders to move and followers to be in sync again.
+        pause_s: wait between two batches.
+    """
+
+    replan: Callable[[Leads], ElectionPlan]
+    hindrance: Callable[[Leads], str | None] = lambda leads: None
+    wait: bool = False
+    settle_s: float = 60.0
+    pause_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one batch.
+
+    Attributes:
+        number: of the batch, from 1.
+        answers: what became of its partitions.
+        settled_s: how long its leaders and followers took; None: they did not settle.
+        imbalance_ratios: ratio of every broker then; empty if they did not settle.
+    """
+
+    number: int
+    answers: Answers
+    settled_s: float | None = None
+    imbalance_ratios: Mapping[int, float] = field(default_factory=dict)
+
+
+class Execution:
+    """Carries out the batches of a plan.
+
+    Args:
+        cluster: the running cluster.
+        batches: of the plan, in order.
+        start: the cluster when the plan was made.
+        terms: how.
+        stop: once it is set, no further batch is begun.
+        on_step: told what is being done, in short.
+        clock: monotonic seconds.
+        sleep: waits for some seconds.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        batches: Sequence[Batch],
+        start: Leads,
+        terms: Terms,
+        stop: threading.Event,
+        on_step: OnStep = lambda text: None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._cluster = cluster
+        self._batches = batches
+        self._start = start
+        self._terms = terms
+        self._stop = stop
+        self._on_step = on_step
+        self._clock = clock
+        self._sleep = sleep
+
+    def run(self) -> Iterator[Outcome]:
+        """Yield what became of each batch once it is done; the last one yielded may be one that failed.
+
+        Raises:
+            HeadroomError: something is not as planned; no further batch was begun.
+        """
+        for number, batch in enumerate(self._batches, start=1):
+            if number > 1:
+                self._on_step(f"pause before batch {number}")
+                self._stop.wait(self._terms.pause_s)
+            now = when_quiet(self._cluster, self._terms, self._stop, self._on_step)
+            if now is None:
+                return
+            yield from self._batch(number, batch, now)
+
+    def _batch(self, number: int, batch: Batch, before: Leads) -> Iterator[Outcome]:
+        names = to_elect(batch, self._start, before, self._terms.replan(before))
+        led = tuple(name for name in batch.partitions if name not in names)
+        self._on_step(f"batch {number}: electing {len(names)} leaders")
+        answers = self._cluster.elect(names) if names else Answers()
+        answers = replace(answers, not_needed=(*led, *answers.not_needed))
+        if answers.refused:
+            yield Outcome(number, answers)
+            raise _refused(answers.refused)
+        began_s = self._clock()
+        try:
+            now = self._settle(number, batch, before)
+        except HeadroomError:
+            yield Outcome(number, answers)
+            raise
+        ratios = {b.broker: b.imbalance_ratio for b in balances(now.partitions.values(), now.alive)}
+        yield Outcome(number, answers, self._clock() - began_s, ratios)
+
+    def _settle(self, number: int, batch: Batch, before: Leads) -> Leads:
+        """Return the cluster once the leaders of a batch have moved and no replica lacks that did not before."""
+        deadline_s = self._clock() + self._terms.settle_s
+        while True:
+            now = self._cluster.glance()
+            require_none_lost(before, now)
+            lacks = unsettled(batch.partitions, self._start, now)
+            if lacks is None:
+                return now
+            if self._clock() >= deadline_s:
+                rule = f"has not settled within {self._terms.settle_s:g} s: {lacks}"
+                raise HeadroomError(f"batch {number}", rule, RESUME)
+            self._on_step(f"batch {number}: {lacks}")
+            self._sleep(_POLL_S)
+
+
+def when_quiet(cluster: Cluster, terms: Terms, stop: threading.Event, on_step: OnStep) -> Leads | None:
+    """Return the cluster as soon as it is quiet enough for elections; None: it was to stop before.
+
+    Raises:
+        HeadroomError: it is not quiet, and that is not to be waited for.
+    """
+    while not stop.is_set():
+        now = cluster.look()
+        hindrance = terms.hindrance(now)
+        if hindrance is None:
+            return None if stop.is_set() else now
+        if not terms.wait:
+            raise not_quiet(hindrance)
+        on_step(f"waiting for a quiet time: {hindrance}")
+        stop.wait(_QUIET_POLL_S)
+    return None
+
+
+def _refused(refused: Mapping[Name, str]) -> HeadroomError:
+    reasons = ", ".join(dict.fromkeys(refused.values()))
+    return HeadroomError(told(refused), f"not elected: Kafka answered {reasons}", RESUME)
+
+
+def not_quiet(hindrance: str) -> HeadroomError:
+    """Return the error that says that it is not quiet enough now."""
+    return HeadroomError("elections", f"wait for a quiet time: {hindrance}", _NOT_QUIET)

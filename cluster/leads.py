@@ -1,0 +1,134 @@
+"""Who leads what, and all that speaks for or against another leader: what a plan of elections is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cluster.model import Balancing, BrokerRead, BrokerThrottles, Partition, Snapshot, TopicPartition
+from cluster.traffic import Traffic
+from cluster.watched import listed_brokers, watched_partitions
+from planning.elections import Led, Name, Surroundings
+from planning.throttle import PartitionTraffic, Side
+from schemas.findings import Role
+
+
+@dataclass(frozen=True)
+class Leads:
+    """The cluster as elections see it, at one time.
+
+    Attributes:
+        partitions: every partition.
+        alive: brokers that are alive.
+        lacking: partitions of which a replica that no move brings is out of the ISR.
+        throttled: partitions that move or that a throttled replica list names.
+        throttles: throttle rates in force by broker and role, None for none; a side that is missing is unknown.
+        traffic: what was measured; of a glance nothing is.
+        balancing: how brokers are told to balance leaders by themselves; one that is missing did not tell.
+    """
+
+    partitions: Mapping[Name, Led]
+    alive: frozenset[int]
+    lacking: frozenset[Name]
+    throttled: tuple[PartitionTraffic, ...] = ()
+    throttles: Mapping[Side, float | None] = field(default_factory=dict)
+    traffic: Traffic = field(default_factory=Traffic)
+    balancing: Mapping[int, Balancing] = field(default_factory=dict)
+
+    def surroundings(self, topics: frozenset[str] | None = None, brokers: frozenset[int] | None = None) -> Surroundings:
+        """Return what else elections have to mind.
+
+        Args:
+            topics: only these; None: all.
+            brokers: only partitions that prefer one of these; None: all.
+        """
+        return Surroundings(self.alive, self.throttled, self.throttles, chosen_topics=topics, chosen_brokers=brokers)
+
+
+def leads_of(
+    snapshot: Snapshot, reads: Mapping[int, BrokerRead] | None = None, traffic: Traffic | None = None
+) -> Leads:
+    """Return what a snapshot says of leaders.
+
+    Args:
+        snapshot: the metadata.
+        reads: what each broker told of itself; None: none was asked.
+        traffic: what was measured; None: nothing.
+    """
+    told = reads or {}
+    measured = traffic or Traffic()
+    alive = frozenset(broker for broker, seen in snapshot.brokers.items() if seen.alive)
+    return Leads(
+        {name: _led(name, partition, snapshot, measured) for name, partition in snapshot.partitions.items()},
+        alive,
+        frozenset(name for name, partition in snapshot.partitions.items() if _lacks(partition)),
+        tuple(
+            _throttled(snapshot.partitions[name], snapshot, alive, measured)
+            for name in sorted(watched_partitions(snapshot))
+        ),
+        _sides({broker: read.throttles for broker, read in told.items()}),
+        measured,
+        {broker: read.balancing for broker, read in told.items()},
+    )
+
+
+def same_leaders(earlier: Snapshot, later: Snapshot) -> list[Partition]:
+    """Return the partitions whose rates can be told from samples taken then: topics whose leaders are the same."""
+    changed = {
+        name.topic
+        for name in earlier.partitions.keys() | later.partitions.keys()
+        if _leader(earlier, name) != _leader(later, name)
+    }
+    return [partition for name, partition in later.partitions.items() if name.topic not in changed]
+
+
+def _leader(snapshot: Snapshot, name: TopicPartition) -> int | None:
+    partition = snapshot.partitions.get(name)
+    return partition.leader if partition is not None else None
+
+
+def _led(name: TopicPartition, partition: Partition, snapshot: Snapshot, traffic: Traffic) -> Led:
+    config = snapshot.topic_configs.get(partition.topic)
+    return Led(
+        topic=partition.topic,
+        partition=partition.partition,
+        leader=partition.leader,
+        replicas=partition.replicas,
+        isr=partition.isr,
+        moving=partition.moving,
+        min_insync_replicas=config.min_insync_replicas if config is not None else None,
+        write_bytes_per_s=traffic.written.get(name),
+        read_bytes_per_s=traffic.read.get(name),
+    )
+
+
+def _lacks(partition: Partition) -> bool:
+    return not set(partition.replicas) - set(partition.adding) <= set(partition.isr)
+
+
+def _throttled(partition: Partition, snapshot: Snapshot, alive: frozenset[int], traffic: Traffic) -> PartitionTraffic:
+    listed = listed_brokers(partition, snapshot.topic_configs.get(partition.topic))
+    return PartitionTraffic(
+        topic=partition.topic,
+        partition=partition.partition,
+        leader=partition.leader,
+        followers=tuple(b for b in partition.replicas if b != partition.leader and b in alive),
+        in_sync=frozenset(partition.isr),
+        adding=frozenset(partition.adding),
+        leader_listed=_set(listed.leader),
+        follower_listed=_set(listed.follower),
+        write_bytes_per_s=traffic.written.get(partition.name),
+    )
+
+
+def _set(brokers: Iterable[int] | None) -> frozenset[int] | None:
+    return None if brokers is None else frozenset(brokers)
+
+
+def _sides(rates: Mapping[int, BrokerThrottles]) -> dict[Side, float | None]:
+    sides: dict[Side, float | None] = {}
+    for broker, told in rates.items():
+        if told.known:
+            sides[broker, Role.LEADER] = told.leader_bytes_per_s
+            sides[broker, Role.FOLLOWER] = told.follower_bytes_per_s
+    return sides

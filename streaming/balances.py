@@ -1,0 +1,127 @@
+"""The newest rows of leader imbalance, for the rules: read from their table by the process that judges."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pyspark.sql import SparkSession
+
+from alerts.balances import BalanceState, balance_state
+from schemas.tables import LEADER_IMBALANCE
+from streaming import plain_sql
+from streaming.prompt_table import local_path
+from streaming.sinks import Store
+
+log = logging.getLogger(__name__)
+
+Take = Callable[[str, int, Sequence[BalanceState]], None]
+
+# A look at a folder costs less than a millisecond; through Spark it is a small batch.
+_EVERY_S, _EVERY_BY_SPARK_S = 1.0, 5.0
+_VIEW = "data"
+# So far clusters may be apart in time, by their clocks or a backlog, for all of them to be found.
+_REACH_MS = 15 * 60 * 1000
+_LAST_SQL = f"SELECT max(tick_ms) AS tick_ms FROM {_VIEW}"
+
+
+def newest_sql(since_ms: int) -> str:
+    """Return the query of each cluster's newest tick later than ``since_ms``, for Spark and without it."""
+    return f"""SELECT d.* FROM {_VIEW} d
+        JOIN (SELECT cluster, max(tick_ms) AS tick_ms FROM {_VIEW} WHERE tick_ms > {since_ms} GROUP BY cluster) n
+        ON d.cluster = n.cluster AND d.tick_ms = n.tick_ms WHERE d.tick_ms > {since_ms}"""
+
+
+class BalanceFollower:
+    """Hands over how leaders are shared out whenever a newer tick tells, on a thread of its own.
+
+    Args:
+        spark: session, for a store that is no folder of this machine.
+        store: tables.
+        take: is given cluster, tick and the balance of each broker.
+    """
+
+    def __init__(self, spark: SparkSession, store: Store, take: Take) -> None:
+        self._spark = spark
+        self._store = store
+        self._take = take
+        self._path = local_path(store.location(LEADER_IMBALANCE))
+        self._table: DeltaTable | None = None
+        self._version = -1
+        # Newest tick that was handed over, by cluster.
+        self._seen: dict[str, int] = {}
+        self._lost = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="balances", daemon=True)
+
+    def start(self) -> None:
+        """Start; what is there already is handed over at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stop.set()
+
+    def look(self) -> None:
+        """Hand over what is newer than at the last look."""
+        try:
+            rows = self._rows()
+        except Exception as error:
+            self._failed(error)
+            return
+        self._lost = False
+        for (cluster, tick_ms), balances in _by_tick(rows).items():
+            if tick_ms > self._seen.get(cluster, -1):
+                self._seen[cluster] = tick_ms
+                self._take(cluster, tick_ms, balances)
+
+    def _run(self) -> None:
+        self.look()
+        while not self._stop.wait(_EVERY_S if self._path is not None else _EVERY_BY_SPARK_S):
+            self.look()
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of each cluster's newest tick, if the table has changed."""
+        if not self._changed():
+            return []
+        last_ms = max(self._seen.values(), default=None) or self._query(_LAST_SQL)[0]["tick_ms"]
+        return [] if last_ms is None else self._query(newest_sql(last_ms - _REACH_MS))
+
+    def _query(self, sql: str) -> Sequence[Mapping[str, Any]]:
+        if self._table is not None:
+            return plain_sql.rows({_VIEW: self._table}, sql)
+        self._store.read(LEADER_IMBALANCE).createOrReplaceTempView(_VIEW)
+        return [row.asDict() for row in self._spark.sql(sql).collect()]
+
+    def _changed(self) -> bool:
+        """Return whether there may be rows that were not looked at."""
+        if self._path is None:
+            return self._store.exists(LEADER_IMBALANCE)
+        if self._table is None:
+            try:
+                self._table = DeltaTable(self._path)
+            except TableNotFoundError:
+                return False
+        else:
+            self._table.update_incremental()
+        before, self._version = self._version, self._table.version()
+        return self._version != before
+
+    def _failed(self, error: Exception) -> None:
+        self._table, self._version = None, -1
+        if not self._lost:
+            self._lost = True
+            where, reason = self._store.location(LEADER_IMBALANCE), str(error).partition("\n")[0]
+            log.warning("%s cannot be read, so nothing is known of leader imbalance: %s", where, reason)
+
+
+def _by_tick(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], list[BalanceState]]:
+    ticks: dict[tuple[str, int], list[BalanceState]] = defaultdict(list)
+    for row in rows:
+        ticks[(row["cluster"], row["tick_ms"])].append(balance_state(row))
+    return ticks

@@ -1,0 +1,202 @@
+"""The balance job: from ticks to the table of leader imbalance, beside the gold job.
+
+What it counts is every partition, whose rows lie outside the alert lane: it waits for a tick's end in the lane, and
+reads from the other partitions just what the end says.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from schemas.tables import LEADER_IMBALANCE
+from streaming.jobs.gate import Gate
+from streaming.jobs.held import Hold, holding
+from streaming.jobs.lane import whole_batch
+from streaming.sinks import Store
+from streaming.sources import TicksTopic
+from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_head
+from streaming.transforms.gold import as_table
+from streaming.transforms.imbalance import Seen, leader_imbalance
+from streaming.transforms.ticks import TICK, rows_of
+
+log = logging.getLogger(__name__)
+
+# Kinds of message that are read of a tick.
+KINDS = ("leaders", "logs", "meters")
+# Of the largest messages, half a gigabyte: a backlog is worked off in such parts, one tick at least.
+_PART_RECORDS = 500
+
+
+@dataclass(frozen=True)
+class TickEnd:
+    """What the end of a tick says of its messages outside the alert lane.
+
+    Attributes:
+        tick: cluster and time.
+        leaders: how many messages tell leaders; 0: none, or it does not say.
+        ranges: by partition, where they lie: first offset and end.
+    """
+
+    tick: tuple[str, int]
+    leaders: int
+    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """Return how many records lie there at most."""
+        return sum(end - first for first, end in self.ranges.values())
+
+
+class BalanceJob:
+    """One streaming query over the alert lane that writes ``gold/leader_imbalance``.
+
+    Args:
+        spark: session; as rows are many, its plans had better be compiled.
+        topic: ticks.
+        store: tables.
+        checkpoint: folder or URL of this query's checkpoint.
+        trigger_s: least time between two commits.
+        setting_ratio: threshold of brokers that have none of their own, 0 to 1.
+        max_offsets: most records of the lane in one micro-batch.
+    """
+
+    name = "balance"
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        topic: TicksTopic,
+        store: Store,
+        checkpoint: str,
+        trigger_s: float,
+        setting_ratio: float,
+        max_offsets: int = 300,
+    ) -> None:
+        self._spark = spark
+        self._topic = topic
+        self._store = store
+        self._checkpoint = checkpoint
+        self._trigger_s = trigger_s
+        self._setting_ratio = setting_ratio
+        self._max_offsets = max_offsets
+        self.gate = Gate()
+        self._last_tick: dict[str, int] = {}
+        self._first_batch = True
+
+    def prepare(self) -> None:
+        """Make the table where it is not there yet, and learn what is written."""
+        self._store.ensure(LEADER_IMBALANCE)
+        self._last_tick = self._store.last_ticks(LEADER_IMBALANCE)
+
+    def start(self) -> StreamingQuery:
+        """Start; the running query is returned. A new checkpoint begins with the oldest tick there is."""
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        self.prepare()
+        stream = self._topic.lane_stream("earliest", self._max_offsets)
+        writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
+        paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")
+        return paced.foreachBatch(self.gate.through(self.write)).start()
+
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        """Write the whole ticks of a micro-batch of the alert lane; those that are written already are passed over."""
+        with whole_batch(batch, self._topic) as whole:
+            ends = [end for end in tick_ends(whole.messages) if end.ranges and end.leaders]
+            for part in parts(ends, _PART_RECORDS):
+                self._append(part, rows_of(whole.messages, "brokers"))
+        self._first_batch = False
+        for cluster, tick_ms in whole.ticks:
+            self._last_tick[cluster] = max(tick_ms, self._last_tick.get(cluster, 0))
+
+    def _append(self, ends: Sequence[TickEnd], brokers: DataFrame) -> None:
+        """Append the rows of some ticks; of those that may be written already, only what is not there yet."""
+        again = any(tick_ms <= self._last_tick.get(cluster, sys.maxsize) for cluster, tick_ms in (e.tick for e in ends))
+        with holding() as hold:
+            rows = as_table(self._rows(ends, brokers, hold), LEADER_IMBALANCE)
+            if again or self._first_batch:
+                rows = self._store.unwritten(rows, LEADER_IMBALANCE, min(end.tick[1] for end in ends))
+            self._store.append(rows, LEADER_IMBALANCE)
+
+    def _rows(self, ends: Sequence[TickEnd], brokers: DataFrame, hold: Hold) -> DataFrame:
+        records = with_head(self._topic.ranges(around(ends))).where("reason IS NULL")
+        records = hold(records.where(F.col("kind").isin(*KINDS) & of_ticks([end.tick for end in ends])))
+        there = {(row["cluster"], row["tick_ms"]): row for row in _there(records).collect()}
+        whole = [end.tick for end in ends if end.tick in there and there[end.tick]["leaders"] == end.leaders]
+        for cluster, tick_ms in {end.tick for end in ends} - set(whole):
+            log.warning("leaders of tick %s of cluster %s are not all there; it gives no balance", tick_ms, cluster)
+        if any(row["messages"] != row["distinct_messages"] for row in there.values()):
+            keys = {key: F.col(f"head.{key}") for key in MESSAGE_KEYS}
+            records = records.withColumns(keys).dropDuplicates(MESSAGE_KEYS).select(*records.columns)
+        leaders, logs, meters = (message_rows(records.where(of_ticks(whole)), kind) for kind in KINDS)
+        return leader_imbalance(Seen(leaders, logs, meters, brokers), self._setting_ratio)
+
+
+def tick_ends(messages: DataFrame) -> list[TickEnd]:
+    """Return what the ends of ticks say, by time.
+
+    Args:
+        messages: of ``streaming.transforms.ticks.whole_ticks``.
+    """
+    ends = messages.where("kind = 'tick_end'").selectExpr(*TICK, "sent_messages['leaders'] AS leaders", "ranges")
+    return [_tick_end(row) for row in sorted(ends.collect(), key=lambda row: (row["tick_ms"], row["cluster"]))]
+
+
+def _tick_end(row: Row) -> TickEnd:
+    ranges = {r["partition"]: (r["first_offset"], r["end_offset"]) for r in row["ranges"] or ()}
+    return TickEnd((row["cluster"], row["tick_ms"]), row["leaders"] or 0, ranges)
+
+
+def parts(ends: Sequence[TickEnd], most_records: int) -> Iterator[list[TickEnd]]:
+    """Yield the ticks in parts, each of at most so many records, or one tick.
+
+    Args:
+        ends: ticks in order of time.
+        most_records: most records of a part.
+    """
+    part: list[TickEnd] = []
+    for end in ends:
+        if part and sum(e.records for e in part) + end.records > most_records:
+            yield part
+            part = []
+        part.append(end)
+    if part:
+        yield part
+
+
+def around(ends: Sequence[TickEnd]) -> dict[int, tuple[int, int]]:
+    """Return by partition the least range that holds those of all ticks."""
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for end in ends:
+        for partition, both in end.ranges.items():
+            found[partition].append(both)
+    return {
+        partition: (min(first for first, _ in ranges), max(end for _, end in ranges))
+        for partition, ranges in found.items()
+    }
+
+
+def of_ticks(ticks: Sequence[tuple[str, int]]) -> Column:
+    """Return the condition that a record of ``with_head`` is of one of these ticks."""
+    times: dict[str, list[int]] = defaultdict(list)
+    for cluster, tick_ms in ticks:
+        times[cluster].append(tick_ms)
+    of_clusters = [(F.col("head.cluster") == c) & F.col("head.tick_ms").isin(*ms) for c, ms in times.items()]
+    return reduce(or_, of_clusters, F.lit(False))
+
+
+def _there(records: DataFrame) -> DataFrame:
+    """Return by tick how many messages are there, without second deliveries too, and how many tell leaders."""
+    return records.groupBy("head.cluster", "head.tick_ms").agg(
+        F.expr("count(*) AS messages"),
+        F.expr("count(DISTINCT head.seq) AS distinct_messages"),
+        F.expr("count(DISTINCT CASE WHEN kind = 'leaders' THEN head.seq END) AS leaders"),
+    )

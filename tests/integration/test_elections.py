@@ -1,0 +1,189 @@
+"""Elections on real brokers after one was restarted, with Kafka's own tool as the judge of the files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
+
+from cli.elections_command import elections
+from cluster.elect import elect_preferred
+from cluster.embedded import EmbeddedCluster
+from cluster.jars import jar_folder, java_command
+from cluster.live_leads import LiveLeads
+from cluster.load import PacedLoad
+from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates
+from planning.elections import Name
+from planning.lists import Move, lists_of_plan
+from schemas.config import Settings
+from tests.integration.support import create_topic, leaders, wait_until
+
+TOOL = "org.apache.kafka.tools.LeaderElectionCommand"
+RESTARTED = 2
+ORDERS = {p: [1 + (p + i) % 4 for i in range(3)] for p in range(24)}
+PAYMENTS = {p: [1 + (p + i) % 4 for i in range(2)] for p in range(8)}
+# Those of 24 and of 8 that prefer broker 2.
+AWAY = 6 + 2
+MB = 1_000_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def restarted(cluster: EmbeddedCluster) -> Iterator[None]:
+    """Restart a broker that leads under load, so that others lead in its place."""
+    create_topic(cluster, "orders", ORDERS)
+    create_topic(cluster, "payments", PAYMENTS)
+    rates = {("orders", 1): 400_000.0, ("orders", 5): 100_000.0}
+    with PacedLoad(cluster.bootstrap_servers, rates, record_bytes=1000) as load:
+        cluster.kill(RESTARTED)
+        wait_until(lambda: RESTARTED not in leaders(cluster, "orders").values(), 60, "others lead")
+        cluster.restart(RESTARTED)
+        wait_until(lambda: lacking(cluster) == [], 60, "all replicas in sync", lambda: lacking(cluster))
+        before = sum(load.sent_bytes.values())
+        wait_until(lambda: sum(load.sent_bytes.values()) > before, 60, "records are taken by the new leaders")
+        yield
+
+
+def lacking(cluster: EmbeddedCluster) -> list[tuple[str, int]]:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        return [
+            (topic["name"], p["partition_index"])
+            for topic in admin.describe_topics(["orders", "payments"])
+            for p in topic["partitions"]
+            if len(p["isr_nodes"]) < len(p["replica_nodes"])
+        ]
+    finally:
+        admin.close()
+
+
+def run(config_file: Path, *arguments: str, **environ: str) -> Result:
+    env = {"HEADROOM_ELECTIONS__PAUSE_S": "0", "HEADROOM_ELECTIONS__BATCH_PARTITIONS": "3", **environ}
+    return CliRunner(env=env).invoke(elections, ["--config", str(config_file), *arguments], catch_exceptions=False)
+
+
+def plan(config_file: Path, *arguments: str) -> dict[str, Any]:
+    result = run(config_file, "--format", "json", *arguments)
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
+
+
+def of_broker(said: dict[str, Any], broker: int) -> dict[str, Any]:
+    return next(row for row in said["brokers"] if row["broker"] == broker)
+
+
+def names(partitions: list[dict[str, Any]]) -> list[Name]:
+    return [(p["topic"], p["partition"]) for p in partitions]
+
+
+def test_a_restart_is_seen_with_the_traffic_that_would_go_back(config_file: Path) -> None:
+    said = plan(config_file)
+    broker = of_broker(said, RESTARTED)
+    assert (broker["non_preferred_partitions"], broker["electable_now"], broker["out_of_balance"]) == (AWAY, AWAY, True)
+    assert [b["out_of_balance"] for b in said["brokers"] if b["broker"] != RESTARTED] == [False] * 3
+    assert (said["not_measured"], said["left_out"]) == ([], [])
+    # What is written to orders-1 and orders-5: 0.5 MB/s.
+    assert broker["write_bytes_per_s"] == 0
+    assert broker["preferred_write_bytes_per_s"] == pytest.approx(0.5 * MB, rel=0.25)
+    assert said["cluster_write_bytes_per_s"] == pytest.approx(0.5 * MB, rel=0.25)
+    assert broker["imbalance_ratio_after"] == 0
+
+
+def test_rates_of_one_topic_on_one_broker_are_told_apart(settings: Settings) -> None:
+    with LiveLeads(settings) as live:
+        partitions = live.look().partitions
+    assert partitions["orders", 1].write_bytes_per_s == pytest.approx(0.4 * MB, rel=0.3)
+    assert partitions["orders", 5].write_bytes_per_s == pytest.approx(0.1 * MB, rel=0.3)
+    assert partitions["orders", 9].write_bytes_per_s == 0
+    assert partitions["orders", 9].min_insync_replicas == 1
+
+
+def test_text_names_the_broker_and_changes_nothing(config_file: Path, cluster: EmbeddedCluster) -> None:
+    result = run(config_file)
+    assert f"{AWAY} of {len(ORDERS) + len(PAYMENTS)} partitions" in result.stdout
+    assert "100 %, too high" in result.stdout
+    assert "Nothing was changed" in result.stdout
+    assert RESTARTED not in leaders(cluster, "orders").values()
+
+
+def test_at_a_busy_time_nothing_is_elected(config_file: Path, cluster: EmbeddedCluster) -> None:
+    quiet = {"HEADROOM_ELECTIONS__QUIET_BELOW": "100"}
+    result = CliRunner(env=quiet).invoke(elections, ["--config", str(config_file), "--execute", "--yes"])
+    assert result.exit_code == 1
+    assert "producers write" in str(result.exception)
+    assert RESTARTED not in leaders(cluster, "orders").values()
+
+
+def test_kafkas_tool_elects_what_a_file_names(config_file: Path, cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    said = plan(config_file, "--batches-dir", str(tmp_path / "batches"))
+    assert len(said["batch_files"]) == len(said["batches"]) == 3
+    done = subprocess.run(
+        [
+            *(java_command(), "-cp", f"{jar_folder('kafka')}/*", TOOL),
+            *("--bootstrap-server", cluster.bootstrap_servers, "--election-type", "preferred"),
+            *("--path-to-json-file", said["batch_files"][0]),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    left = plan(config_file)
+    assert of_broker(left, RESTARTED)["non_preferred_partitions"] == AWAY - 3
+    ours = {name for batch in left["batches"] for name in names(batch["partitions"])}
+    assert ours.isdisjoint(names(said["batches"][0]["partitions"]))
+
+
+def test_execute_brings_every_broker_back_as_predicted(config_file: Path, cluster: EmbeddedCluster) -> None:
+    result = run(config_file, "--execute", "--yes", "--format", "json")
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)
+    assert (said["stopped"], said["left_partitions"]) == (None, 0)
+    assert [len(outcome["elected"]) for outcome in said["results"]] == [3, 2]
+    assert [o["imbalance_ratios"] for o in said["results"]] == [b["imbalance_ratios"] for b in said["batches"]]
+    assert leaders(cluster, "orders") == {p: replicas[0] for p, replicas in ORDERS.items()}
+    assert leaders(cluster, "payments") == {p: replicas[0] for p, replicas in PAYMENTS.items()}
+
+
+def test_then_there_is_nothing_to_elect(config_file: Path) -> None:
+    result = run(config_file, "--execute", "--yes")
+    assert result.exit_code == 0
+    assert "All balanced: nothing to elect." in result.stdout
+
+
+def test_an_election_that_is_not_needed_is_no_failure(settings: Settings) -> None:
+    with LiveLeads(settings) as live:
+        answers = elect_preferred(live._link, [("orders", 1), ("no-such-topic", 0)], 10.0)
+    assert answers.not_needed == (("orders", 1),)
+    assert list(answers.refused) == [("no-such-topic", 0)]
+
+
+def test_what_moves_waits_for_the_end_of_its_move(
+    config_file: Path, settings: Settings, cluster: EmbeddedCluster
+) -> None:
+    move = Move("moving", 0, (1, 2), (3, 1))
+    create_topic(cluster, "moving", {0: list(move.before)})
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
+    for _ in range(200):
+        producer.send("moving", bytes(100_000), partition=0)
+    producer.close()
+    apply_lists(settings, lists_of_plan([move]))
+    apply_rates(settings, dict.fromkeys((1, 2, 3, 4), 50_000))
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        assert not any(admin.alter_partition_reassignments({TopicPartition("moving", 0): list(move.after)}).values())
+        said = plan(config_file)
+        assert of_broker(said, 3)["waiting_for_move"] == 1
+        assert said["left_out"] == [{"topic": "moving", "partition": 0, "preferred": 3, "reason": "moving"}]
+        assert said["batches"] == []
+    finally:
+        admin.alter_partition_reassignments({TopicPartition("moving", 0): None})
+        admin.close()
+        clear_rates(settings, (1, 2, 3, 4))
+        clear_lists(settings, ["moving"])

@@ -1,0 +1,177 @@
+"""The balance job: each tick's rows once, whatever is cut, lost, delivered twice or done again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from schemas.tables import LEADER_IMBALANCE
+from streaming.balances import BalanceFollower
+from streaming.jobs.balance import BalanceJob, TickEnd, around, parts
+from streaming.sinks import Store
+from tests.clusters import BROKERS
+from tests.leaders import Broker, Leadership, Led
+from tests.spark.leaders import history, lane
+from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts
+from tests.spark.ticks import TICK_MS, records
+
+WELL = Broker(alive=True, metered=True, reads=1, percentage=None)
+
+
+def cluster(away: int) -> Leadership:
+    """Four partitions prefer broker 1, of which broker 2 leads some; four prefer broker 2."""
+    ones = [Led("a", n, 2 if n < away else 1, (1, 2), (1, 2), False, 100, True) for n in range(4)]
+    twos = [Led("a", n, 2, (2, 1), (1, 2), False, 100, True) for n in range(4, 8)]
+    return Leadership((*ones, *twos), dict.fromkeys(BROKERS, WELL))
+
+
+def topic(spark: SparkSession, ticks: int = 4, names: tuple[str, ...] = ("c1",)) -> SpreadTopic:
+    """Ticks a second apart; in each broker 1 lacks one lead more than in the one before."""
+    made = SpreadTopic(spark)
+    for number in range(ticks):
+        for name in names:
+            at = TICK_MS + 1000 * number
+            made.send(lane(cluster(number), name, at), history(cluster(number), name, at, cut=3))
+    return made
+
+
+def job(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path) -> BalanceJob:
+    """The job as it is after its start."""
+    path = folder / "balance"
+    where = str(path) if path.exists() else checkpoint(folder, "balance")
+    made = BalanceJob(spark, source, store, where, 1.0, 0.1)  # type: ignore[arg-type]
+    made.prepare()
+    return made
+
+
+def run(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path, size: int = 100) -> list[str]:
+    """The rows after all of the lane, in batches of so many messages."""
+    made = job(spark, source, store, folder)
+    for number, first in enumerate(range(0, len(source.lane), size)):
+        made.write(records(spark, source.lane[first : first + size], first), number)
+    return rows(store)
+
+
+def rows(store: Store) -> list[str]:
+    return sorted(map(str, store.read(LEADER_IMBALANCE).collect()))
+
+
+def electable(store: Store) -> dict[tuple[str, int], int]:
+    """By cluster and second, what an election would give back to broker 1."""
+    found = store.read(LEADER_IMBALANCE).where("broker = 1").collect()
+    return {(row["cluster"], (row["tick_ms"] - TICK_MS) // 1000): row["electable_now"] for row in found}
+
+
+def test_every_tick_gives_the_rows_of_its_own_time(spark: SparkSession, tmp_path: Path) -> None:
+    store = MemoryStore(spark)
+    run(spark, topic(spark), store, tmp_path)
+    assert electable(store) == {("c1", second): second for second in range(4)}
+    # Two brokers are preferred.
+    assert counts(store, LEADER_IMBALANCE) == {"gold/leader_imbalance": (8, 8)}
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_batches_of_any_size_give_the_same_rows(spark: SparkSession, tmp_path: Path, size: int) -> None:
+    whole = run(spark, topic(spark), MemoryStore(spark), tmp_path / "whole")
+    assert run(spark, topic(spark), MemoryStore(spark), tmp_path / "cut", size) == whole
+
+
+def test_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
+    source, store = topic(spark), MemoryStore(spark)
+    first, second = records(spark, source.lane[:4]), records(spark, source.lane[4:], 4)
+    with pytest.raises(Crash):
+        job(spark, source, DyingStore(store, 0), tmp_path).write(first, 0)
+    made = job(spark, source, store, tmp_path)
+    made.write(first, 0)
+    made.write(first, 0)
+    again = job(spark, source, store, tmp_path)
+    again.write(first, 0)
+    again.write(second, 1)
+    assert rows(store) == run(spark, topic(spark), MemoryStore(spark), tmp_path / "straight")
+
+
+def test_a_crash_between_two_parts_of_a_batch_leaves_no_row_out_or_twice(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A tick of history: three messages of leaders, one of logs, one of meters. Each is a part.
+    monkeypatch.setattr("streaming.jobs.balance._PART_RECORDS", 5)
+    source, store = topic(spark), MemoryStore(spark)
+    with pytest.raises(Crash):
+        run(spark, source, DyingStore(store, 2), tmp_path)
+    assert set(electable(store)) == {("c1", 0), ("c1", 1)}
+    assert run(spark, source, store, tmp_path) == run(spark, topic(spark), MemoryStore(spark), tmp_path / "straight")
+
+
+def test_clusters_that_share_a_topic_keep_apart(spark: SparkSession, tmp_path: Path) -> None:
+    store = MemoryStore(spark)
+    run(spark, topic(spark, 3, ("c1", "c2")), store, tmp_path)
+    assert electable(store) == {(name, second): second for name in ("c1", "c2") for second in range(3)}
+
+
+def test_a_tick_that_lacks_a_message_of_leaders_gives_no_row(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, store = topic(spark, 2), MemoryStore(spark)
+    # The first message of history, of leaders.
+    source.lose(1, 0)
+    run(spark, source, store, tmp_path)
+    assert electable(store) == {("c1", 1): 1}
+    assert [f"leaders of tick {TICK_MS} of cluster c1 are not all there" in r.message for r in caplog.records] == [True]
+
+
+def test_a_message_that_is_delivered_twice_counts_once(spark: SparkSession, tmp_path: Path) -> None:
+    twice = SpreadTopic(spark)
+    twice.send(lane(cluster(2)), history(cluster(2), cut=3))
+    # Messages 0, 2, 4 of history in partition 1, 1 and 3 in partition 2: leaders and meters, leaders and logs.
+    twice.repeat(1, 1)
+    twice.repeat(2, 1)
+    once = SpreadTopic(spark)
+    once.send(lane(cluster(2)), history(cluster(2), cut=3))
+    found = run(spark, twice, MemoryStore(spark), tmp_path / "twice")
+    assert found == run(spark, once, MemoryStore(spark), tmp_path / "once")
+    assert len(found) == 2
+
+
+def test_ticks_that_do_not_say_where_they_lie_are_passed_over(spark: SparkSession, tmp_path: Path) -> None:
+    source, store = SpreadTopic(spark), MemoryStore(spark)
+    older: dict[str, Any] = {"ranges": None}
+    source.send(lane(cluster(1)), history(cluster(1)), **older)
+    at = TICK_MS + 1000
+    source.send(lane(cluster(2), tick_ms=at), history(cluster(2), tick_ms=at))
+    run(spark, source, store, tmp_path)
+    assert electable(store) == {("c1", 1): 2}
+
+
+def test_rows_of_a_real_table_are_what_the_follower_reads(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path / "store"))
+    run(spark, topic(spark), store, tmp_path)
+    taken: list[tuple[str, int, dict[int, int]]] = []
+
+    def take(name: str, tick_ms: int, balances: Any) -> None:
+        taken.append((name, tick_ms, {state.broker: state.balance.electable_now for state in balances}))
+
+    for location in (str(tmp_path / "store"), f"file://{tmp_path}/store"):
+        BalanceFollower(spark, Store(spark, location), take).look()
+    by_spark = BalanceFollower(spark, store, take)
+    by_spark._path = None
+    by_spark.look()
+    assert taken == [("c1", TICK_MS + 3000, {1: 3, 2: 0})] * 3
+
+
+ENDS = [TickEnd(("c", n), 1, {1: (10 * n, 10 * n + 4), 2: (5 * n, 5 * n + 2)}) for n in range(4)]
+
+
+def test_ticks_go_in_parts_of_a_bounded_number_of_records_and_one_tick_at_least() -> None:
+    # Six records each.
+    for most, sizes in ((24, [4]), (17, [2, 2]), (12, [2, 2]), (11, [1] * 4), (1, [1] * 4)):
+        assert [len(part) for part in parts(ENDS, most)] == sizes
+    assert list(parts([], 10)) == []
+
+
+def test_what_is_read_of_a_partition_reaches_from_the_first_tick_to_the_last() -> None:
+    assert around(ENDS[1:3]) == {1: (10, 24), 2: (5, 12)}
+    assert around([ENDS[0], replace(ENDS[1], ranges={3: (0, 1)})]) == {1: (0, 4), 2: (0, 2), 3: (0, 1)}

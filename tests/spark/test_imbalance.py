@@ -1,0 +1,231 @@
+"""Leader imbalance in Spark is what counting by hand gives, on random clusters and in the cases that count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from schemas.tables import LEADER_IMBALANCE
+from streaming.transforms.decode import lane_messages, message_rows, with_head
+from streaming.transforms.gold import as_table
+from streaming.transforms.imbalance import Seen, leader_imbalance
+from streaming.transforms.ticks import rows_of
+from tests.clusters import BROKERS
+from tests.leaders import Broker, Leadership, Led, leaderships
+from tests.spark.leaders import broker_rows, history, lane
+from tests.spark.support import examples
+from tests.spark.ticks import message, records
+
+CLUSTERS = examples(leaderships(), 300)
+SETTING = 0.1
+WELL = Broker(alive=True, metered=True, reads=2, percentage=None)
+RATES = [f"{share}{what}_bytes_per_s" for what in ("write", "read") for share in ("", "preferred_")]
+
+
+def imbalance(spark: SparkSession, messages: Iterable[dict[str, Any]]) -> dict[tuple[str, int], Row]:
+    """The row of each cluster and broker."""
+    raw = records(spark, list(messages))
+    heads = with_head(raw).where("reason IS NULL")
+    told = (message_rows(heads, kind) for kind in ("leaders", "logs", "meters"))
+    rows = leader_imbalance(Seen(*told, rows_of(lane_messages(raw), "brokers")), SETTING)
+    return {(row["cluster"], row["broker"]): row for row in as_table(rows, LEADER_IMBALANCE).collect()}
+
+
+def of(spark: SparkSession, *partitions: Led, **brokers: Broker) -> dict[int, Row]:
+    """The rows of one cluster; a broker that is not given as ``b1`` and so on is well."""
+    every = {b: brokers.get(f"b{b}", WELL) for b in BROKERS}
+    cluster = Leadership(partitions, every)
+    return {b: row for (_, b), row in imbalance(spark, [*lane(cluster), *history(cluster)]).items()}
+
+
+def led(number: int, leader: int | None, *replicas: int, rate: int = 100, **more: Any) -> Led:
+    """A partition of topic ``a``, all in sync and at rest."""
+    return replace(Led("a", number, leader, replicas, replicas, False, rate, True), **more)
+
+
+def counted(cluster: Leadership, broker: int) -> tuple[Any, ...] | None:
+    """What the row of a broker must say, counted one partition after the other; None: it has none."""
+    mine = [p for p in cluster.partitions if p.replicas[0] == broker]
+    away = [p for p in mine if p.leader not in (None, broker)]
+    alive = cluster.brokers[broker].alive
+    waiting = sum(p.moving for p in away)
+    electable = sum(not p.moving and alive and broker in p.isr for p in away)
+    if not mine:
+        return None
+    percentage = cluster.brokers[broker].percentage
+    return (
+        alive,
+        len(mine),
+        len(away),
+        electable,
+        waiting,
+        len(away) - waiting - electable,
+        sum(p.leader is None for p in mine),
+        sum(p.leader == broker for p in cluster.partitions),
+        len(away) / len(mine),
+        SETTING if percentage is None else percentage / 100,
+        "setting" if percentage is None else "broker",
+        max(1000 * p.partition for p in mine),
+    )
+
+
+def in_spark(row: Row) -> tuple[Any, ...]:
+    names = "alive preferred_partitions non_preferred_partitions electable_now waiting_for_move unavailable leaderless"
+    more = "leader_partitions imbalance_ratio threshold_ratio threshold_source metadata_age_ms"
+    return tuple(row[name] for name in f"{names} {more}".split())
+
+
+def traffic(cluster: Leadership, broker: int) -> tuple[float | None, ...]:
+    """What is written to and read of a broker, and would be if every preferred leader led; None: unknown."""
+    brokers, partitions = cluster.brokers, [p for p in cluster.partitions if p.leader is not None]
+    if not brokers[broker].metered:
+        return None, None, None, None
+
+    def summed(of_broker: list[Led], reads: bool) -> float:
+        return sum(p.write_bytes_per_s * (brokers[p.leader or 0].reads if reads else 1) for p in of_broker)
+
+    now, then = ([p for p in partitions if who(p) == broker] for who in (lambda p: p.leader, lambda p: p.replicas[0]))
+    changed = [p for p in partitions if p.leader != p.replicas[0] and broker in (p.leader, p.replicas[0])]
+    return (
+        summed(now, False),
+        summed(then, False) if all(p.told for p in changed) else None,
+        summed(now, True),
+        summed(then, True) if all(_read_known(cluster, p) for p in changed) else None,
+    )
+
+
+def _read_known(cluster: Leadership, p: Led) -> bool:
+    """Whether it can be told what is read of a partition: nothing where nothing is written, or read of its leader."""
+    leader = cluster.brokers[p.leader or 0]
+    written = sum(other.write_bytes_per_s for other in cluster.partitions if other.leader == p.leader)
+    return (leader.metered and not leader.reads * written) or (p.told and (leader.metered or not p.write_bytes_per_s))
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> dict[tuple[str, int], Row]:
+    """The rows of every cluster, all in one batch."""
+    messages = [m for n, cluster in enumerate(CLUSTERS) for m in (*lane(cluster, str(n)), *history(cluster, str(n)))]
+    return imbalance(spark, messages)
+
+
+def test_every_broker_is_counted_as_by_hand(found: dict[tuple[str, int], Row]) -> None:
+    wanted = {
+        (str(number), broker): told
+        for number, cluster in enumerate(CLUSTERS)
+        for broker in BROKERS
+        if (told := counted(cluster, broker)) is not None
+    }
+    assert {key: in_spark(row) for key, row in found.items()} == wanted
+    # The examples are worth something: each count differs from zero and from the others somewhere.
+    for at in (2, 3, 4, 5, 6):
+        assert any(told[at] for told in wanted.values())
+    assert any(told[3] < told[2] - told[4] for told in wanted.values())
+
+
+def test_every_brokers_share_of_the_traffic_is_as_by_hand(found: dict[tuple[str, int], Row]) -> None:
+    shares = {key: tuple(row[name] for name in RATES) for key, row in found.items()}
+    wanted = {(number, broker): traffic(CLUSTERS[int(number)], broker) for number, broker in found}
+    assert shares == {key: pytest.approx(told) for key, told in wanted.items()}
+    assert any(told[1] is None and told[0] is not None for told in wanted.values())
+    assert any(told[3] is None and told[1] is not None for told in wanted.values())
+    assert any(None not in told and told[0] != told[1] for told in wanted.values())
+
+
+def test_a_broker_that_is_preferred_for_nothing_has_no_row_though_it_leads(spark: SparkSession) -> None:
+    rows = of(spark, led(0, 2, 1, 2), led(1, 2, 1, 2))
+    assert list(rows) == [1]
+    assert (rows[1]["imbalance_ratio"], rows[1]["electable_now"]) == (1.0, 2)
+
+
+def test_a_leaderless_partition_counts_as_preferred_only(spark: SparkSession) -> None:
+    row = of(spark, led(0, 1, 1, 2), led(1, None, 1, 2), led(2, 2, 1, 2))[1]
+    assert (row["preferred_partitions"], row["non_preferred_partitions"], row["leaderless"]) == (3, 1, 1)
+    # 1 of 3
+    assert row["imbalance_ratio"] == pytest.approx(1 / 3)
+
+
+def test_a_preferred_leader_that_died_and_stands_in_the_isr_still_is_not_electable(spark: SparkSession) -> None:
+    row = of(spark, led(0, 2, 1, 2), b1=replace(WELL, alive=False))[1]
+    assert (row["alive"], row["electable_now"], row["unavailable"]) == (False, 0, 1)
+
+
+def test_the_threshold_is_that_of_the_broker_if_it_has_one(spark: SparkSession) -> None:
+    rows = of(spark, led(0, 1, 1, 2), led(1, 2, 2, 1), b1=replace(WELL, percentage=15))
+    assert [(rows[b]["threshold_ratio"], rows[b]["threshold_source"]) for b in (1, 2)] == [
+        (0.15, "broker"),
+        (0.1, "setting"),
+    ]
+
+
+def test_what_brokers_do_by_themselves_is_told(spark: SparkSession) -> None:
+    cluster = Leadership((led(0, 1, 1),), {1: WELL})
+    (brokers,) = lane(cluster)
+    balancing = {"auto_leader_rebalance": True, "leader_imbalance_check_s": 300}
+    messages = [brokers | {"rows": [row | balancing for row in broker_rows(cluster)]}, *history(cluster)]
+    (row,) = imbalance(spark, messages).values()
+    assert (row["auto_leader_rebalance"], row["check_interval_s"]) == (True, 300)
+
+
+def test_what_one_broker_leads_for_another_moves_its_rate_and_no_more(spark: SparkSession) -> None:
+    # Broker 2 leads 300 B/s for 1; each of them leads 500 B/s of its own. Read is twice what is written.
+    rows = of(spark, led(0, 1, 1, rate=500), led(1, 2, 1, 2, rate=300), led(2, 2, 2, rate=500))
+    told = {b: tuple(row[name] for name in RATES) for b, row in rows.items()}
+    assert told == {1: pytest.approx((500, 800, 1000, 1600)), 2: pytest.approx((800, 500, 1600, 1000))}
+    assert {row["rate_window_ms"] for row in rows.values()} == {10_000}
+
+
+def test_a_partition_led_as_preferred_may_have_no_rate_yet(spark: SparkSession) -> None:
+    rows = of(spark, led(0, 1, 1, told=False), led(1, 1, 1, 2))
+    assert [rows[1][name] for name in RATES] == [200, 200, 400, 400]
+
+
+def test_ticks_of_an_older_collector_have_counts_and_the_share_where_nobody_leads_for_another(
+    spark: SparkSession,
+) -> None:
+    def older(sent: dict[str, Any]) -> dict[str, Any]:
+        """The message without the columns that are new."""
+        new = ("preferred", "auto_leader_rebalance", "leader_imbalance_check_s", "leader_imbalance_percentage")
+        if "rows" in sent:
+            return sent | {"rows": [{n: v for n, v in row.items() if n not in new} for row in sent["rows"]]}
+        return sent | {"columns": {n: v for n, v in sent["columns"].items() if n not in new}}
+
+    brokers = dict.fromkeys(BROKERS, WELL)
+    even = Leadership((led(0, 1, 1, 2), led(1, 2, 2, 1)), brokers)
+    away = Leadership((led(0, 2, 1, 2), led(1, 2, 2, 1)), brokers)
+    sent = [m for name, c in {"even": even, "away": away}.items() for m in (*lane(c, name), *history(c, name))]
+    rows = imbalance(spark, map(older, sent))
+    told = {key: (row["electable_now"], row["preferred_write_bytes_per_s"]) for key, row in rows.items()}
+    assert told == {("even", 1): (0, 100), ("even", 2): (0, 100), ("away", 1): (1, None), ("away", 2): (0, None)}
+
+
+def test_a_tick_with_a_message_that_cannot_be_read_gives_no_row_and_others_do(spark: SparkSession) -> None:
+    cluster = Leadership((led(0, 2, 1, 2), led(1, 2, 1, 2)), dict.fromkeys(BROKERS, WELL))
+    bad, good = (history(cluster, name, cut=1) for name in ("bad", "good"))
+    bad[0]["columns"]["replicas"] = [None]
+    rows = imbalance(spark, [*lane(cluster, "bad"), *bad, *lane(cluster, "good"), *good])
+    assert set(rows) == {("good", 1)}
+
+
+def test_without_meters_or_logs_there_are_counts_and_no_rates(spark: SparkSession) -> None:
+    cluster = Leadership((led(0, 2, 1, 2), led(1, 1, 1, 2)), dict.fromkeys(BROKERS, WELL))
+    only = [m for m in history(cluster) if m["kind"] == "leaders"]
+    row = imbalance(spark, [*lane(cluster), *only])[("c1", 1)]
+    assert (row["electable_now"], row["preferred_partitions"]) == (1, 2)
+    assert [row[name] for name in RATES] == [None] * 4
+
+
+def test_a_brokers_topic_counters_of_two_times_give_no_rate(spark: SparkSession) -> None:
+    cluster = Leadership((led(0, 2, 1, 2),), dict.fromkeys(BROKERS, WELL))
+    sent = history(cluster)
+    meters = sent[-1]["columns"]
+    at = next(n for n, (meter, topic) in enumerate(zip(meters["meter"], meters["topic"], strict=True)) if topic)
+    meters["prev_read_ms"][at] -= 5000
+    assert imbalance(spark, [*lane(cluster), *sent])[("c1", 1)]["preferred_write_bytes_per_s"] is None
+
+
+def test_a_message_without_rows_of_any_kind_is_no_cluster(spark: SparkSession) -> None:
+    assert imbalance(spark, [message("brokers", 0, [])]) == {}

@@ -1,0 +1,28 @@
+"""Balances of a tick made by hand, as the rules look at them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from alerts.balances import BalanceState
+from planning.elections import Balance
+from tests.unit.sides import MB, TICK_MS
+
+
+def balance(
+    broker: int, preferred: int, electable: int = 0, waiting: int = 0, unavailable: int = 0, **more: Any
+) -> BalanceState:
+    """A broker to which 8 MB/s are written, and would be 10; the rest of what prefers it it leads."""
+    writes = {name: more.pop(name) for name in ("write_bytes_per_s", "preferred_write_bytes_per_s") if name in more}
+    away = electable + waiting + unavailable
+    of_leaders = Balance(broker, preferred, away, electable, waiting, 8 * MB, 10 * MB)
+    fields: dict[str, Any] = {
+        "tick_ms": TICK_MS,
+        "balance": replace(of_leaders, **writes),
+        "threshold_ratio": 0.1,
+        "threshold_source": "setting",
+        "unavailable": unavailable,
+        "leader_partitions": preferred - away,
+    }
+    return BalanceState(**fields | more)

@@ -1,0 +1,77 @@
+"""A cluster whose leaders can be looked at and elected, for tests of plans and of carrying them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from cluster.elect import Answers
+from cluster.leads import Leads
+from cluster.model import Balancing
+from cluster.traffic import Traffic
+from planning.elections import Led, Name
+
+
+class FakeCluster:
+    """Partitions and brokers as a test sets them; an election does at once what was asked.
+
+    Attributes:
+        partitions: by name.
+        alive: brokers that are alive.
+        refused: partitions that are not elected, with Kafka's error.
+        stuck: partitions that are not elected although Kafka says so.
+        traffic: what is measured.
+        balancing: how brokers are told to balance leaders.
+        asked: the partitions of every request.
+        then: called after every election.
+    """
+
+    def __init__(self, *partitions: Led, alive: Sequence[int] = (1, 2, 3)) -> None:
+        self.partitions = {(p.topic, p.partition): p for p in partitions}
+        self.alive = frozenset(alive)
+        self.refused: dict[Name, str] = {}
+        self.stuck: set[Name] = set()
+        self.traffic = Traffic(cluster_written=100.0)
+        self.balancing: dict[int, Balancing] = {}
+        self.asked: list[tuple[Name, ...]] = []
+        self.then: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> FakeCluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Need nothing."""
+
+    def set(self, topic: str, partition: int, **values: object) -> None:
+        """Change a partition."""
+        self.partitions[topic, partition] = replace(self.partitions[topic, partition], **values)  # type: ignore[arg-type]
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        return self.partitions[topic, partition].leader
+
+    def look(self) -> Leads:
+        return replace(self.glance(), traffic=self.traffic, balancing=self.balancing)
+
+    def glance(self) -> Leads:
+        lacking = frozenset(name for name, p in self.partitions.items() if not set(p.replicas) <= set(p.isr))
+        return Leads(dict(self.partitions), self.alive, lacking)
+
+    def elect(self, names: Collection[Name]) -> Answers:
+        self.asked.append(tuple(names))
+        elected = [name for name in names if name not in self.refused]
+        for name in elected:
+            if name not in self.stuck:
+                self.partitions[name] = replace(self.partitions[name], leader=self.partitions[name].replicas[0])
+        self.then()
+        return Answers(tuple(elected), (), {n: e for n, e in self.refused.items() if n in names})
+
+
+def away(topic: str, partition: int, preferred: int = 1, leader: int = 2, **values: object) -> Led:
+    """Return a partition whose preferred broker does not lead it, all replicas in sync."""
+    replicas = (preferred, *(b for b in (1, 2, 3) if b != preferred))
+    return Led(topic, partition, leader, replicas, replicas, write_bytes_per_s=10.0, **values)  # type: ignore[arg-type]
+
+
+def home(topic: str, partition: int, preferred: int = 1) -> Led:
+    """Return a partition that its preferred broker leads."""
+    return away(topic, partition, preferred, preferred)

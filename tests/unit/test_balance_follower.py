@@ -1,0 +1,137 @@
+"""The table of leader imbalance on a local disk, followed: the newest tick of each cluster, once."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arro3.core import Array, DataType
+from arro3.core import Table as ArrowTable
+from deltalake import DeltaTable, write_deltalake
+
+from alerts.balances import BalanceState
+from planning.elections import Balance
+from schemas.tables import LEADER_IMBALANCE
+from streaming.balances import BalanceFollower
+from streaming.sinks import Store
+from tests.unit.sides import TICK_MS
+
+TYPES = {
+    "STRING": DataType.string(),
+    "BIGINT": DataType.int64(),
+    "INT": DataType.int32(),
+    "DOUBLE": DataType.float64(),
+    "BOOLEAN": DataType.bool(),
+}
+# The folder, of which a follower knows nothing.
+COLUMNS = [column for column in LEADER_IMBALANCE.columns if column.name != "date"]
+
+
+def row(cluster: str, tick_ms: int, broker: int, electable: int = 0) -> dict[str, Any]:
+    """A broker that is preferred for ten partitions."""
+    return dict.fromkeys(LEADER_IMBALANCE.names()) | {
+        "cluster": cluster,
+        "tick_ms": tick_ms,
+        "broker": broker,
+        "alive": True,
+        "preferred_partitions": 10,
+        "non_preferred_partitions": electable,
+        "electable_now": electable,
+        "waiting_for_move": 0,
+        "unavailable": 0,
+        "leaderless": 0,
+        "leader_partitions": 10 - electable,
+        "imbalance_ratio": electable / 10,
+        "threshold_ratio": 0.1,
+        "threshold_source": "setting",
+    }
+
+
+class Followed:
+    """A store with the table, and what a follower of it handed over."""
+
+    def __init__(self, folder: Path) -> None:
+        self.taken: list[tuple[str, int, list[int]]] = []
+        self.balances: Sequence[BalanceState] = ()
+        no_spark: Any = None
+        store = Store(no_spark, str(folder))
+        self.location = store.location(LEADER_IMBALANCE)
+        self.follower = BalanceFollower(no_spark, store, self._take)
+
+    def _take(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
+        self.taken.append((cluster, tick_ms - TICK_MS, sorted(state.broker for state in balances)))
+        self.balances = balances
+
+    def write(self, *rows: dict[str, Any]) -> None:
+        columns: Any = {c.name: Array([row[c.name] for row in rows], TYPES[c.type]) for c in COLUMNS}
+        write_deltalake(self.location, ArrowTable.from_pydict(columns), mode="append")
+
+    def looked(self) -> list[tuple[str, int, list[int]]]:
+        """What one more look hands over: cluster, milliseconds after the first tick, brokers."""
+        before = len(self.taken)
+        self.follower.look()
+        return self.taken[before:]
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> Followed:
+    return Followed(tmp_path)
+
+
+def test_the_newest_tick_of_each_cluster_is_handed_over_once(followed: Followed) -> None:
+    assert followed.looked() == []
+    followed.write(row("a", TICK_MS, 1), row("a", TICK_MS + 1000, 1), row("a", TICK_MS + 1000, 2), row("b", TICK_MS, 3))
+    assert sorted(followed.looked()) == [("a", 1000, [1, 2]), ("b", 0, [3])]
+    assert followed.looked() == []
+    followed.write(row("a", TICK_MS + 2000, 2))
+    assert followed.looked() == [("a", 2000, [2])]
+
+
+def test_a_row_comes_as_what_it_stands_for(followed: Followed) -> None:
+    followed.write(row("a", TICK_MS, 1, electable=3))
+    followed.looked()
+    (state,) = followed.balances
+    assert state.balance == Balance(1, 10, 3, 3, 0)
+    assert (state.tick_ms, state.threshold_ratio, state.threshold_source) == (TICK_MS, 0.1, "setting")
+    assert {field.name for field in fields(state)} - {"balance"} <= set(LEADER_IMBALANCE.names())
+
+
+def test_an_older_tick_that_comes_late_and_a_compaction_hand_over_nothing(followed: Followed) -> None:
+    followed.write(row("a", TICK_MS + 1000, 1))
+    assert followed.looked() == [("a", 1000, [1])]
+    followed.write(row("a", TICK_MS, 1))
+    assert followed.looked() == []
+    assert DeltaTable(followed.location).optimize.compact()["numFilesAdded"] == 1
+    assert followed.looked() == []
+
+
+def test_a_cluster_that_is_behind_by_some_minutes_is_found(followed: Followed) -> None:
+    followed.write(row("a", TICK_MS, 1))
+    assert followed.looked() == [("a", 0, [1])]
+    followed.write(row("b", TICK_MS - 600_000, 2))
+    assert followed.looked() == [("b", -600_000, [2])]
+    followed.write(row("b", TICK_MS - 590_000, 2))
+    assert followed.looked() == [("b", -590_000, [2])]
+
+
+def test_a_table_that_cannot_be_read_is_told_once_and_followed_again_when_it_can(
+    followed: Followed, caplog: pytest.LogCaptureFixture
+) -> None:
+    followed.write(row("a", TICK_MS, 1))
+    followed.looked()
+    log = Path(followed.location) / "_delta_log"
+    log.rename(log.with_name("away"))
+    shutil.copytree(log.with_name("away"), log)
+    (log / "00000000000000000001.json").write_text("not JSON")
+    with caplog.at_level(logging.WARNING):
+        assert followed.looked() == followed.looked() == []
+    assert [record.message.partition(",")[0] for record in caplog.records] == [f"{followed.location} cannot be read"]
+    shutil.rmtree(log)
+    log.with_name("away").rename(log)
+    followed.write(row("a", TICK_MS + 1000, 1))
+    assert followed.looked() == [("a", 1000, [1])]

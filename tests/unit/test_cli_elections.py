@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from cli import elections_command
+from cli.elections_plan import hindrance_of, limits_of, quiet_of
+from cli.elections_view import ElectionView, print_view, remarks
+from cluster.leads import Leads
+from cluster.model import Balancing
+from cluster.traffic import Traffic
+from planning.elections import (
+    Balance,
+    Batch,
+    BatchLimits,
+    ElectionPlan,
+    LeftOut,
+    Raise,
+    Reason,
+)
+from schemas.config import AlertSettings, ClusterSettings, ElectionSettings, Settings
+from schemas.errors import HeadroomError
+from schemas.findings import Role
+from tests.unit.leads import FakeCluster, away, home
+
+EMPTY = ElectionPlan((), (), (), (), ())
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """Broker 1 leads one of the four partitions that prefer it; broker 2 its one."""
+    fake = FakeCluster(away("t", 0), away("t", 1), away("t", 2), home("t", 3), home("u", 0, 2))
+    monkeypatch.setattr(elections_command, "LiveLeads", lambda settings: fake)
+    monkeypatch.setattr(elections_command, "at_terminal", lambda: True)
+    monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
+    monkeypatch.setenv("HEADROOM_ELECTIONS__BATCH_PARTITIONS", "2")
+    monkeypatch.setenv("HEADROOM_ELECTIONS__PAUSE_S", "0")
+    return fake
+
+
+def _run(*arguments: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(elections_command.elections, arguments, input=answer)
+
+
+def _view(
+    plan: ElectionPlan, leads: Leads | None = None, settings: Settings | None = None, threshold: float = 0.1
+) -> ElectionView:
+    brokers = {balance.broker for balance in (*plan.before, *plan.after)}
+    leads = leads or Leads({}, frozenset(), frozenset())
+    return ElectionView(settings or Settings(), None, leads, plan, dict.fromkeys(brokers, threshold))
+
+
+def test_without_execute_the_plan_is_told_and_nothing_is_changed(cluster: FakeCluster) -> None:
+    result = _run("--topics", "t", "--brokers", "1")
+    assert result.exit_code == 0, result.output
+    assert "3 of 5 partitions are led by another broker than their preferred one; 1 of 2 brokers" in result.stdout
+    # 3 of 4 are led by others.
+    assert "75 %, too high" in result.stdout
+    assert "headroom elections --execute --topics t --brokers 1" in result.stdout
+    assert cluster.asked == []
+
+
+def test_json_tells_all_of_the_plan(cluster: FakeCluster) -> None:
+    said = json.loads(_run("--format", "json").stdout)
+    assert said["executed"] is False
+    assert said["brokers"][0] == {
+        "broker": 1,
+        "preferred_partitions": 4,
+        "non_preferred_partitions": 3,
+        "electable_now": 3,
+        "waiting_for_move": 0,
+        # It leads t-3, of 10 bytes a second, and is preferred by four such.
+        "write_bytes_per_s": 10.0,
+        "preferred_write_bytes_per_s": 40.0,
+        "imbalance_ratio": 0.75,
+        "threshold_ratio": 0.1,
+        "out_of_balance": True,
+        "imbalance_ratio_after": 0.0,
+    }
+    assert [len(batch["partitions"]) for batch in said["batches"]] == [2, 1]
+    assert said["batches"][0]["imbalance_ratios"] == [
+        {"broker": 1, "imbalance_ratio": 0.25},
+        {"broker": 2, "imbalance_ratio": 0.0},
+    ]
+    assert said["cluster_write_bytes_per_s"] == 100.0
+
+
+def test_a_brokers_own_threshold_wins(cluster: FakeCluster) -> None:
+    cluster.balancing = {1: Balancing(percentage=80), 2: Balancing()}
+    said = json.loads(_run("--format", "json").stdout)
+    assert [(b["threshold_ratio"], b["out_of_balance"]) for b in said["brokers"]] == [(0.8, False), (0.1, False)]
+
+
+def test_batches_are_written_as_kafkas_tool_takes_them(cluster: FakeCluster, tmp_path: Path) -> None:
+    folder = tmp_path / "my batches"
+    result = _run("--batches-dir", str(folder))
+    assert [file.name for file in sorted(folder.iterdir())] == ["batch-001.json", "batch-002.json"]
+    first = json.loads((folder / "batch-001.json").read_text())
+    assert first["partitions"][0].keys() == {"topic", "partition"}
+    assert len(first["partitions"]) == 2
+    assert (
+        "kafka-leader-election.sh --bootstrap-server broker1:9092 --election-type preferred "
+        f"--path-to-json-file '{folder}/batch-001.json'" in result.stdout
+    )
+
+
+def test_batches_of_another_plan_are_not_mixed_with_these(cluster: FakeCluster, tmp_path: Path) -> None:
+    (tmp_path / "batch-009.json").touch()
+    error = _run("--batches-dir", str(tmp_path)).exception
+    assert isinstance(error, HeadroomError)
+    assert error.rule == "holds batches already"
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(cluster: FakeCluster, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert isinstance(_run("--batches-dir", str(tmp_path / "file")).exception, HeadroomError)
+
+
+def test_execute_asks_first_and_a_no_changes_nothing(cluster: FakeCluster) -> None:
+    result = _run("--execute", answer="n\n")
+    assert result.exit_code == 0
+    assert "Elect 3 leaders in 2 batches?" in result.stderr
+    assert "Nothing was changed" in result.stdout
+    assert cluster.asked == []
+
+
+def test_execute_elects_batch_by_batch_and_tells_what_came_of_it(cluster: FakeCluster) -> None:
+    result = _run("--execute", answer="y\n")
+    assert result.exit_code == 0, result.output
+    assert [len(asked) for asked in cluster.asked] == [2, 1]
+    assert "Batch 2 of 2: 1 elected, settled in" in result.stderr
+    assert "3 leaders elected; 0 of 3 are left." in result.stdout
+
+
+def test_execute_tells_json_of_every_batch(cluster: FakeCluster) -> None:
+    said = json.loads(_run("--execute", "--yes", "--format", "json").stdout)
+    assert (said["executed"], said["stopped"], said["left_partitions"]) == (True, None, 0)
+    assert [len(result["elected"]) for result in said["results"]] == [2, 1]
+    assert said["results"][1]["imbalance_ratios"][0] == {"broker": 1, "imbalance_ratio": 0.0}
+
+
+def test_what_stops_a_run_is_told_with_what_is_left(cluster: FakeCluster) -> None:
+    cluster.refused = dict.fromkeys(cluster.partitions, "PREFERRED_LEADER_NOT_AVAILABLE")
+    result = _run("--execute", "--yes", "--format", "json")
+    assert isinstance(result.exception, HeadroomError)
+    said = json.loads(result.stdout)
+    assert said["left_partitions"] == 3
+    assert "PREFERRED_LEADER_NOT_AVAILABLE" in said["stopped"]["rule"]
+    text = _run("--execute", "--yes")
+    assert "0 leaders elected; 3 of 3 are left." in text.stdout
+    assert "goes on with what is left" in text.stdout
+
+
+def test_a_run_that_was_stopped_goes_on_when_it_is_run_again(cluster: FakeCluster) -> None:
+    cluster.refused = {("t", 2): "PREFERRED_LEADER_NOT_AVAILABLE"}
+    assert isinstance(_run("--execute", "--yes").exception, HeadroomError)
+    cluster.refused = {}
+    assert _run("--execute", "--yes").exit_code == 0
+    assert {cluster.leader("t", n) for n in range(4)} == {1}
+    assert "All balanced: nothing to elect." in _run("--execute", "--yes").stdout
+
+
+def test_ctrl_c_ends_a_run_after_the_batch_at_hand(cluster: FakeCluster) -> None:
+    cluster.then = lambda: signal.raise_signal(signal.SIGINT)
+    result = CliRunner().invoke(elections_command.elections, ["--execute", "--yes"], standalone_mode=False)
+    assert isinstance(result.exception, click.Abort)
+    assert len(cluster.asked) == 1
+    assert "2 leaders elected; 1 of 3 are left." in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--yes"], ["--wait"], ["--topics", "a,,b"], ["--brokers", "a"]])
+def test_wrong_use_exits_2(cluster: FakeCluster, arguments: list[str]) -> None:
+    assert _run(*arguments).exit_code == 2
+
+
+def test_where_nobody_can_answer_execute_needs_yes(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elections_command, "at_terminal", lambda: False)
+    result = _run("--execute")
+    assert result.exit_code == 2
+    assert "give --yes too" in result.stderr
+    assert cluster.asked == []
+
+
+@pytest.mark.parametrize(("option", "value"), [("--topics", "orders"), ("--brokers", "9")])
+def test_what_is_not_in_the_cluster_cannot_be_chosen(cluster: FakeCluster, option: str, value: str) -> None:
+    error = _run(option, value).exception
+    assert isinstance(error, HeadroomError)
+    assert error.rule == "is not in the cluster"
+
+
+def test_at_a_busy_time_nothing_is_asked_or_changed(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_ELECTIONS__QUIET_BELOW", "50")
+    result = _run("--execute")
+    assert isinstance(result.exception, HeadroomError)
+    assert "quiet time" in result.exception.rule
+    assert "Elect 3" not in result.stderr
+    assert cluster.asked == []
+
+
+def test_with_wait_the_plan_is_made_once_it_is_quiet(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_ELECTIONS__QUIET_BELOW", "50")
+    rates = iter([100.0, *[10.0] * 9])
+    monkeypatch.setattr(
+        cluster, "look", lambda: replace(cluster.glance(), traffic=Traffic(cluster_written=next(rates)))
+    )
+    monkeypatch.setattr("cluster.elections._QUIET_POLL_S", 0.0)
+    assert _run("--execute", "--yes", "--wait").exit_code == 0
+    assert len(cluster.asked) == 2
+
+
+def test_limits_and_quiet_time_come_from_the_settings() -> None:
+    settings = ElectionSettings(7, 3, 1e6, 2e6, 3e6, "01:00-05:00")
+    assert limits_of(settings) == BatchLimits(7, 3, 1e6, capacity_bytes_per_s=2e6)
+    assert quiet_of(settings).below_bytes_per_s == 3e6
+    assert quiet_of(settings).window is not None
+    assert quiet_of(ElectionSettings()).holds(0, None)
+
+
+def test_why_it_is_not_quiet_names_time_rate_and_settings() -> None:
+    settings = ElectionSettings(quiet_below=3e6, window="01:00-05:00")
+    quiet, noon_s = quiet_of(settings), 12 * 3600.0
+    said = hindrance_of(settings, quiet, 5e6, noon_s)
+    assert said == (
+        "it is not 01:00-05:00 now (elections.window); "
+        "producers write 5.00 MB/s, not less than 3.00 MB/s (elections.quiet_below)"
+    )
+    assert "an unknown rate" in (hindrance_of(settings, quiet, None, noon_s) or "")
+    assert hindrance_of(settings, quiet, 2e6, noon_s) is None
+
+
+def _balance(broker: int, away_count: int = 0, **values: float) -> Balance:
+    return Balance(broker, 10, away_count, away_count, 0, **values)
+
+
+def test_a_large_cluster_is_told_by_its_worst_brokers(capsys: pytest.CaptureFixture[str]) -> None:
+    balances = tuple(_balance(b, 9 if b == 77 else 1) for b in range(1, 101))
+    batches = tuple(Batch((("t", n),), 1.0, {1: 0.1}) for n in range(50))
+    print_view(_view(replace(EMPTY, before=balances, batches=batches, after=balances)))
+    said = capsys.readouterr().out
+    assert "and 80 more" in said
+    assert "and 30 more" in said
+    assert "90 %, too high" in said
+    assert len(said.splitlines()) < 70
+
+
+def test_what_is_left_out_is_counted_by_reason_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    left = tuple(LeftOut("t", n, 1, Reason.MOVING if n else Reason.PREFERRED_DOWN) for n in range(6))
+    print_view(_view(replace(EMPTY, left_out=left)))
+    said = capsys.readouterr().out
+    assert "t-1, t-2, t-3 and 2 more" in said
+    assert "Start the broker." in said
+    assert "Nothing to elect now." in said
+
+
+def test_every_reason_has_words_and_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    for reason in Reason:
+        print_view(_view(replace(EMPTY, left_out=(LeftOut("t", 0, 1, reason),))))
+    assert capsys.readouterr().out.count("t-0") == len(Reason)
+
+
+def _short_of(*raises: Raise) -> ElectionPlan:
+    return replace(EMPTY, raise_first=raises)
+
+
+def test_one_command_raises_all_throttles_that_come_first_and_lowers_none() -> None:
+    raises = (Raise((2, Role.LEADER), 5e6, 8e6), Raise((3, Role.LEADER), 5e6, 6e6))
+    throttles = {(2, Role.LEADER): 5e6, (2, Role.FOLLOWER): 5e6, (3, Role.LEADER): 5e6, (3, Role.FOLLOWER): None}
+    leads = Leads({}, frozenset(), frozenset(), throttles=throttles)
+    # 8 MB/s x 1.2
+    command = "headroom throttle apply --rate 9600000 --brokers 2,3 --execute"
+    assert _view(_short_of(*raises), leads).raise_command() == command
+    higher = replace(leads, throttles={**throttles, (3, Role.FOLLOWER): 20e6})
+    command = "headroom throttle apply --rate 20000000 --brokers 2,3 --execute"
+    assert _view(_short_of(*raises), higher).raise_command() == command
+
+
+def test_where_no_throttle_would_do_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings(cluster=ClusterSettings(replication_capacity=7e6), alerts=AlertSettings())
+    view = _view(_short_of(Raise((2, Role.LEADER), 5e6, 8e6)), settings=settings)
+    assert view.raise_command() is None
+    print_view(view)
+    assert "No throttle would do" in capsys.readouterr().out
+
+
+def test_brokers_that_were_not_measured_are_told_with_what_it_means() -> None:
+    leads = Leads({}, frozenset(), frozenset(), traffic=Traffic(silent={3: "refused", 2: "JMX a:1: refused."}))
+    said = next(remarks(_view(EMPTY, leads)))
+    assert "broker 2 and of 1 more (JMX a:1: refused.)" in said
+    assert "with what is known alone" in said
+
+
+def test_rates_that_are_not_known_are_not_told_as_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    batches = (Batch((("t", 0),), 0.0, {}, unknown_rates=1), Batch((("t", 1), ("t", 2)), 2e6, {}, unknown_rates=1))
+    print_view(_view(replace(EMPTY, batches=batches)))
+    said = capsys.readouterr().out
+    assert "0.000 MB/s" not in said
+    assert "2.00 MB/s or more" in said
+
+
+def test_brokers_that_balance_by_themselves_are_told() -> None:
+    leads = Leads(
+        {}, frozenset(), frozenset(), balancing={1: Balancing(True, 300), 2: Balancing(False), 3: Balancing()}
+    )
+    assert "broker 1 (auto.leader.rebalance.enable)" in next(remarks(_view(EMPTY, leads)))
+
+
+def test_what_stays_out_of_balance_is_told() -> None:
+    plan = replace(EMPTY, batches=(Batch((("t", 0),), 1.0, {}),), after=(_balance(1), _balance(2, 5)))
+    assert list(remarks(_view(plan))) == ["Out of balance even then: broker 2."]

@@ -1,0 +1,244 @@
+"""Carrying out a plan of elections on a cluster that does not always do as planned."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from cluster.elections import Execution, Outcome, Terms, when_quiet
+from cluster.leads import Leads
+from cluster.traffic import Traffic
+from planning.elections import BatchLimits, ElectionPlan, LeftOut, Reason, plan_elections
+from schemas.errors import HeadroomError
+from tests.unit.leads import FakeCluster, away, home
+
+LIMITS = BatchLimits(partitions=2)
+
+
+class Time:
+    """Seconds that pass while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.then: Callable[[], None] = lambda: None
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+        self.then()
+
+
+class Waiting(threading.Event):
+    """An event that does something in place of waiting."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        super().__init__()
+        self._then = then
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._then()
+        return self.is_set()
+
+
+def replan(leads: Leads) -> ElectionPlan:
+    return plan_elections(leads.partitions.values(), LIMITS, leads.surroundings())
+
+
+def terms(hindrance: Callable[[Leads], str | None] = lambda leads: None, wait: bool = False) -> Terms:
+    return Terms(replan, hindrance, wait, settle_s=5.0, pause_s=0.0)
+
+
+class Running:
+    """A plan for a cluster, and its execution.
+
+    Attributes:
+        outcomes: of the batches that were begun.
+        steps: what was told meanwhile.
+    """
+
+    def __init__(self, cluster: FakeCluster, on: Terms | None = None) -> None:
+        self.start = cluster.look()
+        self.plan = replan(self.start)
+        self.outcomes: list[Outcome] = []
+        self.steps: list[str] = []
+        self.stop = threading.Event()
+        self.time = Time()
+        self._execution = Execution(
+            cluster,
+            self.plan.batches,
+            self.start,
+            on or terms(),
+            self.stop,
+            self.steps.append,
+            self.time,
+            self.time.sleep,
+        )
+
+    def run(self) -> list[Outcome]:
+        for outcome in self._execution.run():
+            self.outcomes.append(outcome)
+        return self.outcomes
+
+    def fails(self, match: str) -> list[Outcome]:
+        """Run to an error and return what was yielded before it."""
+        with pytest.raises(HeadroomError, match=match):
+            self.run()
+        return self.outcomes
+
+
+def three_away() -> FakeCluster:
+    """Broker 1 leads one of the four partitions that prefer it: two batches, of two and of one."""
+    return FakeCluster(away("t", 0), away("t", 1), away("t", 2), home("t", 3), home("u", 0, 2))
+
+
+def test_batches_are_elected_one_after_the_other_as_predicted() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    outcomes = running.run()
+    assert [len(asked) for asked in cluster.asked] == [2, 1]
+    assert {cluster.leader("t", n) for n in range(4)} == {1}
+    # 1 of the 4 that prefer broker 1 is led by another after the first batch, none after the second.
+    assert [outcome.imbalance_ratios for outcome in outcomes] == [{1: 0.25, 2: 0.0}, {1: 0.0, 2: 0.0}]
+    assert [outcome.imbalance_ratios for outcome in outcomes] == [b.imbalance_ratios for b in running.plan.batches]
+
+
+def test_what_has_its_preferred_leader_by_then_is_skipped_and_a_batch_of_such_asks_nothing() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    for partition in range(3):
+        cluster.set("t", partition, leader=1)
+    outcomes = running.run()
+    assert cluster.asked == []
+    assert [len(outcome.answers.not_needed) for outcome in outcomes] == [2, 1]
+
+
+def test_a_replica_out_of_sync_anywhere_stops_before_the_next_batch() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    cluster.set("u", 0, isr=(2, 1))
+    assert running.fails(r"u-0: lack replicas in sync.*run the same command again") == []
+    assert cluster.asked == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"moving": True}, "a reassignment of it is running"),
+        ({"replicas": (3, 2, 1)}, "its replicas are others"),
+        ({"leader": None}, "it has no leader"),
+    ],
+)
+def test_a_partition_that_changed_since_the_plan_stops_its_batch(change: dict[str, object], reason: str) -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    cluster.set(*running.plan.batches[0].partitions[0], **change)
+    running.fails(f"cannot be elected as planned: {reason}")
+    assert cluster.asked == []
+
+
+def test_a_partition_that_lost_a_replica_that_was_lacking_others_already_names_the_broker() -> None:
+    cluster = three_away()
+    cluster.set("t", 0, isr=(1, 2))
+    running = Running(cluster)
+    cluster.set("t", 0, isr=(2,))
+    running.fails("t-0: cannot be elected as planned: no longer in sync: broker 1")
+
+
+def test_a_partition_that_is_gone_stops_its_batch() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    del cluster.partitions[running.plan.batches[0].partitions[0]]
+    running.fails("it is not there any more")
+
+
+def test_a_broker_that_died_since_the_plan_stops_the_batch() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    cluster.alive = frozenset({2, 3})
+    running.fails("its preferred broker is not alive")
+
+
+def test_a_refusal_stops_and_is_told_with_what_was_elected() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    refused = running.plan.batches[0].partitions[1]
+    cluster.refused = {refused: "PREFERRED_LEADER_NOT_AVAILABLE"}
+    (outcome,) = running.fails("not elected: Kafka answered PREFERRED_LEADER_NOT_AVAILABLE")
+    assert (len(outcome.answers.elected), dict(outcome.answers.refused)) == (1, cluster.refused)
+    assert outcome.settled_s is None
+
+
+def test_leaders_that_do_not_move_in_time_stop() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    cluster.stuck = {running.plan.batches[0].partitions[0]}
+    (outcome,) = running.fails("batch 1: has not settled within 5 s: 1 of 2 are not led by their preferred broker")
+    assert outcome.settled_s is None
+    assert running.time.now_s == pytest.approx(5.0)
+
+
+def test_followers_are_waited_for() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    cluster.then = lambda: cluster.set("t", 3, isr=(1, 2))
+    running.time.then = lambda: cluster.set("t", 3, isr=(1, 2, 3))
+    assert [outcome.settled_s for outcome in running.run()] == [0.5, 0.5]
+    assert any("replicas of 1 partitions are not in sync: t-3" in step for step in running.steps)
+
+
+def test_a_lead_lost_meanwhile_stops_at_once() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    cluster.then = lambda: cluster.set("u", 0, leader=3)
+    (outcome,) = running.fails("u-0: went from broker 2 to broker 3, which no election did")
+    assert outcome.settled_s is None
+    assert running.time.now_s == 0
+
+
+def test_a_throttle_that_would_be_too_low_by_now_stops() -> None:
+    cluster = three_away()
+    held_back = LeftOut("t", 0, 1, Reason.OVER_THROTTLE)
+    on = replace(terms(), replan=lambda leads: replace(replan(leads), left_out=(held_back,)))
+    running = Running(cluster, on)
+    assert ("t", 0) in running.plan.batches[0].partitions
+    running.fails("t-0: cannot be elected as planned: a throttle of the running move would be too low")
+    assert cluster.asked == []
+
+
+def test_once_it_is_to_stop_no_further_batch_is_begun() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    cluster.then = running.stop.set
+    assert len(running.run()) == 1
+    assert len(cluster.asked) == 1
+
+
+def test_not_quiet_and_not_waiting_stops_before_anything() -> None:
+    cluster = three_away()
+    Running(cluster, terms(lambda leads: "producers write too much")).fails("producers write too much.*--wait")
+    assert cluster.asked == []
+
+
+def test_a_quiet_time_is_waited_for_with_fresh_looks() -> None:
+    cluster = three_away()
+
+    def calm_down() -> None:
+        cluster.traffic = Traffic(cluster_written=1.0)
+
+    on = terms(lambda leads: None if leads.traffic.cluster_written == 1.0 else "too much", wait=True)
+    steps: list[str] = []
+    now = when_quiet(cluster, on, Waiting(calm_down), steps.append)
+    assert now is not None
+    assert now.traffic.cluster_written == 1.0
+    assert steps == ["waiting for a quiet time: too much"]
+
+
+def test_who_is_to_stop_does_not_wait_for_a_quiet_time() -> None:
+    stop = threading.Event()
+    stop.set()
+    assert when_quiet(three_away(), terms(lambda leads: "never", wait=True), stop, lambda text: None) is None

@@ -1,0 +1,108 @@
+"""Looking at a cluster for elections: fakes play its brokers and their metrics."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import live_leads
+from cluster.live_leads import LiveLeads
+from cluster.mbeans import Plan, topic_bytes
+from cluster.metrics_source import MetricsError
+from cluster.model import LogReading, Metrics, Reading
+from schemas.config import ClusterSettings, Settings
+from schemas.errors import HeadroomError
+from tests.unit.brokers import ManyTopics
+
+
+class Link(ManyTopics):
+    """Brokers 1 to 3 that can be connected to and left."""
+
+    def client(self) -> None:
+        """Need nothing."""
+
+    def close(self) -> None:
+        """Need nothing."""
+
+
+class Source:
+    """Metrics of brokers that take 1,000 bytes of every topic between two readings, all in its partition 0.
+
+    Attributes:
+        refused: brokers that tell nothing.
+    """
+
+    def __init__(self) -> None:
+        self.refused: set[int] = set()
+        self._times: dict[int, int] = {}
+
+    def start(self) -> None:
+        raise HeadroomError("Java", "cannot be started", "Install it.")
+
+    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+        if broker in self.refused:
+            raise MetricsError(endpoint, "connection refused", "Open it.")
+        times = self._times[broker] = self._times.get(broker, 0) + 1
+        counters = {topic_bytes(topic): Reading(1_000 * times, 1_000 * times) for topic in plan.topics}
+        logs = {name: LogReading(1_000 * times, 0 if name.partition else times, None, None) for name in plan.leads}
+        return Metrics(1, counters, {}, (), logs)
+
+    def stop(self) -> None:
+        """Need nothing."""
+
+
+@pytest.fixture
+def link(monkeypatch: pytest.MonkeyPatch) -> Link:
+    fake = Link({"orders": 2, "payments": 1})
+    fake.leaders["payments", 0] = 2
+    monkeypatch.setattr(live_leads, "AdminLink", lambda settings: fake)
+    return fake
+
+
+@pytest.fixture
+def source(monkeypatch: pytest.MonkeyPatch) -> Source:
+    fake = Source()
+    monkeypatch.setattr(live_leads, "metrics_source", lambda settings: fake)
+    return fake
+
+
+def live() -> LiveLeads:
+    return LiveLeads(Settings(cluster=ClusterSettings(bootstrap_servers="h:9092")), sleep=lambda seconds: None)
+
+
+def test_a_look_tells_leaders_with_the_traffic_between_two_readings(link: Link, source: Source) -> None:
+    with live() as cluster:
+        leads = cluster.look()
+    rates = {name: led.write_bytes_per_s for name, led in leads.partitions.items()}
+    assert rates == {("orders", 0): 1_000.0, ("orders", 1): 0.0, ("payments", 0): 1_000.0}
+    assert leads.partitions["payments", 0].leader == 2
+    assert leads.alive == {1, 2, 3}
+
+
+def test_brokers_without_metrics_cost_their_rates_only(link: Link, source: Source) -> None:
+    source.refused = {2}
+    with live() as cluster:
+        leads = cluster.look()
+    assert leads.partitions["payments", 0].write_bytes_per_s is None
+    assert leads.partitions["orders", 0].write_bytes_per_s == 1_000.0
+    assert "connection refused" in leads.traffic.silent[2]
+
+
+def test_a_glance_asks_for_no_metrics(link: Link, source: Source) -> None:
+    source.refused = {1, 2, 3}
+    with live() as cluster:
+        leads = cluster.glance()
+    assert (len(leads.partitions), dict(leads.traffic.silent)) == (3, {})
+
+
+def test_metadata_that_nobody_tells_is_an_error_with_a_remedy(link: Link, source: Source) -> None:
+    link.silent = {"MetadataRequest", "DescribeTopicPartitionsRequest"}
+    with live() as cluster, pytest.raises(HeadroomError, match="the cluster: metadata could not be read"):
+        cluster.glance()
+
+
+def test_leaders_that_were_read_too_long_ago_are_refused(
+    link: Link, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_leads, "_MOST_AGE_MS", -1)
+    with live() as cluster, pytest.raises(HeadroomError, match="did not tell all of its partitions"):
+        cluster.glance()

@@ -1,0 +1,55 @@
+"""When it is quiet enough for elections."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from cli.units import parse_window
+from planning.quiet import Quiet
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("window", "moment", "inside"),
+    [
+        ("01:00-05:00", "2026-01-15T01:00", True),
+        ("01:00-05:00", "2026-01-15T04:59", True),
+        ("01:00-05:00", "2026-01-15T05:00", False),
+        ("22:00-02:00", "2026-01-15T23:30", True),
+        ("22:00-02:00", "2026-01-15T01:59", True),
+        ("22:00-02:00", "2026-01-15T02:00", False),
+        # Berlin is an hour ahead of UTC in winter and two in summer.
+        ("01:00-05:00 Europe/Berlin", "2026-01-15T00:30", True),
+        ("01:00-05:00 Europe/Berlin", "2026-01-15T04:30", False),
+        ("01:00-05:00 Europe/Berlin", "2026-07-15T23:30", True),
+        ("01:00-05:00 Europe/Berlin", "2026-07-15T03:30", False),
+        ("01:00-05:00 UTC", "2026-07-15T03:30", True),
+    ],
+)
+def test_a_window_comes_back_every_day_by_the_clock_of_its_zone(window: str, moment: str, inside: bool) -> None:
+    assert parse_window(window).holds(at(moment)) is inside
+
+
+def test_without_conditions_it_is_always_quiet() -> None:
+    assert Quiet().holds(0, None)
+
+
+def test_a_rate_is_quiet_below_the_limit_only_and_an_unknown_one_never() -> None:
+    quiet = Quiet(below_bytes_per_s=100)
+    assert quiet.holds(0, 99.9)
+    assert not quiet.holds(0, 100)
+    assert not quiet.holds(0, None)
+
+
+def test_either_condition_is_enough() -> None:
+    both = Quiet(parse_window("01:00-05:00"), 100)
+    night, noon = at("2026-01-15T03:00"), at("2026-01-15T12:00")
+    assert both.holds(night, 500)
+    assert both.holds(noon, 50)
+    assert not both.holds(noon, 500)
+    assert not Quiet(parse_window("01:00-05:00")).holds(noon, 50)
