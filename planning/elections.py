@@ -64,7 +64,7 @@ class Reason(str, Enum):
         DELETING: its topic is being deleted.
         AT_MIN_INSYNC: it lacks in-sync replicas and has no more than min.insync.replicas: it waits.
         OVER_CAPACITY: its preferred broker would have to carry more than it can.
-        OVER_THROTTLE: the move that runs would starve; a throttle has to be raised first.
+        OVER_THROTTLE: the move that runs would starve, or nobody knows; a throttle has to be raised first.
         NOT_CHOSEN: the user left its topic or its broker out.
     """
 
@@ -141,12 +141,12 @@ class Balance:
 
 @dataclass(frozen=True)
 class Raise:
-    """A throttle that has to be raised before a batch.
+    """A throttle that has to be raised before elections that it holds back.
 
     Attributes:
         side: broker and role.
         throttle_bytes_per_s: rate in force.
-        required_bytes_per_s: what it has to exceed once the batch is elected.
+        required_bytes_per_s: what it has to exceed for all of them to be elected, in any order.
     """
 
     side: Side
@@ -189,7 +189,8 @@ class ElectionPlan:
         before: balance of every broker that is preferred for anything, by id.
         batches: in the order in which they are to be done.
         left_out: partitions in no batch, with the reason.
-        raise_first: throttles to raise so that what is left out by OVER_THROTTLE can be elected.
+        raise_first: throttles to raise so that what is left out by OVER_THROTTLE can be elected, by broker and role;
+            none where it is not known what they have to carry.
         after: balances once all batches are done.
     """
 
