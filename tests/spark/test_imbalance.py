@@ -20,7 +20,7 @@ from tests.spark.leaders import broker_rows, history, lane
 from tests.spark.support import examples
 from tests.spark.ticks import message, records
 
-CLUSTERS = examples(leaderships(), 300)
+CLUSTERS = examples(leaderships(), 150)
 SETTING = 0.1
 WELL = Broker(alive=True, metered=True, reads=2, percentage=None)
 RATES = [f"{share}{what}_bytes_per_s" for what in ("write", "read") for share in ("", "preferred_")]
