@@ -44,4 +44,5 @@ GOALS: dict[str, Goal] = {
     "kill_lost": Goal("at most", 0),
     "kill_doubled": Goal("at most", 0),
     "receiver_down_undelivered": Goal("at most", 0),
+    "election_plan_200k_s": Goal("at most", 3),
 }

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from benchmarks import (
+    elections,
     finish,
     kills,
     memory,
@@ -46,6 +47,7 @@ GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
     "standalone": standalone.measure,
     "precision": precision.measure,
     "kills": kills.measure,
+    "elections": elections.measure,
 }
 
 
@@ -60,7 +62,7 @@ def run(only: str | None) -> None:
     BENCH_HOUR_TICKS the simulated time of the group tables; BENCH_FAULTS, BENCH_FAULT_S and BENCH_HEALTHY_S the
     faults, their greatest length and the time of healthy moves of the group precision, and BENCH_STOCK_FOR_RATIO how
     far the times of its stock rules are shortened; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
-    and how long its receivers are away.
+    and how long its receivers are away; BENCH_ELECTION_PLANS the plans of the group elections.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     # Brokers and children end with the `with` blocks that hold them: a SIGTERM has to unwind these too.

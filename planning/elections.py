@@ -7,11 +7,19 @@ alive and in sync, the partition not being moved.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
+from math import fsum, inf
 
-from planning.throttle import PartitionTraffic, Side
+from planning.election_batches import Batches, Room
+from planning.election_guards import Capacity, Throttles
+from planning.election_request import LARGEST_BYTES
+from planning.leads import Election, Standing
+from planning.throttle import Demand, PartitionTraffic, Side
+from schemas.errors import HeadroomError
 
 Name = tuple[str, int]
 
@@ -56,7 +64,7 @@ class Reason(str, Enum):
         DELETING: its topic is being deleted.
         AT_MIN_INSYNC: it lacks in-sync replicas and has no more than min.insync.replicas: it waits.
         OVER_CAPACITY: its preferred broker would have to carry more than it can.
-        OVER_THROTTLE: the move that runs would starve; a throttle has to be raised first.
+        OVER_THROTTLE: the move that runs would starve, or nobody knows; a throttle has to be raised first.
         NOT_CHOSEN: the user left its topic or its broker out.
     """
 
@@ -81,6 +89,9 @@ class BatchLimits:
         write_bytes_per_s: sum of the write rates that get another leader; None: no limit.
         request_bytes: size of the file, and so of the request, of a batch.
         capacity_bytes_per_s: most that producers may write to the partitions one broker leads; None: not known.
+
+    Raises:
+        HeadroomError: a limit lets no election through.
     """
 
     partitions: int = 200
@@ -88,6 +99,16 @@ class BatchLimits:
     write_bytes_per_s: float | None = None
     request_bytes: int = 900_000
     capacity_bytes_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what could never be kept."""
+        for name, least in (("partitions", 1), ("partitions_per_broker", 1), ("request_bytes", LARGEST_BYTES)):
+            if getattr(self, name) < least:
+                raise _bad_limit(name, f"at least {least}", getattr(self, name))
+        for name in ("write_bytes_per_s", "capacity_bytes_per_s"):
+            limit = getattr(self, name)
+            if limit is not None and not limit > 0:
+                raise _bad_limit(name, "above 0", limit)
 
 
 @dataclass(frozen=True)
@@ -97,7 +118,7 @@ class Balance:
     Attributes:
         broker: broker that is preferred for at least one partition.
         preferred_partitions: partitions that prefer it.
-        non_preferred_partitions: those of them that it does not lead, leaderless ones left out, as Kafka counts.
+        non_preferred_partitions: those of them that another leads; leaderless ones are left out.
         electable_now: those of them that an election would give back to it.
         waiting_for_move: those of them that move.
         write_bytes_per_s: what is written to the partitions it leads; None: unknown.
@@ -120,12 +141,12 @@ class Balance:
 
 @dataclass(frozen=True)
 class Raise:
-    """A throttle that has to be raised before a batch.
+    """A throttle that has to be raised before elections that it holds back.
 
     Attributes:
         side: broker and role.
         throttle_bytes_per_s: rate in force.
-        required_bytes_per_s: what it has to exceed once the batch is elected.
+        required_bytes_per_s: what it has to exceed for all of them to be elected, in any order.
     """
 
     side: Side
@@ -141,11 +162,13 @@ class Batch:
         partitions: which, in order.
         write_bytes_per_s: sum of their known write rates.
         imbalance_ratios: ratio of every broker once it is done.
+        unknown_rates: how many of them have no known write rate, and count as 0 wherever rates are summed up.
     """
 
     partitions: tuple[Name, ...]
     write_bytes_per_s: float
     imbalance_ratios: Mapping[int, float]
+    unknown_rates: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,7 +189,8 @@ class ElectionPlan:
         before: balance of every broker that is preferred for anything, by id.
         batches: in the order in which they are to be done.
         left_out: partitions in no batch, with the reason.
-        raise_first: throttles to raise so that what is left out by OVER_THROTTLE can be elected.
+        raise_first: throttles to raise so that what is left out by OVER_THROTTLE can be elected, by broker and role;
+            none where it is not known what they have to carry.
         after: balances once all batches are done.
     """
 
@@ -196,3 +220,193 @@ class Surroundings:
     internal: frozenset[str] = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
     chosen_topics: frozenset[str] | None = None
     chosen_brokers: frozenset[int] | None = None
+
+
+def balances(partitions: Iterable[Led], alive: frozenset[int]) -> tuple[Balance, ...]:
+    """Return the balance of every broker that is preferred for anything, by id.
+
+    Topics that are being deleted are left out; a partition without a leader counts among those that prefer its broker
+    and nowhere else.
+
+    Args:
+        partitions: of a whole cluster.
+        alive: brokers that are alive.
+
+    Source: Kafka 3.9, ``KafkaController.checkAndTriggerAutoLeaderRebalance``, which also counts a partition that has
+    lost its leader as one that another leads, though no election can help there.
+    """
+    return _balances(_standings(partitions, alive))
+
+
+def out_of_balance(balance: Balance, threshold_ratio: float) -> bool:
+    """Return whether a broker misses so many leads that an election should give them back.
+
+    What counts is the share that an election would give back now, and it must be greater than the threshold, as
+    Kafka compares. What waits for a move, or for a replica to come back, is in ``imbalance_ratio`` and calls nobody:
+    there is nothing to elect.
+
+    Args:
+        balance: of the broker.
+        threshold_ratio: 0 to 1; Kafka's ``leader.imbalance.per.broker.percentage`` over 100.
+    """
+    # Divided, and not multiplied: 3 / 30 is the very number that 0.1 is.
+    return balance.electable_now / balance.preferred_partitions > threshold_ratio
+
+
+def plan_elections(partitions: Iterable[Led], limits: BatchLimits, around: Surroundings) -> ElectionPlan:
+    """Return which preferred leaders to elect, in batches that keep every limit, and why not the others.
+
+    The plan does not depend on the order of the partitions. Each batch keeps capacity and throttles even if only
+    some of its elections come about.
+
+    Args:
+        partitions: of a whole cluster, each once.
+        limits: of one batch.
+        around: brokers, throttles and choices.
+    """
+    known = [p for p in partitions if p.replicas]
+    standings = _standings(known, around.alive)
+    before = _balances(standings)
+    elections, left_out = _sort_out(known, around)
+    capacity = Capacity(standings, _or_endless(limits.capacity_bytes_per_s))
+    throttles = Throttles(around.throttled, around.throttles, around.alive)
+    batches = Batches(standings, partial(_room, limits), capacity, throttles)
+    internal = [e for e in elections if e.topic in around.internal]
+    ordinary = [e for e in elections if e.topic not in around.internal]
+    made = [_batch(some, standings) for offered in (ordinary, internal) for some in batches.of(offered)]
+    over_throttle = batches.among(throttles.waiting)
+    left_out += [_left_out(e, Reason.OVER_CAPACITY) for e in batches.among(capacity.waiting)]
+    left_out += [_left_out(e, Reason.OVER_THROTTLE) for e in over_throttle]
+    return ElectionPlan(
+        before=before,
+        batches=tuple(made),
+        left_out=tuple(sorted(left_out, key=lambda left: (left.topic, left.partition))),
+        raise_first=tuple(_raise(demand) for demand in throttles.short(over_throttle)),
+        after=_balances(standings),
+    )
+
+
+def _standings(partitions: Iterable[Led], alive: frozenset[int]) -> dict[int, Standing]:
+    """Return what every broker leads and is preferred for, in the order of ids."""
+    standings: dict[int, Standing] = defaultdict(Standing)
+    led: dict[int, list[float]] = defaultdict(list)
+    preferred: dict[int, list[float]] = defaultdict(list)
+    for p in partitions:
+        if p.deleting or not p.replicas:
+            continue
+        _count(p, standings, alive)
+        if p.write_bytes_per_s is not None:
+            preferred[p.replicas[0]].append(p.write_bytes_per_s)
+            if p.leader is not None:
+                led[p.leader].append(p.write_bytes_per_s)
+    for broker, standing in standings.items():
+        # Exact, so that the order of the partitions makes no difference.
+        standing.led_bytes_per_s = fsum(led[broker])
+        standing.preferred_bytes_per_s = fsum(preferred[broker])
+    return dict(sorted(standings.items()))
+
+
+def _count(p: Led, standings: Mapping[int, Standing], alive: frozenset[int]) -> None:
+    own = standings[p.replicas[0]]
+    own.preferred += 1
+    own.unknown_preferred += p.write_bytes_per_s is None
+    if p.leader is None:
+        return
+    leading = standings[p.leader]
+    leading.leads += 1
+    leading.unknown_led += p.write_bytes_per_s is None
+    if leading is not own:
+        own.missing += 1
+        own.electable += _obstacle(p, alive) is None
+        own.waiting += p.moving
+
+
+def _balances(standings: Mapping[int, Standing]) -> tuple[Balance, ...]:
+    return tuple(_balance(broker, own) for broker, own in standings.items() if own.preferred)
+
+
+def _balance(broker: int, standing: Standing) -> Balance:
+    return Balance(
+        broker=broker,
+        preferred_partitions=standing.preferred,
+        non_preferred_partitions=standing.missing,
+        electable_now=standing.electable,
+        waiting_for_move=standing.waiting,
+        write_bytes_per_s=None if standing.unknown_led else standing.led_bytes_per_s,
+        preferred_write_bytes_per_s=None if standing.unknown_preferred else standing.preferred_bytes_per_s,
+    )
+
+
+def _sort_out(partitions: Iterable[Led], around: Surroundings) -> tuple[list[Election], list[LeftOut]]:
+    """Return the elections that can be held, and the other partitions that their preferred broker does not lead."""
+    elections, left_out = [], []
+    for p in partitions:
+        preferred = p.replicas[0]
+        if p.leader == preferred:
+            continue
+        reason = _reason(p, around)
+        if reason is None:
+            assert p.leader is not None, "a partition without a leader has a reason"
+            rate = p.write_bytes_per_s
+            elections.append(Election(p.topic, p.partition, preferred, p.leader, rate or 0.0, rate is not None))
+        else:
+            left_out.append(LeftOut(p.topic, p.partition, preferred, reason))
+    return elections, left_out
+
+
+def _reason(p: Led, around: Surroundings) -> Reason | None:
+    """Return why a partition that its preferred broker does not lead is not to be elected; None: it is."""
+    if around.chosen_topics is not None and p.topic not in around.chosen_topics:
+        return Reason.NOT_CHOSEN
+    if around.chosen_brokers is not None and p.replicas[0] not in around.chosen_brokers:
+        return Reason.NOT_CHOSEN
+    obstacle = _obstacle(p, around.alive)
+    if obstacle is None and len(p.isr) < len(p.replicas) and len(p.isr) <= (p.min_insync_replicas or 0):
+        return Reason.AT_MIN_INSYNC
+    return obstacle
+
+
+def _obstacle(p: Led, alive: frozenset[int]) -> Reason | None:
+    """Return why an election would not give a partition back to its preferred broker; None: it would."""
+    if p.deleting:
+        return Reason.DELETING
+    if p.leader is None:
+        return Reason.LEADERLESS
+    if p.moving:
+        return Reason.MOVING
+    if p.replicas[0] not in alive:
+        return Reason.PREFERRED_DOWN
+    return None if p.replicas[0] in p.isr else Reason.PREFERRED_OUT_OF_SYNC
+
+
+def _room(limits: BatchLimits) -> Room:
+    most_bytes_per_s = _or_endless(limits.write_bytes_per_s)
+    return Room(limits.partitions, limits.partitions_per_broker, most_bytes_per_s, limits.request_bytes)
+
+
+def _or_endless(limit: float | None) -> float:
+    return inf if limit is None else limit
+
+
+def _batch(elections: Sequence[Election], standings: Mapping[int, Standing]) -> Batch:
+    """Return a batch as told, with standings as it leaves them."""
+    return Batch(
+        partitions=tuple((e.topic, e.partition) for e in elections),
+        write_bytes_per_s=sum(e.write_bytes_per_s for e in elections),
+        imbalance_ratios={broker: own.imbalance_ratio for broker, own in standings.items() if own.preferred},
+        unknown_rates=sum(not e.rate_known for e in elections),
+    )
+
+
+def _left_out(election: Election, reason: Reason) -> LeftOut:
+    return LeftOut(election.topic, election.partition, election.gains, reason)
+
+
+def _raise(demand: Demand) -> Raise:
+    assert demand.throttle_bytes_per_s is not None, "a throttle that is too low is in force"
+    assert demand.required_bytes_per_s is not None, "a throttle is too low for something known"
+    return Raise((demand.broker, demand.role), demand.throttle_bytes_per_s, demand.required_bytes_per_s)
+
+
+def _bad_limit(name: str, wanted: str, value: float) -> HeadroomError:
+    return HeadroomError(f"{name} of a batch", f"must be {wanted}, not {value:g}", "Give a greater one.")

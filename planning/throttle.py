@@ -9,8 +9,9 @@ traffic, below which out-of-sync replicas get nothing, and the whole traffic, be
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from schemas.findings import Role, Verdict
 
@@ -117,15 +118,68 @@ class Demand:
         return Verdict.CATCHING_UP
 
 
-@dataclass(frozen=True)
-class _Share:
-    """One follower's part in the traffic of one side."""
+class Share(NamedTuple):
+    """One follower's part in the traffic of one side.
+
+    Attributes:
+        side: broker and role.
+        write_bytes_per_s: bytes appended to the partition per second; None: unknown.
+        in_sync: whether the follower is in the ISR.
+        listed: whether the throttled list of the side's role names the side's broker; None: unknown.
+        remaining_bytes: what the follower still has to copy; None: unknown.
+    """
 
     side: Side
     write_bytes_per_s: float | None
     in_sync: bool
     listed: bool | None
     remaining_bytes: int | None
+
+
+def shares(p: PartitionTraffic) -> Iterator[Share]:
+    """Return what each follower of a partition adds to its leader's side and to its own."""
+    for follower in p.followers:
+        in_sync, remaining = follower in p.in_sync, p.remaining_bytes.get(follower)
+        listed = None if p.follower_listed is None else follower in p.follower_listed
+        yield Share((follower, Role.FOLLOWER), p.write_bytes_per_s, in_sync, listed, remaining)
+        if p.leader is not None:
+            listed = None if p.leader_listed is None else p.leader in p.leader_listed
+            yield Share((p.leader, Role.LEADER), p.write_bytes_per_s, in_sync, listed, remaining)
+
+
+class Sides:
+    """What every broker and role that takes part has to carry, as traffic comes and goes.
+
+    Args:
+        partitions: every partition that moves or is listed.
+        throttles: rate in force by broker and role in bytes per second, None for none; a side that is missing is
+            unknown.
+    """
+
+    def __init__(self, partitions: Iterable[PartitionTraffic], throttles: Mapping[Side, float | None]) -> None:
+        self._throttles = throttles
+        self._sums: dict[Side, _Sums] = defaultdict(_Sums)
+        for partition in partitions:
+            self.add(shares(partition))
+
+    def __iter__(self) -> Iterator[Side]:
+        """Iterate over the sides in the order of broker and role."""
+        return iter(sorted(self._sums))
+
+    def add(self, more: Iterable[Share]) -> None:
+        """Let each share count on its side."""
+        for share in more:
+            self._sums[share.side].count(share, 1)
+
+    def remove(self, less: Iterable[Share]) -> None:
+        """Let shares that were added count no more."""
+        for share in less:
+            self._sums[share.side].count(share, -1)
+
+    def demand(self, side: Side, more: Collection[Share] = ()) -> Demand:
+        """Return what a side has to carry, or would have to if it had these shares besides its own."""
+        sums = self._sums[side] if side in self._sums else _Sums()
+        return (sums.plus(more) if more else sums).demand(side, self._throttles)
 
 
 def demands(partitions: Iterable[PartitionTraffic], throttles: Mapping[Side, float | None]) -> list[Demand]:
@@ -136,44 +190,70 @@ def demands(partitions: Iterable[PartitionTraffic], throttles: Mapping[Side, flo
         throttles: rate in force by broker and role in bytes per second, None for none; a side that is missing is
             unknown.
     """
-    shares: dict[Side, list[_Share]] = defaultdict(list)
-    for partition in partitions:
-        for share in _shares(partition):
-            shares[share.side].append(share)
-    return [_demand(side, shares[side], throttles) for side in sorted(shares)]
+    sides = Sides(partitions, throttles)
+    return [sides.demand(side) for side in sides]
 
 
-def _shares(p: PartitionTraffic) -> Iterable[_Share]:
-    for follower in p.followers:
-        in_sync, remaining = follower in p.in_sync, p.remaining_bytes.get(follower)
-        listed = None if p.follower_listed is None else follower in p.follower_listed
-        yield _Share((follower, Role.FOLLOWER), p.write_bytes_per_s, in_sync, listed, remaining)
-        if p.leader is not None:
-            listed = None if p.leader_listed is None else p.leader in p.leader_listed
-            yield _Share((p.leader, Role.LEADER), p.write_bytes_per_s, in_sync, listed, remaining)
+@dataclass(slots=True)
+class _Sums:
+    """The sums over the shares of one side; what is unknown is counted, for half a sum would be a false verdict."""
 
+    in_sync_bytes_per_s: float = 0.0
+    required_bytes_per_s: float = 0.0
+    remaining_bytes: int = 0
+    unknown_in_sync: int = 0
+    unknown_required: int = 0
+    unknown_remaining: int = 0
+    unknown_lists: int = 0
+    limited_replicas: int = 0
+    free_replicas: int = 0
 
-def _demand(side: Side, shares: list[_Share], throttles: Mapping[Side, float | None]) -> Demand:
-    listed = [s for s in shares if s.listed]
-    limited = [s for s in listed if not s.in_sync]
-    lists_known = all(s.listed is not None for s in shares)
-    return Demand(
-        broker=side[0],
-        role=side[1],
-        throttle_bytes_per_s=throttles.get(side),
-        in_sync_bytes_per_s=_total([s.write_bytes_per_s for s in listed if s.in_sync]) if lists_known else None,
-        required_bytes_per_s=_total([s.write_bytes_per_s for s in listed]) if lists_known else None,
-        limited_replicas=len(limited),
-        free_replicas=sum(not s.in_sync and not s.listed for s in shares),
-        remaining_bytes=_total_bytes([s.remaining_bytes for s in shares if not s.in_sync]),
-        throttle_known=side in throttles and lists_known,
-    )
+    def plus(self, more: Iterable[Share]) -> _Sums:
+        """Return the sums with shares besides."""
+        # Not added and taken away again: sums of rates would drift.
+        sums = _Sums(*(getattr(self, name) for name in self.__slots__))
+        for share in more:
+            sums.count(share, 1)
+        return sums
 
+    def count(self, share: Share, times: int) -> None:
+        """Let a share count once more (1) or once less (-1)."""
+        if share.listed is None:
+            self.unknown_lists += times
+        if share.listed:
+            self._count_traffic(share, times)
+        if not share.in_sync:
+            self._count_behind(share, times)
 
-def _total(rates: list[float | None]) -> float | None:
-    """Return the sum, or None if any part of it is unknown: half a sum would be a false verdict."""
-    return None if None in rates else float(sum(r for r in rates if r is not None))
+    def _count_traffic(self, share: Share, times: int) -> None:
+        if share.write_bytes_per_s is None:
+            self.unknown_required += times
+            self.unknown_in_sync += times if share.in_sync else 0
+        else:
+            self.required_bytes_per_s += times * share.write_bytes_per_s
+            self.in_sync_bytes_per_s += times * share.write_bytes_per_s if share.in_sync else 0
 
+    def _count_behind(self, share: Share, times: int) -> None:
+        if share.listed:
+            self.limited_replicas += times
+        else:
+            self.free_replicas += times
+        if share.remaining_bytes is None:
+            self.unknown_remaining += times
+        else:
+            self.remaining_bytes += times * share.remaining_bytes
 
-def _total_bytes(sizes: list[int | None]) -> int | None:
-    return None if None in sizes else sum(size for size in sizes if size is not None)
+    def demand(self, side: Side, throttles: Mapping[Side, float | None]) -> Demand:
+        """Return the demand that these sums make."""
+        lists_known = not self.unknown_lists
+        return Demand(
+            broker=side[0],
+            role=side[1],
+            throttle_bytes_per_s=throttles.get(side),
+            in_sync_bytes_per_s=self.in_sync_bytes_per_s if lists_known and not self.unknown_in_sync else None,
+            required_bytes_per_s=self.required_bytes_per_s if lists_known and not self.unknown_required else None,
+            limited_replicas=self.limited_replicas,
+            free_replicas=self.free_replicas,
+            remaining_bytes=None if self.unknown_remaining else self.remaining_bytes,
+            throttle_known=side in throttles and lists_known,
+        )

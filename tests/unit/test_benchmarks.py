@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks import elections
 from benchmarks.finish import Outcome
 from benchmarks.memory import after_warm_up, growth_ratio_per_hour
 from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
 from benchmarks.tables import require_bounded
 from benchmarks.week import KEPT
+from planning.elections import Reason, plan_elections
 from schemas.errors import HeadroomError
 
 _OLD = Origin("make bench", "old machine", "2026-01-01T00:00:00Z", "aaa")
@@ -110,3 +112,15 @@ def test_a_table_may_grow_until_all_days_are_there_and_no_further() -> None:
     require_bounded(week([1, 2, 3, 4, 4, 4]))
     with pytest.raises(HeadroomError, match="silver/messages grew beyond its 4 days: files_after 4 to 5"):
         require_bounded(week([1, 2, 3, 4, 4, 5]))
+
+
+def test_the_cluster_whose_elections_are_planned_is_the_same_each_time_and_has_something_of_everything() -> None:
+    made = elections.cluster(4000, away_ratio=0.5)
+    assert made == elections.cluster(4000, away_ratio=0.5)
+    away = [p for p in made.partitions if p.leader != p.replicas[0]]
+    assert len(away) / 4000 == pytest.approx(0.5, abs=0.05)
+    # One in a hundred is listed, every second of these moves.
+    assert (len(made.around.throttled), sum(p.moving for p in made.partitions)) == (40, 20)
+    plan = plan_elections(made.partitions, made.limits, made.around)
+    assert sum(len(batch.partitions) for batch in plan.batches) > 0.9 * len(away)
+    assert Reason.MOVING in {left.reason for left in plan.left_out}
