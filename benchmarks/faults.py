@@ -238,6 +238,11 @@ class UnlistedLeader(Fault):
         """Nothing limits it."""
         return {"leader_unthrottled": ANY}
 
+    @property
+    def also(self) -> frozenset[str]:
+        """The move may end meanwhile."""
+        return frozenset({"throttle_left_behind"})
+
     def parts(self) -> list[Part]:
         """Return one partition."""
         return [Part((self.a, self.b), (self.b, self.c), self.write_bytes_per_s, 80 * _MB)]
@@ -263,8 +268,8 @@ class DeadReplica(Fault):
 
     @property
     def also(self) -> frozenset[str]:
-        """Its metrics are gone too."""
-        return _DEAD_BROKER
+        """Its metrics are gone too; and the move may end meanwhile, whose throttles nobody clears before the fault."""
+        return _DEAD_BROKER | {"throttle_left_behind"}
 
     @property
     def _moves(self) -> bool:
