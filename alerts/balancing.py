@@ -11,6 +11,7 @@ from alerts.evidence import NOTHING
 from alerts.recommend import Recommender
 from alerts.sides import SideState
 from alerts.units import rate
+from planning.elections import out_of_balance
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity
 
@@ -43,7 +44,7 @@ def imbalanced(balances: Sequence[BalanceState], settings: AlertSettings, recomm
             weight=float(state.balance.electable_now),
         )
         for state in balances
-        if state.electable_ratio > state.threshold_ratio
+        if out_of_balance(state.balance, state.threshold_ratio)
     ]
 
 

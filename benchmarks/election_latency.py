@@ -37,6 +37,8 @@ _WINDOW_S = 40.0
 # A record that was sent just before its leader moved, or just after, waits for the move too.
 _BEFORE_S, _AFTER_S = 0.5, 2.0
 _STEADY_S = 5.0
+# log.index.interval.bytes: the batch after so many bytes has an entry.
+_INDEX_BYTES, _FILLS = 4200, 3
 
 _Sent = tuple[float, float]
 
@@ -68,6 +70,7 @@ def measure_latency(say: Say) -> list[Figure]:
     with Ground(_BROKERS) as ground:
         replicas = {p: [1 + (p + i) % _BROKERS for i in range(_REPLICAS)] for p in range(_PARTITIONS)}
         ground.admin.create_topics({_TOPIC: {"assignments": replicas}}, wait_for_metadata=True)
+        _fill(ground)
         for number in range(rounds):
             ways = [(batched, _in_batches), (at_once, _all_at_once)]
             for taken, elect in ways if number % 2 else reversed(ways):
@@ -121,6 +124,20 @@ def _taken(ground: Ground, broker: int, elect: Callable[[Ground], None]) -> Take
         tuple(latency for at, latency in sent if begins_s <= at < begins_s + _WINDOW_S),
         last_s - first_s,
     )
+
+
+def _fill(ground: Ground) -> None:
+    """Write so much to every partition that its indexes have their first entries.
+
+    The first entry takes a page of a file that is mapped and empty. Under a load that is the same for all partitions
+    these come all at once, some seconds after it begins, and stop the brokers for up to a minute.
+    """
+    producer = KafkaProducer(bootstrap_servers=ground.bootstrap_servers, acks="all")
+    for _ in range(_FILLS):
+        for partition in range(_PARTITIONS):
+            producer.send(_TOPIC, bytes(_INDEX_BYTES), partition=partition)
+        producer.flush(timeout=120)
+    producer.close()
 
 
 def _in_batches(ground: Ground) -> None:

@@ -29,7 +29,7 @@ def cluster(away: int) -> Leadership:
     return Leadership((*ones, *twos), dict.fromkeys(BROKERS, WELL))
 
 
-def topic(spark: SparkSession, ticks: int = 4, names: tuple[str, ...] = ("c1",)) -> SpreadTopic:
+def topic(spark: SparkSession, ticks: int = 3, names: tuple[str, ...] = ("c1",)) -> SpreadTopic:
     """Ticks a second apart; in each broker 1 lacks one lead more than in the one before."""
     made = SpreadTopic(spark)
     for number in range(ticks):
@@ -69,9 +69,9 @@ def electable(store: Store) -> dict[tuple[str, int], int]:
 def test_every_tick_gives_the_rows_of_its_own_time(spark: SparkSession, tmp_path: Path) -> None:
     store = MemoryStore(spark)
     run(spark, topic(spark), store, tmp_path)
-    assert electable(store) == {("c1", second): second for second in range(4)}
+    assert electable(store) == {("c1", second): second for second in range(3)}
     # Two brokers are preferred.
-    assert counts(store, LEADER_IMBALANCE) == {"gold/leader_imbalance": (8, 8)}
+    assert counts(store, LEADER_IMBALANCE) == {"gold/leader_imbalance": (6, 6)}
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -108,7 +108,7 @@ def test_a_crash_between_two_parts_of_a_batch_leaves_no_row_out_or_twice(
 
 def test_clusters_that_share_a_topic_keep_apart(spark: SparkSession, tmp_path: Path) -> None:
     store = MemoryStore(spark)
-    run(spark, topic(spark, 3, ("c1", "c2")), store, tmp_path)
+    run(spark, topic(spark, names=("c1", "c2")), store, tmp_path)
     assert electable(store) == {(name, second): second for name in ("c1", "c2") for second in range(3)}
 
 
@@ -159,7 +159,7 @@ def test_rows_of_a_real_table_are_what_the_follower_reads(spark: SparkSession, t
     by_spark = BalanceFollower(spark, store, take)
     by_spark._path = None
     by_spark.look()
-    assert taken == [("c1", TICK_MS + 3000, {1: 3, 2: 0})] * 3
+    assert taken == [("c1", TICK_MS + 2000, {1: 2, 2: 0})] * 3
 
 
 ENDS = [TickEnd(("c", n), 1, {1: (10 * n, 10 * n + 4), 2: (5 * n, 5 * n + 2)}) for n in range(4)]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from planning import elections as planning
 from schemas.tables import LEADER_IMBALANCE
 from streaming.transforms.decode import lane_messages, message_rows, with_head
 from streaming.transforms.gold import as_table
@@ -20,7 +21,7 @@ from tests.spark.leaders import broker_rows, history, lane
 from tests.spark.support import examples
 from tests.spark.ticks import message, records
 
-CLUSTERS = examples(leaderships(), 300)
+CLUSTERS = examples(leaderships(), 150)
 SETTING = 0.1
 WELL = Broker(alive=True, metered=True, reads=2, percentage=None)
 RATES = [f"{share}{what}_bytes_per_s" for what in ("write", "read") for share in ("", "preferred_")]
@@ -124,6 +125,24 @@ def test_every_broker_is_counted_as_by_hand(found: dict[tuple[str, int], Row]) -
     for at in (2, 3, 4, 5, 6):
         assert any(told[at] for told in wanted.values())
     assert any(told[3] < told[2] - told[4] for told in wanted.values())
+
+
+def test_every_broker_is_counted_as_elections_are_planned(found: dict[tuple[str, int], Row]) -> None:
+    for number, cluster in enumerate(CLUSTERS):
+        alive = frozenset(b for b, broker in cluster.brokers.items() if broker.alive)
+        leads = [
+            planning.Led(p.topic, p.partition, p.leader, p.replicas, p.isr, moving=p.moving) for p in cluster.partitions
+        ]
+        rows = {broker: row for (name, broker), row in found.items() if name == str(number)}
+        assert [_counts(rows[broker]) for broker in sorted(rows)] == [
+            _counts(vars(balance) | {"imbalance_ratio": balance.imbalance_ratio})
+            for balance in planning.balances(leads, alive)
+        ]
+
+
+def _counts(balance: Row | dict[str, Any]) -> list[Any]:
+    names = "broker preferred_partitions non_preferred_partitions electable_now waiting_for_move imbalance_ratio"
+    return [balance[name] for name in names.split()]
 
 
 def test_every_brokers_share_of_the_traffic_is_as_by_hand(found: dict[tuple[str, int], Row]) -> None:
