@@ -27,8 +27,8 @@ test: unit spark integration ## Run all tests
 unit: setup ## Run the tests that need no JVM
 	$(BIN)/python -m pytest tests/unit -n auto
 
-spark: roomy ## Run the tests that need a Spark session
-	$(BIN)/python -m pytest tests/spark
+spark: roomy ## Run the tests that need Spark, in two workers with a session each
+	$(BIN)/python -m pytest tests/spark -n 2
 
 integration: roomy ## Run the tests that need real brokers
 	$(BIN)/python -m pytest tests/integration
