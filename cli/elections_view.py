@@ -66,7 +66,7 @@ class ElectionView:
         if enough is None:
             return None
         in_force = [self.leads.throttles.get((b, role)) for b in self.raised_brokers() for role in Role]
-        return max(enough, *(round(rate) for rate in in_force if rate is not None))
+        return max([enough, *(round(rate) for rate in in_force if rate is not None)])
 
     def raised_brokers(self) -> list[int]:
         """Return the brokers whose throttle has to be raised."""
