@@ -1,9 +1,9 @@
 """Group ``precision``: does every page mean a fault, and every fault a page? Headroom beside the stock rules.
 
-First healthy moves for half an hour: throttled, with preferred elections, leader switches and loads that change, each
-to its end; whoever is called then is called for nothing. Then faults, one after another, in a fixed order of eight
-classes. A fault lasts until Headroom and all stock rules have told of it, BENCH_FAULT_S at most, and is put right. An
-alert counts when it begins to fire. One of Headroom's is true if a fault is there that it is about, by its kind; a
+First faults, one after another, in a fixed order of eight classes. A fault lasts until Headroom and all stock rules
+have told of it, BENCH_FAULT_S at most, and is put right. Then healthy moves for half an hour, on the cluster as the
+faults left it: throttled, with preferred elections, leader switches and loads that change, each to its end; whoever is
+called then is called for nothing. An alert counts when it begins to fire. One of Headroom's is true if a fault is there that it is about, by its kind; a
 fault is seen if an alert of its kind names the right broker. Of a stock rule any alert in a fault's time is true, and
 sees it; alerts of one rule that begin within half a minute count as one, as Alertmanager would send them.
 
@@ -68,11 +68,12 @@ def measure(say: Say) -> list[Figure]:
         with Prometheus(ground.folder / "prometheus", targets, for_ratio) as stock, ground.watch() as watch:
             run = _Run(ground, watch, stock, say)
             watch.wait(lambda: watch.verdicts() is not None, 180, "the first judged tick")
-            healthy_until_s = run.move_healthily(healthy_s)
             windows = [run.play(number, fault) for number, fault in enumerate(schedule(count))]
+            healthy_from_s = time.time()
+            run.move_healthily(healthy_s)
             pages = run.pages()
-    _keep(windows, pages, healthy_until_s)
-    _print(windows, pages, healthy_until_s)
+    _keep(windows, pages, healthy_from_s)
+    _print(windows, pages, healthy_from_s)
     return _figures(windows, pages, healthy_s)
 
 
@@ -99,13 +100,12 @@ class _Run:
         pages = sorted([*grouped(told), *_headroom_pages(self._watch)], key=lambda page: page.at_s)
         return [page for page in pages if not any(began <= page.at_s <= ended for began, ended in self._void_s)]
 
-    def move_healthily(self, length_s: float) -> float:
-        """Return when the last of the healthy moves was over, which go on for so long; epoch seconds."""
+    def move_healthily(self, length_s: float) -> None:
+        """Make healthy moves, one after another, for so long."""
         draw, until_s, number = random.Random(_SEED), time.monotonic() + length_s, 0
         while time.monotonic() < until_s:
             self._healthy_move(number, draw)
             number += 1
-        return time.time()
 
     def _healthy_move(self, number: int, draw: random.Random) -> None:
         a, b, c = draw.sample(self._ground.brokers, 3)
@@ -209,19 +209,19 @@ def _figures(windows: Sequence[Window], pages: Sequence[Page], healthy_s: float)
     return [*measured, Figure("precision_healthy_s", healthy_s, "s", 1)]
 
 
-def _keep(windows: Sequence[Window], pages: Sequence[Page], healthy_until_s: float) -> None:
+def _keep(windows: Sequence[Window], pages: Sequence[Page], healthy_from_s: float) -> None:
     RECORD.parent.mkdir(exist_ok=True)
     record = {
-        "healthy_until_s": healthy_until_s,
+        "healthy_from_s": healthy_from_s,
         "faults": [{**vars(window), "also": sorted(window.also)} for window in windows],
         "pages": [vars(page) for page in pages],
     }
     RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
-def _print(windows: Sequence[Window], pages: Sequence[Page], healthy_until_s: float) -> None:
+def _print(windows: Sequence[Window], pages: Sequence[Page], healthy_from_s: float) -> None:
     tools = [HEADROOM, *_origins()]
-    began_s = min([window.from_s for window in windows], default=healthy_until_s)
+    began_s = min([window.from_s for window in windows], default=healthy_from_s)
     rows = [
         (
             window.fault,
@@ -239,7 +239,7 @@ def _print(windows: Sequence[Window], pages: Sequence[Page], healthy_until_s: fl
             page.name,
             page.subject,
             page.severity,
-            "healthy moves" if page.at_s <= healthy_until_s else f"{page.at_s - began_s:.0f} s",
+            "healthy moves" if page.at_s >= healthy_from_s else f"{page.at_s - began_s:.0f} s",
         )
         for page in false
     ]
