@@ -3,9 +3,10 @@
 First faults, one after another, in a fixed order of eight classes. A fault lasts until Headroom and all stock rules
 have told of it, BENCH_FAULT_S at most, and is put right. Then healthy moves for half an hour, on the cluster as the
 faults left it: throttled, with preferred elections, leader switches and loads that change, each to its end; whoever is
-called then is called for nothing. An alert counts when it begins to fire. One of Headroom's is true if a fault is there that it is about, by its kind; a
-fault is seen if an alert of its kind names the right broker. Of a stock rule any alert in a fault's time is true, and
-sees it; alerts of one rule that begin within half a minute count as one, as Alertmanager would send them.
+called then is called for nothing. An alert counts when it begins to fire. One of Headroom's is true if a fault is there
+that it is about, by its kind; a fault is seen if an alert of its kind names the right broker. Of a stock rule any alert
+in a fault's time is true, and sees it; alerts of one rule that begin within half a minute count as one, as Alertmanager
+would send them.
 
 The rules are those that come with Strimzi, Grafana's Kafka mixin and Confluent's monitoring stacks, with their own
 thresholds and times ([benchmarks/stock/rules.yml](../benchmarks/stock/rules.yml)), in a Prometheus that scrapes the
