@@ -1,4 +1,4 @@
-"""One broker's share of the leaders in one tick, as the rules look at it."""
+"""One broker's share of the leaders in one tick, and the elections against it, as the rules look at them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planning.elections import Balance
+from planning.election_outline import ElectionOutline, Outlook
+from planning.elections import Balance, Raise
+from schemas.findings import Role
 
 
 @dataclass(frozen=True)
@@ -65,3 +67,21 @@ def balance_state(row: Mapping[str, Any]) -> BalanceState:
     """Return the balance of one row of ``gold/leader_imbalance``, given as a mapping of its columns."""
     balance = Balance(**{name: row[name] for name in _OF_BALANCE})
     return BalanceState(balance=balance, **{name: row[name] for name in _AS_THEY_ARE})
+
+
+def election_outline(row: Mapping[str, Any]) -> ElectionOutline:
+    """Return the plan of one row of ``gold/election_plan``, given as a mapping of its columns."""
+    return ElectionOutline(
+        tick_ms=row["tick_ms"],
+        batches=row["batches"],
+        elections=row["elections"],
+        write_bytes_per_s=row["write_bytes_per_s"],
+        first_batch=tuple((p["topic"], p["partition"]) for p in row["first_batch"]),
+        first_batch_write_bytes_per_s=row["first_batch_write_bytes_per_s"],
+        outlooks=tuple(Outlook(*(o[name] for name in Outlook._fields)) for o in row["outlooks"]),
+        left_out=tuple((left["reason"], left["partitions"]) for left in row["left_out"]),
+        raise_first=tuple(
+            Raise((r["broker"], Role(r["role"])), r["throttle_bytes_per_s"], r["required_bytes_per_s"])
+            for r in row["raise_first"]
+        ),
+    )

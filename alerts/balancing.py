@@ -10,7 +10,7 @@ from alerts.copies import NO_LEAD
 from alerts.evidence import NOTHING
 from alerts.recommend import Recommender
 from alerts.sides import SideState
-from alerts.units import rate
+from alerts.units import percent, rate
 from planning.elections import out_of_balance
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity
@@ -114,7 +114,7 @@ def _imbalance_summary(state: BalanceState) -> str:
         load = "what is written to them is not known"
     return (
         f"Broker {state.broker} does not lead {balance.electable_now} of the {balance.preferred_partitions} partitions "
-        f"that prefer it, and could ({_percent(state.electable_ratio)}, threshold {_percent(state.threshold_ratio)}); "
+        f"that prefer it, and could ({percent(state.electable_ratio)}, threshold {percent(state.threshold_ratio)}); "
         f"{load}"
     )
 
@@ -125,10 +125,6 @@ def _unavailable_summary(state: BalanceState) -> str:
         f"Broker {state.broker} {why}: it cannot lead {state.unavailable} of the "
         f"{state.balance.preferred_partitions} partitions that prefer it"
     )
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * ratio:.3g} %"
 
 
 def _evidence(state: BalanceState) -> dict[str, Any]:

@@ -7,8 +7,11 @@ import shlex
 from collections.abc import Sequence
 
 from alerts.sides import PartitionEvidence
+from planning.election_request import request_json
+from planning.elections import Name
 
 PLAN_FILE = "headroom-move.json"
+ELECTIONS_FILE = "headroom-elections.json"
 
 
 def headroom_apply(throttle_bytes_per_s: int, brokers: Sequence[int], config: str | None) -> str:
@@ -72,6 +75,12 @@ def kafka_elect(file: str, bootstrap_servers: str) -> str:
         f"kafka-leader-election.sh --bootstrap-server {shlex.quote(bootstrap_servers)} --election-type preferred "
         f"--path-to-json-file {shlex.quote(file)}"
     )
+
+
+def kafka_elect_these(partitions: Sequence[Name], bootstrap_servers: str) -> str:
+    """Return Kafka's command that elects the preferred leaders of partitions, with the file that it needs."""
+    written = f"echo {shlex.quote(request_json(partitions))} > {ELECTIONS_FILE}"
+    return f"{written} && {kafka_elect(ELECTIONS_FILE, bootstrap_servers)}"
 
 
 def _kafka_delete(entity_type: str, name: str, what: str, bootstrap_servers: str) -> str:

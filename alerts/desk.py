@@ -16,6 +16,7 @@ from alerts.rules import Assessment, Subject, assess
 from alerts.sides import SideState
 from alerts.silence import SILENCE, Silence
 from planning.duration import Earlier
+from planning.election_outline import ElectionOutline
 from planning.quota import WINDOW_S
 from planning.recommend import Wish
 from planning.throttle import Demand, Side
@@ -25,6 +26,8 @@ from schemas.findings import AlertEvent, Kind
 _START_S = 90.0
 # Balances come by way of their table, some ticks late.
 _BALANCE_S, _BALANCE_TICKS = 60.0, 6
+# While a cluster is out of balance elections are planned at least every minute.
+_PLAN_S = 120.0
 _Tick = tuple[int, Mapping[Side, Demand]]
 
 
@@ -40,11 +43,17 @@ class Watched:
     settings: Settings
     config: str | None = None
 
-    def recommender(self, earlier: Earlier = ()) -> Recommender:
-        """Return what recommends for this cluster; ``earlier`` are the ticks before."""
+    def recommender(self, earlier: Earlier = (), elections: ElectionOutline | None = None) -> Recommender:
+        """Return what recommends for this cluster.
+
+        Args:
+            earlier: the ticks before.
+            elections: the plan of preferred elections; None: there is none.
+        """
         alerts, cluster = self.settings.alerts, self.settings.cluster
         wish = Wish(alerts.margin_ratio, alerts.finish_within, cluster.replication_capacity)
-        return Recommender(wish, alerts.bootstrap_servers or cluster.bootstrap_servers, self.config, earlier)
+        servers = alerts.bootstrap_servers or cluster.bootstrap_servers
+        return Recommender(wish, servers, self.config, earlier, elections)
 
     def silent_after_s(self) -> float:
         """Return how long its ticks may stay away, seconds."""
@@ -83,6 +92,7 @@ class AlertDesk:
         self._expectations: dict[str, Expectation] = defaultdict(Expectation)
         # Cluster to the last balances of its brokers, and their tick.
         self._balances: dict[str, tuple[int, Sequence[BalanceState]]] = {}
+        self._elections: dict[str, ElectionOutline] = {}
         for name in filter(None, self._clusters):
             self._last_tick[name] = (None, clock_ms())
         self._lock = threading.Lock()
@@ -106,7 +116,8 @@ class AlertDesk:
             sides: every broker and role of the tick.
         """
         earlier = self._earlier(cluster, tick_ms, sides)
-        alerts, recommender = self._settings.alerts, self._watched(cluster).recommender(earlier)
+        elections = self._young_elections(cluster, tick_ms)
+        alerts, recommender = self._settings.alerts, self._watched(cluster).recommender(earlier, elections)
         balances = self._young_balances(cluster, tick_ms)
         assessment = assess(sides, alerts, recommender, balances or ())
         slip = self._expectations[cluster].observe(tick_ms, sides, alerts, recommender)
@@ -127,6 +138,21 @@ class AlertDesk:
             balances: every broker that is preferred to lead anything.
         """
         self._balances[cluster] = (tick_ms, balances)
+
+    def take_plan(self, cluster: str, plan: ElectionOutline) -> None:
+        """Take up how a cluster that is out of balance would be put right.
+
+        Args:
+            cluster: name of the cluster.
+            plan: its last plan of preferred elections.
+        """
+        self._elections[cluster] = plan
+
+    def _young_elections(self, cluster: str, tick_ms: int) -> ElectionOutline | None:
+        """Return the last plan of elections; None: there is none, or it is too old for a tick."""
+        plan = self._elections.get(cluster)
+        old_s = self._watched(cluster).balances_old_after_s() + _PLAN_S
+        return None if plan is None or tick_ms - plan.tick_ms > old_s * 1000 else plan
 
     def _young_balances(self, cluster: str, tick_ms: int) -> Sequence[BalanceState] | None:
         """Return the last balances; None: none are known, or they are too old to judge a tick by."""

@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alerts import commands
+from alerts import commands, electing
 from alerts.sides import PartitionEvidence, SideState
 from alerts.units import rate
 from planning.duration import Earlier, finish_s
+from planning.election_outline import ElectionOutline
 from planning.recommend import Advice, Wish, advise
+
+# Partitions that a command names one by one; for larger batches Headroom's own command writes files.
+_MOST_NAMED = 50
 
 
 @dataclass(frozen=True)
@@ -24,12 +28,14 @@ class Recommender:
         bootstrap_servers: what stands in Kafka's commands.
         config: the configuration file that stands in Headroom's; None: none.
         earlier: ticks before, youngest first: age in seconds and demands.
+        elections: the plan of preferred elections; None: there is none.
     """
 
     wish: Wish
     bootstrap_servers: str
     config: str | None = None
     earlier: Earlier = ()
+    elections: ElectionOutline | None = None
 
     def raise_throttle(self, sides: Sequence[SideState]) -> dict[str, Any]:
         """Return the one throttle that is enough on every broker of the move, or why none would be."""
@@ -155,11 +161,15 @@ class Recommender:
         }
 
     def elect_preferred(self) -> dict[str, Any]:
-        """Return how brokers get back the lead of what prefers them."""
-        return {
-            **self.nothing("elect preferred leaders in small batches, at a quiet time", "elect_preferred"),
-            "commands": [commands.headroom_elections(self.config)],
-        }
+        """Return how brokers get back the lead of what prefers them: by the plan, if there is one."""
+        advice = self.nothing(electing.in_words(self.elections), "elect_preferred")
+        advice["commands"] = [commands.headroom_elections(self.config)]
+        if self.elections is None:
+            return advice
+        first = self.elections.first_batch
+        if first and len(first) <= _MOST_NAMED:
+            advice["commands"].append(commands.kafka_elect_these(first, self.bootstrap_servers))
+        return advice | electing.in_numbers(self.elections)
 
     def unblock(self, broker: int, cause: str) -> dict[str, Any]:
         """Return what to look at when a broker's replicas do not copy and no throttle explains it."""

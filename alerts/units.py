@@ -17,6 +17,11 @@ def size(size_bytes: float | None) -> str:
     return "unknown" if size_bytes is None else _scaled(size_bytes)
 
 
+def percent(ratio: float) -> str:
+    """Return a ratio such as ``12.5 %``."""
+    return f"{100 * ratio:.3g} %"
+
+
 def duration(seconds: float | None) -> str:
     """Return a duration such as ``1 h 20 min`` or ``42 s``; None: ``unknown``."""
     if seconds is None:

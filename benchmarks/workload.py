@@ -286,7 +286,7 @@ class SyntheticCluster:
 
     def _leaders(self) -> Columns:
         told = [p.as_told() for p in self.partitions]
-        return Columns(leader_columns(told, dict.fromkeys((p.topic for p in told), 0)))
+        return Columns(leader_columns(told, dict.fromkeys((p.topic for p in told), 0), {}))
 
     def _meters(self, tick_ms: int, since: int) -> Columns:
         parts = []

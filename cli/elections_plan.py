@@ -11,7 +11,8 @@ from cli.units import parse_window
 from cluster.elections import Terms
 from cluster.leads import Leads
 from cluster.model import Balancing
-from planning.elections import BatchLimits, ElectionPlan, plan_elections
+from planning.election_limits import limits_of
+from planning.elections import ElectionPlan, plan_elections
 from planning.quiet import Quiet
 from schemas.config import ElectionSettings, Settings
 from schemas.errors import HeadroomError
@@ -75,16 +76,6 @@ class Planner:
         if unknown:
             there = ", ".join(map(str, sorted(known)))
             raise HeadroomError(f"broker {unknown[0]}", "is not in the cluster", f"Name others; there are: {there}.")
-
-
-def limits_of(elections: ElectionSettings) -> BatchLimits:
-    """Return what a batch may do at most."""
-    return BatchLimits(
-        partitions=elections.batch_partitions,
-        partitions_per_broker=elections.batch_partitions_per_broker,
-        write_bytes_per_s=elections.batch_write_bytes_per_s,
-        capacity_bytes_per_s=elections.capacity_bytes_per_s,
-    )
 
 
 def quiet_of(elections: ElectionSettings) -> Quiet:

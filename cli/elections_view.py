@@ -11,9 +11,9 @@ from rich.text import Text
 
 from alerts.commands import headroom_apply
 from cli.output import UNKNOWN, mb_per_s, print_table
-from cluster.election_gate import WHY, told
+from cluster.election_gate import told
 from cluster.leads import Leads
-from planning.elections import Balance, Batch, ElectionPlan, Name, Raise, Reason, out_of_balance
+from planning.elections import WHY, Balance, Batch, ElectionPlan, Name, Raise, Reason, out_of_balance
 from planning.recommend import Wish
 from schemas.config import Settings
 from schemas.findings import Role

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from cluster.leads import Leads
-from planning.elections import Batch, ElectionPlan, Led, Name, Reason
+from planning.elections import WHY, Batch, ElectionPlan, Led, Name, Reason
 from schemas.errors import HeadroomError
 
-WHY: Mapping[Reason, str] = {
-    Reason.MOVING: "a reassignment of it is running",
-    Reason.PREFERRED_DOWN: "its preferred broker is not alive",
-    Reason.PREFERRED_OUT_OF_SYNC: "its preferred broker is not in sync",
-    Reason.LEADERLESS: "it has no leader",
-    Reason.DELETING: "its topic is being deleted",
-    Reason.AT_MIN_INSYNC: "it lacks in-sync replicas and has no more than min.insync.replicas",
-    Reason.OVER_CAPACITY: "its preferred broker would have to carry more than it can",
-    Reason.OVER_THROTTLE: "a throttle of the running move would be too low",
-    Reason.NOT_CHOSEN: "it was left out by --topics or --brokers",
-}
 RESUME = "See to it, then run the same command again: it plans from what is there then."
 _NAMED = 3
 

@@ -133,8 +133,21 @@ def topic_sample(counted: Counted, messages: Counted) -> Row:
     }
 
 
-def leader_columns(partitions: Sequence[Partition], ages_ms: Mapping[str, int]) -> _Part:
-    """Return the columns of leaders; ``ages_ms``: how long ago the metadata of each topic was read."""
+def leader_columns(
+    partitions: Sequence[Partition], ages_ms: Mapping[str, int], configs: Mapping[str, TopicConfig]
+) -> _Part:
+    """Return the columns of leaders.
+
+    Args:
+        partitions: every partition.
+        ages_ms: by topic, how long ago its metadata were read.
+        configs: by topic, as far as they are known.
+    """
+
+    def min_insync(p: Partition) -> int | None:
+        config = configs.get(p.topic) if len(p.isr) < len(p.replicas) else None
+        return config.min_insync_replicas if config is not None else None
+
     return {
         "topic": [p.topic for p in partitions],
         "partition": [p.partition for p in partitions],
@@ -145,6 +158,7 @@ def leader_columns(partitions: Sequence[Partition], ages_ms: Mapping[str, int]) 
         "adding": [p.adding for p in partitions],
         "removing": [p.removing for p in partitions],
         "metadata_age_ms": [ages_ms.get(p.topic) for p in partitions],
+        "min_insync_replicas": [min_insync(p) for p in partitions],
     }
 
 

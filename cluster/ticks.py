@@ -105,7 +105,9 @@ class TickBuilder:
                 *(self._move(tick_ms, snapshot, snapshot.partitions[name], said) for name in sorted(watched)),
                 *(lacking_row(snapshot.partitions[name]) for name in lacking_partitions(snapshot, watched)),
             ],
-            "leaders": Columns(leader_columns(list(snapshot.partitions.values()), snapshot.ages_ms)),
+            "leaders": Columns(
+                leader_columns(list(snapshot.partitions.values()), snapshot.ages_ms, snapshot.topic_configs)
+            ),
             "topic_throttles": [
                 topic_throttle_row(t, c) for t, c in sorted(snapshot.topic_configs.items()) if c.listed
             ],

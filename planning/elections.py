@@ -79,6 +79,20 @@ class Reason(str, Enum):
     NOT_CHOSEN = "not_chosen"
 
 
+# In words, of one partition.
+WHY: Mapping[Reason, str] = {
+    Reason.MOVING: "a reassignment of it is running",
+    Reason.PREFERRED_DOWN: "its preferred broker is not alive",
+    Reason.PREFERRED_OUT_OF_SYNC: "its preferred broker is not in sync",
+    Reason.LEADERLESS: "it has no leader",
+    Reason.DELETING: "its topic is being deleted",
+    Reason.AT_MIN_INSYNC: "it lacks in-sync replicas and has no more than min.insync.replicas",
+    Reason.OVER_CAPACITY: "its preferred broker would have to carry more than it can",
+    Reason.OVER_THROTTLE: "a throttle of the running move would be too low",
+    Reason.NOT_CHOSEN: "it was left out by --topics or --brokers",
+}
+
+
 @dataclass(frozen=True)
 class BatchLimits:
     """What one batch may do at most.
@@ -265,9 +279,23 @@ def plan_elections(partitions: Iterable[Led], limits: BatchLimits, around: Surro
         around: brokers, throttles and choices.
     """
     known = [p for p in partitions if p.replicas]
-    standings = _standings(known, around.alive)
+    return plan_away(_standings(known, around.alive), known, limits, around)
+
+
+def plan_away(
+    standings: Mapping[int, Standing], partitions: Iterable[Led], limits: BatchLimits, around: Surroundings
+) -> ElectionPlan:
+    """Return the plan of ``plan_elections`` for a cluster whose brokers' standings were counted before.
+
+    Args:
+        standings: of every broker that leads, or is preferred for, anything, in the order of ids; the plan changes
+            them.
+        partitions: at least those that their preferred broker does not lead, each once, none without replicas.
+        limits: of one batch.
+        around: brokers, throttles and choices.
+    """
     before = _balances(standings)
-    elections, left_out = _sort_out(known, around)
+    elections, left_out = _sort_out(partitions, around)
     capacity = Capacity(standings, _or_endless(limits.capacity_bytes_per_s))
     throttles = Throttles(around.throttled, around.throttles, around.alive)
     batches = Batches(standings, partial(_room, limits), capacity, throttles)

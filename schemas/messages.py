@@ -69,7 +69,10 @@ ROWS: dict[str, str] = {
     "leaders": (
         "topic STRING, partition INT, leader INT, leader_epoch INT, replicas ARRAY<INT>, isr ARRAY<INT>, "
         # How long before the tick this was read; very many partitions are not read every tick.
-        "adding ARRAY<INT>, removing ARRAY<INT>, metadata_age_ms BIGINT"
+        "adding ARRAY<INT>, removing ARRAY<INT>, metadata_age_ms BIGINT, "
+        # min.insync.replicas of its topic, of a partition that lacks a replica in the ISR; null: it lacks none, or
+        # unknown.
+        "min_insync_replicas INT"
     ),
     # One row per topic with a throttled replica list, as Kafka stores it: 'partition:broker,...' or '*'.
     "topic_throttles": "topic STRING, leader_throttled_replicas STRING, follower_throttled_replicas STRING",

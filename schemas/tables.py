@@ -368,6 +368,44 @@ LEADER_IMBALANCE = Table(
     ),
 )
 
+ELECTION_PLAN = Table(
+    "gold/election_plan",
+    "tick at which a broker was out of balance and elections were planned: anew as leaders change, else every minute",
+    ("cluster", "tick_ms"),
+    ("date",),
+    _columns(
+        *_TICK,
+        ("batches", "INT", "batches of preferred elections; 0: nothing can be elected now"),
+        ("elections", "INT", "partitions in all batches"),
+        ("write_bytes_per_s", "DOUBLE", "what is written to them, as far as it is known, bytes/s"),
+        (
+            "first_batch",
+            "ARRAY<STRUCT<topic STRING, partition INT>>",
+            "partitions of the first batch, in order",
+        ),
+        (
+            "first_batch_write_bytes_per_s",
+            "DOUBLE",
+            "what is written to them, as far as it is known, bytes/s",
+        ),
+        (
+            "outlooks",
+            "ARRAY<STRUCT<broker INT, first_batch_ratio DOUBLE, last_batch_ratio DOUBLE>>",
+            "imbalance of every preferred broker once the first batch is done, and once all are, 0 to 1",
+        ),
+        (
+            "left_out",
+            "ARRAY<STRUCT<reason STRING, partitions INT>>",
+            "partitions that their preferred broker does not lead and that are in no batch, by reason",
+        ),
+        (
+            "raise_first",
+            "ARRAY<STRUCT<broker INT, role STRING, throttle_bytes_per_s DOUBLE, required_bytes_per_s DOUBLE>>",
+            "throttles to raise before the rest can be elected: rate in force, and what it has to exceed",
+        ),
+    ),
+)
+
 ALERT_EVENTS = Table(
     "alerts/events",
     "one change of one alert's state",
@@ -456,6 +494,7 @@ TABLES: tuple[Table, ...] = (
     REASSIGNMENT_PROGRESS,
     PARTITION_WRITE_RATE,
     LEADER_IMBALANCE,
+    ELECTION_PLAN,
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )

@@ -1,4 +1,7 @@
-"""The newest rows of leader imbalance, for the rules: read from their table by the process that judges."""
+"""The newest rows of leader imbalance, with the elections against it, for the rules.
+
+They are read from their tables by the process that judges.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,19 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
 
-from alerts.balances import BalanceState, balance_state
-from schemas.tables import LEADER_IMBALANCE
+from alerts.balances import BalanceState, balance_state, election_outline
+from planning.election_outline import ElectionOutline
+from planning.elections import out_of_balance
+from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
 from streaming import plain_sql
 from streaming.prompt_table import local_path
 from streaming.sinks import Store
+from streaming.transforms.ticks import Tick
 
 log = logging.getLogger(__name__)
 
 Take = Callable[[str, int, Sequence[BalanceState]], None]
+TakePlan = Callable[[str, ElectionOutline], None]
 
 # A look at a folder costs less than a millisecond; through Spark it is a small batch.
 _EVERY_S, _EVERY_BY_SPARK_S = 1.0, 5.0
@@ -44,18 +51,20 @@ class BalanceFollower:
         spark: session, for a store that is no folder of this machine.
         store: tables.
         take: is given cluster, tick and the balance of each broker.
+        take_plan: is given cluster and its last plan of elections, before balances of which one is out of balance.
     """
 
-    def __init__(self, spark: SparkSession, store: Store, take: Take) -> None:
+    def __init__(self, spark: SparkSession, store: Store, take: Take, take_plan: TakePlan) -> None:
         self._spark = spark
         self._store = store
         self._take = take
+        self._take_plan = take_plan
         self._path = local_path(store.location(LEADER_IMBALANCE))
         self._table: DeltaTable | None = None
         self._version = -1
         # Newest tick that was handed over, by cluster.
         self._seen: dict[str, int] = {}
-        self._lost = False
+        self._lost = self._lost_plans = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="balances", daemon=True)
 
@@ -70,15 +79,18 @@ class BalanceFollower:
     def look(self) -> None:
         """Hand over what is newer than at the last look."""
         try:
-            rows = self._rows()
+            ticks = _by_tick(self._rows())
+            newer = {tick: balances for tick, balances in ticks.items() if tick[1] > self._seen.get(tick[0], -1)}
+            plans = self._plans(newer)
         except Exception as error:
             self._failed(error)
             return
         self._lost = False
-        for (cluster, tick_ms), balances in _by_tick(rows).items():
-            if tick_ms > self._seen.get(cluster, -1):
-                self._seen[cluster] = tick_ms
-                self._take(cluster, tick_ms, balances)
+        for cluster, plan in plans.items():
+            self._take_plan(cluster, plan)
+        for (cluster, tick_ms), balances in newer.items():
+            self._seen[cluster] = tick_ms
+            self._take(cluster, tick_ms, balances)
 
     def _run(self) -> None:
         self.look()
@@ -89,14 +101,35 @@ class BalanceFollower:
         """Return the rows of each cluster's newest tick, if the table has changed."""
         if not self._changed():
             return []
-        last_ms = max(self._seen.values(), default=None) or self._query(_LAST_SQL)[0]["tick_ms"]
-        return [] if last_ms is None else self._query(newest_sql(last_ms - _REACH_MS))
+        last_ms = max(self._seen.values(), default=None) or self._query(LEADER_IMBALANCE, _LAST_SQL)[0]["tick_ms"]
+        return [] if last_ms is None else self._query(LEADER_IMBALANCE, newest_sql(last_ms - _REACH_MS))
 
-    def _query(self, sql: str) -> Sequence[Mapping[str, Any]]:
-        if self._table is not None:
-            return plain_sql.rows({_VIEW: self._table}, sql)
-        self._store.read(LEADER_IMBALANCE).createOrReplaceTempView(_VIEW)
-        return [row.asDict() for row in self._spark.sql(sql).collect()]
+    def _plans(self, ticks: Mapping[Tick, Sequence[BalanceState]]) -> dict[str, ElectionOutline]:
+        """Return the last plan of each cluster that has one, if a broker is out of balance in one of these ticks."""
+        out = [
+            state.tick_ms
+            for balances in ticks.values()
+            for state in balances
+            if out_of_balance(state.balance, state.threshold_ratio)
+        ]
+        if not out:
+            return {}
+        try:
+            rows = self._query(ELECTION_PLAN, newest_sql(min(out) - _REACH_MS))
+        except Exception as error:
+            if not self._lost_plans:
+                self._lost_plans = True
+                _warn(self._store.location(ELECTION_PLAN), "alerts name no batches of elections", error)
+            return {}
+        self._lost_plans = False
+        return {row["cluster"]: election_outline(row) for row in rows}
+
+    def _query(self, table: Table, sql: str) -> Sequence[Mapping[str, Any]]:
+        if self._path is None:
+            self._store.read(table).createOrReplaceTempView(_VIEW)
+            return [row.asDict() for row in self._spark.sql(sql).collect()]
+        followed = self._table if table is LEADER_IMBALANCE else None
+        return plain_sql.rows({_VIEW: followed or str(local_path(self._store.location(table)))}, sql)
 
     def _changed(self) -> bool:
         """Return whether there may be rows that were not looked at."""
@@ -116,12 +149,15 @@ class BalanceFollower:
         self._table, self._version = None, -1
         if not self._lost:
             self._lost = True
-            where, reason = self._store.location(LEADER_IMBALANCE), str(error).partition("\n")[0]
-            log.warning("%s cannot be read, so nothing is known of leader imbalance: %s", where, reason)
+            _warn(self._store.location(LEADER_IMBALANCE), "nothing is known of leader imbalance", error)
 
 
-def _by_tick(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], list[BalanceState]]:
-    ticks: dict[tuple[str, int], list[BalanceState]] = defaultdict(list)
+def _warn(location: str, so: str, error: Exception) -> None:
+    log.warning("%s cannot be read, so %s: %s", location, so, str(error).partition("\n")[0])
+
+
+def _by_tick(rows: Sequence[Mapping[str, Any]]) -> dict[Tick, list[BalanceState]]:
+    ticks: dict[Tick, list[BalanceState]] = defaultdict(list)
     for row in rows:
         ticks[(row["cluster"], row["tick_ms"])].append(balance_state(row))
     return ticks

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from alerts.delivery.outbox import DeliveryFigures, Outbox
 from alerts.delivery.receiver import Receiver
 from alerts.desk import AlertDesk, Watched
+from planning.election_limits import limits_of
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_MARKS
@@ -120,7 +121,7 @@ class Pipeline:
         self._gates.append(self._alert_path.gate)
         self._queries.append(self._alert_path.start())
         take = in_turn([Listeners(on_balances=self._desk.take_balances), listeners]).on_balances
-        self._balances = BalanceFollower(self._spark, self._store, take)
+        self._balances = BalanceFollower(self._spark, self._store, take, self._desk.take_plan)
         self._balances.start()
 
     def start_gold(self) -> None:
@@ -131,7 +132,8 @@ class Pipeline:
         topic = TicksTopic(own, self._settings.ticks.topic, self._kafka_options)
         threshold = self._settings.alerts.leader_imbalance_percentage / 100
         store = Store(own, self._settings.store.path)
-        balance = BalanceJob(own, topic, store, f"{checkpoints}/balance", trigger_s, threshold)
+        limits = limits_of(self._settings.elections)
+        balance = BalanceJob(own, topic, store, f"{checkpoints}/balance", trigger_s, threshold, limits)
         for job in (gold, balance):
             self._gates.append(job.gate)
             self._queries.append(job.start())

@@ -1,4 +1,4 @@
-"""The balance job: from ticks to the table of leader imbalance, beside the gold job.
+"""The balance job: from ticks to the tables of leader imbalance and of the elections against it, beside the gold job.
 
 What it counts is every partition, whose rows lie outside the alert lane: it waits for a tick's end in the lane, and
 reads from the other partitions just what the end says.
@@ -11,14 +11,14 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from schemas.tables import LEADER_IMBALANCE
+from planning.elections import BatchLimits
+from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
+from streaming.jobs.election_plans import Planner
 from streaming.jobs.gate import Gate
 from streaming.jobs.held import Hold, holding
 from streaming.jobs.lane import whole_batch
@@ -27,7 +27,7 @@ from streaming.sources import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_head
 from streaming.transforms.gold import as_table
 from streaming.transforms.imbalance import Seen, leader_imbalance
-from streaming.transforms.ticks import TICK, rows_of
+from streaming.transforms.ticks import TICK, Tick, of_ticks, rows_of
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class TickEnd:
         ranges: by partition, where they lie: first offset and end.
     """
 
-    tick: tuple[str, int]
+    tick: Tick
     leaders: int
     ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ class TickEnd:
 
 
 class BalanceJob:
-    """One streaming query over the alert lane that writes ``gold/leader_imbalance``.
+    """One streaming query over the alert lane that writes ``gold/leader_imbalance`` and ``gold/election_plan``.
 
     Args:
         spark: session; as rows are many, its plans had better be compiled.
@@ -67,6 +67,7 @@ class BalanceJob:
         checkpoint: folder or URL of this query's checkpoint.
         trigger_s: least time between two commits.
         setting_ratio: threshold of brokers that have none of their own, 0 to 1.
+        limits: of one batch of elections.
         max_offsets: most records of the lane in one micro-batch.
     """
 
@@ -80,6 +81,7 @@ class BalanceJob:
         checkpoint: str,
         trigger_s: float,
         setting_ratio: float,
+        limits: BatchLimits,
         max_offsets: int = 300,
     ) -> None:
         self._spark = spark
@@ -88,14 +90,15 @@ class BalanceJob:
         self._checkpoint = checkpoint
         self._trigger_s = trigger_s
         self._setting_ratio = setting_ratio
+        self._planner = Planner(limits)
         self._max_offsets = max_offsets
         self.gate = Gate()
         self._last_tick: dict[str, int] = {}
         self._first_batch = True
 
     def prepare(self) -> None:
-        """Make the table where it is not there yet, and learn what is written."""
-        self._store.ensure(LEADER_IMBALANCE)
+        """Make the tables where they are not there yet, and learn what is written."""
+        self._store.ensure(LEADER_IMBALANCE, ELECTION_PLAN)
         self._last_tick = self._store.last_ticks(LEADER_IMBALANCE)
 
     def start(self) -> StreamingQuery:
@@ -112,23 +115,31 @@ class BalanceJob:
         with whole_batch(batch, self._topic) as whole:
             ends = [end for end in tick_ends(whole.messages) if end.ranges and end.leaders]
             for part in parts(ends, _PART_RECORDS):
-                self._append(part, rows_of(whole.messages, "brokers"))
+                self._append(part, whole.messages)
         self._first_batch = False
         for cluster, tick_ms in whole.ticks:
             self._last_tick[cluster] = max(tick_ms, self._last_tick.get(cluster, 0))
 
-    def _append(self, ends: Sequence[TickEnd], brokers: DataFrame) -> None:
+    def _append(self, ends: Sequence[TickEnd], lane: DataFrame) -> None:
         """Append the rows of some ticks; of those that may be written already, only what is not there yet."""
         again = any(tick_ms <= self._last_tick.get(cluster, sys.maxsize) for cluster, tick_ms in (e.tick for e in ends))
+        since_ms = min(end.tick[1] for end in ends) if again or self._first_batch else None
         with holding() as hold:
-            rows = as_table(self._rows(ends, brokers, hold), LEADER_IMBALANCE)
-            if again or self._first_batch:
-                rows = self._store.unwritten(rows, LEADER_IMBALANCE, min(end.tick[1] for end in ends))
-            self._store.append(rows, LEADER_IMBALANCE)
+            seen = self._seen(ends, lane, hold)
+            rows = hold(as_table(leader_imbalance(seen, self._setting_ratio), LEADER_IMBALANCE))
+            # First, so that who reads what is out of balance finds what to do about it.
+            plans = self._planner.plans(seen, rows_of(lane, "moves"), rows, hold)
+            if plans is not None:
+                self._append_once(plans, ELECTION_PLAN, since_ms)
+            self._append_once(rows, LEADER_IMBALANCE, since_ms)
 
-    def _rows(self, ends: Sequence[TickEnd], brokers: DataFrame, hold: Hold) -> DataFrame:
+    def _append_once(self, rows: DataFrame, table: Table, since_ms: int | None) -> None:
+        """Append rows; ``since_ms``: those that are there may be written already from this tick on; None: none are."""
+        self._store.append(rows if since_ms is None else self._store.unwritten(rows, table, since_ms), table)
+
+    def _seen(self, ends: Sequence[TickEnd], lane: DataFrame, hold: Hold) -> Seen:
         records = with_head(self._topic.ranges(around(ends))).where("reason IS NULL")
-        records = hold(records.where(F.col("kind").isin(*KINDS) & of_ticks([end.tick for end in ends])))
+        records = hold(records.where(F.col("kind").isin(*KINDS) & of_ticks([end.tick for end in ends], "head.")))
         there = {(row["cluster"], row["tick_ms"]): row for row in _there(records).collect()}
         whole = [end.tick for end in ends if end.tick in there and there[end.tick]["leaders"] == end.leaders]
         for cluster, tick_ms in {end.tick for end in ends} - set(whole):
@@ -136,8 +147,8 @@ class BalanceJob:
         if any(row["messages"] != row["distinct_messages"] for row in there.values()):
             keys = {key: F.col(f"head.{key}") for key in MESSAGE_KEYS}
             records = records.withColumns(keys).dropDuplicates(MESSAGE_KEYS).select(*records.columns)
-        leaders, logs, meters = (message_rows(records.where(of_ticks(whole)), kind) for kind in KINDS)
-        return leader_imbalance(Seen(leaders, logs, meters, brokers), self._setting_ratio)
+        leaders, logs, meters = (message_rows(records.where(of_ticks(whole, "head.")), kind) for kind in KINDS)
+        return Seen(leaders, logs, meters, rows_of(lane, "brokers"))
 
 
 def tick_ends(messages: DataFrame) -> list[TickEnd]:
@@ -182,15 +193,6 @@ def around(ends: Sequence[TickEnd]) -> dict[int, tuple[int, int]]:
         partition: (min(first for first, _ in ranges), max(end for _, end in ranges))
         for partition, ranges in found.items()
     }
-
-
-def of_ticks(ticks: Sequence[tuple[str, int]]) -> Column:
-    """Return the condition that a record of ``with_head`` is of one of these ticks."""
-    times: dict[str, list[int]] = defaultdict(list)
-    for cluster, tick_ms in ticks:
-        times[cluster].append(tick_ms)
-    of_clusters = [(F.col("head.cluster") == c) & F.col("head.tick_ms").isin(*ms) for c, ms in times.items()]
-    return reduce(or_, of_clusters, F.lit(False))
 
 
 def _there(records: DataFrame) -> DataFrame:

@@ -66,7 +66,7 @@ def leader_imbalance(seen: Seen, setting_ratio: float) -> DataFrame:
         setting_ratio: the threshold of brokers that have none of their own, 0 to 1.
     """
     traffic = _traffic(seen.meters)
-    shares = _shares(_pairs(seen.leaders, _taken_over(seen.logs, seen.meters)), traffic)
+    shares = _shares(_pairs(seen.leaders, taken_over(seen.logs, seen.meters)), traffic)
     parts = (shares, traffic, seen.brokers.selectExpr(*TICK, "broker", "alive", *_BALANCING))
     united = parts[0].unionByName(parts[1], allowMissingColumns=True).unionByName(parts[2], allowMissingColumns=True)
     return _by_broker(united, setting_ratio)
@@ -106,16 +106,30 @@ def _counters(meters: DataFrame) -> DataFrame:
     )
 
 
-def _taken_over(logs: DataFrame, meters: DataFrame) -> DataFrame:
-    """Return a row per partition that another than its preferred broker leads, with its write rate (null: unknown)."""
+def taken_over(logs: DataFrame, meters: DataFrame) -> DataFrame:
+    """Return a row per partition that another than its preferred broker leads, as far as its log was read.
+
+    Args:
+        logs: every log that was read, of whole ticks.
+        meters: every meter that was read.
+
+    Returns:
+        ``cluster``, ``tick_ms``, ``topic``, ``partition``, ``preferred``, ``leader`` and ``write_bytes_per_s``, null
+        where it is unknown.
+    """
     ends = "struct(read_ms, prev_read_ms, log_end_offset, prev_log_end_offset) AS log"
-    away = logs.where("preferred IS NOT NULL").selectExpr(*TICK, "broker", "topic", "preferred", ends)
+    away = logs.where("preferred IS NOT NULL").selectExpr(*TICK, "broker", "topic", "partition", "preferred", ends)
     return away.join(_counters(meters), [*TICK, "broker", "topic"], "left").selectExpr(
-        *TICK, "preferred", "broker AS leader", f"{end_offset_rate('log', 'counters')} AS write_bytes_per_s"
+        *TICK,
+        "topic",
+        "partition",
+        "preferred",
+        "broker AS leader",
+        f"{end_offset_rate('log', 'counters')} AS write_bytes_per_s",
     )
 
 
-def _pairs(leaders: DataFrame, taken_over: DataFrame) -> DataFrame:
+def _pairs(leaders: DataFrame, taken: DataFrame) -> DataFrame:
     """Return one row per preferred and leading broker (null: none), with counts and the write rate of what differs."""
     counted = leaders.selectExpr(
         *TICK,
@@ -128,7 +142,9 @@ def _pairs(leaders: DataFrame, taken_over: DataFrame) -> DataFrame:
         "array_contains(isr, get(replicas, 0)) AS in_sync",
         "metadata_age_ms",
     )
-    pairs = counted.unionByName(taken_over, allowMissingColumns=True).groupBy(*TICK, "preferred", "leader")
+    pairs = counted.unionByName(taken.drop("topic", "partition"), allowMissingColumns=True).groupBy(
+        *TICK, "preferred", "leader"
+    )
     return pairs.agg(
         F.expr("count_if(told) AS partitions"),
         F.expr("count_if(unread) AS unread"),

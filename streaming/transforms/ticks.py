@@ -7,10 +7,35 @@ from there. So no state is kept, a restart loses nothing, and a replay gives the
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+# Cluster and time, epoch milliseconds.
+Tick = tuple[str, int]
+
 TICK = ["cluster", "tick_ms"]
+
+
+def of_ticks(ticks: Sequence[Tick], under: str = "") -> Column:
+    """Return the condition that a row is of one of these ticks.
+
+    Args:
+        ticks: ticks.
+        under: what stands before the names of its columns, such as the struct that they are in, with its dot.
+    """
+    times: dict[str, list[int]] = defaultdict(list)
+    for cluster, tick_ms in ticks:
+        times[cluster].append(tick_ms)
+    of_clusters = [
+        (F.col(f"{under}cluster") == cluster) & F.col(f"{under}tick_ms").isin(*times_ms)
+        for cluster, times_ms in times.items()
+    ]
+    return reduce(or_, of_clusters, F.lit(False))
 
 
 def tick_status(messages: DataFrame) -> DataFrame:

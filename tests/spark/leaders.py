@@ -25,6 +25,7 @@ def leader_row(p: Led) -> Row:
         "adding": [9] if p.moving else [],
         "removing": [],
         "metadata_age_ms": 1000 * p.partition,
+        "min_insync_replicas": 1 if len(p.isr) < len(p.replicas) else None,
     }
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from schemas.tables import LEADER_IMBALANCE
+from planning.election_outline import ElectionOutline
+from planning.elections import BatchLimits
+from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.balances import BalanceFollower
 from streaming.jobs.balance import BalanceJob, TickEnd, around, parts
 from streaming.sinks import Store
@@ -43,7 +45,7 @@ def job(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path) ->
     """The job as it is after its start."""
     path = folder / "balance"
     where = str(path) if path.exists() else checkpoint(folder, "balance")
-    made = BalanceJob(spark, source, store, where, 1.0, 0.1)  # type: ignore[arg-type]
+    made = BalanceJob(spark, source, store, where, 1.0, 0.1, BatchLimits())  # type: ignore[arg-type]
     made.prepare()
     return made
 
@@ -64,6 +66,55 @@ def electable(store: Store) -> dict[tuple[str, int], int]:
     """By cluster and second, what an election would give back to broker 1."""
     found = store.read(LEADER_IMBALANCE).where("broker = 1").collect()
     return {(row["cluster"], (row["tick_ms"] - TICK_MS) // 1000): row["electable_now"] for row in found}
+
+
+def planned(store: Store) -> dict[tuple[str, int], int]:
+    """By cluster and second, how many elections were planned."""
+    return {
+        (row["cluster"], (row["tick_ms"] - TICK_MS) // 1000): row["elections"]
+        for row in store.read(ELECTION_PLAN).collect()
+    }
+
+
+def test_elections_are_planned_for_the_newest_tick_of_a_cluster_that_is_out_of_balance(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = MemoryStore(spark)
+    run(spark, topic(spark, names=("c1", "c2")), store, tmp_path)
+    assert planned(store) == {("c1", 2): 2, ("c2", 2): 2}
+    (row, _) = store.read(ELECTION_PLAN).orderBy("cluster").collect()
+    assert (row["batches"], [tuple(p) for p in row["first_batch"]]) == (1, [("a", 0), ("a", 1)])
+    assert [tuple(o) for o in row["outlooks"]] == [(1, 0, 0), (2, 0, 0)]
+
+
+def test_elections_are_planned_anew_as_leaders_change_and_else_every_minute(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, store = SpreadTopic(spark), MemoryStore(spark)
+    for second, away in ((0, 2), (10, 2), (20, 3), (30, 3), (79, 3), (80, 3), (90, 0), (100, 3)):
+        at = TICK_MS + 1000 * second
+        source.send(lane(cluster(away), tick_ms=at), history(cluster(away), tick_ms=at))
+    run(spark, source, store, tmp_path, size=2)
+    # At 90 s nothing is out of balance; at 100 s the last plan, of 80 s, does still.
+    assert planned(store) == {("c1", 0): 2, ("c1", 20): 3, ("c1", 80): 3}
+
+
+def test_where_no_elections_can_be_planned_the_imbalance_is_told_and_why(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # A process of its own runs this, and has no such module: as an executor that lacks Headroom.
+    def failing(*of_tick: Any) -> None:
+        raise ModuleNotFoundError("No module named 'planning'")
+
+    monkeypatch.setattr("streaming.transforms.election_plan.planned", failing)
+    monkeypatch.setattr(failing, "__module__", "__main__")
+    store = MemoryStore(spark)
+    run(spark, topic(spark), store, tmp_path, size=2)
+    assert electable(store) == {("c1", second): second for second in range(3)}
+    assert planned(store) == {}
+    (told,) = [r.message for r in caplog.records if "elections" in r.message]
+    assert told.startswith("no elections are planned: ")
+    assert "No module named 'planning'" in told
 
 
 def test_every_tick_gives_the_rows_of_its_own_time(spark: SparkSession, tmp_path: Path) -> None:
@@ -101,9 +152,12 @@ def test_a_crash_between_two_parts_of_a_batch_leaves_no_row_out_or_twice(
     monkeypatch.setattr("streaming.jobs.balance._PART_RECORDS", 5)
     source, store = topic(spark), MemoryStore(spark)
     with pytest.raises(Crash):
-        run(spark, source, DyingStore(store, 2), tmp_path)
+        run(spark, source, DyingStore(store, 4), tmp_path)
+    # The first tick is in balance; of each other one the plan is appended first.
     assert set(electable(store)) == {("c1", 0), ("c1", 1)}
+    assert set(planned(store)) == {("c1", 1), ("c1", 2)}
     assert run(spark, source, store, tmp_path) == run(spark, topic(spark), MemoryStore(spark), tmp_path / "straight")
+    assert counts(store, ELECTION_PLAN) == {"gold/election_plan": (2, 2)}
 
 
 def test_clusters_that_share_a_topic_keep_apart(spark: SparkSession, tmp_path: Path) -> None:
@@ -150,16 +204,24 @@ def test_rows_of_a_real_table_are_what_the_follower_reads(spark: SparkSession, t
     store = Store(spark, str(tmp_path / "store"))
     run(spark, topic(spark), store, tmp_path)
     taken: list[tuple[str, int, dict[int, int]]] = []
+    plans: list[tuple[str, ElectionOutline]] = []
 
     def take(name: str, tick_ms: int, balances: Any) -> None:
         taken.append((name, tick_ms, {state.broker: state.balance.electable_now for state in balances}))
 
+    def take_plan(name: str, plan: ElectionOutline) -> None:
+        plans.append((name, plan))
+
     for location in (str(tmp_path / "store"), f"file://{tmp_path}/store"):
-        BalanceFollower(spark, Store(spark, location), take).look()
-    by_spark = BalanceFollower(spark, store, take)
+        BalanceFollower(spark, Store(spark, location), take, take_plan).look()
+    by_spark = BalanceFollower(spark, store, take, take_plan)
     by_spark._path = None
     by_spark.look()
     assert taken == [("c1", TICK_MS + 2000, {1: 2, 2: 0})] * 3
+    assert [(name, plan.tick_ms, plan.first_batch) for name, plan in plans] == [
+        ("c1", TICK_MS + 2000, (("a", 0), ("a", 1)))
+    ] * 3
+    assert plans[0] == plans[1] == plans[2]
 
 
 ENDS = [TickEnd(("c", n), 1, {1: (10 * n, 10 * n + 4), 2: (5 * n, 5 * n + 2)}) for n in range(4)]

@@ -8,11 +8,13 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
+from planning.elections import BatchLimits
 from schemas.findings import AlertEvent
 from schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
     BRONZE_TICKS,
+    ELECTION_PLAN,
     LEADER_IMBALANCE,
     MESSAGES,
     PARTITION_WRITE_RATE,
@@ -23,6 +25,7 @@ from schemas.tables import (
 )
 from streaming.jobs.record import bronze, head_rejected, ledger, quarantine, silver_rows, value_rejected
 from streaming.transforms.decode import lane_messages, message_rows, with_head
+from streaming.transforms.election_plan import election_plans
 from streaming.transforms.gold import as_table, gold
 from streaming.transforms.imbalance import Seen, leader_imbalance
 from streaming.transforms.silver import (
@@ -141,7 +144,9 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
     heads = with_head(stored)
     rows = gold(lane_messages(raw))
     kinds = [message_rows(heads, kind) for kind in ("leaders", "logs", "meters")]
-    imbalance = leader_imbalance(Seen(*kinds, rows_of(lane_messages(raw), "brokers")), 0.1)
+    seen = Seen(*kinds, rows_of(lane_messages(raw), "brokers"))
+    imbalance = as_table(leader_imbalance(seen, 0.1), LEADER_IMBALANCE)
+    plans = election_plans(seen, rows_of(lane_messages(raw), "moves"), imbalance, BatchLimits())
     written = [
         *[(table, silver_rows(heads, table, list(kinds))) for table, kinds in SILVER.items()],
         (BRONZE_TICKS, stored),
@@ -150,7 +155,8 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
         (THROTTLE_HEADROOM, rows.headroom),
         (REASSIGNMENT_PROGRESS, rows.progress),
         (PARTITION_WRITE_RATE, rows.write_rate),
-        (LEADER_IMBALANCE, as_table(imbalance, LEADER_IMBALANCE)),
+        (LEADER_IMBALANCE, imbalance),
+        (ELECTION_PLAN, as_table(plans, ELECTION_PLAN)),
     ]
     assert {table.path for table, _ in written} == {table.path for table in TABLES} - {
         ALERT_EVENTS.path,

@@ -6,8 +6,23 @@ from dataclasses import replace
 from typing import Any
 
 from alerts.balances import BalanceState
-from planning.elections import Balance
+from planning.election_outline import ElectionOutline, Outlook
+from planning.elections import Balance, Raise
+from schemas.findings import Role
 from tests.unit.sides import MB, TICK_MS
+
+# A plan of four batches, of which three partitions are left out for a move and five for a throttle.
+OUTLINE = ElectionOutline(
+    tick_ms=TICK_MS,
+    batches=4,
+    elections=700,
+    write_bytes_per_s=90 * MB,
+    first_batch=(("t", 7), ("u", 0)),
+    first_batch_write_bytes_per_s=3 * MB,
+    outlooks=(Outlook(1, 0.25, 0.004), Outlook(2, 0.1, 0.0)),
+    left_out=(("moving", 3), ("over_throttle", 5)),
+    raise_first=(Raise((2, Role.LEADER), 9 * MB, 12 * MB),),
+)
 
 
 def balance(

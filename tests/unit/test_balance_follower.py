@@ -5,20 +5,22 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from arro3.core import Array, DataType
 from arro3.core import Table as ArrowTable
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from alerts.balances import BalanceState
+from planning.election_outline import ElectionOutline
 from planning.elections import Balance
-from schemas.tables import LEADER_IMBALANCE
+from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.balances import BalanceFollower
 from streaming.sinks import Store
+from tests.unit.balances import OUTLINE
 from tests.unit.sides import TICK_MS
 
 TYPES = {
@@ -52,20 +54,50 @@ def row(cluster: str, tick_ms: int, broker: int, electable: int = 0) -> dict[str
     }
 
 
+# Rows with lists of structs, which the Arrow library does not make of Python's own.
+PLAN_SQL = """SELECT cluster, tick_ms, CAST(batches AS INT) AS batches, CAST(700 AS INT) AS elections,
+    90000000e0 AS write_bytes_per_s,
+    make_array(named_struct('topic', 't', 'partition', arrow_cast(7, 'Int32')),
+        named_struct('topic', 'u', 'partition', arrow_cast(0, 'Int32'))) AS first_batch,
+    3000000e0 AS first_batch_write_bytes_per_s,
+    make_array(
+        named_struct('broker', arrow_cast(1, 'Int32'), 'first_batch_ratio', 0.25e0, 'last_batch_ratio', 0.004e0),
+        named_struct('broker', arrow_cast(2, 'Int32'), 'first_batch_ratio', 0.1e0, 'last_batch_ratio', 0e0))
+        AS outlooks,
+    make_array(named_struct('reason', 'moving', 'partitions', arrow_cast(3, 'Int32')),
+        named_struct('reason', 'over_throttle', 'partitions', arrow_cast(5, 'Int32'))) AS left_out,
+    make_array(named_struct('broker', arrow_cast(2, 'Int32'), 'role', 'leader',
+        'throttle_bytes_per_s', 9000000e0, 'required_bytes_per_s', 12000000e0)) AS raise_first
+FROM (VALUES {}) AS ticks (cluster, tick_ms, batches)"""
+
+
 class Followed:
     """A store with the table, and what a follower of it handed over."""
 
     def __init__(self, folder: Path) -> None:
         self.taken: list[tuple[str, int, list[int]]] = []
+        self.plans: list[tuple[str, ElectionOutline]] = []
         self.balances: Sequence[BalanceState] = ()
         no_spark: Any = None
         store = Store(no_spark, str(folder))
         self.location = store.location(LEADER_IMBALANCE)
-        self.follower = BalanceFollower(no_spark, store, self._take)
+        self.follower = BalanceFollower(no_spark, store, self._take, self._take_plan)
+        self.plans_location = store.location(ELECTION_PLAN)
 
     def _take(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
         self.taken.append((cluster, tick_ms - TICK_MS, sorted(state.broker for state in balances)))
         self.balances = balances
+
+    def _take_plan(self, cluster: str, plan: ElectionOutline) -> None:
+        # It is there before the balances that call for it.
+        assert all(taken[0] != cluster for taken in self.taken)
+        self.plans.append((cluster, plan))
+
+    def write_plans(self, *ticks: tuple[str, int, int]) -> None:
+        """A plan for each cluster and tick, of so many batches, else as ``OUTLINE``."""
+        made = QueryBuilder().execute(PLAN_SQL.format(", ".join(map(str, ticks)))).read_all()
+        assert set(made.schema.names) == set(ELECTION_PLAN.names()) - {"date"}
+        write_deltalake(self.plans_location, made, mode="append")
 
     def write(self, *rows: dict[str, Any]) -> None:
         columns: Any = {c.name: Array([row[c.name] for row in rows], TYPES[c.type]) for c in COLUMNS}
@@ -99,6 +131,25 @@ def test_a_row_comes_as_what_it_stands_for(followed: Followed) -> None:
     assert state.balance == Balance(1, 10, 3, 3, 0)
     assert (state.tick_ms, state.threshold_ratio, state.threshold_source) == (TICK_MS, 0.1, "setting")
     assert {field.name for field in fields(state)} - {"balance"} <= set(LEADER_IMBALANCE.names())
+
+
+def test_the_last_plan_comes_with_balances_of_which_one_is_out_of_balance(followed: Followed) -> None:
+    followed.write_plans(("a", TICK_MS, 9), ("a", TICK_MS + 1000, 4))
+    followed.write(row("b", TICK_MS, 1, electable=1))
+    assert followed.looked() == [("b", 0, [1])]
+    assert followed.plans == []
+    followed.write(row("a", TICK_MS + 2000, 1, electable=2))
+    assert followed.looked() == [("a", 2000, [1])]
+    assert followed.plans == [("a", replace(OUTLINE, tick_ms=TICK_MS + 1000))]
+
+
+def test_without_plans_the_balances_come_all_the_same(followed: Followed, caplog: pytest.LogCaptureFixture) -> None:
+    followed.write(row("a", TICK_MS, 1, electable=2))
+    assert followed.looked() == [("a", 0, [1])]
+    followed.write(row("a", TICK_MS + 1000, 1, electable=2))
+    assert followed.looked() == [("a", 1000, [1])]
+    (told,) = caplog.records
+    assert told.message.startswith(f"{followed.plans_location} cannot be read, so alerts name no batches of elections")
 
 
 def test_an_older_tick_that_comes_late_and_a_compaction_hand_over_nothing(followed: Followed) -> None:

@@ -10,11 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli import elections_command
-from cli.elections_plan import hindrance_of, limits_of, quiet_of
+from cli.elections_plan import hindrance_of, quiet_of
 from cli.elections_view import ElectionView, print_view, remarks
 from cluster.leads import Leads
 from cluster.model import Balancing
 from cluster.traffic import Traffic
+from planning.election_limits import limits_of
 from planning.elections import (
     Balance,
     Batch,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from alerts.balances import BalanceState
 from alerts.desk import AlertDesk, Watched
 from alerts.sides import LostReplica, SideState
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
 from schemas.findings import AlertEvent, Role
-from tests.unit.balances import balance
+from tests.unit.balances import OUTLINE, balance
 from tests.unit.sides import MB, partition, side
 
 START_MS = 1_800_000_000_000
@@ -268,6 +269,20 @@ def test_at_a_slow_pace_balances_of_six_ticks_ago_count() -> None:
     late = Desk(interval_s=30)
     late.balances(0, AWAY)
     assert late.tick(180.1, []) == []
+
+
+def test_an_imbalance_is_told_with_the_plan_of_its_cluster_while_that_is_young() -> None:
+    def batches(second: float, cluster: str = "c") -> int | None:
+        desk = Desk()
+        desk.desk.take_plan(cluster, replace(OUTLINE, tick_ms=START_MS))
+        desk.balances(second, AWAY)
+        (event,) = desk.at(second).observe("c", desk.now_ms, [])
+        found: int | None = json.loads(event.recommendation).get("batches")
+        return found
+
+    assert batches(0) == batches(180) == 4
+    assert batches(181) is None
+    assert batches(0, cluster="d") is None
 
 
 def test_the_balances_of_each_cluster_are_its_own() -> None:

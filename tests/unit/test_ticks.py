@@ -250,6 +250,16 @@ def test_leaders_tell_how_old_their_metadata_is() -> None:
     assert [row["metadata_age_ms"] for row in rows["leaders"]] == [20_000]
 
 
+def test_leaders_tell_min_insync_replicas_of_a_partition_that_lacks_a_replica() -> None:
+    config = TopicConfig(None, None, False, min_insync_replicas=2)
+    for isr, told in ((MOVING.replicas, None), (MOVING.replicas[:1], 2)):
+        seen = replace(snapshot(replace(MOVING, isr=isr)), topic_configs={"orders": config})
+        rows = tick(TickBuilder(WINDOW_MS, 1000), 0, seen, reads(0, 1))
+        assert [row["min_insync_replicas"] for row in rows["leaders"]] == [told]
+    unknown = replace(seen, topic_configs={})
+    assert tick(TickBuilder(WINDOW_MS, 1000), 0, unknown, reads(0, 1))["leaders"][0]["min_insync_replicas"] is None
+
+
 def test_a_partition_that_is_watched_from_now_on_has_the_ends_of_before() -> None:
     builder, unwatched = TickBuilder(WINDOW_MS, 1000), snapshot(replace(MOVING, adding=(), removing=()), None)
     tick(builder, 0, unwatched, reads(0, 1, 2, 3))

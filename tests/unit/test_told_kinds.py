@@ -16,7 +16,7 @@ from alerts.render import render_event
 from alerts.sides import LostReplica, SideState, Takeover
 from schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
 from schemas.findings import AlertEvent, Kind, Role
-from tests.unit.balances import balance
+from tests.unit.balances import OUTLINE, balance
 from tests.unit.receivers import Scripted, serving
 from tests.unit.sides import MB, TICK_MS, partition, side
 
@@ -101,7 +101,7 @@ TEXTS = {
     Kind.LEADER_IMBALANCE: [
         "Broker 2 does not lead 30 of the 100 partitions that prefer it, and could (30 %, threshold 10 %); "
         "8.0 MB/s are written to it, and 10.0 MB/s would be if all preferred leaders led.",
-        "Do: elect preferred leaders in small batches, at a quiet time",
+        "Do: elect the preferred leaders of 700 partitions in 4 batches, at a quiet time: first of 2 partition(s) ",
         "  $ headroom elections --execute",
     ],
     Kind.PREFERRED_LEADER_UNAVAILABLE: [
@@ -115,6 +115,7 @@ def told(kind: Kind) -> AlertEvent:
     """The event that the last tick of a kind's scene brings."""
     now = dict.fromkeys(("hold_s", "stalled_s", "no_data_s", "under_replicated_s", "left_behind_s", "imbalance_s"), 0.0)
     desk = AlertDesk(Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now)), lambda: TICK_MS)
+    desk.take_plan("c", OUTLINE)
     desk.take_balances("c", TICK_MS, BALANCES.get(kind, []))
     for number, sides in enumerate(SCENES[kind]):
         events = desk.observe("c", TICK_MS + number * 120_000, sides)

@@ -1,0 +1,68 @@
+"""What an alert says of preferred elections: the first batch, how many there are, and what they come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alerts.units import percent, rate
+from planning.election_outline import ElectionOutline
+from planning.elections import WHY, Raise, Reason
+
+
+def in_words(plan: ElectionOutline | None) -> str:
+    """Return what to do, in a sentence; of no plan what can be said without one."""
+    if plan is None:
+        return "elect preferred leaders in small batches, at a quiet time"
+    if not plan.batches:
+        return f"nothing can be elected just now: {_left_out(plan)}"
+    said = [_batches(plan)]
+    if plan.left_out:
+        said.append(f"left out: {_left_out(plan)}")
+    if plan.raise_first:
+        said.append(f"to elect more, first raise the throttle of {', '.join(map(_raise, plan.raise_first))}")
+    return "; ".join(said)
+
+
+def in_numbers(plan: ElectionOutline) -> dict[str, Any]:
+    """Return the plan ready for JSON."""
+    return {
+        "plan_tick_ms": plan.tick_ms,
+        "batches": plan.batches,
+        "elections": plan.elections,
+        "write_bytes_per_s": plan.write_bytes_per_s,
+        "first_batch": [{"topic": topic, "partition": partition} for topic, partition in plan.first_batch],
+        "first_batch_write_bytes_per_s": plan.first_batch_write_bytes_per_s,
+        "imbalance_ratios": [outlook._asdict() for outlook in plan.outlooks],
+        "left_out": dict(plan.left_out),
+        "raise_first": [
+            {
+                "broker_id": first.side[0],
+                "role": first.side[1].value,
+                "throttle_bytes_per_s": first.throttle_bytes_per_s,
+                "required_bytes_per_s": first.required_bytes_per_s,
+            }
+            for first in plan.raise_first
+        ],
+    }
+
+
+def _batches(plan: ElectionOutline) -> str:
+    after = f"no broker then lacks more than {percent(plan.greatest_last_batch_ratio)} of its leads"
+    written = f"{rate(plan.first_batch_write_bytes_per_s)} are written to them"
+    first = f"{len(plan.first_batch)} partition(s) ({written})"
+    if plan.batches == 1:
+        return f"elect the preferred leaders of {first} in one batch, at a quiet time: {after}"
+    return (
+        f"elect the preferred leaders of {plan.elections} partitions in {plan.batches} batches, at a quiet time: first "
+        f"of {first}, after which no broker lacks more than {percent(plan.greatest_first_batch_ratio)} of its leads; "
+        f"after the last it is {percent(plan.greatest_last_batch_ratio)}"
+    )
+
+
+def _left_out(plan: ElectionOutline) -> str:
+    return ", ".join(f"{count} ({WHY[Reason(reason)]})" for reason, count in plan.left_out)
+
+
+def _raise(first: Raise) -> str:
+    broker, role = first.side
+    return f"broker {broker} as {role.value} above {rate(first.required_bytes_per_s)}"

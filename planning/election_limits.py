@@ -1,0 +1,16 @@
+"""The limits of a batch of elections, as they are configured."""
+
+from __future__ import annotations
+
+from planning.elections import BatchLimits
+from schemas.config import ElectionSettings
+
+
+def limits_of(elections: ElectionSettings) -> BatchLimits:
+    """Return what a batch may do at most."""
+    return BatchLimits(
+        partitions=elections.batch_partitions,
+        partitions_per_broker=elections.batch_partitions_per_broker,
+        write_bytes_per_s=elections.batch_write_bytes_per_s,
+        capacity_bytes_per_s=elections.capacity_bytes_per_s,
+    )

@@ -1,0 +1,84 @@
+"""Which ticks get a plan of elections, and their plans."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from planning.elections import BatchLimits
+from schemas.tables import ELECTION_PLAN
+from streaming.jobs.held import Hold
+from streaming.transforms.election_plan import election_plans
+from streaming.transforms.gold import as_table
+from streaming.transforms.imbalance import Seen
+from streaming.transforms.ticks import TICK, Tick, of_ticks
+
+log = logging.getLogger(__name__)
+
+# A plan is made anew as leaders change, and else so often, for what is written to them changes too.
+_EVERY_MS = 60_000
+_OUT_OF_BALANCE = "electable_now / preferred_partitions > threshold_ratio"
+
+
+class Planner:
+    """Plans elections for clusters that are out of balance.
+
+    Args:
+        limits: of one batch.
+    """
+
+    def __init__(self, limits: BatchLimits) -> None:
+        self._limits = limits
+        # Cluster to the tick of its last plan, and what every broker lacked then.
+        self._planned: dict[str, tuple[int, Mapping[int, int]]] = {}
+        self._failed = False
+
+    def plans(self, seen: Seen, moves: DataFrame, balances: DataFrame, hold: Hold) -> DataFrame | None:
+        """Return the rows of ``gold/election_plan``; None: none is due, or none could be made.
+
+        Args:
+            seen: of some whole ticks.
+            moves: their rows of the kind ``moves``.
+            balances: their rows of ``gold/leader_imbalance``.
+            hold: keeps a frame.
+        """
+        ticks = self._due(balances)
+        if not ticks:
+            return None
+        due = of_ticks(ticks)
+        chosen = Seen(*(frame.where(due) for frame in (seen.leaders, seen.logs, seen.meters, seen.brokers)))
+        made = election_plans(chosen, moves.where(due), balances.where(due), self._limits)
+        plans = hold(as_table(made, ELECTION_PLAN))
+        try:
+            plans.count()
+        except (PySparkException, Py4JJavaError) as error:
+            # An executor may have no Python, or another one. Who is out of balance is told nevertheless.
+            if not self._failed:
+                log.warning("no elections are planned: %s", str(error).strip().splitlines()[-1])
+            self._failed = True
+            return None
+        self._failed = False
+        return plans
+
+    def _due(self, balances: DataFrame) -> list[Tick]:
+        """Return the newest tick of each cluster that is out of balance, if the last plan does not do for it."""
+        lacking: dict[Tick, dict[int, int]] = defaultdict(dict)
+        out_of_balance = set()
+        for row in balances.selectExpr(*TICK, "broker", "electable_now", f"{_OUT_OF_BALANCE} AS is_out").collect():
+            tick = (row["cluster"], row["tick_ms"])
+            lacking[tick][row["broker"]] = row["electable_now"]
+            if row["is_out"]:
+                out_of_balance.add(tick)
+        newest = dict(sorted(lacking)).items()
+        due = [tick for tick in newest if tick in out_of_balance and not self._does(tick, lacking[tick])]
+        self._planned |= {cluster: (tick_ms, lacking[cluster, tick_ms]) for cluster, tick_ms in due}
+        return due
+
+    def _does(self, tick: Tick, lacking: Mapping[int, int]) -> bool:
+        planned_ms, before = self._planned.get(tick[0], (0, {}))
+        return before == lacking and tick[1] - planned_ms < _EVERY_MS

@@ -1,0 +1,103 @@
+"""Elections planned in Spark, from a tick's rows: what is planned from the whole cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from alerts.balances import election_outline
+from planning.election_outline import ElectionOutline, outline
+from planning.elections import BatchLimits, Surroundings, plan_elections
+from planning.elections import Led as PlannedLed
+from planning.throttle import PartitionTraffic
+from schemas.findings import Role
+from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
+from streaming.transforms.decode import lane_messages, message_rows, with_head
+from streaming.transforms.election_plan import election_plans
+from streaming.transforms.gold import as_table
+from streaming.transforms.imbalance import Seen, leader_imbalance
+from streaming.transforms.ticks import rows_of
+from tests.clusters import BROKERS
+from tests.leaders import Broker, Leadership, Led, leaderships
+from tests.spark.leaders import broker_rows, history, lane
+from tests.spark.support import examples
+from tests.spark.ticks import TICK_MS, log, message, move, records
+
+LIMITS = BatchLimits(partitions=2, capacity_bytes_per_s=1500)
+WELL = Broker(alive=True, metered=True, reads=1, percentage=None)
+
+
+def plans(spark: SparkSession, messages: list[dict[str, Any]], limits: BatchLimits) -> dict[str, ElectionOutline]:
+    """The plan of each cluster."""
+    raw = records(spark, messages)
+    heads = with_head(raw).where("reason IS NULL")
+    told = (message_rows(heads, kind) for kind in ("leaders", "logs", "meters"))
+    seen = Seen(*told, rows_of(lane_messages(raw), "brokers"))
+    balances = as_table(leader_imbalance(seen, 0.1), LEADER_IMBALANCE)
+    rows = as_table(election_plans(seen, rows_of(lane_messages(raw), "moves"), balances, limits), ELECTION_PLAN)
+    return {row["cluster"]: election_outline(row.asDict()) for row in rows.collect()}
+
+
+def leds(cluster: Leadership) -> list[PlannedLed]:
+    return [
+        PlannedLed(
+            p.topic,
+            p.partition,
+            p.leader,
+            p.replicas,
+            p.isr,
+            p.moving,
+            min_insync_replicas=1,
+            write_bytes_per_s=float(p.write_bytes_per_s),
+        )
+        for p in cluster.partitions
+    ]
+
+
+def known(cluster: Leadership) -> bool:
+    """Whether all that is written in a cluster is told, and something is led elsewhere."""
+    told = all(b.metered for b in cluster.brokers.values()) and all(p.told for p in cluster.partitions)
+    return told and any(p.leader != p.replicas[0] for p in cluster.partitions)
+
+
+def test_plans_are_those_of_the_whole_clusters(spark: SparkSession) -> None:
+    clusters = [cluster for cluster in examples(leaderships(), 150) if known(cluster)]
+    messages = [m for n, cluster in enumerate(clusters) for m in (*lane(cluster, str(n)), *history(cluster, str(n)))]
+    found = plans(spark, messages, LIMITS)
+    for number, cluster in enumerate(clusters):
+        alive = frozenset(b for b, told in cluster.brokers.items() if told.alive)
+        assert found[str(number)] == outline(plan_elections(leds(cluster), LIMITS, Surroundings(alive)), TICK_MS)
+    assert len(clusters) > 20
+    assert sum(plan.batches > 1 for plan in found.values()) > 3
+
+
+def test_what_a_throttle_would_not_carry_waits_and_the_throttle_is_named(spark: SparkSession) -> None:
+    # Broker 1 is to lead two partitions to which 1,000 B/s are written, each followed by one out of sync.
+    partitions = tuple(Led("a", n, 2, (1, 2, 3), (1, 2), False, 1000, True) for n in range(2))
+    cluster = Leadership(partitions, dict.fromkeys(BROKERS, WELL))
+    listed = {"leader_listed": [1, 2, 3], "follower_listed": [1, 2, 3], "isr": [1, 2]}
+    moves = [
+        move("a", n, 2, [1, 2, 3], logs=[log(2, 1000, 1000), log(1, 1000, 1000), log(3, 500)], **listed)
+        for n in range(2)
+    ]
+    throttled = [
+        row | {"leader_throttle_bytes_per_s": 3000, "follower_throttle_bytes_per_s": 9000}
+        for row in broker_rows(cluster)
+    ]
+    lane_ = [message("brokers", 0, throttled), message("moves", 1, moves)]
+    history_ = [m | {"seq": m["seq"] + 1} for m in history(cluster)]
+    found = plans(spark, [*lane_, *history_], BatchLimits())["c1"]
+
+    traffic = tuple(
+        PartitionTraffic(
+            "a", n, 2, (1, 3), frozenset({1, 2}), frozenset(), frozenset({1, 2, 3}), frozenset({1, 2, 3}), 1000.0
+        )
+        for n in range(2)
+    )
+    throttles = {(b, role): 3000 if role is Role.LEADER else 9000 for b in BROKERS for role in Role}
+    around = Surroundings(frozenset(BROKERS), traffic, throttles)
+    assert found == outline(plan_elections(leds(cluster), BatchLimits(), around), TICK_MS)
+    assert (found.elections, dict(found.left_out)) == (1, {"over_throttle": 1})
+    (first,) = found.raise_first
+    assert (first.side, first.throttle_bytes_per_s, first.required_bytes_per_s) == ((1, Role.LEADER), 3000, 4000)

@@ -1,0 +1,135 @@
+"""A plan in short, and the plan that is made of a tick's rows: the same as that of the whole cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alerts.balances import election_outline
+from planning.election_outline import ElectionOutline, Outlook, outline
+from planning.elections import BatchLimits, Led, Surroundings, balances, plan_elections
+from planning.throttle import PartitionTraffic, Side
+from schemas.findings import Role
+from streaming.transforms.election_plan import planned
+from tests.clusters import BROKERS
+from tests.leaders import Leadership, leaderships
+
+TICK_MS = 1_800_000_000_000
+THROTTLE = {"throttles_known": True, "leader_throttle_bytes_per_s": 400, "follower_throttle_bytes_per_s": 100_000}
+
+
+def leds(cluster: Leadership) -> list[Led]:
+    return [
+        Led(
+            p.topic,
+            p.partition,
+            p.leader,
+            p.replicas,
+            p.isr,
+            p.moving,
+            min_insync_replicas=1,
+            write_bytes_per_s=p.write_bytes_per_s,
+        )
+        for p in cluster.partitions
+    ]
+
+
+def balance_rows(cluster: Leadership, alive: frozenset[int]) -> list[dict[str, Any]]:
+    led = Counter(p.leader for p in cluster.partitions)
+    return [vars(b) | {"leader_partitions": led[b.broker]} for b in balances(leds(cluster), alive)]
+
+
+def away_rows(cluster: Leadership) -> list[dict[str, Any]]:
+    kept = ("topic", "partition", "leader", "replicas", "isr", "write_bytes_per_s")
+    return [
+        {name: vars(p)[name] for name in kept}
+        | {"adding": [9] if p.moving else [], "removing": [], "min_insync_replicas": 1}
+        for p in cluster.partitions
+        if p.leader != p.replicas[0]
+    ]
+
+
+def watched_rows(away: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every other partition is listed, on all of its replicas."""
+    return [row | {"leader_listed": row["replicas"], "follower_listed": row["replicas"]} for row in away[::2]]
+
+
+def traffic(rows: list[dict[str, Any]], alive: frozenset[int]) -> tuple[PartitionTraffic, ...]:
+    return tuple(
+        PartitionTraffic(
+            row["topic"],
+            row["partition"],
+            row["leader"],
+            tuple(b for b in row["replicas"] if b != row["leader"] and b in alive),
+            frozenset(row["isr"]),
+            frozenset(row["adding"]),
+            frozenset(row["replicas"]),
+            frozenset(row["replicas"]),
+            row["write_bytes_per_s"],
+        )
+        for row in rows
+    )
+
+
+@given(leaderships(), st.integers(1, 4), st.integers(1, 3), st.booleans())
+def test_rows_of_a_tick_give_the_plan_of_the_whole_cluster(
+    cluster: Leadership, partitions: int, per_broker: int, throttled: bool
+) -> None:
+    alive = frozenset(b for b, told in cluster.brokers.items() if told.alive)
+    limits = BatchLimits(partitions, per_broker, capacity_bytes_per_s=1500)
+    away = away_rows(cluster)
+    watched = watched_rows(away) if throttled else []
+    brokers = [{"broker": b, "alive": told.alive} | THROTTLE for b, told in cluster.brokers.items()]
+    row = planned(limits, TICK_MS, balance_rows(cluster, alive), brokers, away, watched or None)
+
+    throttles: dict[Side, float | None] = {
+        (b, role): 400 if role is Role.LEADER else 100_000 for b in cluster.brokers for role in Role
+    }
+    plan = plan_elections(leds(cluster), limits, Surroundings(alive, traffic(watched, alive), throttles))
+    assert election_outline(row | {"tick_ms": TICK_MS}) == outline(plan, TICK_MS)
+
+
+@given(leaderships())
+def test_what_is_not_known_takes_no_election_away(cluster: Leadership) -> None:
+    alive = frozenset(b for b, told in cluster.brokers.items() if told.alive)
+    brokers = [{"broker": b, "alive": b in alive, "throttles_known": False} for b in cluster.brokers]
+    unknown = [row | {"write_bytes_per_s": None} for row in away_rows(cluster)]
+    counted = [row | {"write_bytes_per_s": None} for row in balance_rows(cluster, alive)]
+    row = planned(BatchLimits(), TICK_MS, counted, brokers, unknown, None)
+    unmeasured = [replace(led, write_bytes_per_s=None) for led in leds(cluster)]
+    plan = outline(plan_elections(unmeasured, BatchLimits(), Surroundings(alive)), TICK_MS)
+    assert (row["elections"], row["write_bytes_per_s"]) == (plan.elections, 0)
+    assert {o["broker"]: o["last_batch_ratio"] for o in row["outlooks"]} == {
+        o.broker: o.last_batch_ratio for o in plan.outlooks
+    }
+
+
+def test_an_outline_has_the_first_batch_and_what_all_come_to() -> None:
+    away = [Led("t", n, 2, (1, 2), (1, 2), write_bytes_per_s=100.0 + n) for n in range(5)]
+    moving = Led("t", 5, 2, (1, 2), (1, 2), moving=True, write_bytes_per_s=1.0)
+    at_home = [Led("u", n, 1, (1, 2), (1, 2), write_bytes_per_s=1.0) for n in range(4)]
+    limits = BatchLimits(partitions=3)
+    found = outline(plan_elections([*away, moving, *at_home], limits, Surroundings(frozenset(BROKERS))), TICK_MS)
+    assert found == ElectionOutline(
+        tick_ms=TICK_MS,
+        batches=2,
+        elections=5,
+        write_bytes_per_s=510.0,
+        # Those to which most is written come first.
+        first_batch=(("t", 4), ("t", 3), ("t", 2)),
+        first_batch_write_bytes_per_s=309.0,
+        outlooks=(Outlook(1, 0.3, 0.1),),
+        left_out=(("moving", 1),),
+    )
+    assert (found.greatest_first_batch_ratio, found.greatest_last_batch_ratio) == (0.3, 0.1)
+
+
+def test_a_cluster_where_nothing_can_be_elected_has_an_outline_as_it_is() -> None:
+    moving = Led("t", 0, 2, (1, 2), (1, 2), moving=True)
+    found = outline(plan_elections([moving], BatchLimits(), Surroundings(frozenset(BROKERS))), TICK_MS)
+    assert (found.batches, found.first_batch, found.outlooks) == (0, (), (Outlook(1, 1.0, 1.0),))
+    assert outline(plan_elections([], BatchLimits(), Surroundings(frozenset())), TICK_MS).greatest_last_batch_ratio == 0
