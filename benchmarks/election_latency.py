@@ -25,7 +25,7 @@ from benchmarks.results import CHECKOUT, Figure, percentile
 
 _TOPIC = "elections"
 _PARTITIONS = 400
-_BROKERS = 4
+BROKERS = 4
 _REPLICAS = 3
 _PREFERRED = 0
 _RECORD_BYTES = 200
@@ -67,14 +67,13 @@ def measure_latency(say: Say) -> list[Figure]:
     rounds = int(os.environ.get("BENCH_ELECTION_ROUNDS", "3"))
     batched: list[Taken] = []
     at_once: list[Taken] = []
-    with Ground(_BROKERS) as ground:
-        replicas = {p: [1 + (p + i) % _BROKERS for i in range(_REPLICAS)] for p in range(_PARTITIONS)}
-        ground.admin.create_topics({_TOPIC: {"assignments": replicas}}, wait_for_metadata=True)
+    with Ground(BROKERS) as ground:
+        make_topic(ground)
         _fill(ground)
         for number in range(rounds):
-            ways = [(batched, _in_batches), (at_once, _all_at_once)]
+            ways = [(batched, elect_in_batches), (at_once, _all_at_once)]
             for taken, elect in ways if number % 2 else reversed(ways):
-                taken.append(_taken(ground, 1 + number % _BROKERS, elect))
+                taken.append(_taken(ground, 1 + number % BROKERS, elect))
                 say(f"round {number + 1}: {_told(elect.__name__, taken[-1])}")
     return figures(batched, at_once)
 
@@ -103,17 +102,23 @@ def _told(name: str, taken: Taken) -> str:
     return f"{way}: leaders moved within {taken.length_s:.1f} s, {during}, {window}"
 
 
-def _taken(ground: Ground, broker: int, elect: Callable[[Ground], None]) -> Taken:
-    """Return what an election of all leads of a broker that was restarted did."""
+def restart(ground: Ground, broker: int) -> None:
+    """Kill a broker, start it again once others lead in its place, and return once all replicas are in sync."""
     ground.kill(broker)
     leads = Leads(ground)
-    _await(lambda: leads.none_of(broker), 60, f"others lead in place of broker {broker}")
+    await_true(lambda: leads.none_of(broker), 60, f"others lead in place of broker {broker}")
     ground.restart(broker)
-    _await(leads.all_in_sync, 120, f"the replicas of broker {broker} are in sync")
+    await_true(leads.all_in_sync, 120, f"the replicas of broker {broker} are in sync")
+    leads.close()
+
+
+def _taken(ground: Ground, broker: int, elect: Callable[[Ground], None]) -> Taken:
+    """Return what an election of all leads of a broker that was restarted did."""
+    restart(ground, broker)
     with Load(ground.bootstrap_servers) as load, Watch(ground) as watch:
         time.sleep(_STEADY_S)
         elect(ground)
-        _await(lambda: watch.away() == 0, 60, "all leaders are back")
+        await_true(lambda: watch.away() == 0, 60, "all leaders are back")
         first_s, last_s = watch.moved_s()
         time.sleep(max(0.0, first_s + _WINDOW_S - time.monotonic()))
     leads.close()
@@ -124,6 +129,12 @@ def _taken(ground: Ground, broker: int, elect: Callable[[Ground], None]) -> Take
         tuple(latency for at, latency in sent if begins_s <= at < begins_s + _WINDOW_S),
         last_s - first_s,
     )
+
+
+def make_topic(ground: Ground) -> None:
+    """Make the topic, whose partitions prefer all brokers alike."""
+    replicas = {p: [1 + (p + i) % BROKERS for i in range(_REPLICAS)] for p in range(_PARTITIONS)}
+    ground.admin.create_topics({_TOPIC: {"assignments": replicas}}, wait_for_metadata=True)
 
 
 def _fill(ground: Ground) -> None:
@@ -140,7 +151,8 @@ def _fill(ground: Ground) -> None:
     producer.close()
 
 
-def _in_batches(ground: Ground) -> None:
+def elect_in_batches(ground: Ground) -> None:
+    """Elect by ``headroom elections --execute`` with its defaults."""
     command = [sys.executable, "-m", "cli.main", "elections", "--config", str(ground.config), "--execute", "--yes"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -151,7 +163,8 @@ def _all_at_once(ground: Ground) -> None:
     ground.admin.elect_leaders(_PREFERRED, {_TOPIC: list(range(_PARTITIONS))})
 
 
-def _await(condition: Callable[[], bool], deadline_s: float, what: str) -> None:
+def await_true(condition: Callable[[], bool], deadline_s: float, what: str) -> None:
+    """Return once a condition holds, which is asked some ten times a second."""
     give_up = time.monotonic() + deadline_s
     while not condition():
         if time.monotonic() > give_up:

@@ -11,6 +11,10 @@ What they cost a producer is measured on real brokers: ``benchmarks.election_lat
 the last, by ``headroom elections --execute`` with its defaults and by one request for all partitions of the topic. Few
 partitions move at a time in the one, all in the other, and the one takes longer; so beside the ratio of the two stands
 that of all records of a window of the same length, ``produce_p99_same_window_ratio``.
+
+``imbalance_seen_ticks`` is how many intervals of ticks pass from an imbalance that Kafka has to the table that says it,
+the longest of all restarts; ``imbalance_after_batches_ratio`` is the greatest that a broker has left after the batches.
+``benchmarks.election_imbalance`` measures both.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
+from benchmarks.election_imbalance import measure_imbalance
 from benchmarks.election_latency import measure_latency
 from benchmarks.harness import Say, failure
 from benchmarks.results import Figure
@@ -72,7 +77,7 @@ def _planning(say: Say) -> list[Figure]:
     ]
 
 
-_PARTS: tuple[Callable[[Say], list[Figure]], ...] = (_planning, measure_latency)
+_PARTS: tuple[Callable[[Say], list[Figure]], ...] = (_planning, measure_imbalance, measure_latency)
 
 
 def _plan_s(name: str, made: Made, say: Say) -> Figure:

@@ -45,5 +45,7 @@ GOALS: dict[str, Goal] = {
     "kill_doubled": Goal("at most", 0),
     "receiver_down_undelivered": Goal("at most", 0),
     "election_plan_200k_s": Goal("at most", 3),
+    "imbalance_seen_ticks": Goal("at most", 2),
+    "imbalance_after_batches_ratio": Goal("at most", 0.1),
     "produce_p99_ratio_batched_over_all_at_once": Goal("at most", 0.5),
 }

@@ -172,6 +172,9 @@ def test_leaders_that_are_not_where_they_are_preferred_are_found_and_put_right_b
     event = next(e for e in (line.event for line in watch.events()) if e.kind == "leader_imbalance")
     evidence = json.loads(event.evidence)
     assert (event.subject, evidence["electable_now"], evidence["threshold_source"]) == ("broker 3", 20, "setting")
+    advice = json.loads(event.recommendation)
+    assert (advice["batches"], advice["elections"], len(advice["first_batch"])) == (1, 20, 20)
+    assert {o["broker"]: o["last_batch_ratio"] for o in advice["imbalance_ratios"]}[3] == 0
     for number in range(20):
         scene.elect("b", number)
     watch.wait(lambda: state() == "resolved", 60, "balance after the election")
@@ -236,6 +239,7 @@ def _keys_are_unique(settings: Settings) -> None:
         "gold/throttle_headroom": "tick_ms, broker, role",
         "gold/reassignment_progress": "tick_ms, topic, partition, adding_replica",
         "gold/leader_imbalance": "tick_ms, broker",
+        "gold/election_plan": "tick_ms",
         "alerts/events": "alert_id, state, tick_ms",
     }
     for table, columns in keys.items():
