@@ -121,7 +121,6 @@ def _taken(ground: Ground, broker: int, elect: Callable[[Ground], None]) -> Take
         await_true(lambda: watch.away() == 0, 60, "all leaders are back")
         first_s, last_s = watch.moved_s()
         time.sleep(max(0.0, first_s + _WINDOW_S - time.monotonic()))
-    leads.close()
     sent = load.sent()
     begins_s = first_s - _BEFORE_S
     return Taken(
