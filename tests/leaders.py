@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from planning import elections
 from tests.clusters import BROKERS, subsets
 
 # Whole hundreds of bytes per second: their sums are exact.
@@ -60,6 +61,23 @@ class Leadership:
 
     partitions: tuple[Led, ...]
     brokers: dict[int, Broker]
+
+
+def as_planned(cluster: Leadership) -> list[elections.Led]:
+    """Its partitions as elections are planned of, with all that is written known."""
+    return [
+        elections.Led(
+            p.topic,
+            p.partition,
+            p.leader,
+            p.replicas,
+            p.isr,
+            p.moving,
+            min_insync_replicas=1,
+            write_bytes_per_s=float(p.write_bytes_per_s),
+        )
+        for p in cluster.partitions
+    ]
 
 
 @st.composite

@@ -7,21 +7,19 @@ reads from the other partitions just what the end says.
 from __future__ import annotations
 
 import logging
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 
 from planning.elections import BatchLimits
-from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
+from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.jobs.election_plans import Planner
-from streaming.jobs.gate import Gate
 from streaming.jobs.held import Hold, holding
-from streaming.jobs.lane import whole_batch
+from streaming.jobs.lane import WholeTicks
+from streaming.jobs.lane_job import LaneJob
 from streaming.sinks import Store
 from streaming.sources import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_head
@@ -57,7 +55,7 @@ class TickEnd:
         return sum(end - first for first, end in self.ranges.values())
 
 
-class BalanceJob:
+class BalanceJob(LaneJob):
     """One streaming query over the alert lane that writes ``gold/leader_imbalance`` and ``gold/election_plan``.
 
     Args:
@@ -68,10 +66,12 @@ class BalanceJob:
         trigger_s: least time between two commits.
         setting_ratio: threshold of brokers that have none of their own, 0 to 1.
         limits: of one batch of elections.
-        max_offsets: most records of the lane in one micro-batch.
     """
 
     name = "balance"
+    # First what to do, then the rows that ask for it: who reads these finds the other.
+    tables = (ELECTION_PLAN, LEADER_IMBALANCE)
+    max_offsets = 300
 
     def __init__(
         self,
@@ -82,60 +82,25 @@ class BalanceJob:
         trigger_s: float,
         setting_ratio: float,
         limits: BatchLimits,
-        max_offsets: int = 300,
     ) -> None:
-        self._spark = spark
-        self._topic = topic
-        self._store = store
-        self._checkpoint = checkpoint
-        self._trigger_s = trigger_s
+        super().__init__(spark, topic, store, checkpoint, trigger_s)
         self._setting_ratio = setting_ratio
         self._planner = Planner(limits)
-        self._max_offsets = max_offsets
-        self.gate = Gate()
-        self._last_tick: dict[str, int] = {}
-        self._first_batch = True
 
-    def prepare(self) -> None:
-        """Make the tables where they are not there yet, and learn what is written."""
-        self._store.ensure(LEADER_IMBALANCE, ELECTION_PLAN)
-        self._last_tick = self._store.last_ticks(LEADER_IMBALANCE)
+    def _write(self, whole: WholeTicks) -> None:
+        ends = [end for end in tick_ends(whole.messages) if end.ranges and end.leaders]
+        for part in parts(ends, _PART_RECORDS):
+            self._write_part(part, whole.messages)
 
-    def start(self) -> StreamingQuery:
-        """Start; the running query is returned. A new checkpoint begins with the oldest tick there is."""
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
-        self.prepare()
-        stream = self._topic.lane_stream("earliest", self._max_offsets)
-        writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
-        paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")
-        return paced.foreachBatch(self.gate.through(self.write)).start()
-
-    def write(self, batch: DataFrame, batch_id: int) -> None:
-        """Write the whole ticks of a micro-batch of the alert lane; those that are written already are passed over."""
-        with whole_batch(batch, self._topic) as whole:
-            ends = [end for end in tick_ends(whole.messages) if end.ranges and end.leaders]
-            for part in parts(ends, _PART_RECORDS):
-                self._append(part, whole.messages)
-        self._first_batch = False
-        for cluster, tick_ms in whole.ticks:
-            self._last_tick[cluster] = max(tick_ms, self._last_tick.get(cluster, 0))
-
-    def _append(self, ends: Sequence[TickEnd], lane: DataFrame) -> None:
-        """Append the rows of some ticks; of those that may be written already, only what is not there yet."""
-        again = any(tick_ms <= self._last_tick.get(cluster, sys.maxsize) for cluster, tick_ms in (e.tick for e in ends))
-        since_ms = min(end.tick[1] for end in ends) if again or self._first_batch else None
+    def _write_part(self, ends: Sequence[TickEnd], lane: DataFrame) -> None:
+        since_ms = self._written_since([end.tick for end in ends])
         with holding() as hold:
             seen = self._seen(ends, lane, hold)
             rows = hold(as_table(leader_imbalance(seen, self._setting_ratio), LEADER_IMBALANCE))
-            # First, so that who reads what is out of balance finds what to do about it.
             plans = self._planner.plans(seen, rows_of(lane, "moves"), rows, hold)
             if plans is not None:
-                self._append_once(plans, ELECTION_PLAN, since_ms)
-            self._append_once(rows, LEADER_IMBALANCE, since_ms)
-
-    def _append_once(self, rows: DataFrame, table: Table, since_ms: int | None) -> None:
-        """Append rows; ``since_ms``: those that are there may be written already from this tick on; None: none are."""
-        self._store.append(rows if since_ms is None else self._store.unwritten(rows, table, since_ms), table)
+                self._append(plans, ELECTION_PLAN, since_ms)
+            self._append(rows, LEADER_IMBALANCE, since_ms)
 
     def _seen(self, ends: Sequence[TickEnd], lane: DataFrame, hold: Hold) -> Seen:
         records = with_head(self._topic.ranges(around(ends))).where("reason IS NULL")

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from alerts.balances import election_outline
 from planning.election_outline import ElectionOutline, outline
 from planning.elections import BatchLimits, Surroundings, plan_elections
-from planning.elections import Led as PlannedLed
 from planning.throttle import PartitionTraffic
 from schemas.findings import Role
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
@@ -19,7 +18,7 @@ from streaming.transforms.gold import as_table
 from streaming.transforms.imbalance import Seen, leader_imbalance
 from streaming.transforms.ticks import rows_of
 from tests.clusters import BROKERS
-from tests.leaders import Broker, Leadership, Led, leaderships
+from tests.leaders import Broker, Leadership, Led, as_planned, leaderships
 from tests.spark.leaders import broker_rows, history, lane
 from tests.spark.support import examples
 from tests.spark.ticks import TICK_MS, log, message, move, records
@@ -39,22 +38,6 @@ def plans(spark: SparkSession, messages: list[dict[str, Any]], limits: BatchLimi
     return {row["cluster"]: election_outline(row.asDict()) for row in rows.collect()}
 
 
-def leds(cluster: Leadership) -> list[PlannedLed]:
-    return [
-        PlannedLed(
-            p.topic,
-            p.partition,
-            p.leader,
-            p.replicas,
-            p.isr,
-            p.moving,
-            min_insync_replicas=1,
-            write_bytes_per_s=float(p.write_bytes_per_s),
-        )
-        for p in cluster.partitions
-    ]
-
-
 def known(cluster: Leadership) -> bool:
     """Whether all that is written in a cluster is told, and something is led elsewhere."""
     told = all(b.metered for b in cluster.brokers.values()) and all(p.told for p in cluster.partitions)
@@ -67,7 +50,7 @@ def test_plans_are_those_of_the_whole_clusters(spark: SparkSession) -> None:
     found = plans(spark, messages, LIMITS)
     for number, cluster in enumerate(clusters):
         alive = frozenset(b for b, told in cluster.brokers.items() if told.alive)
-        assert found[str(number)] == outline(plan_elections(leds(cluster), LIMITS, Surroundings(alive)), TICK_MS)
+        assert found[str(number)] == outline(plan_elections(as_planned(cluster), LIMITS, Surroundings(alive)), TICK_MS)
     assert len(clusters) > 20
     assert sum(plan.batches > 1 for plan in found.values()) > 3
 
@@ -97,7 +80,7 @@ def test_what_a_throttle_would_not_carry_waits_and_the_throttle_is_named(spark: 
     )
     throttles = {(b, role): 3000 if role is Role.LEADER else 9000 for b in BROKERS for role in Role}
     around = Surroundings(frozenset(BROKERS), traffic, throttles)
-    assert found == outline(plan_elections(leds(cluster), BatchLimits(), around), TICK_MS)
+    assert found == outline(plan_elections(as_planned(cluster), BatchLimits(), around), TICK_MS)
     assert (found.elections, dict(found.left_out)) == (1, {"over_throttle": 1})
     (first,) = found.raise_first
     assert (first.side, first.throttle_bytes_per_s, first.required_bytes_per_s) == ((1, Role.LEADER), 3000, 4000)

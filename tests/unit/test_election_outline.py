@@ -16,31 +16,15 @@ from planning.throttle import PartitionTraffic, Side
 from schemas.findings import Role
 from streaming.transforms.election_plan import planned
 from tests.clusters import BROKERS
-from tests.leaders import Leadership, leaderships
+from tests.leaders import Leadership, as_planned, leaderships
 
 TICK_MS = 1_800_000_000_000
 THROTTLE = {"throttles_known": True, "leader_throttle_bytes_per_s": 400, "follower_throttle_bytes_per_s": 100_000}
 
 
-def leds(cluster: Leadership) -> list[Led]:
-    return [
-        Led(
-            p.topic,
-            p.partition,
-            p.leader,
-            p.replicas,
-            p.isr,
-            p.moving,
-            min_insync_replicas=1,
-            write_bytes_per_s=p.write_bytes_per_s,
-        )
-        for p in cluster.partitions
-    ]
-
-
 def balance_rows(cluster: Leadership, alive: frozenset[int]) -> list[dict[str, Any]]:
     led = Counter(p.leader for p in cluster.partitions)
-    return [vars(b) | {"leader_partitions": led[b.broker]} for b in balances(leds(cluster), alive)]
+    return [vars(b) | {"leader_partitions": led[b.broker]} for b in balances(as_planned(cluster), alive)]
 
 
 def away_rows(cluster: Leadership) -> list[dict[str, Any]]:
@@ -89,7 +73,7 @@ def test_rows_of_a_tick_give_the_plan_of_the_whole_cluster(
     throttles: dict[Side, float | None] = {
         (b, role): 400 if role is Role.LEADER else 100_000 for b in cluster.brokers for role in Role
     }
-    plan = plan_elections(leds(cluster), limits, Surroundings(alive, traffic(watched, alive), throttles))
+    plan = plan_elections(as_planned(cluster), limits, Surroundings(alive, traffic(watched, alive), throttles))
     assert election_outline(row | {"tick_ms": TICK_MS}) == outline(plan, TICK_MS)
 
 
@@ -100,7 +84,7 @@ def test_what_is_not_known_takes_no_election_away(cluster: Leadership) -> None:
     unknown = [row | {"write_bytes_per_s": None} for row in away_rows(cluster)]
     counted = [row | {"write_bytes_per_s": None} for row in balance_rows(cluster, alive)]
     row = planned(BatchLimits(), TICK_MS, counted, brokers, unknown, None)
-    unmeasured = [replace(led, write_bytes_per_s=None) for led in leds(cluster)]
+    unmeasured = [replace(led, write_bytes_per_s=None) for led in as_planned(cluster)]
     plan = outline(plan_elections(unmeasured, BatchLimits(), Surroundings(alive)), TICK_MS)
     assert (row["elections"], row["write_bytes_per_s"]) == (plan.elections, 0)
     assert {o["broker"]: o["last_batch_ratio"] for o in row["outlooks"]} == {

@@ -1,0 +1,89 @@
+"""A job that writes whole ticks of the alert lane to tables, each once."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from schemas.tables import Table
+from streaming.jobs.gate import Gate
+from streaming.jobs.lane import WholeTicks, whole_batch
+from streaming.sinks import Store
+from streaming.sources import TicksTopic
+from streaming.transforms.ticks import Tick
+
+
+class LaneJob(ABC):
+    """One streaming query over the alert lane, several ticks in one commit.
+
+    Args:
+        spark: session.
+        topic: ticks.
+        store: tables.
+        checkpoint: folder or URL of this query's checkpoint.
+        trigger_s: least time between two commits.
+    """
+
+    name: ClassVar[str]
+    # What it writes; of the last one every tick has rows, and they are written last: they say that a tick is written.
+    tables: ClassVar[tuple[Table, ...]]
+    # Most records of the lane in one micro-batch.
+    max_offsets: ClassVar[int]
+
+    def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
+        self._spark = spark
+        self._topic = topic
+        self._store = store
+        self._checkpoint = checkpoint
+        self._trigger_s = trigger_s
+        self.gate = Gate()
+        self._last_tick: dict[str, int] = {}
+        self._first_batch = True
+
+    def prepare(self) -> None:
+        """Make the tables where they are not there yet, and learn what is written."""
+        self._store.ensure(*self.tables)
+        self._last_tick = self._store.last_ticks(self.tables[-1])
+
+    def start(self) -> StreamingQuery:
+        """Start; the running query is returned. A new checkpoint begins with the oldest tick there is."""
+        # Before the preparations, which on one core would else stand before the first verdict, in the same queue.
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        self.prepare()
+        stream = self._topic.lane_stream("earliest", self.max_offsets)
+        writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
+        paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")
+        return paced.foreachBatch(self.gate.through(self.write)).start()
+
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        """Write the whole ticks of a micro-batch of the alert lane; those that are written already are passed over."""
+        with whole_batch(batch, self._topic) as whole:
+            if not whole.ticks:
+                return
+            self._write(whole)
+        self._first_batch = False
+        for cluster, tick_ms in whole.ticks:
+            self._last_tick[cluster] = max(tick_ms, self._last_tick.get(cluster, 0))
+
+    @abstractmethod
+    def _write(self, whole: WholeTicks) -> None:
+        """Write some whole ticks."""
+
+    def _written_since(self, ticks: Sequence[Tick]) -> int | None:
+        """Return the first of some ticks if one of them may be written already, epoch milliseconds; None: none is.
+
+        A tick may be delivered again; and after a crash the batch runs again that was written in part. Of a cluster
+        that was not heard of lately nobody knows.
+        """
+        again = any(tick_ms <= self._last_tick.get(cluster, sys.maxsize) for cluster, tick_ms in ticks)
+        return min(tick_ms for _, tick_ms in ticks) if again or self._first_batch else None
+
+    def _append(self, rows: DataFrame, table: Table, written_since_ms: int | None) -> None:
+        """Append the rows of some ticks; ``written_since_ms``: only of those that the table does not have."""
+        some = rows if written_since_ms is None else self._store.unwritten(rows, table, written_since_ms)
+        self._store.append(some, table)
