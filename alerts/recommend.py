@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from alerts import commands
+from alerts.later import when_read
 from alerts.sides import PartitionEvidence, SideState
 from alerts.units import rate
 from planning.duration import Earlier, finish_s
@@ -17,7 +19,7 @@ from planning.recommend import Advice, Wish, advise
 
 @dataclass(frozen=True)
 class Recommender:
-    """Makes recommendations.
+    """Makes recommendations; those that take long to work out, when they are read.
 
     Attributes:
         wish: margin, deadline and capacity.
@@ -31,7 +33,8 @@ class Recommender:
     config: str | None = None
     earlier: Earlier = ()
 
-    def raise_throttle(self, sides: Sequence[SideState]) -> dict[str, Any]:
+    @when_read
+    def raise_throttle(self, sides: Sequence[SideState]) -> Mapping[str, Any]:
         """Return the one throttle that is enough on every broker of the move, or why none would be."""
         advice = advise([side.demand for side in sides], self.wish, self.earlier)
         if advice is None:
@@ -42,15 +45,10 @@ class Recommender:
         if advice.throttle_bytes_per_s is None:
             return self._too_much(sides, advice)
         late = "the capacity of a broker does not allow to finish as wished" if advice.misses_deadline else None
-        return self._raised(sides, advice.throttle_bytes_per_s, advice.smallest_bytes_per_s, advice.finish_s, late)
+        return self._raised(sides, advice.throttle_bytes_per_s, advice.smallest_bytes_per_s, late)
 
     def _raised(
-        self,
-        sides: Sequence[SideState],
-        throttle: int,
-        smallest_bytes_per_s: float | None,
-        finish: float | None,
-        reason: str | None,
+        self, sides: Sequence[SideState], throttle: int, smallest_bytes_per_s: float | None, reason: str | None
     ) -> dict[str, Any]:
         moving = _moving(sides)
         # Every replica of a moving partition may come to lead it or to fetch it.
@@ -60,7 +58,8 @@ class Recommender:
             "throttle_bytes_per_s": throttle,
             "smallest_bytes_per_s": smallest_bytes_per_s,
             "per_broker": [_need(side, throttle) for side in sides if side.demand.limited_replicas],
-            "finish_s": finish,
+            # By far what takes longest, and an alert that stands needs only the throttle.
+            "finish_s": partial(self._finish_s, sides, throttle),
             "reason": reason,
             "commands": [
                 commands.headroom_apply(throttle, brokers, self.config),
@@ -68,6 +67,11 @@ class Recommender:
                 commands.kafka_reassign(throttle, moving, self.bootstrap_servers),
             ],
         }
+
+    def _finish_s(self, sides: Sequence[SideState], throttle: int) -> float | None:
+        """Return the expected seconds from when a throttle is applied to the end; None: unknown, or none is limited."""
+        limited = [side.demand for side in sides if side.demand.limited_replicas]
+        return finish_s(limited, throttle, self.earlier) if limited else None
 
     def _too_much(self, sides: Sequence[SideState], advice: Advice) -> dict[str, Any]:
         return {
@@ -83,7 +87,8 @@ class Recommender:
             "commands": [commands.kafka_cancel(_moving(sides), self.bootstrap_servers)],
         }
 
-    def raise_to(self, sides: Sequence[SideState], smallest_bytes_per_s: float, reason: str) -> dict[str, Any]:
+    @when_read
+    def raise_to(self, sides: Sequence[SideState], smallest_bytes_per_s: float, reason: str) -> Mapping[str, Any]:
         """Return the throttle that exceeds a rate by the margin, and what every side requires as it is.
 
         Args:
@@ -97,8 +102,7 @@ class Recommender:
         if throttle is None:
             carried = rate(self.wish.capacity_bytes_per_s)
             return self.nothing(f"{reason}; no throttle would do, for a broker carries {carried}")
-        finish = finish_s(limited, throttle, self.earlier) if limited else None
-        return self._raised(sides, throttle, smallest, finish, reason)
+        return self._raised(sides, throttle, smallest, reason)
 
     def list_leader(self, broker: int, partitions: Sequence[PartitionEvidence]) -> dict[str, Any]:
         """Return which entries a topic's leader throttled list lacks."""
