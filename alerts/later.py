@@ -13,7 +13,7 @@ class Later(Mapping[str, Any]):
     """A mapping that is made when it is first read, and of it each costly value when that is read itself; once.
 
     Args:
-        make: makes it; in the place of a costly value stands a function without arguments that gives it.
+        make: makes it; in the place of a costly value stands a function of no arguments that gives it.
     """
 
     def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:

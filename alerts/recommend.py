@@ -50,23 +50,27 @@ class Recommender:
     def _raised(
         self, sides: Sequence[SideState], throttle: int, smallest_bytes_per_s: float | None, reason: str | None
     ) -> dict[str, Any]:
-        moving = _moving(sides)
-        # Every replica of a moving partition may come to lead it or to fetch it.
-        brokers = sorted({r for p in moving for r in p.replicas} | {s.broker for s in sides if s.moving_partitions})
+        # An alert that stands is compared by the throttle; the rest, above all the finish, only an event tells.
         return {
             "action": "raise_throttle",
             "throttle_bytes_per_s": throttle,
             "smallest_bytes_per_s": smallest_bytes_per_s,
-            "per_broker": [_need(side, throttle) for side in sides if side.demand.limited_replicas],
-            # By far what takes longest, and an alert that stands needs only the throttle.
+            "per_broker": partial(_needs, sides, throttle),
             "finish_s": partial(self._finish_s, sides, throttle),
             "reason": reason,
-            "commands": [
-                commands.headroom_apply(throttle, brokers, self.config),
-                *(commands.kafka_configs(throttle, broker, self.bootstrap_servers) for broker in brokers),
-                commands.kafka_reassign(throttle, moving, self.bootstrap_servers),
-            ],
+            "commands": partial(self._raising, sides, throttle),
         }
+
+    def _raising(self, sides: Sequence[SideState], throttle: int) -> list[str]:
+        """Return the commands that raise the throttle of a move: Headroom's, or Kafka's broker by broker."""
+        moving = _moving(sides)
+        # Every replica of a moving partition may come to lead it or to fetch it.
+        brokers = sorted({r for p in moving for r in p.replicas} | {s.broker for s in sides if s.moving_partitions})
+        return [
+            commands.headroom_apply(throttle, brokers, self.config),
+            *(commands.kafka_configs(throttle, broker, self.bootstrap_servers) for broker in brokers),
+            commands.kafka_reassign(throttle, moving, self.bootstrap_servers),
+        ]
 
     def _finish_s(self, sides: Sequence[SideState], throttle: int) -> float | None:
         """Return the expected seconds from when a throttle is applied to the end; None: unknown, or none is limited."""
@@ -78,7 +82,7 @@ class Recommender:
             "action": "reduce_move",
             "throttle_bytes_per_s": None,
             "smallest_bytes_per_s": advice.smallest_bytes_per_s,
-            "per_broker": [_need(side, None) for side in sides if side.demand.limited_replicas],
+            "per_broker": _needs(sides, None),
             "finish_s": None,
             "reason": (
                 f"no throttle will do: more than {rate(advice.smallest_bytes_per_s)} is needed and a broker carries "
@@ -191,6 +195,10 @@ class Recommender:
 def _moving(sides: Sequence[SideState]) -> list[PartitionEvidence]:
     found = {(p.topic, p.partition): p for side in sides for p in side.partitions if p.moving}
     return [found[key] for key in sorted(found)]
+
+
+def _needs(sides: Sequence[SideState], throttle: int | None) -> list[dict[str, Any]]:
+    return [_need(side, throttle) for side in sides if side.demand.limited_replicas]
 
 
 def _need(side: SideState, throttle: int | None) -> dict[str, Any]:
