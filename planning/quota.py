@@ -228,13 +228,15 @@ def _fetch(copy: Copy, at_s: float, throttle: float | None, fetch_bytes: float) 
 
 def _held(end: End, at_s: float, throttle: float | None) -> bool:
     """Return whether a quota is used up; within a step it does not become free again."""
-    if at_s not in (end.held_s, end.free_s):
-        rate = end.throttle_bytes_per_s if throttle is None else throttle
-        if rate is not None and end.window.exceeded(at_s, rate):
-            end.held_s = at_s
-        else:
-            end.free_s = at_s
-    return end.held_s == at_s
+    if at_s == end.held_s or at_s == end.free_s:
+        return at_s == end.held_s
+    rate = end.throttle_bytes_per_s if throttle is None else throttle
+    held = rate is not None and end.window.exceeded(at_s, rate)
+    if held:
+        end.held_s = at_s
+    else:
+        end.free_s = at_s
+    return held
 
 
 def _close(copy: Copy) -> None:
