@@ -29,10 +29,10 @@ def one_per_cause(findings: Sequence[Finding], speaker: Callable[[Finding], Spea
         known = {id(finding): speaks for finding in group if (speaks := speaker(finding)) is not None}
         leads = [finding for finding in group if id(finding) in known]
         others = [finding for finding in group if id(finding) not in known]
-        joined = [one for one in others if any(speaks(one) for speaks in known.values())]
-        own = sorted((one for one in others if one not in joined), key=_order)
+        joined = {id(one): one for one in others if any(speaks(one) for speaks in known.values())}
+        own = sorted((one for one in others if id(one) not in joined), key=_order)
         if leads:
-            told += [_with(leads[0], joined), *leads[1:]]
+            told += [_with(leads[0], list(joined.values())), *leads[1:]]
         if own:
             told.append(_with(own[0], own[1:]))
     return told

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from alerts.sides import LostReplica, PartitionEvidence, SideState
@@ -47,7 +46,7 @@ def side_evidence(side: SideState, switched: Sequence[PartitionEvidence] = (), *
         "remaining_bytes": demand.remaining_bytes,
         "moving_replicas": demand.limited_replicas + demand.free_replicas,
         "stalled_replicas": side.stalled_replicas,
-        "partitions": [asdict(p) for p in side.partitions],
+        "partitions": [_plain(p) for p in side.partitions],
         "switch_tick_ms": max((p.switch_tick_ms for p in switched if p.switch_tick_ms is not None), default=None),
         "reason": side.reason,
         **more,
@@ -63,7 +62,12 @@ def broker_evidence(broker: int, lost: Sequence[LostReplica], **more: Any) -> di
         more: further keys.
     """
     unread = dict.fromkeys(("write_bytes_per_s", "previous_leader", "switch_tick_ms"))
-    return {**NOTHING, "broker_id": broker, "partitions": [{**asdict(one), **unread} for one in lost], **more}
+    return {**NOTHING, "broker_id": broker, "partitions": [{**_plain(one), **unread} for one in lost], **more}
+
+
+def _plain(entry: PartitionEvidence | LostReplica) -> dict[str, Any]:
+    """Return the attributes; ``dataclasses.asdict`` would copy each of them deeply, of every side and tick."""
+    return dict(vars(entry))
 
 
 def named(names: Sequence[str], count: int | None = None, most: int = 3) -> str:

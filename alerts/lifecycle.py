@@ -183,7 +183,7 @@ class Lifecycle:
             subject=key[2],
             summary=finding.summary,
             evidence=json.dumps(finding.evidence),
-            recommendation=json.dumps(finding.recommendation),
+            recommendation=json.dumps(dict(finding.recommendation)),
             tick_ms=tick_ms,
             event_ms=self._clock_ms(),
         )

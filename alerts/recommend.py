@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from alerts import commands, electing
+from alerts.later import when_read
 from alerts.sides import PartitionEvidence, SideState
 from alerts.units import rate
 from planning.duration import Earlier, finish_s
@@ -21,7 +23,7 @@ _MOST_NAMED = 50
 
 @dataclass(frozen=True)
 class Recommender:
-    """Makes recommendations.
+    """Makes recommendations; those that take long to work out, when they are read.
 
     Attributes:
         wish: margin, deadline and capacity.
@@ -37,7 +39,8 @@ class Recommender:
     earlier: Earlier = ()
     elections: ElectionOutline | None = None
 
-    def raise_throttle(self, sides: Sequence[SideState]) -> dict[str, Any]:
+    @when_read
+    def raise_throttle(self, sides: Sequence[SideState]) -> Mapping[str, Any]:
         """Return the one throttle that is enough on every broker of the move, or why none would be."""
         advice = advise([side.demand for side in sides], self.wish, self.earlier)
         if advice is None:
@@ -48,39 +51,44 @@ class Recommender:
         if advice.throttle_bytes_per_s is None:
             return self._too_much(sides, advice)
         late = "the capacity of a broker does not allow to finish as wished" if advice.misses_deadline else None
-        return self._raised(sides, advice.throttle_bytes_per_s, advice.smallest_bytes_per_s, advice.finish_s, late)
+        return self._raised(sides, advice.throttle_bytes_per_s, advice.smallest_bytes_per_s, late)
 
     def _raised(
-        self,
-        sides: Sequence[SideState],
-        throttle: int,
-        smallest_bytes_per_s: float | None,
-        finish: float | None,
-        reason: str | None,
+        self, sides: Sequence[SideState], throttle: int, smallest_bytes_per_s: float | None, reason: str | None
     ) -> dict[str, Any]:
-        moving = _moving(sides)
-        # Every replica of a moving partition may come to lead it or to fetch it.
-        brokers = sorted({r for p in moving for r in p.replicas} | {s.broker for s in sides if s.moving_partitions})
+        # An alert that stands is compared by the throttle; the rest, above all the finish, only an event tells.
         return {
             "action": "raise_throttle",
             "throttle_bytes_per_s": throttle,
             "smallest_bytes_per_s": smallest_bytes_per_s,
-            "per_broker": [_need(side, throttle) for side in sides if side.demand.limited_replicas],
-            "finish_s": finish,
+            "per_broker": partial(_needs, sides, throttle),
+            "finish_s": partial(self._finish_s, sides, throttle),
             "reason": reason,
-            "commands": [
-                commands.headroom_apply(throttle, brokers, self.config),
-                *(commands.kafka_configs(throttle, broker, self.bootstrap_servers) for broker in brokers),
-                commands.kafka_reassign(throttle, moving, self.bootstrap_servers),
-            ],
+            "commands": partial(self._raising, sides, throttle),
         }
+
+    def _raising(self, sides: Sequence[SideState], throttle: int) -> list[str]:
+        """Return the commands that raise the throttle of a move: Headroom's, or Kafka's broker by broker."""
+        moving = _moving(sides)
+        # Every replica of a moving partition may come to lead it or to fetch it.
+        brokers = sorted({r for p in moving for r in p.replicas} | {s.broker for s in sides if s.moving_partitions})
+        return [
+            commands.headroom_apply(throttle, brokers, self.config),
+            *(commands.kafka_configs(throttle, broker, self.bootstrap_servers) for broker in brokers),
+            commands.kafka_reassign(throttle, moving, self.bootstrap_servers),
+        ]
+
+    def _finish_s(self, sides: Sequence[SideState], throttle: int) -> float | None:
+        """Return the expected seconds from when a throttle is applied to the end; None: unknown, or none is limited."""
+        limited = [side.demand for side in sides if side.demand.limited_replicas]
+        return finish_s(limited, throttle, self.earlier) if limited else None
 
     def _too_much(self, sides: Sequence[SideState], advice: Advice) -> dict[str, Any]:
         return {
             "action": "reduce_move",
             "throttle_bytes_per_s": None,
             "smallest_bytes_per_s": advice.smallest_bytes_per_s,
-            "per_broker": [_need(side, None) for side in sides if side.demand.limited_replicas],
+            "per_broker": _needs(sides, None),
             "finish_s": None,
             "reason": (
                 f"no throttle will do: more than {rate(advice.smallest_bytes_per_s)} is needed and a broker carries "
@@ -89,7 +97,8 @@ class Recommender:
             "commands": [commands.kafka_cancel(_moving(sides), self.bootstrap_servers)],
         }
 
-    def raise_to(self, sides: Sequence[SideState], smallest_bytes_per_s: float, reason: str) -> dict[str, Any]:
+    @when_read
+    def raise_to(self, sides: Sequence[SideState], smallest_bytes_per_s: float, reason: str) -> Mapping[str, Any]:
         """Return the throttle that exceeds a rate by the margin, and what every side requires as it is.
 
         Args:
@@ -103,8 +112,7 @@ class Recommender:
         if throttle is None:
             carried = rate(self.wish.capacity_bytes_per_s)
             return self.nothing(f"{reason}; no throttle would do, for a broker carries {carried}")
-        finish = finish_s(limited, throttle, self.earlier) if limited else None
-        return self._raised(sides, throttle, smallest, finish, reason)
+        return self._raised(sides, throttle, smallest, reason)
 
     def list_leader(self, broker: int, partitions: Sequence[PartitionEvidence]) -> dict[str, Any]:
         """Return which entries a topic's leader throttled list lacks."""
@@ -160,7 +168,8 @@ class Recommender:
             ],
         }
 
-    def elect_preferred(self) -> dict[str, Any]:
+    @when_read
+    def elect_preferred(self) -> Mapping[str, Any]:
         """Return how brokers get back the lead of what prefers them: by the plan, if there is one."""
         advice = self.nothing(electing.in_words(self.elections), "elect_preferred")
         advice["commands"] = [commands.headroom_elections(self.config)]
@@ -197,6 +206,10 @@ class Recommender:
 def _moving(sides: Sequence[SideState]) -> list[PartitionEvidence]:
     found = {(p.topic, p.partition): p for side in sides for p in side.partitions if p.moving}
     return [found[key] for key in sorted(found)]
+
+
+def _needs(sides: Sequence[SideState], throttle: int | None) -> list[dict[str, Any]]:
+    return [_need(side, throttle) for side in sides if side.demand.limited_replicas]
 
 
 def _need(side: SideState, throttle: int | None) -> dict[str, Any]:

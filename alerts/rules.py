@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +103,7 @@ def _short_throttles(
 ) -> list[Finding]:
     if not short:
         return []
+    recommendation: Mapping[str, Any]
     if any(side.moving_partitions for side in sides):
         recommendation = recommender.raise_throttle(sides)
     else:
@@ -111,7 +112,7 @@ def _short_throttles(
     return [_throttle_finding(side, settings, recommendation) for side in short]
 
 
-def _throttle_finding(side: SideState, settings: AlertSettings, recommendation: dict[str, Any]) -> Finding:
+def _throttle_finding(side: SideState, settings: AlertSettings, recommendation: Mapping[str, Any]) -> Finding:
     switched = _switched(side)
     starved = side.verdict is Verdict.STARVED
     demand = side.demand

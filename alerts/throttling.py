@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from alerts.evidence import NOTHING, named, side_evidence, subject
@@ -174,7 +174,7 @@ def _risk(
     side: SideState,
     leader: SideState,
     need_bytes_per_s: float,
-    recommendation: dict[str, Any],
+    recommendation: Mapping[str, Any],
     settings: AlertSettings,
 ) -> Finding:
     assert side.takeover is not None, "at_risk() passes sides with a take-over only"

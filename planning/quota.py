@@ -92,12 +92,14 @@ class End:
         in_sync_bytes_per_s: traffic that counts and is never held back.
         throttle_bytes_per_s: rate in force until the new one is applied; None: none.
         held_s: when it was last found used up.
+        free_s: when it was last found not to be, and has counted no copy since.
     """
 
     window: Window
     in_sync_bytes_per_s: float
     throttle_bytes_per_s: float | None
     held_s: float = -1.0
+    free_s: float = -1.0
 
 
 @dataclass
@@ -183,8 +185,13 @@ def copied_s(copies: Sequence[Copy], throttle_bytes_per_s: float, applied_s: flo
             if end.in_sync_bytes_per_s > 0:
                 end.window.record(at_s, end.in_sync_bytes_per_s * _STEP_S)
         for copy in open_copies:
-            if at_s >= copy.ready_s:
-                _fetch(copy, at_s, throttle_bytes_per_s if applied else None, fetch_bytes)
+            leader, destination = copy.leader, copy.destination
+            # Most wait: for these it is known by now from another copy of their leader and one of their destination.
+            if at_s < copy.ready_s or (
+                leader is not None and leader.held_s == at_s and destination is not None and destination.free_s == at_s
+            ):
+                continue
+            _fetch(copy, at_s, throttle_bytes_per_s if applied else None, fetch_bytes)
         open_copies = [copy for copy in open_copies if copy.parts]
         if applied and not open_copies:
             return at_s - applied_s
@@ -213,6 +220,7 @@ def _fetch(copy: Copy, at_s: float, throttle: float | None, fetch_bytes: float) 
             fetched += taken
         for end in copy.ends:
             end.window.record(at_s, fetched)
+            end.free_s = -1.0
         _close(copy)
         if not copy.parts:
             return
@@ -220,11 +228,15 @@ def _fetch(copy: Copy, at_s: float, throttle: float | None, fetch_bytes: float) 
 
 def _held(end: End, at_s: float, throttle: float | None) -> bool:
     """Return whether a quota is used up; within a step it does not become free again."""
-    if end.held_s != at_s:
-        rate = end.throttle_bytes_per_s if throttle is None else throttle
-        if rate is not None and end.window.exceeded(at_s, rate):
-            end.held_s = at_s
-    return end.held_s == at_s
+    if at_s == end.held_s or at_s == end.free_s:
+        return at_s == end.held_s
+    rate = end.throttle_bytes_per_s if throttle is None else throttle
+    held = rate is not None and end.window.exceeded(at_s, rate)
+    if held:
+        end.held_s = at_s
+    else:
+        end.free_s = at_s
+    return held
 
 
 def _close(copy: Copy) -> None:

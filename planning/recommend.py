@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planning.duration import Earlier, finish_s, throttle_for
+from planning.duration import Earlier, throttle_for
 from planning.throttle import Demand
 
 
@@ -48,7 +48,6 @@ class Advice:
     Attributes:
         throttle_bytes_per_s: one rate that is enough on every broker; None: none would do, or nothing is known.
         smallest_bytes_per_s: the rate that must be exceeded; None: unknown.
-        finish_s: expected seconds from when it is applied to the end; None: unknown.
         over_capacity: no throttle will do, for the live traffic alone is more than a broker can carry.
         misses_deadline: the capacity does not allow to finish as wished.
         unknown: (broker, role) pairs whose need is not known, which forbids a recommendation.
@@ -56,7 +55,6 @@ class Advice:
 
     throttle_bytes_per_s: int | None
     smallest_bytes_per_s: float | None
-    finish_s: float | None
     over_capacity: bool = False
     misses_deadline: bool = False
     unknown: tuple[tuple[int, str], ...] = ()
@@ -70,22 +68,22 @@ def advise(demands: Sequence[Demand], wish: Wish, earlier: Earlier = ()) -> Advi
     Args:
         demands: of one cluster in one tick.
         wish: margin, deadline and capacity.
-        earlier: ticks before, youngest first: age in seconds and demands; the expected finish is the better for them.
+        earlier: ticks before, youngest first: age in seconds and demands; a deadline is kept the better for them.
     """
     limited = [d for d in demands if d.limited_replicas]
     if not limited:
         return None
     unknown = tuple((d.broker, d.role.value) for d in limited if d.required_bytes_per_s is None)
     if unknown:
-        return Advice(None, None, None, unknown=unknown)
+        return Advice(None, None, unknown=unknown)
     smallest = max(_required(d) for d in limited)
     capacity, enough = wish.most_bytes_per_s, wish.enough(smallest)
     if capacity <= smallest:
-        return Advice(None, smallest, None, over_capacity=True)
+        return Advice(None, smallest, over_capacity=True)
     wanted = max(enough, _for_deadline(limited, wish, earlier))
     # A wish that no throttle grants must not ask for an endless one.
     throttle = math.ceil(min(wanted, capacity)) if math.isfinite(min(wanted, capacity)) else math.ceil(enough)
-    return Advice(throttle, smallest, finish_s(limited, throttle, earlier), misses_deadline=wanted > capacity)
+    return Advice(throttle, smallest, misses_deadline=wanted > capacity)
 
 
 def _for_deadline(limited: Sequence[Demand], wish: Wish, earlier: Earlier) -> float:

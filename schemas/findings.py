@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
@@ -84,7 +85,7 @@ class Finding:
         severity: how soon a person has to look.
         summary: one sentence for a person.
         evidence: the numbers behind it, ready for JSON.
-        recommendation: what puts it right, ready for JSON.
+        recommendation: what puts it right, its values ready for JSON; it may be worked out only when it is read.
         hold_s: how long it must last before it fires; 0: at once.
         cause: what makes it one with other findings of its cluster, of which one is told for all; empty: nothing.
         precedence: which of those is told: of the lowest, the gravest, then the one of the greatest weight.
@@ -97,7 +98,7 @@ class Finding:
     severity: Severity
     summary: str
     evidence: dict[str, Any]
-    recommendation: dict[str, Any]
+    recommendation: Mapping[str, Any]
     hold_s: float
     cause: str = ""
     precedence: int = 0

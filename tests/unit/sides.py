@@ -91,7 +91,7 @@ def found(*sides: SideState, kind: Kind | None = None, wish: Wish | None = None)
     """The only finding, or the only one of a kind, and that it holds what readers rely on."""
     (finding,) = [f for f in assessed(*sides, wish=wish).findings if kind in (None, f.kind)]
     assert set(finding.evidence) >= CONTRACT
-    json.dumps([finding.evidence, finding.recommendation])
+    json.dumps([finding.evidence, dict(finding.recommendation)])
     return finding
 
 

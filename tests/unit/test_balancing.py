@@ -28,7 +28,7 @@ def found(*balances: BalanceState) -> Finding:
     """The only finding, and that it holds what readers rely on."""
     (finding,) = assessed(*balances).findings
     assert set(finding.evidence) >= CONTRACT
-    json.dumps([finding.evidence, finding.recommendation])
+    json.dumps([finding.evidence, dict(finding.recommendation)])
     return finding
 
 

@@ -23,7 +23,7 @@ ONE = replace(
 
 
 def advice(plan: ElectionOutline | None) -> dict[str, Any]:
-    made = Recommender(Wish(), "broker1:9092", "headroom.toml", elections=plan).elect_preferred()
+    made = dict(Recommender(Wish(), "broker1:9092", "headroom.toml", elections=plan).elect_preferred())
     json.dumps(made)
     return made
 

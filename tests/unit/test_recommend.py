@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.duration import finish_s
 from planning.recommend import Advice, Wish, advise
 from planning.throttle import Demand, demands
 from schemas.findings import Role, Verdict
@@ -59,22 +58,8 @@ def test_without_a_replica_that_is_held_back_there_is_nothing_to_advise() -> Non
 
 def test_one_side_whose_need_is_unknown_forbids_a_number() -> None:
     advice = advised([demand(1, 4), demand(2, None)])
-    assert (advice.throttle_bytes_per_s, advice.finish_s) == (None, None)
+    assert advice.throttle_bytes_per_s is None
     assert advice.unknown == ((2, "leader"),)
-
-
-def test_the_expected_finish_is_that_of_all_sides_under_the_advice() -> None:
-    sides = [demand(1, 8, 160), demand(2, 4, 64), demand(3, 4, 64, limited=0)]
-    assert advised(sides).finish_s == finish_s(sides[:2], 9_600_000)
-    # What earlier ticks tell of the windows counts.
-    earlier = [(5.0, {(1, Role.LEADER): demand(1, 8, 500)})]
-    told = advise(sides, Wish(), earlier)
-    assert told is not None
-    assert told.finish_s == finish_s(sides[:2], 9_600_000, earlier) != advised(sides).finish_s
-
-
-def test_the_finish_is_unknown_as_soon_as_what_one_side_has_to_copy_is() -> None:
-    assert advised([demand(1, 8, 18), demand(2, 4, None)]).finish_s is None
 
 
 def test_capacity_caps_the_advice_and_says_so() -> None:
@@ -85,7 +70,7 @@ def test_capacity_caps_the_advice_and_says_so() -> None:
 @pytest.mark.parametrize("capacity_mb", [8, 7.9])
 def test_no_throttle_will_do_where_the_need_exceeds_the_capacity(capacity_mb: float) -> None:
     advice = advised([demand(1, 8, 1)], capacity_bytes_per_s=capacity_mb * MB)
-    assert (advice.throttle_bytes_per_s, advice.finish_s, advice.over_capacity) == (None, None, True)
+    assert (advice.throttle_bytes_per_s, advice.over_capacity) == (None, True)
     assert advice.smallest_bytes_per_s == 8 * MB
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from alerts.commands import PLAN_FILE, headroom_apply, kafka_cancel
 from alerts.recommend import Recommender
 from alerts.sides import side_state
+from planning.duration import finish_s
 from planning.recommend import Wish
 from schemas.findings import Role
 from tests.unit.sides import MB, partition, side
@@ -39,6 +40,23 @@ def test_one_throttle_that_is_enough_everywhere_with_what_each_broker_needs() ->
         (2, "leader", 8 * MB),
         (3, "follower", 6 * MB),
     ]
+
+
+def test_the_expected_finish_is_that_of_all_sides_that_are_held_back_under_the_advice() -> None:
+    sides = [replace(one, demand=replace(one.demand, remaining_bytes=160_000_000)) for one in SIDES]
+    limited = [side.demand for side in sides[:3]]
+    alone = RECOMMENDER.raise_throttle(sides)["finish_s"]
+    assert alone == finish_s(limited, 9_600_000)
+    # What earlier ticks tell of the windows counts.
+    earlier = [(5.0, {(2, LEADER): replace(limited[1], remaining_bytes=500_000_000)})]
+    told = replace(RECOMMENDER, earlier=earlier).raise_throttle(sides)["finish_s"]
+    assert told == finish_s(limited, 9_600_000, earlier) != alone
+
+
+def test_the_finish_is_unknown_as_soon_as_what_one_side_has_to_copy_is() -> None:
+    unknown = side(5, FOLLOWER, 5.6, 4, remaining_bytes=None)
+    recommendation = RECOMMENDER.raise_throttle([*SIDES, unknown])
+    assert (recommendation["throttle_bytes_per_s"], recommendation["finish_s"]) == (9_600_000, None)
 
 
 def test_the_commands_name_every_broker_of_the_move_and_leave_the_rest_alone() -> None:
@@ -280,4 +298,4 @@ KEYS = RECOMMENDER.nothing("").keys()
 )
 def test_every_recommendation_has_the_same_keys_and_is_ready_for_json(recommendation: dict[str, Any]) -> None:
     assert recommendation.keys() == KEYS
-    assert json.loads(json.dumps(recommendation)) == recommendation
+    assert json.loads(json.dumps(dict(recommendation))) == recommendation

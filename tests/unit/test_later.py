@@ -1,0 +1,151 @@
+"""What is worked out when it is read: once, not sooner, and of the tick that it is of."""
+
+from __future__ import annotations
+
+import gc
+import json
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from alerts.desk import AlertDesk
+from alerts.later import Later, when_read
+from alerts.sides import SideState, Takeover
+from planning import duration
+from planning.duration import finish_s
+from schemas.config import AlertSettings, ClusterSettings, Settings
+from schemas.findings import AlertEvent, Role
+from tests.unit.sides import MB, TICK_MS, partition, side
+
+
+class Notes:
+    """What was worked out, in its order."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def give(self, name: str, value: Any) -> Any:
+        self.made.append(name)
+        return value
+
+    @when_read
+    def mapping(self) -> Mapping[str, Any]:
+        return self.give("all", {"a": 1, "b": lambda: self.give("b", None), "c": lambda: self.give("c", [2])})
+
+
+def test_it_is_made_when_it_is_read_and_what_is_costly_when_that_is_read_once() -> None:
+    notes = Notes()
+    later = notes.mapping()
+    assert notes.made == []
+    assert (later["a"], later.get("a"), later.get("none"), "b" in later, len(later)) == (1, 1, None, True, 3)
+    assert notes.made == ["all", "b"]
+    assert (later["b"], later["b"], later["c"], later["c"]) == (None, None, [2], [2])
+    assert notes.made == ["all", "b", "c"]
+
+
+def test_read_as_a_whole_it_is_like_the_mapping_that_it_makes() -> None:
+    whole = {"a": 1, "b": None, "c": [2]}
+    assert Notes().mapping() == whole == Notes().mapping()
+    assert json.dumps(dict(Notes().mapping())) == json.dumps(whole)
+    assert Notes().mapping() == Notes().mapping() != {**whole, "c": [3]}
+
+
+class Plays:
+    """A desk, and how often quotas are played forward at it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **alerts: Any) -> None:
+        self.count = 0
+        copied_s = duration.copied_s
+
+        def counted(*args: Any) -> float | None:
+            self.count += 1
+            return copied_s(*args)
+
+        monkeypatch.setattr(duration, "copied_s", counted)
+        cluster = ClusterSettings(name="c", bootstrap_servers="broker1:9092")
+        settings = Settings(cluster=cluster, alerts=AlertSettings(**{"hold_s": 3, "resolve_s": 2, **alerts}))
+        self.desk = AlertDesk(settings, lambda: TICK_MS)
+
+    def tick(self, second: int, *sides: SideState) -> list[AlertEvent]:
+        return self.desk.observe("c", TICK_MS + second * 1000, sides)
+
+    def states(self, second: int, *sides: SideState) -> tuple[list[str], bool]:
+        """The states of the events that a tick brings, and whether a quota was played forward for them."""
+        before = self.count
+        return [event.state for event in self.tick(second, *sides)], self.count > before
+
+
+def short(remaining_mb: float, required_mb: float = 4) -> SideState:
+    """A leader whose throttle of 3 MB/s is too low."""
+    counted = {"remaining_bytes": round(remaining_mb * MB), "used_bytes_per_s": 3 * MB}
+    return side(1, Role.LEADER, 3, required_mb, partition(), **counted)
+
+
+def at_risk() -> list[SideState]:
+    """A throttle of 9 MB/s that is enough until broker 1 leads a partition of 6 MB/s more."""
+    leader = side(1, Role.LEADER, 9, 4, partition())
+    return [leader, side(1, Role.FOLLOWER, 9, 0, limited=0, takeover=Takeover(6 * MB, "t", 1, 2))]
+
+
+@pytest.mark.parametrize("finish_within", [None, 100.0])
+def test_a_finish_is_worked_out_for_events_alone(monkeypatch: pytest.MonkeyPatch, finish_within: float | None) -> None:
+    plays = Plays(monkeypatch, finish_within=finish_within)
+    told = [plays.states(second, short(50 + second)) for second in range(3)]
+    # Pending, and then only pending still.
+    assert told == [(["pending"], True), ([], False), ([], False)]
+    assert plays.states(3, short(53)) == (["firing"], True)
+    # While it stands it is compared by its throttle, in which a deadline is played for.
+    assert plays.states(4, short(54)) == plays.states(5, short(54)) == ([], finish_within is not None)
+    # 8 MB/s are more than 4 x 1.15.
+    assert plays.states(6, short(54, required_mb=8)) == (["firing"], True)
+
+
+def test_no_finish_is_worked_out_while_a_throttle_is_at_risk_and_that_has_been_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plays = Plays(monkeypatch)
+    told = [plays.states(second, *at_risk()) for second in range(6)]
+    assert told == [(["pending"], True), ([], False), ([], False), (["firing"], True), ([], False), ([], False)]
+
+
+def test_findings_of_one_tick_share_one_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plays(*sides: SideState) -> int:
+        plays = Plays(monkeypatch, hold_s=0)
+        assert [event.state for event in plays.tick(0, *sides)] == [*["pending", "firing"] * len(sides)]
+        return plays.count
+
+    came = partition(1, leader=2, previous_leader=5, switch_tick_ms=TICK_MS)
+    other = side(2, Role.LEADER, 3, 4, came)
+    one, two = plays(short(50)), plays(short(50), other)
+    assert one == two > 0
+
+
+def test_what_an_event_promises_is_of_its_own_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    plays = Plays(monkeypatch)
+    sides = [short(remaining_mb) for remaining_mb in (20, 23, 24, 30)]
+    events = [event for second, one in enumerate(sides) for event in plays.tick(second, one)]
+    assert [event.state for event in events] == ["pending", "firing"]
+    before = [(float(age), {(1, Role.LEADER): one.demand}) for age, one in enumerate(sides[2::-1], 1)]
+    # 4 MB/s x 1.2
+    promised = [finish_s([sides[0].demand], 4_800_000), finish_s([sides[3].demand], 4_800_000, before)]
+    assert [json.loads(event.recommendation)["finish_s"] for event in events] == promised
+    assert promised[0] != promised[1] != finish_s([sides[3].demand], 4_800_000)
+
+
+def test_no_tick_is_kept_for_the_sake_of_a_finding_that_nobody_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Later]] = []
+    make = Later.__init__
+
+    def noted(later: Later, *args: Any) -> None:
+        made.append(weakref.ref(later))
+        make(later, *args)
+
+    monkeypatch.setattr(Later, "__init__", noted)
+    plays = Plays(monkeypatch)
+    for second in range(5):
+        plays.tick(second, short(50))
+    gc.collect()
+    assert len(made) == 5
+    assert [later() for later in made] == [None] * 5
