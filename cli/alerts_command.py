@@ -21,14 +21,14 @@ from streaming.plain_sql import table_url
 @click.group(
     invoke_without_command=True,
     subcommand_metavar="[COMMAND [ARGS]...]",
-    short_help="Show the alerts that are firing; acknowledge and silence them.",
+    short_help="Show the alerts that stand; acknowledge or silence them.",
 )
 @config_option
 @format_option
 @click.option(
-    "--all", "show_all", is_flag=True, help="Show those that have ended too: put right, or passed before they fired."
+    "--all", "show_all", is_flag=True, help="Show those that have ended too: put right, or over before they fired."
 )
-@click.option("--undelivered", is_flag=True, help="Show which events which receiver has not got, and why.")
+@click.option("--undelivered", is_flag=True, help="Show the events that a receiver has not got, and why.")
 @click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Show alerts of this kind only.")
 @click.pass_context
 def alerts(

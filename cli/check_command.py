@@ -22,8 +22,8 @@ _STYLES = {Answer.OK: "green", Answer.NO: "bold red", Answer.UNKNOWN: "yellow"}
 @format_option
 @click.pass_context
 def check(ctx: click.Context, config: str | None, output_format: str) -> None:
-    """Look whether everything that Headroom needs is within reach: Java, jars, memory, the store, Kafka and the rights
-    there, the ticks topic, and every broker's metrics. For each no, the remedy. Exits with 1 if there is a no.
+    """Check whether everything that Headroom needs is within reach: Java, jars, memory, the store, Kafka and the rights
+    there, the ticks topic, and every broker's metrics. Gives the remedy for each no. Exits with 1 if there is a no.
 
     Changes nothing.
 

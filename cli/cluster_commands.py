@@ -19,13 +19,23 @@ _FOLDER = click.option(
 
 @click.group()
 def cluster() -> None:
-    """Start and stop a Kafka cluster on this machine."""
+    """Start and stop a Kafka cluster on this machine, to try things on.
+
+    \b
+    Example:  headroom cluster up --dir try --brokers 3
+              headroom watch --config try/headroom.toml
+              headroom cluster down --dir try
+    """  # noqa: D301
 
 
 @cluster.command()
 @_FOLDER
 @click.option("--brokers", type=click.IntRange(1, 5), help="How many brokers.  [default: those of the folder, or 3]")
-@click.option("--base-port", type=click.IntRange(1024, 65_000), help="Broker i: clients +i, KRaft +10+i, JMX +20+i.")
+@click.option(
+    "--base-port",
+    type=click.IntRange(1024, 65_000),
+    help="Ports of broker i: clients +i, KRaft +10+i, JMX +20+i.  [default: those of the last start, or free ones]",
+)
 @click.option("--agents", is_flag=True, help="With Jolokia's agent and jmx_exporter's; ports +30+i and +40+i.")
 @click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Broker setting; may be repeated.")
 @click.option("--foreground", is_flag=True, help="Stay, and stop the brokers at Ctrl-C.")
@@ -39,9 +49,12 @@ def up(
 ) -> None:
     """Start brokers and print one JSON object when all are ready.
 
-    A stopped cluster starts again with its data. The brokers run on until `headroom cluster down`; they are gone if
-    this command is interrupted while it starts them.
-    """
+    Writes a headroom.toml for them into the folder. A stopped cluster starts again with its data. The brokers run on
+    until `headroom cluster down`; they are stopped if this command is interrupted while it starts them.
+
+    \b
+    Example:  headroom cluster up --dir try --brokers 3
+    """  # noqa: D301
     options = BrokerOptions(dict(map(_property, properties)), agents=agents)
     embedded = EmbeddedCluster(folder, brokers, base_port, options)
     if foreground:

@@ -24,15 +24,17 @@ from cluster.publisher import Sent
 @click.option("--for", "seconds", type=float, metavar="SECONDS", help="Stop after this long; without it, go on.")
 @click.option("--once", is_flag=True, help="Collect one tick and stop.")
 @click.option("--print", "print_ticks", is_flag=True, help="Print the messages as JSON lines instead of writing them.")
-@click.option("--verbose", is_flag=True, help="Tell every tick on stderr.")
+@click.option("--verbose", is_flag=True, help="Report every tick on stderr.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
 def collect(
     config: str | None, seconds: float | None, once: bool, print_ticks: bool, verbose: bool, with_parent: bool
 ) -> None:
     """Read the brokers every tick and write what they say to the ticks topic.
 
-    Example: headroom collect --config headroom.toml --verbose
-    """
+    \b
+    Example:  headroom collect --config headroom.toml --verbose
+              headroom collect --once --print
+    """  # noqa: D301
     settings = load_settings(config)
     _log_to_stderr(verbose)
     stop = threading.Event()

@@ -41,9 +41,9 @@ _DISK_BYTES = 4_000_000_000
 def demo(keep: bool, folder: Path | None) -> None:
     """Run the whole of Headroom against real Kafka brokers on this machine.
 
-    A throttled reassignment is running, a leader switches, and from then on the throttle is too small. Headroom says
-    so, with the throttle that is enough; it is applied, the move finishes, the alert resolves. Beside it runs a move
-    that stays healthy. Ends with what was measured, and with exit code 1 if any of it did not come true.
+    A throttled reassignment is running. A leader switches, and from then on the throttle is too small. Headroom says
+    so, and which throttle is enough; the demo applies it, the move finishes, the alert resolves. Beside it runs a move
+    that stays healthy. The demo ends with what it measured, and with exit code 1 if any of this did not come true.
     """
     log_to_stderr()
     # So that the brokers and `headroom watch` are ended in order, as by Ctrl-C.

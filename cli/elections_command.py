@@ -36,7 +36,7 @@ from cluster.live_leads import LiveLeads
     metavar="DIR",
     help="Write each batch to a file there, for kafka-leader-election.",
 )
-@click.option("--execute", is_flag=True, help="Really elect; without it only tell.")
+@click.option("--execute", is_flag=True, help="Elect; without it, only show the plan.")
 @click.option("--yes", is_flag=True, help="With --execute: do not ask before the first batch.")
 @click.option("--wait", is_flag=True, help="With --execute: wait until it is quiet enough.")
 def elections(
@@ -52,13 +52,13 @@ def elections(
     """Show which brokers lead fewer of the partitions that prefer them than they should, and plan the elections that
     give these back: in small batches, only where they can succeed, and never so that a running move would starve.
 
-    The preferred broker of a partition is the first of its replicas. After a restart others lead in its place until
-    they are elected back. What is written to a topic on a broker goes to its partitions by the records that each took
-    while this command looked, some seconds; what is read there, evenly.
+    The preferred broker of a partition is the first of its replicas. After it has restarted, others lead in its place
+    until it is elected back. Brokers count bytes by topic: what is written is divided among a topic's partitions by the
+    records that each took in the seconds that this command looks; what is read is divided evenly.
 
-    With --execute every batch is looked at again before it is elected, and the next one waits until its leaders have
-    moved and all replicas are in sync. Anything that is not as planned ends it. Run again, it goes on with what is
-    left. Ctrl-C ends it after the batch at hand. Sizes, pauses and the quiet time: section [elections].
+    With --execute it looks again before every batch, and after it waits until the leaders have moved and all replicas
+    are in sync. It stops at anything that is not as planned; run again, it goes on with what is left. Ctrl-C stops it
+    after the batch at hand. Sizes, pauses and the quiet time: section [elections].
 
     \b
     Example:  headroom elections

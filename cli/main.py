@@ -16,10 +16,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("cli.init_command:init", "Write a commented headroom.toml."),
     "check": ("cli.check_command:check", "Say whether everything Headroom needs is within reach."),
     "watch": ("cli.watch_command:watch", "Watch a cluster: collector, Delta tables and alerts in one."),
-    "collect": ("cli.collect_command:collect", "Send a snapshot of the cluster to the ticks topic at every interval."),
-    "run": ("cli.run_command:run", "Run one Spark job."),
+    "collect": ("cli.collect_command:collect", "Send a snapshot of the cluster to the ticks topic, again and again."),
+    "run": ("cli.run_command:run", "Run the Spark jobs alone, also by spark-submit."),
     "maintain": ("cli.maintain_command:maintain", "Compact the Delta tables and drop what is no longer kept."),
-    "alerts": ("cli.alerts_command:alerts", "Show the alerts that are firing; acknowledge and silence them."),
+    "alerts": ("cli.alerts_command:alerts", "Show the alerts that stand; acknowledge or silence them."),
     "throttle": ("cli.throttle_commands:throttle", "Show, apply or clear replication throttles."),
     "elections": ("cli.elections_command:elections", "Plan preferred leader elections in small batches, and run them."),
     "cluster": ("cli.cluster_commands:cluster", "Start or stop a real Kafka cluster on this machine."),
@@ -69,6 +69,8 @@ def headroom() -> None:
     On a cluster of yours:   headroom init; headroom check; headroom watch
 
     Headroom recommends. It changes a cluster only with --execute, after printing what it will do.
+
+    Every command has its own help, with examples: headroom alerts --help
     """  # noqa: D301
 
 

@@ -23,12 +23,13 @@ from streaming.sinks import Store
 def maintain(ctx: click.Context, config: str | None, output_format: str) -> None:
     """Compact the Delta tables, drop the days that are no longer kept, and remove files that nobody reads any more.
 
-    `headroom watch` and `headroom run record` do the same every store.maintain_every_s; how many days are kept stands
-    in store.bronze_keep_days, silver_keep_days and gold_keep_days. Jobs that run meanwhile are not disturbed. A table
-    that fails is told with the reason, and the others are looked after all the same.
+    `headroom watch` and `headroom run record` do the same every store.maintain_every_s. How many days are kept:
+    store.bronze_keep_days, silver_keep_days and gold_keep_days. Running jobs are not disturbed. If a table fails, its
+    reason is shown, and the others are maintained all the same.
 
-    Example: headroom maintain --config headroom.toml
-    """
+    \b
+    Example:  headroom maintain --config headroom.toml
+    """  # noqa: D301
     log_to_stderr()
     settings = load_settings(config)
     spark = build_session(settings.spark, "headroom maintain", prompt=False)

@@ -37,8 +37,8 @@ by_option = click.option("--by", metavar="NAME", help="Who says so; default: the
 def ack(alert_id: str, note: str, by: str | None, config: str | None, output_format: str) -> None:
     """Acknowledge an alert: somebody knows of it. ALERT_ID is an id that `headroom alerts` shows, or its beginning.
 
-    Receivers hear no more updates of the alert until its severity rises, and still hear of its end. With the alert
-    the acknowledgement ends.
+    Receivers get no more updates of the alert until its severity rises, but still get its end. The acknowledgement
+    ends with the alert.
 
     \b
     Example:  headroom alerts ack 46ddbd3ca4b9fd00
@@ -62,7 +62,7 @@ def ack(alert_id: str, note: str, by: str | None, config: str | None, output_for
     click.echo("Receivers hear no update of it until its severity rises, and hear of its end.")
 
 
-@click.command()
+@click.command(short_help="Keep some alerts from receivers for a time.")
 @click.option("--cluster", metavar="NAME", help="Alerts of this cluster.")
 @click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Alerts of this kind.")
 @click.option("--subject", metavar="TEXT", help='Alerts on this subject; * stands for any text: "broker 2 as *".')
@@ -96,10 +96,11 @@ def silence(
     config: str | None,
     output_format: str,
 ) -> None:
-    """Tell receivers nothing of some alerts for a time, from now or from a moment ahead: a maintenance window.
+    """Tell receivers nothing of some alerts for a time, from now or from a later moment: a maintenance window.
 
-    At least one of --cluster, --kind and --subject says which; an alert has to match all that are given. What fires
-    and still does at the end is told then; of what has ended by then nobody is told. `headroom alerts` shows all.
+    Say which alerts by at least one of --cluster, --kind and --subject; an alert has to match all that are given. An
+    alert that still fires when the silence ends is told then; one that begins and ends during the silence is not told
+    at all. `headroom alerts` goes on showing all of them.
 
     \b
     Example:  headroom alerts silence --cluster orders --for 2h --note "disks are replaced"
@@ -172,7 +173,7 @@ def unsilence(silence_id: str, by: str | None, config: str | None, output_format
     """End a silence now, or call off a planned one. SILENCE_ID is an id that `headroom alerts silences` shows, or its
     beginning.
 
-    Of what it covers and still fires receivers are told within seconds.
+    Receivers are told within seconds of the alerts that it covered and that still fire.
 
     \b
     Example:  headroom alerts unsilence 8a41c0ffee123456

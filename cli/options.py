@@ -8,7 +8,7 @@ config_option = click.option(
     "--config",
     "config",
     metavar="FILE",
-    help="Settings; default: headroom.toml in the working directory if it is there, and the environment.",
+    help="Settings file; default: headroom.toml in the working directory, if there. The environment wins over it.",
 )
 
 configs_option = click.option(
@@ -16,7 +16,8 @@ configs_option = click.option(
     "configs",
     metavar="FILE",
     multiple=True,
-    help="Settings; default as elsewhere. Given again for further clusters, whose ticks go to the same topic.",
+    help="Settings file; default: headroom.toml in the working directory, if there. Give it again for each further "
+    "cluster; the ticks of all go to one topic.",
 )
 
 format_option = click.option(

@@ -27,7 +27,7 @@ _DECIDING = {"watch", "alerts"}
 @configs_option
 @format_option
 @click.option("--for", "seconds", type=float, metavar="SECONDS", help="Stop after this long; without it, go on.")
-@click.option("--nice", type=click.IntRange(0, 19), default=0, help="Claim less of the processors: 0 to 19.")
+@click.option("--nice", type=click.IntRange(0, 19), default=0, help="Run at lower priority: 0 to 19.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
 def run(
     jobs: tuple[str, ...],
@@ -37,12 +37,20 @@ def run(
     nice: int,
     with_parent: bool,
 ) -> None:
-    """Run Spark jobs: alerts, gold (its tables), record (bronze and silver tables), or watch, which is alerts and gold.
+    """Run Spark jobs, one or several in this process.
 
-    `headroom collect` has to run somewhere. By spark-submit, Spark's own settings come from there.
+    \b
+    alerts   judges ticks and raises alerts
+    gold     writes the gold tables
+    watch    is alerts and gold
+    record   writes the bronze and silver tables, and maintains all tables
 
-    Example: headroom run watch --config headroom.toml
-    """
+    `headroom collect` has to run somewhere, too. Under spark-submit, Spark's own settings come from there.
+
+    \b
+    Example:  headroom run watch --config headroom.toml
+              headroom run watch record
+    """  # noqa: D301
     os.nice(nice)
     log_to_stderr()
     given = configured(configs)

@@ -25,7 +25,7 @@ from cluster.model import BrokerThrottles
 from cluster.throttles import apply_rates, clear_lists, clear_rates
 from schemas.config import Settings
 
-execute_option = click.option("--execute", is_flag=True, help="Really change the cluster; without it only tell.")
+execute_option = click.option("--execute", is_flag=True, help="Change the cluster; without it, only show the change.")
 
 
 @click.group(short_help="Show, apply or clear replication throttles.")
@@ -36,7 +36,7 @@ def throttle() -> None:
     """
 
 
-@throttle.command()
+@throttle.command(short_help="Show the rates and lists that are set, and what moves.")
 @config_option
 @format_option
 def show(config: str | None, output_format: str) -> None:
@@ -55,7 +55,7 @@ def show(config: str | None, output_format: str) -> None:
         click.echo(remark)
 
 
-@throttle.command()
+@throttle.command(short_help="Set one throttle rate on brokers.")
 @config_option
 @format_option
 @click.option("--rate", type=Rate(), required=True, metavar="BYTES_PER_S", help="New rate, e.g. 12500000 or 12.5MB.")
@@ -84,13 +84,13 @@ def apply(config: str | None, output_format: str, rate: int, brokers: list[int] 
         _nothing_changed(f"headroom throttle apply --rate {rate} --brokers {','.join(map(str, chosen))}", config)
 
 
-@throttle.command()
+@throttle.command(short_help="Remove rates and lists once the move is done.")
 @config_option
 @format_option
 @click.option("--rates", "only", flag_value="rates", help="Clear the rates only.")
 @click.option("--lists", "only", flag_value="lists", help="Clear the throttled replica lists only.")
 @click.option("--cluster-default", is_flag=True, help="Clear the cluster-wide default rates too.")
-@click.option("--force", is_flag=True, help="Clear although a reassignment is running.")
+@click.option("--force", is_flag=True, help="Clear even while a reassignment is running.")
 @execute_option
 def clear(
     config: str | None, output_format: str, only: str | None, cluster_default: bool, force: bool, execute: bool

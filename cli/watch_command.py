@@ -23,20 +23,22 @@ from streaming.session import submitted
 @configs_option
 @format_option
 @click.option("--for", "seconds", type=float, metavar="SECONDS", help="Stop after this long; without it, go on.")
-@click.option("--without-collector", is_flag=True, help="Only the Spark jobs: `headroom collect` runs elsewhere.")
+@click.option("--without-collector", is_flag=True, help="Run only the Spark jobs: `headroom collect` runs elsewhere.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
 def watch(
     configs: tuple[str, ...], output_format: str, seconds: float | None, without_collector: bool, with_parent: bool
 ) -> None:
     """Watch one cluster or several: collect ticks, keep the Delta tables, tell verdicts and alerts.
 
-    Prints a verdict for every broker whose throttle matters whenever one changes, and every alert when it fires and
-    when it is resolved. The history (bronze, silver and gold tables) is written by a process of its own, with less
-    claim on the processors, so that no alert waits for it.
+    Prints the verdict on every broker whose throttle matters whenever it changes, and every alert when it fires and
+    when it is resolved. A process of its own, at lower priority, writes the history (bronze, silver and gold tables),
+    so that no alert waits for it.
 
-    Example: headroom watch --config headroom.toml --for 600
-    Several clusters: headroom watch --config orders.toml --config payments.toml
-    """
+    \b
+    Example:  headroom watch
+              headroom watch --config headroom.toml --for 600
+              headroom watch --config orders.toml --config payments.toml
+    """  # noqa: D301
     _require_own_process()
     log_to_stderr()
     given = configured(configs)
