@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dashboards as shown
 import promql_parser
 import pytest
@@ -185,3 +187,8 @@ def test_every_runbook_is_named_by_the_kind() -> None:
         kind, url = rule["labels"]["kind"], rule["annotations"]["runbook_url"]
         assert url == f"https://runbooks.example/docs/runbooks/{kind}.md"
         assert "{{" in kind or kind in RUNBOOKS
+
+
+def test_every_runbook_that_a_rule_names_is_there() -> None:
+    pages = Path(__file__).resolve().parents[2] / "docs" / "runbooks"
+    assert sorted(name for name in RUNBOOKS if not (pages / f"{name}.md").exists()) == []

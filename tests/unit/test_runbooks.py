@@ -90,7 +90,9 @@ def parse(shown: str) -> None:
     command: click.Command = headroom
     context = click.Context(headroom)
     # A group may be a command itself, with options in place of a command's name.
-    while isinstance(command, click.Group) and not (command.invoke_without_command and args[0].startswith("-")):
+    while isinstance(command, click.Group) and not (
+        command.invoke_without_command and (not args or args[0].startswith("-"))
+    ):
         _, found, args = command.resolve_command(context, args)
         assert found is not None
         command, context = found, click.Context(found, parent=context)
