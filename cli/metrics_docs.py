@@ -8,14 +8,14 @@ from schemas.metrics import METRICS, MetricSpec
 _INTRODUCTION = """# Metrics
 
 The process that judges, `headroom watch` or `headroom run watch` (also `run alerts`), answers on `{listen}`
-(`metrics.listen`, port 0: any free one, `off`: none): `/metrics` for Prometheus, `/health` for probes. It tells what it
-has told last; no scrape asks a broker or waits for Spark.
+(`metrics.listen`; port 0: any free one, `off`: none): `/metrics` for Prometheus, `/health` for probes. A scrape gets
+what was told last; it never asks a broker or waits for Spark.
 
-While another process has that default port, the watch starts without both and says so in its log. An address that
-`metrics.listen` names has to be free, else the command ends with the reason.
+If another process has that default port, the watch starts without both and says so in its log. An address that
+`metrics.listen` names has to be free, or the command ends with the reason.
 
-There is neither TLS nor a password: what listens beyond the machine (`0.0.0.0:9644`) belongs behind something that has
-them, for topic names are labels.
+There is neither TLS nor a password. If you let it listen beyond the machine (`0.0.0.0:9644`), put something before it
+that has them, because topic names are labels.
 
 ```yaml
 scrape_configs:
@@ -28,10 +28,10 @@ Dashboards for Grafana and rules for Prometheus are in [docker/](../docker/READM
 ## What can be relied on
 
 - **Unknown is absent, never 0.** A rate, size or time that is not known has no series. `headroom_verdict` says why:
-  `no_data` where something the verdict depends on is not known, `unthrottled` or `idle` where there is no throttle to
-  compare with or nothing that moves. So compare with a number, and ask for the verdict where absence matters:
-  `headroom_verdict{{verdict="no_data"}} == 1`.
-- **A series ends with what it tells of**: a broker that left, a move that is done, an alert that is resolved.
+  `no_data` if something the verdict depends on is not known, `unthrottled` or `idle` if there is no throttle to compare
+  with or nothing that moves. A comparison with a number leaves absent series out; where absence matters, ask for the
+  verdict: `headroom_verdict{{verdict="no_data"}} == 1`.
+- **A series ends with what it describes**: when a broker leaves, a move is done, an alert is resolved.
 - **No old numbers.** When a cluster's last tick is older than `metrics.stale_after_s` ({stale:.0f} s by default, or
   three intervals if that is longer), its brokers and partitions have no series; `headroom_tick_age_seconds` goes on
   rising, and `headroom_alerts` goes on telling of the alerts that stand, `no_data` among them.
@@ -57,11 +57,11 @@ _HEALTH = """## /health
 
 - `ok` (200): the last tick of every configured cluster is younger than `metrics.stale_after_s`.
 - `starting` (200): the first tick of a cluster is still awaited.
-- `unhealthy` (503): a last tick is older; or after the start none has come in that time, or, where
-  `metrics.stale_after_s` is not set, in {first:.0f} s (three intervals, if that is longer); or the alert path has
+- `unhealthy` (503): the last tick of a cluster is older; or no tick has come for that time since the start (for
+  {first:.0f} s, or three intervals if that is longer, if `metrics.stale_after_s` is not set); or the alert path has
   worked on one batch for so long.
 
-`batch_s` is for how long the present batch has been worked on. An alert that fires does not make Headroom unhealthy.
+`batch_s` is how long the present batch has been worked on. An alert that fires does not make Headroom unhealthy.
 
 This page is written by `python -m cli.metrics_docs > docs/metrics.md` from `schemas/metrics.py`.
 """

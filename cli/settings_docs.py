@@ -101,14 +101,14 @@ Headroom reads one TOML file: the one that `--config` names, else `headroom.toml
 
 Every key can be given in the environment too, and the environment wins: `HEADROOM_<SECTION>__<KEY>`, for example
 `HEADROOM_CLUSTER__BOOTSTRAP_SERVERS=broker1:9092`. A dot in a section's name is `__` too:
-`HEADROOM_NOTIFY__SLACK__TOKEN`. Tables, and lists of them, are written as JSON there:
+`HEADROOM_NOTIFY__SLACK__TOKEN`. There, write tables and lists of tables as JSON:
 `HEADROOM_COLLECT__ENDPOINTS='{"1": "broker1:9999"}'`. An empty variable counts as not set.
 
 Passwords come from the environment, or from a file named by a `*_file` key, which is read at each use. They are never
 printed. Relative paths start at the working directory. Only `cluster.bootstrap_servers` has to be set.
 
-Amounts: a number is bytes per second or seconds; text may carry a unit: `"100MB"` (1 MB is 10^6 bytes, 1 MiB is 2^20),
-`"30m"`, `"1h30m"`.
+Amounts: a number is in bytes per second or in seconds; a text may carry a unit: `"100MB"` (1 MB is 10^6 bytes, 1 MiB is
+2^20), `"30m"`, `"1h30m"`.
 
 This page is written by `python -m cli.settings_docs > docs/configuration.md` from `schemas/config.py`.
 """

@@ -9,7 +9,7 @@ from streaming.properties import properties
 
 _INTRODUCTION = """# Tables
 
-All are Delta tables under `store.path`. Any Delta reader takes them; without Spark, for example:
+All are Delta tables under `store.path`. Any Delta reader can read them; without Spark, for example:
 
 ```python
 from deltalake import DeltaTable, QueryBuilder
@@ -19,8 +19,8 @@ sql = "SELECT tick_ms, broker, role, verdict, headroom_bytes_per_s FROM t ORDER 
 print(QueryBuilder().register("t", table).execute(sql).read_all())
 ```
 
-Times are epoch milliseconds in UTC, rates bytes per second. A null says that something is not known or not there; it
-never stands for zero. `date` is the folder of a table's files.
+Times are epoch milliseconds in UTC, rates are bytes per second. A null means that something is not known or not there,
+never zero. `date` is the folder of a table's files.
 
 This page is written by `python -m cli.tables_docs > docs/tables.md` from `schemas/tables.py`.
 """
@@ -31,9 +31,9 @@ _MAINTENANCE = """## Kept fast
 day that is no longer kept goes as a whole, and nothing is rewritten for it. Clusters share the files of a day: a folder
 for each would multiply the small files of every commit.
 
-**Asking for a part.** The log says of every file which days, clusters and ticks it holds ({skip_by}), and of other
-columns nothing. So name `tick_ms`, and `cluster` where there are several; files, and pages of files, that lie elsewhere
-are then not read:
+**Asking for a part.** The log says of every file which days, clusters and ticks it holds ({skip_by}), but nothing of
+other columns. So name `tick_ms` in a query, and `cluster` if there are several; files, and pages of files, with other
+rows are then not read:
 
 ```sql
 SELECT tick_ms, broker, role, verdict, headroom_bytes_per_s
@@ -45,20 +45,20 @@ FROM t WHERE cluster = 'orders' AND tick_ms >= 1800000000000 ORDER BY tick_ms
 
 1. drops the days that are no longer kept: {kept}; `store.bronze_keep_days`, `store.silver_keep_days` and
    `store.gold_keep_days` change that, and 0 keeps all;
-2. compacts: every commit leaves small files, and those of a day below 64 MB are put together to such of up to 128 MB;
+2. compacts: every commit leaves small files; those of a day that are below 64 MB are merged into files of up to 128 MB;
 3. removes the files that a compaction or a dropped day has left behind, once they are old enough for nobody to be
    reading them: {deleted}, in bronze {bronze_deleted}, for the silver job reads bronze as a stream.
 
-No job is disturbed by it, nor does it wait for one: rows are appended without a look at what is there, and compaction
-changes none. Two maintenances at once come in each other's way; the one that is later tries again.
+Maintenance and jobs do not disturb each other: jobs append rows without looking at what is there, and compaction
+changes no row. If two maintenances run at once, they conflict, and the later one tries again.
 
 **The log** of a table (`_delta_log`) is kept for {log}, in bronze {bronze_log}, and back to the midnight before that;
 every {checkpoint}th commit has a checkpoint. Time travel goes back no further.
 
 **Tables of an older version** get the columns, the fields of structs and the properties that are new when a job that
-writes them starts; in older rows the new ones are null. What cannot be added, other folders, other types, or a table of
-something else at the same place, stops the job with what differs. Columns that a newer version has added are left as
-they are.
+writes them starts; in older rows the new ones are null. A difference that cannot be added (other folders, other types,
+or another table at the same place) stops the job with a message that names it. Columns that a newer version has added
+are left as they are.
 """
 
 

@@ -1,0 +1,121 @@
+"""Every runbook begins with its alert in the words that the code writes, for the case that the page goes on about."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from alerts.balancing import imbalanced, unavailable
+from alerts.expectation import Expectation
+from alerts.recommend import Recommender
+from alerts.sides import LostReplica, Takeover
+from alerts.silence import Silence
+from planning.recommend import Wish
+from schemas.findings import Finding, Kind, Role
+from tests.unit.balances import balance
+from tests.unit.sides import MB, SETTINGS, assessed, partition, side
+
+RUNBOOKS = Path(__file__).resolve().parents[2] / "docs" / "runbooks"
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+RECOMMENDER = Recommender(Wish(), "broker1:9092")
+SWITCHED = {"previous_leader": 1, "switch_tick_ms": 1}
+
+
+def quotes(page: str) -> list[str]:
+    """Return what the page quotes, each in one line."""
+    blocks = re.findall(r"^(?:> .+\n)+", page, re.MULTILINE)
+    return [" ".join(line.removeprefix("> ") for line in block.splitlines()) for block in blocks]
+
+
+def orders(number: int, leader: int = 2, **more: object) -> object:
+    return partition(number, topic="orders", leader=leader, **more)
+
+
+def lost(broker: int, *numbers: int, count: int, moving: bool, alive: bool) -> list[Finding]:
+    """A broker that is out of the ISR of some partitions; the first are named."""
+    named = tuple(LostReplica("orders", number, 1, moving) for number in numbers)
+    counts = {"lost_replicas": count, "lost_moving_replicas": count if moving else 0}
+    known = {"lost": named, "throttle_source": "none", "alive": alive}
+    return assessed(side(broker, FOLLOWER, None, 0, limited=0, **counts, **known)).findings
+
+
+def at_ms(hour: int, minute: int, second: int = 0) -> int:
+    return int(datetime(2026, 11, 21, hour, minute, second, tzinfo=timezone.utc).timestamp() * 1000)
+
+
+def slipping() -> list[Finding]:
+    # At 15:20 40 min are left, at 15:50 50 min: the finish goes from 16:00 to 16:40.
+    expectation = Expectation()
+    for tick_ms, eta_s in ((at_ms(15, 20), 2400), (at_ms(15, 50), 3000)):
+        found = expectation.observe(tick_ms, [side(3, FOLLOWER, 9, 4, eta_s=eta_s)], SETTINGS, RECOMMENDER)
+    return found.findings
+
+
+def silent() -> list[Finding]:
+    tick_ms = at_ms(15, 17, 35)
+    return [Silence("orders", tick_ms, tick_ms + 1000, tick_ms + 42_000, None, 15).finding(RECOMMENDER)]
+
+
+FREE = {"followers": 0, "in_sync_followers": 0}
+DONE = {"moving": False, "in_sync_followers": 2}
+CASES = {
+    Kind.THROTTLE_BELOW_LEADER_WRITE: lambda: (
+        assessed(side(2, LEADER, 5.6, 8, orders(0, **SWITCHED), orders(1), in_sync_mb=4)).findings
+    ),
+    Kind.THROTTLE_BELOW_INBOUND: lambda: assessed(side(3, FOLLOWER, 5, 6, orders(0), orders(1), orders(2))).findings,
+    Kind.THROTTLE_LEFT_BEHIND: lambda: (
+        assessed(
+            *[side(b, LEADER, 5.6, 4, *[orders(n, **DONE) for n in (0, 1)], limited=0) for b in (1, 2, 3)]
+        ).findings
+    ),
+    Kind.THROTTLE_AT_RISK: lambda: (
+        assessed(
+            side(2, LEADER, 5.6, 4, orders(1)),
+            side(2, FOLLOWER, 5.6, 2, orders(0, leader=1), takeover=Takeover(4 * MB, "orders", 0, 1)),
+        ).findings
+    ),
+    Kind.LEADER_UNTHROTTLED: lambda: (
+        assessed(
+            side(1, LEADER, 9, 4, orders(1, leader=1)),
+            side(3, LEADER, 9, 0, orders(0, leader=3, **SWITCHED, **FREE), in_sync_mb=0, limited=0, free=1),
+        ).findings
+    ),
+    # 2 of the 12 partitions are led by broker 1, which sends 2.0 MB/s to the 2 others of 3 replicas of each.
+    Kind.REASSIGNMENT_WITHOUT_THROTTLE: lambda: (
+        assessed(
+            *[
+                side(b, LEADER, None, 0, *[orders(n, leader=b, **FREE) for n in (2 * b, 2 * b + 1)], limited=0, free=2)
+                for b in range(1, 7)
+            ]
+        ).findings
+    ),
+    Kind.REASSIGNMENT_STALLED: lambda: (
+        assessed(side(3, FOLLOWER, 9, 4, orders(0, stalled=True), alive=False, stall="unknown")).findings
+    ),
+    Kind.ETA_SLIPPING: slipping,
+    Kind.ISR_SHRINK_DURING_MOVE: lambda: lost(1, 0, 1, 2, count=3, moving=True, alive=True),
+    Kind.UNDER_REPLICATED: lambda: lost(3, 3, 4, 5, count=14, moving=False, alive=False),
+    Kind.LEADER_IMBALANCE: lambda: imbalanced([balance(2, 100, electable=30)], SETTINGS, RECOMMENDER),
+    Kind.PREFERRED_LEADER_UNAVAILABLE: lambda: unavailable(
+        [balance(3, 40, unavailable=14, alive=False)], [], SETTINGS, RECOMMENDER
+    ),
+    Kind.NO_DATA: lambda: [
+        *assessed(
+            side(
+                3, FOLLOWER, None, None, throttle_known=False, reason="its throttle rates could not be read: no answer"
+            )
+        ).findings,
+        *silent(),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_runbook_quotes_its_alert_as_the_code_writes_it(kind: Kind) -> None:
+    said = [finding.summary for finding in CASES[kind]() if finding.kind is kind]
+    quoted = quotes((RUNBOOKS / f"{kind.value}.md").read_text(encoding="utf-8"))
+    assert quoted
+    assert [quote for quote in quoted if quote not in said] == [], said
