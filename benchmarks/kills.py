@@ -1,13 +1,13 @@
 """Group ``kills``: is every alert told, and told once, whatever is killed?
 
-A live watch tells a webhook and a Slack bot of alerts, which throttles that change make fire and resolve. BENCH_KILLS
-times (default 20), at moments drawn once and for all, one of these gets a `kill -9`, with all processes that it
-started: the collector, the process that writes history, the watch itself, which judges, or the receivers. The watch
-starts collector and history again; watch and receivers are started again as a supervisor would. Then the receivers are
-away for BENCH_RECEIVER_DOWN_S (default 600) while alerts go on. Lost is an event of `alerts/events` that a receiver
-does not show in the end; doubled is one that a person sees twice: a second message in Slack, a post under another
-key, an alert that fires again though its cause stands all the time, or one announced again that has not grown worse.
-Three brokers take turns to starve, for an alert that comes back soon waits the longer before it resolves.
+A live watch tells a webhook and a Slack bot of alerts; throttles that change make them fire and resolve. BENCH_KILLS
+times (default 20), at fixed random moments, one of these gets a `kill -9`, with all processes that it started: the
+collector, the process that writes history, the watch itself, which judges, or the receivers. The watch starts collector
+and history again; watch and receivers are started again as a supervisor would. Then the receivers are away for
+BENCH_RECEIVER_DOWN_S (default 600) while alerts go on. An event of `alerts/events` is lost if a receiver does not show
+it in the end. It is doubled if a person sees it twice: a second message in Slack, a post under another key, an alert
+that fires again though its cause never went away, or one announced again that has not grown worse. Three brokers take
+turns to starve, because an alert that comes back soon takes longer to resolve.
 """
 
 from __future__ import annotations

@@ -1,21 +1,20 @@
 """Group ``precision``: does every page mean a fault, and every fault a page? Headroom beside the stock rules.
 
-First faults, one after another, in a fixed order of eight classes. A fault lasts until Headroom and all stock rules
-have told of it, BENCH_FAULT_S at most, and is put right. Then healthy moves for half an hour, on the cluster as the
-faults left it: throttled, with preferred elections, leader switches and loads that change, each to its end; whoever is
-called then is called for nothing. An alert counts when it begins to fire. One of Headroom's is true if a fault is there
-that it is about, by its kind; a fault is seen if an alert of its kind names the right broker. Of a stock rule any alert
-in a fault's time is true, and sees it; alerts of one rule that begin within half a minute count as one, as Alertmanager
-would send them.
+First come faults of eight classes, one after another, in a fixed order. A fault lasts until Headroom and all stock
+rules have told of it, BENCH_FAULT_S at most, and is then put right. Then come healthy moves for half an hour, on the
+cluster as the faults left it: throttled, with preferred elections, leader switches and loads that change, each to its
+end. An alert at that time is false. An alert counts when it begins to fire. One of Headroom's is true if a fault that
+its kind is about is there; a fault is seen if an alert of its kind names the right broker. Any alert of a stock rule
+during a fault is true, and sees the fault. Alerts of one rule that begin within half a minute count as one, as
+Alertmanager would send them.
 
 The rules are those that come with Strimzi, Grafana's Kafka mixin and Confluent's monitoring stacks, with their own
 thresholds and times ([benchmarks/stock/rules.yml](../benchmarks/stock/rules.yml)), in a Prometheus that scrapes the
 same brokers' jmx_exporter and evaluates every 5 s; stock set-ups do so every 30 to 60 s, which only makes them later.
 A rule whose time is longer than a fault lasts misses it; BENCH_STOCK_FOR_RATIO shortens these times. Headroom runs at
 one tick a second, and with shorter holds than its defaults: `alerts.stalled_s` 15 s, `under_replicated_s` and
-`left_behind_s` 20 s. A fault of its own collector counts for Headroom alone. Who
-never called was never wrong: a precision of 1, over none. All faults and pages with their times are left in
-`build/precision.json`.
+`left_behind_s` 20 s. A fault of its own collector counts for Headroom alone. A tool that raised no alert
+has precision 1. All faults and alerts with their times are left in `build/precision.json`.
 """
 
 from __future__ import annotations

@@ -42,11 +42,11 @@ PICTURES = (
 _NOT_YET = "not measured yet"
 _INTRODUCTION = f"""# Performance
 
-All figures are measured, on real brokers where brokers matter, by `make bench`; `make bench ONLY=NAME` runs one of the
-groups below, and `python -m benchmarks.run --help` names the variables for shorter runs. Each figure with the command
-that gave it, the machine, the date and the commit: [benchmarks/results.json](../benchmarks/results.json). This page is
-written from that file, after each group or by `python -m benchmarks.report`. Where it says *{_NOT_YET}*, there is no
-figure; it does not guess.
+All figures are measured by `make bench`, on real brokers where brokers matter. `make bench ONLY=NAME` runs one of the
+groups below; `python -m benchmarks.run --help` names the variables for shorter runs.
+[benchmarks/results.json](../benchmarks/results.json) has each figure with the command that gave it, the machine, the
+date and the commit. This page is written from that file, after each group or by `python -m benchmarks.report`. Where it
+says *{_NOT_YET}*, there is no figure.
 """
 
 

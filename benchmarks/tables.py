@@ -1,13 +1,13 @@
 """Group ``tables``: do the tables stay small and fast over a simulated week of ticks?
 
-Two clusters, each of 2,000 partitions and 12 brokers. The record and gold jobs write their ticks by their own code,
-gold a commit for each tick, bronze and silver one for six, and maintenance runs at the end of each simulated day. For
-want of time a day has BENCH_DAY_TICKS ticks (default 6), all but the last hour, which has BENCH_HOUR_TICKS (default
-60) and comes after the last maintenance, as a query finds it just before the next one. Silver and gold are kept for 4
-days, bronze for 3, so that all have reached their retention when the week (BENCH_DAYS, default 7) ends. The same gold
-rows go to tables that nobody looks after. A query asks for the last hour of one cluster by ``deltalake``, without
-Spark, in a process of its own, whose whole life counts: ``dashboard_query_s`` for the headroom of every broker, from
-gold, ``dashboard_lag_query_s`` for the greatest lag of every broker, from silver.
+There are two clusters, each of 2,000 partitions and 12 brokers. The record and gold jobs write their ticks by their own
+code, gold with a commit for each tick, bronze and silver with one for six. Maintenance runs after each simulated
+day. To save time a day has only BENCH_DAY_TICKS ticks (default 6). The last hour has BENCH_HOUR_TICKS (default 60), and
+comes after the last maintenance, so that a query meets the tables as they are just before the next one. Silver and gold
+are kept for 4 days, bronze for 3, so that all have reached their retention when the week (BENCH_DAYS, default 7) ends.
+The same gold rows also go to tables without maintenance. A query gets the last hour of one cluster by ``deltalake``,
+without Spark, in a process of its own, whose whole life counts: ``dashboard_query_s`` is for the headroom of every
+broker, from gold, ``dashboard_lag_query_s`` for the greatest lag of every broker, from silver.
 """
 
 from __future__ import annotations
