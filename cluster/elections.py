@@ -24,8 +24,8 @@ OnStep = Callable[[str], None]
 class Cluster(Protocol):
     """What is asked of a running cluster; see ``cluster.live_leads.LiveLeads``."""
 
-    def look(self) -> Leads:
-        """Return who leads what, with throttles and traffic."""
+    def look(self, watched: Collection[Name] = ()) -> Leads:
+        """Return who leads what, with throttles and traffic, and of what is watched who falls behind."""
         ...
 
     def glance(self) -> Leads:
@@ -113,14 +113,32 @@ class Execution:
         Raises:
             HeadroomError: something is not as planned; no further batch was begun.
         """
+        done: tuple[Name, ...] = ()
         for number, batch in enumerate(self._batches, start=1):
             if number > 1:
                 self._on_step(f"pause before batch {number}")
                 self._stop.wait(self._terms.pause_s)
-            now = when_quiet(self._cluster, self._terms, self._stop, self._on_step)
+            now = self._caught_up(number, {*done, *batch.partitions})
             if now is None:
                 return
             yield from self._batch(number, batch, now)
+            done = batch.partitions
+
+    def _caught_up(self, number: int, watched: Collection[Name]) -> Leads | None:
+        """Return the cluster once it is quiet and no follower of these falls behind; None: it was to stop before."""
+        deadline_s: float | None = None
+        while True:
+            now = when_quiet(self._cluster, self._terms, self._stop, self._on_step, watched)
+            if now is None or not now.behind:
+                return now
+            lacks = f"followers in sync are behind: {told(now.behind)}"
+            if deadline_s is None:
+                deadline_s = self._clock() + self._terms.settle_s
+            elif self._clock() >= deadline_s:
+                rule = f"cannot begin, for after {self._terms.settle_s:g} s {lacks}"
+                raise HeadroomError(f"batch {number}", rule, RESUME)
+            self._on_step(f"batch {number}: {lacks}")
+            self._sleep(_POLL_S)
 
     def _batch(self, number: int, batch: Batch, before: Leads) -> Iterator[Outcome]:
         names = to_elect(batch, self._start, before, self._terms.replan(before))
@@ -156,14 +174,23 @@ class Execution:
             self._sleep(_POLL_S)
 
 
-def when_quiet(cluster: Cluster, terms: Terms, stop: threading.Event, on_step: OnStep) -> Leads | None:
+def when_quiet(
+    cluster: Cluster, terms: Terms, stop: threading.Event, on_step: OnStep, watched: Collection[Name] = ()
+) -> Leads | None:
     """Return the cluster as soon as it is quiet enough for elections; None: it was to stop before.
+
+    Args:
+        cluster: the running cluster.
+        terms: what quiet is, and whether it is waited for.
+        stop: once it is set, the wait is over.
+        on_step: told what is being waited for.
+        watched: partitions whose followers are looked at too.
 
     Raises:
         HeadroomError: it is not quiet, and that is not to be waited for.
     """
     while not stop.is_set():
-        now = cluster.look()
+        now = cluster.look(watched)
         hindrance = terms.hindrance(now)
         if hindrance is None:
             return None if stop.is_set() else now

@@ -21,6 +21,7 @@ class FakeCluster:
         refused: partitions that are not elected, with Kafka's error.
         stuck: partitions that are not elected although Kafka says so.
         traffic: what is measured.
+        behind: partitions of which a follower in sync has fallen behind.
         balancing: how brokers are told to balance leaders.
         asked: the partitions of every request.
         then: called after every election.
@@ -32,6 +33,7 @@ class FakeCluster:
         self.refused: dict[Name, str] = {}
         self.stuck: set[Name] = set()
         self.traffic = Traffic(cluster_written=100.0)
+        self.behind: set[Name] = set()
         self.balancing: dict[int, Balancing] = {}
         self.asked: list[tuple[Name, ...]] = []
         self.then: Callable[[], None] = lambda: None
@@ -49,8 +51,9 @@ class FakeCluster:
     def leader(self, topic: str, partition: int) -> int | None:
         return self.partitions[topic, partition].leader
 
-    def look(self) -> Leads:
-        return replace(self.glance(), traffic=self.traffic, balancing=self.balancing)
+    def look(self, watched: Collection[Name] = ()) -> Leads:
+        behind = frozenset(self.behind & set(watched))
+        return replace(self.glance(), traffic=self.traffic, balancing=self.balancing, behind=behind)
 
     def glance(self) -> Leads:
         lacking = frozenset(name for name, p in self.partitions.items() if not set(p.replicas) <= set(p.isr))

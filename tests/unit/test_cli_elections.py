@@ -208,7 +208,7 @@ def test_with_wait_the_plan_is_made_once_it_is_quiet(cluster: FakeCluster, monke
     monkeypatch.setenv("HEADROOM_ELECTIONS__QUIET_BELOW", "50")
     rates = iter([100.0, *[10.0] * 9])
     monkeypatch.setattr(
-        cluster, "look", lambda: replace(cluster.glance(), traffic=Traffic(cluster_written=next(rates)))
+        cluster, "look", lambda watched=(): replace(cluster.glance(), traffic=Traffic(cluster_written=next(rates)))
     )
     monkeypatch.setattr("cluster.elections._QUIET_POLL_S", 0.0)
     assert _run("--execute", "--yes", "--wait").exit_code == 0

@@ -210,6 +210,31 @@ def test_a_throttle_that_would_be_too_low_by_now_stops() -> None:
     assert cluster.asked == []
 
 
+def test_a_batch_waits_for_followers_of_it_and_of_the_one_before_that_are_behind() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    done = running.plan.batches[0].partitions[0]
+    # In sync still, as far as the ISR tells.
+    cluster.then = lambda: cluster.behind.add(done)
+    running.time.then = cluster.behind.clear
+    assert len(running.run()) == 2
+    assert f"batch 2: followers in sync are behind: {done[0]}-{done[1]}" in running.steps
+
+
+def test_followers_that_stay_behind_stop_before_the_next_batch() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    cluster.then = lambda: cluster.behind.add(running.plan.batches[0].partitions[0])
+    assert len(running.fails(r"batch 2: cannot begin, for after 5 s followers in sync are behind: t-\d")) == 1
+    assert len(cluster.asked) == 1
+
+
+def test_followers_of_other_partitions_hold_nothing_back() -> None:
+    cluster = three_away()
+    cluster.behind = {("u", 0)}
+    assert len(Running(cluster).run()) == 2
+
+
 def test_once_it_is_to_stop_no_further_batch_is_begun() -> None:
     cluster = three_away()
     running = Running(cluster)
