@@ -11,7 +11,7 @@ from typing import Protocol
 from cluster.elect import Answers
 from cluster.election_gate import RESUME, require_none_lost, to_elect, told, unsettled
 from cluster.leads import Leads
-from planning.elections import Batch, ElectionPlan, Name, balances
+from planning.elections import Batch, BatchLimits, Name, balances
 from schemas.errors import HeadroomError
 
 _POLL_S = 0.5
@@ -42,14 +42,14 @@ class Terms:
     """On what terms a plan is carried out.
 
     Attributes:
-        replan: returns a plan from what the cluster is now, made as the one at hand was.
+        limits: with which the plan was made.
         hindrance: returns in words why it is not quiet enough now; None: it is.
         wait: whether a time that is quiet is waited for.
         settle_s: longest time for leaders to move and followers to be in sync again.
         pause_s: wait between two batches.
     """
 
-    replan: Callable[[Leads], ElectionPlan]
+    limits: BatchLimits
     hindrance: Callable[[Leads], str | None] = lambda leads: None
     wait: bool = False
     settle_s: float = 60.0
@@ -141,7 +141,7 @@ class Execution:
             self._sleep(_POLL_S)
 
     def _batch(self, number: int, batch: Batch, before: Leads) -> Iterator[Outcome]:
-        names = to_elect(batch, self._start, before, self._terms.replan(before))
+        names = to_elect(batch, self._start, before, self._terms.limits)
         led = tuple(name for name in batch.partitions if name not in names)
         self._on_step(f"batch {number}: electing {len(names)} leaders")
         answers = self._cluster.elect(names) if names else Answers()
