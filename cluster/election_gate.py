@@ -51,7 +51,7 @@ def unsettled(names: Collection[Name], start: Leads, now: Leads) -> str | None:
 
 
 def require_none_lost(before: Leads, now: Leads) -> None:
-    """Check that no partition that its preferred broker led before a batch is led by another now.
+    """Check that no partition that its preferred broker led before is led by another now.
 
     Raises:
         HeadroomError: one is.

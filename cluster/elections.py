@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -113,6 +113,7 @@ class Execution:
         Raises:
             HeadroomError: something is not as planned; no further batch was begun.
         """
+        last = self._start
         done: tuple[Name, ...] = ()
         for number, batch in enumerate(self._batches, start=1):
             if number > 1:
@@ -121,7 +122,8 @@ class Execution:
             now = self._caught_up(number, {*done, *batch.partitions})
             if now is None:
                 return
-            yield from self._batch(number, batch, now)
+            require_none_lost(last, now)
+            last = yield from self._batch(number, batch, now)
             done = batch.partitions
 
     def _caught_up(self, number: int, watched: Collection[Name]) -> Leads | None:
@@ -140,7 +142,8 @@ class Execution:
             self._on_step(f"batch {number}: {lacks}")
             self._sleep(_POLL_S)
 
-    def _batch(self, number: int, batch: Batch, before: Leads) -> Iterator[Outcome]:
+    def _batch(self, number: int, batch: Batch, before: Leads) -> Generator[Outcome, None, Leads]:
+        """Yield what became of a batch, and return the cluster once it has settled."""
         names = to_elect(batch, self._start, before, self._terms.limits)
         led = tuple(name for name in batch.partitions if name not in names)
         self._on_step(f"batch {number}: electing {len(names)} leaders")
@@ -157,6 +160,7 @@ class Execution:
             raise
         ratios = {b.broker: b.imbalance_ratio for b in balances(now.partitions.values(), now.alive)}
         yield Outcome(number, answers, self._clock() - began_s, ratios)
+        return now
 
     def _settle(self, number: int, batch: Batch, before: Leads) -> Leads:
         """Return the cluster once the leaders of a batch have moved and no replica lacks that did not before."""

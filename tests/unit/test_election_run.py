@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -83,8 +83,11 @@ class Running:
             self.time.sleep,
         )
 
+    def outcomes_one_by_one(self) -> Iterator[Outcome]:
+        return self._execution.run()
+
     def run(self) -> list[Outcome]:
-        for outcome in self._execution.run():
+        for outcome in self.outcomes_one_by_one():
             self.outcomes.append(outcome)
         return self.outcomes
 
@@ -202,6 +205,19 @@ def test_a_lead_lost_meanwhile_stops_at_once() -> None:
     (outcome,) = running.fails("u-0: went from broker 2 to broker 3, which no election did")
     assert outcome.settled_s is None
     assert running.time.now_s == 0
+
+
+@pytest.mark.parametrize("done", [0, 1])
+def test_a_lead_lost_before_a_batch_stops_it_though_all_are_in_sync_again(done: int) -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    outcomes = running.outcomes_one_by_one()
+    for _ in range(done):
+        next(outcomes)
+    cluster.set("u", 0, leader=3)
+    with pytest.raises(HeadroomError, match="u-0: went from broker 2 to broker 3, which no election did"):
+        next(outcomes)
+    assert len(cluster.asked) == done
 
 
 def test_a_throttle_that_would_be_too_low_by_now_stops() -> None:
