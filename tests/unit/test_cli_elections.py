@@ -111,6 +111,14 @@ def test_batches_are_written_as_kafkas_tool_takes_them(cluster: FakeCluster, tmp
     )
 
 
+def test_json_has_the_command_of_each_file(cluster: FakeCluster, tmp_path: Path) -> None:
+    said = json.loads(_run("--batches-dir", str(tmp_path), "--format", "json").stdout)
+    assert said["batch_files"] == [str(tmp_path / f"batch-00{number}.json") for number in (1, 2)]
+    for file, command in zip(said["batch_files"], said["batch_commands"], strict=True):
+        assert command.startswith("kafka-leader-election.sh --bootstrap-server broker1:9092 --election-type preferred ")
+        assert command.endswith(f"--path-to-json-file {file}")
+
+
 def test_batches_of_another_plan_are_not_mixed_with_these(cluster: FakeCluster, tmp_path: Path) -> None:
     (tmp_path / "batch-009.json").touch()
     error = _run("--batches-dir", str(tmp_path)).exception
