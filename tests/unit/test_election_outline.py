@@ -113,7 +113,7 @@ def test_an_outline_has_the_first_batch_and_what_all_come_to() -> None:
 
 
 def test_numbers_have_the_types_of_their_columns_where_there_is_nothing_to_elect() -> None:
-    # Spark takes an integer from a function for null where a DOUBLE is due.
+    # Without Arrow Spark takes an integer from a function for null where a DOUBLE is due.
     brokers = [{"broker": 1, "alive": True} | THROTTLE]
     balance = vars(Balance(1, 2, 0, 0, 0, 0.0, 0.0)) | {"leader_partitions": 2}
     row = planned(BatchLimits(), TICK_MS, [balance], brokers, [], None)
