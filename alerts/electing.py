@@ -48,7 +48,9 @@ def in_numbers(plan: ElectionOutline) -> dict[str, Any]:
 
 def _batches(plan: ElectionOutline) -> str:
     after = f"no broker then lacks more than {percent(plan.greatest_last_batch_ratio)} of its leads"
-    written = f"{rate(plan.first_batch_write_bytes_per_s)} are written to them"
+    written = "what is written to them is not known"
+    if plan.first_batch_write_bytes_per_s is not None:
+        written = f"{rate(plan.first_batch_write_bytes_per_s)} are written to them"
     first = f"{len(plan.first_batch)} partition(s) ({written})"
     if plan.batches == 1:
         return f"elect the preferred leaders of {first} in one batch, at a quiet time: {after}"

@@ -80,7 +80,7 @@ def elections(
         files = write_batches(batches_dir, view.plan.batches) if batches_dir is not None else []
         run = _execute(view, cluster, terms, screen, yes) if execute and view.plan.batches else None
     if output_format == "json":
-        print_json({**view_json(view), "batch_files": [str(file) for file in files], **_run_json(view, run)})
+        print_json({**view_json(view), **_files_json(view, files), **_run_json(view, run)})
     else:
         _print_files(view, files)
         _print_end(view, run, terms, topics, brokers)
@@ -138,12 +138,20 @@ def _run_json(view: ElectionView, run: Run | None) -> dict[str, Any]:
     }
 
 
+def _files_json(view: ElectionView, files: Sequence[Path]) -> dict[str, Any]:
+    return {"batch_files": [str(file) for file in files], "batch_commands": _kafka_commands(view, files)}
+
+
+def _kafka_commands(view: ElectionView, files: Sequence[Path]) -> list[str]:
+    servers = view.settings.alerts.bootstrap_servers or view.settings.cluster.bootstrap_servers
+    return [kafka_elect(str(file), servers) for file in files]
+
+
 def _print_files(view: ElectionView, files: Sequence[Path]) -> None:
     if files:
-        servers = view.settings.alerts.bootstrap_servers or view.settings.cluster.bootstrap_servers
         click.echo(f"\nWrote {len(files)} files; one after the other, each once the one before has settled:")
-    for file in files[:MOST_ROWS]:
-        click.echo(f"  $ {kafka_elect(str(file), servers)}")
+    for command in _kafka_commands(view, files[:MOST_ROWS]):
+        click.echo(f"  $ {command}")
     if len(files) > MOST_ROWS:
         click.echo(f"  and so on to {files[-1].name}")
 

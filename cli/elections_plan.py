@@ -65,7 +65,7 @@ class Planner:
         def hindrance(leads: Leads) -> str | None:
             return hindrance_of(elections, quiet, leads.traffic.cluster_written, time.time())
 
-        return Terms(self.plan, hindrance, wait, elections.settle_s, elections.pause_s)
+        return Terms(self._limits, hindrance, wait, elections.settle_s, elections.pause_s)
 
     def _require_there(self, leads: Leads) -> None:
         missing = sorted((self._topics or frozenset()) - {topic for topic, _ in leads.partitions})

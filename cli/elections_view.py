@@ -15,6 +15,7 @@ from cluster.election_gate import told
 from cluster.leads import Leads
 from planning.elections import WHY, Balance, Batch, ElectionPlan, Name, Raise, Reason, out_of_balance
 from planning.recommend import Wish
+from planning.throttle import demands
 from schemas.config import Settings
 from schemas.findings import Role
 
@@ -62,10 +63,14 @@ class ElectionView:
     def raised_bytes_per_s(self) -> int | None:
         """Return the throttle that is enough where one has to be raised, and lowers none; None: none would do."""
         wish = Wish(self.settings.alerts.margin_ratio, None, self.settings.cluster.replication_capacity)
-        enough = wish.above(max(first.required_bytes_per_s for first in self.plan.raise_first))
+        brokers = self.raised_brokers()
+        # The command sets both rates of a broker, also one that has none in force.
+        moves = demands(self.leads.throttled, self.leads.throttles)
+        needed = [d.required_bytes_per_s or 0.0 for d in moves if d.broker in brokers and d.limited_replicas]
+        enough = wish.above(max([*needed, *(first.required_bytes_per_s for first in self.plan.raise_first)]))
         if enough is None:
             return None
-        in_force = [self.leads.throttles.get((b, role)) for b in self.raised_brokers() for role in Role]
+        in_force = [self.leads.throttles.get((b, role)) for b in brokers for role in Role]
         return max([enough, *(round(rate) for rate in in_force if rate is not None)])
 
     def raised_brokers(self) -> list[int]:

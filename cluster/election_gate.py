@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from cluster.leads import Leads
-from planning.elections import WHY, Batch, ElectionPlan, Led, Name, Reason
+from planning.elections import WHY, Batch, BatchLimits, Led, Name, plan_elections
 from schemas.errors import HeadroomError
 
 RESUME = "See to it, then run the same command again: it plans from what is there then."
 _NAMED = 3
+_TOO_MANY = "with the others of its batch a broker or a throttle would have to carry more than it can"
 
 
-def to_elect(batch: Batch, start: Leads, now: Leads, fresh: ElectionPlan) -> tuple[Name, ...]:
+def to_elect(batch: Batch, start: Leads, now: Leads, limits: BatchLimits) -> tuple[Name, ...]:
     """Return the partitions of a batch that still need their election.
 
     Args:
         batch: as planned.
         start: the cluster when the plan was made.
         now: the cluster now.
-        fresh: a plan from what it is now.
+        limits: with which the plan was made.
 
     Raises:
         HeadroomError: a partition cannot be elected as planned any more, or one of the cluster lacks a replica since.
     """
     _require_none_lacking(start, now)
-    left_out = {(left.topic, left.partition): left.reason for left in fresh.left_out}
+    held_back = _held_back(batch.partitions, now, limits)
     for name in batch.partitions:
-        changed = _changed(start.partitions[name], now.partitions.get(name), left_out.get(name))
+        changed = _changed(start.partitions[name], now.partitions.get(name), held_back.get(name))
         if changed is not None:
             raise HeadroomError(told([name]), f"cannot be elected as planned: {changed}", RESUME)
     return tuple(name for name in batch.partitions if not by_preferred(now.partitions[name]))
@@ -49,7 +51,7 @@ def unsettled(names: Collection[Name], start: Leads, now: Leads) -> str | None:
 
 
 def require_none_lost(before: Leads, now: Leads) -> None:
-    """Check that no partition that its preferred broker led before a batch is led by another now.
+    """Check that no partition that its preferred broker led before is led by another now.
 
     Raises:
         HeadroomError: one is.
@@ -82,7 +84,19 @@ def _require_none_lacking(start: Leads, now: Leads) -> None:
         raise HeadroomError(told(lacking), rule, RESUME)
 
 
-def _changed(then: Led, now: Led | None, left_out: Reason | None) -> str | None:
+def _held_back(names: Collection[Name], now: Leads, limits: BatchLimits) -> dict[Name, str]:
+    """Return why partitions cannot be elected in one batch by now: what later batches would make room for is not yet.
+
+    How many partitions and how much of writes a batch has was settled with the plan.
+    """
+    one = replace(limits, partitions=len(names), partitions_per_broker=len(names), write_bytes_per_s=None)
+    alone = replace(now.surroundings(), internal=frozenset(), chosen_partitions=frozenset(names))
+    fresh = plan_elections(now.partitions.values(), one, alone)
+    held_back = {(left.topic, left.partition): WHY[left.reason] for left in fresh.left_out}
+    return held_back | {name: _TOO_MANY for later in fresh.batches[1:] for name in later.partitions}
+
+
+def _changed(then: Led, now: Led | None, held_back: str | None) -> str | None:
     """Return what is not as planned of a partition; None: all is, or it needs no election any more."""
     if now is None:
         return "it is not there any more"
@@ -93,4 +107,4 @@ def _changed(then: Led, now: Led | None, left_out: Reason | None) -> str | None:
     gone = sorted(set(then.isr) - set(now.isr))
     if gone:
         return f"no longer in sync: broker {', '.join(map(str, gone))}"
-    return WHY[left_out] if left_out is not None else None
+    return held_back

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from cluster.elect import Answers
 from cluster.election_gate import RESUME, require_none_lost, to_elect, told, unsettled
 from cluster.leads import Leads
-from planning.elections import Batch, ElectionPlan, Name, balances
+from planning.elections import Batch, BatchLimits, Name, balances
 from schemas.errors import HeadroomError
 
 _POLL_S = 0.5
@@ -24,8 +24,8 @@ OnStep = Callable[[str], None]
 class Cluster(Protocol):
     """What is asked of a running cluster; see ``cluster.live_leads.LiveLeads``."""
 
-    def look(self) -> Leads:
-        """Return who leads what, with throttles and traffic."""
+    def look(self, watched: Collection[Name] = ()) -> Leads:
+        """Return who leads what, with throttles and traffic, and of what is watched who falls behind."""
         ...
 
     def glance(self) -> Leads:
@@ -42,14 +42,14 @@ class Terms:
     """On what terms a plan is carried out.
 
     Attributes:
-        replan: returns a plan from what the cluster is now, made as the one at hand was.
+        limits: with which the plan was made.
         hindrance: returns in words why it is not quiet enough now; None: it is.
         wait: whether a time that is quiet is waited for.
         settle_s: longest time for leaders to move and followers to be in sync again.
         pause_s: wait between two batches.
     """
 
-    replan: Callable[[Leads], ElectionPlan]
+    limits: BatchLimits
     hindrance: Callable[[Leads], str | None] = lambda leads: None
     wait: bool = False
     settle_s: float = 60.0
@@ -113,17 +113,38 @@ class Execution:
         Raises:
             HeadroomError: something is not as planned; no further batch was begun.
         """
+        last = self._start
+        done: tuple[Name, ...] = ()
         for number, batch in enumerate(self._batches, start=1):
             if number > 1:
                 self._on_step(f"pause before batch {number}")
                 self._stop.wait(self._terms.pause_s)
-            now = when_quiet(self._cluster, self._terms, self._stop, self._on_step)
+            now = self._caught_up(number, {*done, *batch.partitions})
             if now is None:
                 return
-            yield from self._batch(number, batch, now)
+            require_none_lost(last, now)
+            last = yield from self._batch(number, batch, now)
+            done = batch.partitions
 
-    def _batch(self, number: int, batch: Batch, before: Leads) -> Iterator[Outcome]:
-        names = to_elect(batch, self._start, before, self._terms.replan(before))
+    def _caught_up(self, number: int, watched: Collection[Name]) -> Leads | None:
+        """Return the cluster once it is quiet and no follower of these falls behind; None: it was to stop before."""
+        deadline_s: float | None = None
+        while True:
+            now = when_quiet(self._cluster, self._terms, self._stop, self._on_step, watched)
+            if now is None or not now.behind:
+                return now
+            lacks = f"followers in sync are behind: {told(now.behind)}"
+            if deadline_s is None:
+                deadline_s = self._clock() + self._terms.settle_s
+            elif self._clock() >= deadline_s:
+                rule = f"cannot begin, for after {self._terms.settle_s:g} s {lacks}"
+                raise HeadroomError(f"batch {number}", rule, RESUME)
+            self._on_step(f"batch {number}: {lacks}")
+            self._sleep(_POLL_S)
+
+    def _batch(self, number: int, batch: Batch, before: Leads) -> Generator[Outcome, None, Leads]:
+        """Yield what became of a batch, and return the cluster once it has settled."""
+        names = to_elect(batch, self._start, before, self._terms.limits)
         led = tuple(name for name in batch.partitions if name not in names)
         self._on_step(f"batch {number}: electing {len(names)} leaders")
         answers = self._cluster.elect(names) if names else Answers()
@@ -139,6 +160,7 @@ class Execution:
             raise
         ratios = {b.broker: b.imbalance_ratio for b in balances(now.partitions.values(), now.alive)}
         yield Outcome(number, answers, self._clock() - began_s, ratios)
+        return now
 
     def _settle(self, number: int, batch: Batch, before: Leads) -> Leads:
         """Return the cluster once the leaders of a batch have moved and no replica lacks that did not before."""
@@ -156,14 +178,23 @@ class Execution:
             self._sleep(_POLL_S)
 
 
-def when_quiet(cluster: Cluster, terms: Terms, stop: threading.Event, on_step: OnStep) -> Leads | None:
+def when_quiet(
+    cluster: Cluster, terms: Terms, stop: threading.Event, on_step: OnStep, watched: Collection[Name] = ()
+) -> Leads | None:
     """Return the cluster as soon as it is quiet enough for elections; None: it was to stop before.
+
+    Args:
+        cluster: the running cluster.
+        terms: what quiet is, and whether it is waited for.
+        stop: once it is set, the wait is over.
+        on_step: told what is being waited for.
+        watched: partitions whose followers are looked at too.
 
     Raises:
         HeadroomError: it is not quiet, and that is not to be waited for.
     """
     while not stop.is_set():
-        now = cluster.look()
+        now = cluster.look(watched)
         hindrance = terms.hindrance(now)
         if hindrance is None:
             return None if stop.is_set() else now

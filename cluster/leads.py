@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cluster.model import Balancing, BrokerRead, BrokerThrottles, Partition, Snapshot, TopicPartition
+from cluster.model import Balancing, BrokerRead, BrokerThrottles, Metrics, Partition, Snapshot, TopicPartition
 from cluster.traffic import Traffic
 from cluster.watched import listed_brokers, watched_partitions
 from planning.elections import Led, Name, Surroundings
@@ -25,6 +25,7 @@ class Leads:
         throttles: throttle rates in force by broker and role, None for none; a side that is missing is unknown.
         traffic: what was measured; of a glance nothing is.
         balancing: how brokers are told to balance leaders by themselves; one that is missing did not tell.
+        behind: of the partitions that were watched, those of which a follower in sync has fallen behind.
     """
 
     partitions: Mapping[Name, Led]
@@ -34,6 +35,7 @@ class Leads:
     throttles: Mapping[Side, float | None] = field(default_factory=dict)
     traffic: Traffic = field(default_factory=Traffic)
     balancing: Mapping[int, Balancing] = field(default_factory=dict)
+    behind: frozenset[Name] = frozenset()
 
     def surroundings(self, topics: frozenset[str] | None = None, brokers: frozenset[int] | None = None) -> Surroundings:
         """Return what else elections have to mind.
@@ -80,6 +82,32 @@ def same_leaders(earlier: Snapshot, later: Snapshot) -> list[Partition]:
         if _leader(earlier, name) != _leader(later, name)
     }
     return [partition for name, partition in later.partitions.items() if name.topic not in changed]
+
+
+def followers_behind(
+    partitions: Iterable[Partition], earlier: Mapping[int, Metrics], later: Mapping[int, Metrics]
+) -> frozenset[Name]:
+    """Return the partitions of which a follower in sync has not even come to where the leader's log ended earlier.
+
+    So far behind it stays in the ISR until replica.lag.time.max.ms is over. A log that was not told is not behind.
+
+    Args:
+        partitions: as they are at the later time.
+        earlier: what brokers told some seconds before.
+        later: what they told then.
+    """
+    return frozenset(
+        p.name
+        for p in partitions
+        if p.leader is not None
+        and (wanted := _end(earlier, p.leader, p.name)) is not None
+        and any((end := _end(later, b, p.name)) is not None and end < wanted for b in p.isr if b != p.leader)
+    )
+
+
+def _end(told: Mapping[int, Metrics], broker: int, name: TopicPartition) -> int | None:
+    log = told[broker].logs.get(name) if broker in told else None
+    return log.log_end_offset if log is not None else None
 
 
 def _leader(snapshot: Snapshot, name: TopicPartition) -> int | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 
 from cluster.admin import MetadataReader, read_whole
 from cluster.brokers import BrokerReaders
 from cluster.client import AdminLink
 from cluster.elect import Answers, elect_preferred
-from cluster.leads import Leads, leads_of, same_leaders
-from cluster.model import BrokerRead, Snapshot
+from cluster.leads import Leads, followers_behind, leads_of, same_leaders
+from cluster.model import BrokerRead, Partition, Snapshot, TopicPartition
 from cluster.sources import metrics_source
 from cluster.traffic import Sample, measured
 from cluster.watched import Plans
@@ -64,19 +65,24 @@ class LiveLeads:
         self._source.stop()
         self._link.close()
 
-    def look(self) -> Leads:
+    def look(self, watched: Collection[Name] = ()) -> Leads:
         """Return who leads what now, with throttles and with the traffic of the seconds that this takes.
+
+        Args:
+            watched: partitions of which it is told too whether followers fall behind.
 
         Raises:
             HeadroomError: the metadata could not be read.
         """
         before = self._snapshot()
-        earlier = self._read(before)
+        earlier = _sample(self._read(before, watched))
         self._sleep(SAMPLE_S)
         now = self._snapshot()
-        later = self._read(now)
-        traffic = measured(same_leaders(before, now), _sample(earlier), _sample(later))
-        return leads_of(now, later, traffic)
+        reads = self._read(now, watched)
+        later = _sample(reads)
+        traffic = measured(same_leaders(before, now), earlier, later)
+        behind = followers_behind(_there(now, watched), earlier.metrics, later.metrics)
+        return replace(leads_of(now, reads, traffic), behind=behind)
 
     def glance(self) -> Leads:
         """Return who leads what now, by the metadata alone.
@@ -101,8 +107,14 @@ class LiveLeads:
             raise HeadroomError("the cluster", rule, "See that its brokers are not overloaded, then try again.")
         return snapshot
 
-    def _read(self, snapshot: Snapshot) -> dict[int, BrokerRead]:
-        return self._readers.read(snapshot.brokers, self._plans.of(snapshot, ()), _READ_S)
+    def _read(self, snapshot: Snapshot, watched: Collection[Name]) -> dict[int, BrokerRead]:
+        plans = self._plans.of(snapshot, [partition.name for partition in _there(snapshot, watched)])
+        return self._readers.read(snapshot.brokers, plans, _READ_S)
+
+
+def _there(snapshot: Snapshot, names: Collection[Name]) -> list[Partition]:
+    """Return the partitions of these that have not been deleted."""
+    return [snapshot.partitions[TopicPartition(*n)] for n in names if TopicPartition(*n) in snapshot.partitions]
 
 
 def _sample(reads: Mapping[int, BrokerRead]) -> Sample:

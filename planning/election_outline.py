@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from planning.elections import ElectionPlan, Name, Raise
+from planning.elections import Batch, ElectionPlan, Name, Raise
 
 
 class Outlook(NamedTuple):
@@ -31,9 +32,9 @@ class ElectionOutline:
         tick_ms: tick that it is for, epoch milliseconds.
         batches: how many there are.
         elections: how many partitions they elect a leader of.
-        write_bytes_per_s: sum of their known write rates.
+        write_bytes_per_s: sum of their write rates; None: one of them is unknown.
         first_batch: its partitions, in order.
-        first_batch_write_bytes_per_s: sum of their known write rates.
+        first_batch_write_bytes_per_s: sum of their write rates; None: one of them is unknown.
         outlooks: of every broker that is preferred for anything, by id.
         left_out: partitions that are in no batch, by ``planning.elections.Reason``.
         raise_first: throttles to raise before the others can be elected.
@@ -42,9 +43,9 @@ class ElectionOutline:
     tick_ms: int
     batches: int
     elections: int
-    write_bytes_per_s: float
+    write_bytes_per_s: float | None
     first_batch: tuple[Name, ...]
-    first_batch_write_bytes_per_s: float
+    first_batch_write_bytes_per_s: float | None
     outlooks: tuple[Outlook, ...]
     left_out: tuple[tuple[str, int], ...] = ()
     raise_first: tuple[Raise, ...] = ()
@@ -74,9 +75,9 @@ def outline(plan: ElectionPlan, tick_ms: int) -> ElectionOutline:
         tick_ms=tick_ms,
         batches=len(plan.batches),
         elections=sum(len(batch.partitions) for batch in plan.batches),
-        write_bytes_per_s=sum(batch.write_bytes_per_s for batch in plan.batches),
+        write_bytes_per_s=_written(plan.batches),
         first_batch=first.partitions if first else (),
-        first_batch_write_bytes_per_s=first.write_bytes_per_s if first else 0.0,
+        first_batch_write_bytes_per_s=_written(plan.batches[:1]),
         outlooks=tuple(
             Outlook(b.broker, (first.imbalance_ratios if first else before)[b.broker], b.imbalance_ratio)
             for b in plan.after
@@ -84,3 +85,8 @@ def outline(plan: ElectionPlan, tick_ms: int) -> ElectionOutline:
         left_out=tuple(sorted(left_out.items())),
         raise_first=plan.raise_first,
     )
+
+
+def _written(batches: Sequence[Batch]) -> float | None:
+    known = all(not batch.unknown_rates for batch in batches)
+    return sum((batch.write_bytes_per_s for batch in batches), 0.0) if known else None

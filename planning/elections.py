@@ -226,6 +226,7 @@ class Surroundings:
         internal: topics that come last.
         chosen_topics: only these; None: all.
         chosen_brokers: only partitions that prefer one of these; None: all.
+        chosen_partitions: only these; None: all.
     """
 
     alive: frozenset[int]
@@ -234,6 +235,7 @@ class Surroundings:
     internal: frozenset[str] = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
     chosen_topics: frozenset[str] | None = None
     chosen_brokers: frozenset[int] | None = None
+    chosen_partitions: frozenset[Name] | None = None
 
 
 def balances(partitions: Iterable[Led], alive: frozenset[int]) -> tuple[Balance, ...]:
@@ -387,6 +389,8 @@ def _reason(p: Led, around: Surroundings) -> Reason | None:
     if around.chosen_topics is not None and p.topic not in around.chosen_topics:
         return Reason.NOT_CHOSEN
     if around.chosen_brokers is not None and p.replicas[0] not in around.chosen_brokers:
+        return Reason.NOT_CHOSEN
+    if around.chosen_partitions is not None and (p.topic, p.partition) not in around.chosen_partitions:
         return Reason.NOT_CHOSEN
     obstacle = _obstacle(p, around.alive)
     if obstacle is None and len(p.isr) < len(p.replicas) and len(p.isr) <= (p.min_insync_replicas or 0):

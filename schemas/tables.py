@@ -377,17 +377,13 @@ ELECTION_PLAN = Table(
         *_TICK,
         ("batches", "INT", "batches of preferred elections; 0: nothing can be elected now"),
         ("elections", "INT", "partitions in all batches"),
-        ("write_bytes_per_s", "DOUBLE", "what is written to them, as far as it is known, bytes/s"),
+        ("write_bytes_per_s", "DOUBLE", "what is written to them, bytes/s; null: a rate is unknown"),
         (
             "first_batch",
             "ARRAY<STRUCT<topic STRING, partition INT>>",
             "partitions of the first batch, in order",
         ),
-        (
-            "first_batch_write_bytes_per_s",
-            "DOUBLE",
-            "what is written to them, as far as it is known, bytes/s",
-        ),
+        ("first_batch_write_bytes_per_s", "DOUBLE", "what is written to them, bytes/s; null: a rate is unknown"),
         (
             "outlooks",
             "ARRAY<STRUCT<broker INT, first_batch_ratio DOUBLE, last_batch_ratio DOUBLE>>",

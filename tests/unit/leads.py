@@ -10,6 +10,7 @@ from cluster.leads import Leads
 from cluster.model import Balancing
 from cluster.traffic import Traffic
 from planning.elections import Led, Name
+from planning.throttle import PartitionTraffic, Side
 
 
 class FakeCluster:
@@ -20,7 +21,10 @@ class FakeCluster:
         alive: brokers that are alive.
         refused: partitions that are not elected, with Kafka's error.
         stuck: partitions that are not elected although Kafka says so.
+        throttled: partitions that throttles list.
+        throttles: rates in force by broker and role.
         traffic: what is measured.
+        behind: partitions of which a follower in sync has fallen behind.
         balancing: how brokers are told to balance leaders.
         asked: the partitions of every request.
         then: called after every election.
@@ -31,7 +35,10 @@ class FakeCluster:
         self.alive = frozenset(alive)
         self.refused: dict[Name, str] = {}
         self.stuck: set[Name] = set()
+        self.throttled: tuple[PartitionTraffic, ...] = ()
+        self.throttles: dict[Side, float | None] = {}
         self.traffic = Traffic(cluster_written=100.0)
+        self.behind: set[Name] = set()
         self.balancing: dict[int, Balancing] = {}
         self.asked: list[tuple[Name, ...]] = []
         self.then: Callable[[], None] = lambda: None
@@ -49,12 +56,13 @@ class FakeCluster:
     def leader(self, topic: str, partition: int) -> int | None:
         return self.partitions[topic, partition].leader
 
-    def look(self) -> Leads:
-        return replace(self.glance(), traffic=self.traffic, balancing=self.balancing)
+    def look(self, watched: Collection[Name] = ()) -> Leads:
+        behind = frozenset(self.behind & set(watched))
+        return replace(self.glance(), traffic=self.traffic, balancing=self.balancing, behind=behind)
 
     def glance(self) -> Leads:
         lacking = frozenset(name for name, p in self.partitions.items() if not set(p.replicas) <= set(p.isr))
-        return Leads(dict(self.partitions), self.alive, lacking)
+        return Leads(dict(self.partitions), self.alive, lacking, self.throttled, self.throttles)
 
     def elect(self, names: Collection[Name]) -> Answers:
         self.asked.append(tuple(names))
@@ -66,12 +74,12 @@ class FakeCluster:
         return Answers(tuple(elected), (), {n: e for n, e in self.refused.items() if n in names})
 
 
-def away(topic: str, partition: int, preferred: int = 1, leader: int = 2, **values: object) -> Led:
+def away(topic: str, partition: int, preferred: int = 1, leader: int = 2, write: float = 10.0) -> Led:
     """Return a partition whose preferred broker does not lead it, all replicas in sync."""
     replicas = (preferred, *(b for b in (1, 2, 3) if b != preferred))
-    return Led(topic, partition, leader, replicas, replicas, write_bytes_per_s=10.0, **values)  # type: ignore[arg-type]
+    return Led(topic, partition, leader, replicas, replicas, write_bytes_per_s=write)
 
 
-def home(topic: str, partition: int, preferred: int = 1) -> Led:
+def home(topic: str, partition: int, preferred: int = 1, write: float = 10.0) -> Led:
     """Return a partition that its preferred broker leads."""
-    return away(topic, partition, preferred, preferred)
+    return away(topic, partition, preferred, preferred, write)

@@ -25,6 +25,7 @@ from planning.elections import (
     Raise,
     Reason,
 )
+from planning.throttle import PartitionTraffic
 from schemas.config import AlertSettings, ClusterSettings, ElectionSettings, Settings
 from schemas.errors import HeadroomError
 from schemas.findings import Role
@@ -109,6 +110,14 @@ def test_batches_are_written_as_kafkas_tool_takes_them(cluster: FakeCluster, tmp
         "kafka-leader-election.sh --bootstrap-server broker1:9092 --election-type preferred "
         f"--path-to-json-file '{folder}/batch-001.json'" in result.stdout
     )
+
+
+def test_json_has_the_command_of_each_file(cluster: FakeCluster, tmp_path: Path) -> None:
+    said = json.loads(_run("--batches-dir", str(tmp_path), "--format", "json").stdout)
+    assert said["batch_files"] == [str(tmp_path / f"batch-00{number}.json") for number in (1, 2)]
+    for file, command in zip(said["batch_files"], said["batch_commands"], strict=True):
+        assert command.startswith("kafka-leader-election.sh --bootstrap-server broker1:9092 --election-type preferred ")
+        assert command.endswith(f"--path-to-json-file {file}")
 
 
 def test_batches_of_another_plan_are_not_mixed_with_these(cluster: FakeCluster, tmp_path: Path) -> None:
@@ -208,7 +217,7 @@ def test_with_wait_the_plan_is_made_once_it_is_quiet(cluster: FakeCluster, monke
     monkeypatch.setenv("HEADROOM_ELECTIONS__QUIET_BELOW", "50")
     rates = iter([100.0, *[10.0] * 9])
     monkeypatch.setattr(
-        cluster, "look", lambda: replace(cluster.glance(), traffic=Traffic(cluster_written=next(rates)))
+        cluster, "look", lambda watched=(): replace(cluster.glance(), traffic=Traffic(cluster_written=next(rates)))
     )
     monkeypatch.setattr("cluster.elections._QUIET_POLL_S", 0.0)
     assert _run("--execute", "--yes", "--wait").exit_code == 0
@@ -279,6 +288,15 @@ def test_one_command_raises_all_throttles_that_come_first_and_lowers_none() -> N
     higher = replace(leads, throttles={**throttles, (3, Role.FOLLOWER): 20e6})
     command = "headroom throttle apply --rate 20000000 --brokers 2,3 --execute"
     assert _view(_short_of(*raises), higher).raise_command() == command
+
+
+def test_the_command_that_raises_a_throttle_sets_none_that_is_too_low_where_there_was_none() -> None:
+    # Partition 0 moves to broker 2, which has no throttle as follower: it receives 20 MB/s, x 1.2.
+    moving = PartitionTraffic("t", 0, 1, (2,), frozenset({1}), frozenset({2}), frozenset({1}), frozenset({2}), 20e6)
+    throttles = {(2, Role.LEADER): 5e6, (2, Role.FOLLOWER): None, (1, Role.LEADER): None, (1, Role.FOLLOWER): None}
+    leads = Leads({}, frozenset({1, 2}), frozenset(), (moving,), throttles)
+    command = "headroom throttle apply --rate 24000000 --brokers 2 --execute"
+    assert _view(_short_of(Raise((2, Role.LEADER), 5e6, 8e6)), leads).raise_command() == command
 
 
 def test_where_no_throttle_would_do_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,6 +40,12 @@ def test_it_says_how_many_batches_what_the_first_is_and_what_they_come_to() -> N
     )
 
 
+def test_a_write_rate_that_is_not_known_is_not_told_as_nothing() -> None:
+    unknown = replace(ONE, first_batch_write_bytes_per_s=None)
+    assert "2 partition(s) (what is written to them is not known) in one batch" in in_words(unknown)
+    assert advice(unknown)["first_batch_write_bytes_per_s"] is None
+
+
 def test_it_says_what_has_to_wait_and_which_throttle_comes_first() -> None:
     assert in_words(OUTLINE).endswith(
         "; left out: 3 (a reassignment of it is running), 5 (a throttle of the running move would be too low); "

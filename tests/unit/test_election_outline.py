@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from alerts.balances import election_outline
 from planning.election_outline import ElectionOutline, Outlook, outline
-from planning.elections import BatchLimits, Led, Surroundings, balances, plan_elections
+from planning.elections import Balance, BatchLimits, Led, Surroundings, balances, plan_elections
 from planning.throttle import PartitionTraffic, Side
 from schemas.findings import Role
 from streaming.transforms.election_plan import planned
@@ -86,7 +86,7 @@ def test_what_is_not_known_takes_no_election_away(cluster: Leadership) -> None:
     row = planned(BatchLimits(), TICK_MS, counted, brokers, unknown, None)
     unmeasured = [replace(led, write_bytes_per_s=None) for led in as_planned(cluster)]
     plan = outline(plan_elections(unmeasured, BatchLimits(), Surroundings(alive)), TICK_MS)
-    assert (row["elections"], row["write_bytes_per_s"]) == (plan.elections, 0)
+    assert (row["elections"], row["write_bytes_per_s"]) == (plan.elections, None if plan.elections else 0)
     assert {o["broker"]: o["last_batch_ratio"] for o in row["outlooks"]} == {
         o.broker: o.last_batch_ratio for o in plan.outlooks
     }
@@ -110,6 +110,21 @@ def test_an_outline_has_the_first_batch_and_what_all_come_to() -> None:
         left_out=(("moving", 1),),
     )
     assert (found.greatest_first_batch_ratio, found.greatest_last_batch_ratio) == (0.3, 0.1)
+
+
+def test_numbers_have_the_types_of_their_columns_where_there_is_nothing_to_elect() -> None:
+    # Without Arrow Spark takes an integer from a function for null where a DOUBLE is due.
+    brokers = [{"broker": 1, "alive": True} | THROTTLE]
+    balance = vars(Balance(1, 2, 0, 0, 0, 0.0, 0.0)) | {"leader_partitions": 2}
+    row = planned(BatchLimits(), TICK_MS, [balance], brokers, [], None)
+    doubles = (row["write_bytes_per_s"], row["first_batch_write_bytes_per_s"], row["outlooks"][0]["last_batch_ratio"])
+    assert [type(number) for number in doubles] == [float, float, float]
+
+
+def test_what_is_written_is_not_known_where_one_rate_is_not() -> None:
+    away = [Led("t", n, 2, (1, 2), (1, 2), write_bytes_per_s=rate) for n, rate in enumerate((9.0, 8.0, None))]
+    found = outline(plan_elections(away, BatchLimits(partitions=2), Surroundings(frozenset(BROKERS))), TICK_MS)
+    assert (found.first_batch_write_bytes_per_s, found.write_bytes_per_s) == (17.0, None)
 
 
 def test_a_cluster_where_nothing_can_be_elected_has_an_outline_as_it_is() -> None:

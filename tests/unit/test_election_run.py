@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,11 +11,13 @@ import pytest
 from cluster.elections import Execution, Outcome, Terms, when_quiet
 from cluster.leads import Leads
 from cluster.traffic import Traffic
-from planning.elections import BatchLimits, ElectionPlan, LeftOut, Reason, plan_elections
+from planning.elections import BatchLimits, ElectionPlan, plan_elections
+from planning.throttle import PartitionTraffic
 from schemas.errors import HeadroomError
+from schemas.findings import Role
 from tests.unit.leads import FakeCluster, away, home
 
-LIMITS = BatchLimits(partitions=2)
+LIMITS = BatchLimits(partitions=2, capacity_bytes_per_s=120)
 
 
 class Time:
@@ -45,12 +47,14 @@ class Waiting(threading.Event):
         return self.is_set()
 
 
-def replan(leads: Leads) -> ElectionPlan:
-    return plan_elections(leads.partitions.values(), LIMITS, leads.surroundings())
+def plan(leads: Leads, limits: BatchLimits = LIMITS) -> ElectionPlan:
+    return plan_elections(leads.partitions.values(), limits, leads.surroundings())
 
 
-def terms(hindrance: Callable[[Leads], str | None] = lambda leads: None, wait: bool = False) -> Terms:
-    return Terms(replan, hindrance, wait, settle_s=5.0, pause_s=0.0)
+def terms(
+    hindrance: Callable[[Leads], str | None] = lambda leads: None, wait: bool = False, limits: BatchLimits = LIMITS
+) -> Terms:
+    return Terms(limits, hindrance, wait, settle_s=5.0, pause_s=0.0)
 
 
 class Running:
@@ -61,9 +65,9 @@ class Running:
         steps: what was told meanwhile.
     """
 
-    def __init__(self, cluster: FakeCluster, on: Terms | None = None) -> None:
+    def __init__(self, cluster: FakeCluster, on: Terms | None = None, limits: BatchLimits = LIMITS) -> None:
         self.start = cluster.look()
-        self.plan = replan(self.start)
+        self.plan = plan(self.start, limits)
         self.outcomes: list[Outcome] = []
         self.steps: list[str] = []
         self.stop = threading.Event()
@@ -72,15 +76,18 @@ class Running:
             cluster,
             self.plan.batches,
             self.start,
-            on or terms(),
+            on or terms(limits=limits),
             self.stop,
             self.steps.append,
             self.time,
             self.time.sleep,
         )
 
+    def outcomes_one_by_one(self) -> Iterator[Outcome]:
+        return self._execution.run()
+
     def run(self) -> list[Outcome]:
-        for outcome in self._execution.run():
+        for outcome in self.outcomes_one_by_one():
             self.outcomes.append(outcome)
         return self.outcomes
 
@@ -200,14 +207,89 @@ def test_a_lead_lost_meanwhile_stops_at_once() -> None:
     assert running.time.now_s == 0
 
 
+@pytest.mark.parametrize("done", [0, 1])
+def test_a_lead_lost_before_a_batch_stops_it_though_all_are_in_sync_again(done: int) -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    outcomes = running.outcomes_one_by_one()
+    for _ in range(done):
+        next(outcomes)
+    cluster.set("u", 0, leader=3)
+    with pytest.raises(HeadroomError, match="u-0: went from broker 2 to broker 3, which no election did"):
+        next(outcomes)
+    assert len(cluster.asked) == done
+
+
 def test_a_throttle_that_would_be_too_low_by_now_stops() -> None:
     cluster = three_away()
-    held_back = LeftOut("t", 0, 1, Reason.OVER_THROTTLE)
-    on = replace(terms(), replan=lambda leads: replace(replan(leads), left_out=(held_back,)))
-    running = Running(cluster, on)
+    running = Running(cluster)
     assert ("t", 0) in running.plan.batches[0].partitions
+    # Once broker 1 led it, it would have to send 10 bytes a second to each of two, one of which is out of sync.
+    listed = frozenset({1, 2, 3})
+    of_move = PartitionTraffic("t", 0, 2, (1, 3), frozenset({1, 2}), frozenset(), listed, frozenset(), 10.0)
+    cluster.throttled, cluster.throttles = (of_move,), {(b, role): 15.0 for b in (1, 2, 3) for role in Role}
     running.fails("t-0: cannot be elected as planned: a throttle of the running move would be too low")
     assert cluster.asked == []
+
+
+def two_in_one_out() -> FakeCluster:
+    """Broker 1 leads 60 bytes a second and can carry 120; it is to get 30 + 30, and then to give 30."""
+    at_home = [home("t", 2, write=30), *(home("u", partition, 3) for partition in range(1, 5))]
+    return FakeCluster(away("t", 0, write=30), away("t", 1, write=30), away("u", 0, 3, 1, write=30), *at_home)
+
+
+def test_a_batch_that_would_be_too_much_for_a_broker_by_now_stops_though_each_of_it_would_not() -> None:
+    cluster = two_in_one_out()
+    running = Running(cluster)
+    assert [set(batch.partitions) for batch in running.plan.batches] == [{("t", 0), ("t", 1)}, {("u", 0)}]
+    # 60 + 40 + 40 is too much; a plan made anew has room for the second of them once u-0 is gone.
+    for partition in (0, 1):
+        cluster.set("t", partition, write_bytes_per_s=40.0)
+    assert not plan(cluster.look()).left_out
+    running.fails("t-1: cannot be elected as planned: its preferred broker would have to carry more than it can")
+    assert cluster.asked == []
+
+
+def test_what_a_batch_gives_up_makes_no_room_within_it() -> None:
+    cluster = two_in_one_out()
+    running = Running(cluster, limits=replace(LIMITS, partitions=3))
+    assert len(running.plan.batches) == 1
+    for partition in (0, 1):
+        cluster.set("t", partition, write_bytes_per_s=40.0)
+    running.fails("t-1: cannot be elected as planned: with the others of its batch a broker or a throttle")
+    assert cluster.asked == []
+
+
+def test_more_writes_than_a_batch_was_to_move_do_not_stop_it() -> None:
+    cluster = three_away()
+    running = Running(cluster, limits=replace(LIMITS, write_bytes_per_s=20))
+    cluster.set("t", 0, write_bytes_per_s=11.0)
+    assert len(running.run()) == 2
+
+
+def test_a_batch_waits_for_followers_of_it_and_of_the_one_before_that_are_behind() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    done = running.plan.batches[0].partitions[0]
+    # In sync still, as far as the ISR tells.
+    cluster.then = lambda: cluster.behind.add(done)
+    running.time.then = cluster.behind.clear
+    assert len(running.run()) == 2
+    assert f"batch 2: followers in sync are behind: {done[0]}-{done[1]}" in running.steps
+
+
+def test_followers_that_stay_behind_stop_before_the_next_batch() -> None:
+    cluster = three_away()
+    running = Running(cluster)
+    cluster.then = lambda: cluster.behind.add(running.plan.batches[0].partitions[0])
+    assert len(running.fails(r"batch 2: cannot begin, for after 5 s followers in sync are behind: t-\d")) == 1
+    assert len(cluster.asked) == 1
+
+
+def test_followers_of_other_partitions_hold_nothing_back() -> None:
+    cluster = three_away()
+    cluster.behind = {("u", 0)}
+    assert len(Running(cluster).run()) == 2
 
 
 def test_once_it_is_to_stop_no_further_batch_is_begun() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from cluster.leads import leads_of, same_leaders
+from cluster.leads import followers_behind, leads_of, same_leaders
 from cluster.model import (
     Balancing,
     Broker,
     BrokerRead,
     BrokerThrottles,
+    LogReading,
+    Metrics,
     Partition,
     Snapshot,
     TopicConfig,
@@ -69,3 +71,27 @@ def test_a_topic_with_one_leader_changed_between_two_samples_is_not_measured() -
     after = [Partition(*name, 2 if name == ("a", 1) else 1, 0, (1, 2), (1, 2), ()) for name in names]
     assert [p.name for p in same_leaders(snapshot(*before), snapshot(*after))] == [("b", 0)]
     assert [p.name for p in same_leaders(snapshot(*before), snapshot(*before[1:]))] == [("b", 0)]
+
+
+def ends(**brokers: int) -> dict[int, Metrics]:
+    """Where the log of ``t-0`` ends on some brokers, ``b1`` for broker 1."""
+    return {
+        int(broker[1:]): Metrics(1, {}, {}, (), {TopicPartition("t", 0): LogReading(1, end, None, None)})
+        for broker, end in brokers.items()
+    }
+
+
+def test_only_a_follower_in_sync_that_is_behind_where_its_leader_was_has_fallen_behind() -> None:
+    def behind(leader: int | None, isr: tuple[int, ...], **later: int) -> bool:
+        partition = Partition("t", 0, leader, 0, (1, 2, 3), isr, ())
+        return bool(followers_behind([partition], ends(b1=100, b2=70), ends(**later)))
+
+    assert not behind(1, (1, 2, 3), b1=150, b2=100, b3=149)
+    assert behind(1, (1, 2, 3), b1=150, b2=99, b3=149)
+    # Out of sync, gone, or of no leader: other checks are about these.
+    assert not behind(1, (1, 3), b1=150, b2=99, b3=149)
+    assert not behind(1, (1, 2, 3), b1=150, b3=149)
+    assert not behind(None, (), b1=150, b2=99)
+    # Broker 2 has taken over: it is its log that counts, and nobody knows where that of broker 3 was.
+    assert not behind(2, (1, 2, 3), b1=70, b2=90, b3=70)
+    assert not behind(3, (1, 2, 3), b1=1, b2=1, b3=90)

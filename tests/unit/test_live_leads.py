@@ -29,10 +29,12 @@ class Source:
 
     Attributes:
         refused: brokers that tell nothing.
+        behind: by how many records the logs of a broker end before those of the leaders.
     """
 
     def __init__(self) -> None:
         self.refused: set[int] = set()
+        self.behind: dict[int, int] = {}
         self._times: dict[int, int] = {}
 
     def start(self) -> None:
@@ -44,6 +46,8 @@ class Source:
         times = self._times[broker] = self._times.get(broker, 0) + 1
         counters = {topic_bytes(topic): Reading(1_000 * times, 1_000 * times) for topic in plan.topics}
         logs = {name: LogReading(1_000 * times, 0 if name.partition else times, None, None) for name in plan.leads}
+        end = times - self.behind.get(broker, 0)
+        logs |= {name: LogReading(1_000 * times, end, 0, 0) for name in plan.watched if name not in logs}
         return Metrics(1, counters, {}, (), logs)
 
     def stop(self) -> None:
@@ -85,6 +89,23 @@ def test_brokers_without_metrics_cost_their_rates_only(link: Link, source: Sourc
     assert leads.partitions["payments", 0].write_bytes_per_s is None
     assert leads.partitions["orders", 0].write_bytes_per_s == 1_000.0
     assert "connection refused" in leads.traffic.silent[2]
+
+
+def test_followers_are_behind_when_they_end_before_where_the_leader_did_at_the_first_reading(
+    link: Link, source: Source
+) -> None:
+    # The leader's log ends at 1 in the first reading and at 2 in the second; its follower is broker 2.
+    watched = [("orders", 0), ("gone", 0)]
+    source.behind = {2: 1}
+    with live() as cluster:
+        assert cluster.look(watched).behind == frozenset()
+        assert cluster.look().behind == frozenset()
+    source.behind = {2: 9}
+    with live() as cluster:
+        assert cluster.look(watched).behind == {("orders", 0)}
+        # What is not told is not behind.
+        source.refused = {2}
+        assert cluster.look(watched).behind == frozenset()
 
 
 def test_a_glance_asks_for_no_metrics(link: Link, source: Source) -> None:
