@@ -18,6 +18,9 @@ _FILE = "batch-{:03d}.json"
 def view_json(view: ElectionView) -> dict[str, Any]:
     """Return a plan ready for JSON; rates are bytes per second, null where unknown, ratios 0 to 1."""
     after = {balance.broker: balance for balance in view.plan.after}
+    partitions = view.leads.partitions.values()
+    read = _read_bytes_per_s((p.leader, p.read_bytes_per_s) for p in partitions)
+    preferred_read = _read_bytes_per_s((p.replicas[0], p.read_bytes_per_s) for p in partitions if p.leader is not None)
     return {
         "cluster": view.settings.cluster.name,
         "cluster_write_bytes_per_s": view.leads.traffic.cluster_written,
@@ -25,6 +28,8 @@ def view_json(view: ElectionView) -> dict[str, Any]:
         "brokers": [
             {
                 **vars(balance),
+                "read_bytes_per_s": read.get(balance.broker, 0.0),
+                "preferred_read_bytes_per_s": preferred_read.get(balance.broker, 0.0),
                 "imbalance_ratio": balance.imbalance_ratio,
                 "threshold_ratio": view.thresholds[balance.broker],
                 "out_of_balance": view.over(balance),
@@ -45,6 +50,15 @@ def view_json(view: ElectionView) -> dict[str, Any]:
         ],
         "raise_command": view.raise_command(),
     }
+
+
+def _read_bytes_per_s(partitions: Iterable[tuple[int | None, float | None]]) -> dict[int | None, float | None]:
+    """Return the sum of each broker's rates; None: one of them is unknown."""
+    sums: dict[int | None, float | None] = {}
+    for broker, rate in partitions:
+        before = sums.get(broker, 0.0)
+        sums[broker] = None if before is None or rate is None else before + rate
+    return sums
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from cluster.mbeans import topic_bytes, topic_consumed
 from cluster.model import Meter, Metrics, Partition, TopicPartition
 
-_BYTES_IN = Meter("BrokerTopicMetrics.BytesInPerSec")
+_BYTES_IN, _BYTES_OUT = (Meter(f"BrokerTopicMetrics.{name}") for name in ("BytesInPerSec", "BytesOutPerSec"))
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,16 @@ class _Span:
 
     def read(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
         """Return the read rates of a topic's partitions that the broker leads; none if they are unknown."""
-        rate = self.rate(topic_consumed(topic))
+        meter = topic_consumed(topic)
+        # A topic has a counter once something was read of it; who tells that of no topic at all may leave it out.
+        never = self._tells_reads and meter not in self._later.counters
+        rate = 0.0 if never else self.rate(meter)
         return {} if rate is None else dict.fromkeys(names, rate / len(names))
+
+    @cached_property
+    def _tells_reads(self) -> bool:
+        any_topic = any(meter.topic and meter == topic_consumed(meter.topic) for meter in self._later.counters)
+        return any_topic or self.rate(_BYTES_OUT) == 0
 
     def _records(self, name: TopicPartition) -> int | None:
         """Return how many records a partition took; None: its log end was not told twice, or it was cut."""

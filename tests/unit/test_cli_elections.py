@@ -80,6 +80,8 @@ def test_json_tells_all_of_the_plan(cluster: FakeCluster) -> None:
         # It leads t-3, of 10 bytes a second, and is preferred by four such.
         "write_bytes_per_s": 10.0,
         "preferred_write_bytes_per_s": 40.0,
+        "read_bytes_per_s": None,
+        "preferred_read_bytes_per_s": None,
         "imbalance_ratio": 0.75,
         "threshold_ratio": 0.1,
         "out_of_balance": True,
@@ -91,6 +93,14 @@ def test_json_tells_all_of_the_plan(cluster: FakeCluster) -> None:
         {"broker": 2, "imbalance_ratio": 0.0},
     ]
     assert said["cluster_write_bytes_per_s"] == 100.0
+
+
+def test_json_tells_what_consumers_read_of_each_broker_and_would(cluster: FakeCluster) -> None:
+    for name, read_bytes_per_s in ((("t", 0), 5.0), (("t", 1), 0.0), (("t", 2), 1.0), (("t", 3), 2.0), (("u", 0), 4.0)):
+        cluster.set(*name, read_bytes_per_s=read_bytes_per_s)
+    brokers = json.loads(_run("--format", "json").stdout)["brokers"]
+    # Broker 2 leads all of t but t-3 now, and would lead u-0 alone.
+    assert [(b["read_bytes_per_s"], b["preferred_read_bytes_per_s"]) for b in brokers] == [(2.0, 8.0), (10.0, 4.0)]
 
 
 def test_a_brokers_own_threshold_wins(cluster: FakeCluster) -> None:

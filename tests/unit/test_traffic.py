@@ -84,3 +84,17 @@ def test_a_broker_that_was_not_measured_is_named_and_leaves_the_sum_unknown(late
 def test_a_counter_that_fell_gives_no_rate() -> None:
     earlier, later = told(0, {BROKER_BYTES: 100}), told(1_000, {BROKER_BYTES: 50})
     assert measured([], Sample({1: earlier}), Sample({1: later})).cluster_written is None
+
+
+def test_of_a_topic_that_was_never_read_nothing_is_read_where_that_is_told_of_others() -> None:
+    def read(counts: dict[Meter, float]) -> object:
+        earlier, later = (told(ms, {meter: count + ms for meter, count in counts.items()}) for ms in (0, 1_000))
+        return measured([led("t", 0), led("u", 0)], Sample({1: earlier}), Sample({1: later})).read
+
+    assert read({topic_consumed("u"): 0}) == {("t", 0): 0.0, ("u", 0): 1000.0}
+    # Who tells it of no topic may leave it out altogether.
+    assert read({}) == {}
+    broker_out = Meter("BrokerTopicMetrics.BytesOutPerSec")
+    assert read({broker_out: 0}) == {}
+    still = told(0, {broker_out: 7}), told(1_000, {broker_out: 7})
+    assert measured([led("t", 0)], *(Sample({1: sample}) for sample in still)).read == {("t", 0): 0.0}
