@@ -56,7 +56,9 @@ def election_plans(seen: Seen, moves: DataFrame, balances: DataFrame, limits: Ba
         balances: their rows of ``gold/leader_imbalance``.
         limits: of one batch.
     """
-    made = F.udf(lambda *of_tick: planned(limits, *of_tick), ", ".join(f"{c.name} {c.type}" for c in _MADE))
+    columns = ", ".join(f"{c.name} {c.type}" for c in _MADE)
+    # Without Arrow, which nothing else needs.
+    made = F.udf(lambda *of_tick: planned(limits, *of_tick), columns, useArrow=False)
     balanced = balances.groupBy(*TICK).agg(_all(_BALANCE, "balances"))
     brokers = seen.brokers.groupBy(*TICK).agg(_all(_BROKER, "brokers"))
     away = _away(seen).groupBy(*TICK).agg(_all((*_PARTITION, "min_insync_replicas"), "away"))

@@ -109,7 +109,9 @@ def test_a_lag_of_minus_one_stays_unknown(spark: SparkSession) -> None:
 
 
 def test_the_preferred_leader_is_the_first_replica(spark: SparkSession) -> None:
-    row = {"topic": "t", "partition": 0, "leader": 1, "leader_epoch": 4, "replicas": [3, 1], "isr": [1]}
+    row = {"topic": "t", "partition": 0, "leader": 1, "leader_epoch": 4, "replicas": [3, 1], "isr": [1]} | {
+        "min_insync_replicas": 1
+    }
     leaders = [
         row | {"adding": [3], "removing": [], "metadata_age_ms": 20_000},
         row | {"partition": 1, "replicas": [], "adding": [], "removing": [], "metadata_age_ms": None},
