@@ -45,7 +45,8 @@ def measure_imbalance(say: Say) -> list[Figure]:
         ground.configure(interval_s)
         make_topic(ground)
         with ground.watch() as watch:
-            _await_seen(ground, watch, counted(ground))
+            # The watch makes a topic of its own.
+            _await(lambda: _told(ground) == counted(ground), watch, lambda: f"the table says {_told(ground)}")
             for number in range(rounds):
                 broker = 1 + number % BROKERS
                 restart(ground, broker)
