@@ -13,6 +13,12 @@ from streaming.session import build_session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = build_session(SparkSettings(master="local[2]", shuffle_partitions=1), "headroom-tests")
+    # Plans are many and each runs once or twice: to compile them well would take longer than to run them.
+    settings = SparkSettings(
+        master="local[2]",
+        shuffle_partitions=1,
+        driver_java_options="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+    )
+    session = build_session(settings, "headroom-tests")
     yield session
     session.stop()
