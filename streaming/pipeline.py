@@ -37,6 +37,7 @@ from streaming.sources import TicksTopic, kafka_options
 
 log = logging.getLogger(__name__)
 
+_LOOK_S = 1.0
 _AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log says more."
 
 
@@ -126,7 +127,7 @@ class Pipeline:
 
     def start_gold(self) -> None:
         """Start the gold tables: those of the alert lane, and leader imbalance, which is of all partitions."""
-        checkpoints, trigger_s = self._settings.store.checkpoints(), self._settings.spark.gold_trigger_s
+        checkpoints, trigger_s = self._settings.store.checkpoints(), gold_trigger_s(self._settings)
         gold = GoldJob(self._spark, self._topic, self._store, f"{checkpoints}/gold", trigger_s)
         own = thorough(self._spark)
         topic = TicksTopic(own, self._settings.ticks.topic, self._kafka_options)
@@ -201,6 +202,15 @@ class Pipeline:
             error = query.exception()
             if error is not None and Stopping.__name__ not in str(error):
                 log.warning("job %s had failed: %s", query.name, _reason(query))
+
+
+def gold_trigger_s(settings: Settings) -> float:
+    """Return how often the gold jobs look for ticks, seconds.
+
+    Where ticks are no nearer to each other than commits may be, each is a commit anyway, and none has to wait.
+    """
+    least_s = settings.spark.gold_trigger_s
+    return min(_LOOK_S, least_s) if settings.collect.interval_s >= least_s else least_s
 
 
 @contextmanager

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 KINDS = ("leaders", "logs", "meters")
 # Of the largest messages, half a gigabyte: a backlog is worked off in such parts, one tick at least.
 _PART_RECORDS = 500
+# So many are worked on by one task, without a shuffle: some ten thousand partitions.
+_FEW_RECORDS = 20
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ class BalanceJob(LaneJob):
 
     def _seen(self, ends: Sequence[TickEnd], lane: DataFrame, hold: Hold) -> Seen:
         records = with_head(self._topic.ranges(around(ends))).where("reason IS NULL")
+        if sum(end.records for end in ends) <= _FEW_RECORDS:
+            records = records.coalesce(1)
         records = hold(records.where(F.col("kind").isin(*KINDS) & of_ticks([end.tick for end in ends], "head.")))
         there = {(row["cluster"], row["tick_ms"]): row for row in _there(records).collect()}
         whole = [end.tick for end in ends if end.tick in there and there[end.tick]["leaders"] == end.leaders]

@@ -28,11 +28,12 @@ def of_ticks(ticks: Sequence[Tick], under: str = "") -> Column:
         ticks: ticks.
         under: what stands before the names of its columns, such as the struct that they are in, with its dot.
     """
-    times: dict[str, list[int]] = defaultdict(list)
+    # As text: a number stands in the code that is compiled for a plan, and every tick would have it compiled anew.
+    times: dict[str, list[str]] = defaultdict(list)
     for cluster, tick_ms in ticks:
-        times[cluster].append(tick_ms)
+        times[cluster].append(str(tick_ms))
     of_clusters = [
-        (F.col(f"{under}cluster") == cluster) & F.col(f"{under}tick_ms").isin(*times_ms)
+        (F.col(f"{under}cluster") == cluster) & F.col(f"{under}tick_ms").cast("string").isin(*times_ms)
         for cluster, times_ms in times.items()
     ]
     return reduce(or_, of_clusters, F.lit(False))

@@ -1,0 +1,19 @@
+"""How often the gold jobs look for ticks: no tick waits for a commit that is its own anyway."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemas.config import CollectSettings, Settings, SparkSettings
+from streaming.pipeline import gold_trigger_s
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "least_s", "trigger_s"),
+    [(1.0, 5.0, 5.0), (4.9, 5.0, 5.0), (5.0, 5.0, 1.0), (60.0, 5.0, 1.0), (5.0, 0.5, 0.5), (10.0, 30.0, 30.0)],
+)
+def test_ticks_no_nearer_to_each_other_than_commits_may_be_wait_for_none(
+    interval_s: float, least_s: float, trigger_s: float
+) -> None:
+    settings = Settings(collect=CollectSettings(interval_s=interval_s), spark=SparkSettings(gold_trigger_s=least_s))
+    assert gold_trigger_s(settings) == trigger_s
