@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -99,7 +98,6 @@ class TicksTopic:
         self._spark = spark
         self._topic = topic
         self._options = options
-        self._group = f"headroom-{uuid.uuid4()}"
         self._lane_options = options | _patience(min(_LANE_ATTEMPT_MS, int(options["kafka.request.timeout.ms"])))
 
     def lane_stream(self, starting: str, max_offsets: int | None = None) -> DataFrame:
@@ -137,8 +135,7 @@ class TicksTopic:
         Args:
             offsets: first offset and end by partition; there is at least one.
         """
-        # With a group of its own each read would make its consumers anew, which takes longer than to read a small tick.
-        reader = self._spark.read.format("kafka").options(**self._lane_options).option("kafka.group.id", self._group)
+        reader = self._spark.read.format("kafka").options(**self._lane_options)
         first, end = ({str(partition): both[n] for partition, both in offsets.items()} for n in (0, 1))
         return (
             reader.option("assign", json.dumps({self._topic: list(offsets)}))
