@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planning.election_outline import ElectionOutline, Outlook
-from planning.elections import Balance, Raise
+from planning.elections import Balance, Raise, out_of_balance
 from schemas.findings import Role
 
 
@@ -52,6 +52,11 @@ class BalanceState:
     def electable_ratio(self) -> float:
         """Return the share of the partitions that prefer it which an election would give back, 0 to 1."""
         return self.balance.electable_now / self.balance.preferred_partitions
+
+    @property
+    def is_out_of_balance(self) -> bool:
+        """Return whether an election would give back more than the threshold allows to be missing."""
+        return out_of_balance(self.balance, self.threshold_ratio)
 
     @property
     def lacking_ratio(self) -> float:

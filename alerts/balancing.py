@@ -11,7 +11,6 @@ from alerts.evidence import NOTHING
 from alerts.recommend import Recommender
 from alerts.sides import SideState
 from alerts.units import percent, rate
-from planning.elections import out_of_balance
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity
 
@@ -44,7 +43,7 @@ def imbalanced(balances: Sequence[BalanceState], settings: AlertSettings, recomm
             weight=float(state.balance.electable_now),
         )
         for state in balances
-        if out_of_balance(state.balance, state.threshold_ratio)
+        if state.is_out_of_balance
     ]
 
 

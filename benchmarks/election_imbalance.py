@@ -29,7 +29,7 @@ Counts = Mapping[int, tuple[int, int]]
 
 _SEEN_S = 120.0
 _NEWEST = """SELECT broker, preferred_partitions, non_preferred_partitions, electable_now FROM data
-    WHERE tick_ms = (SELECT max(tick_ms) FROM data)"""
+    WHERE tick_ms = (SELECT max(tick_ms) FROM data) ORDER BY broker"""
 
 
 def measure_imbalance(say: Say) -> list[Figure]:
@@ -103,11 +103,7 @@ def _await(condition: Callable[[], bool], watch: WatchProcess, otherwise: Callab
 def _told(ground: Ground) -> dict[int, tuple[int, int]]:
     """Return what the newest tick in the table says; a broker of which something is not electable says -1."""
     rows = query(ground.store, LEADER_IMBALANCE.path, _NEWEST) or []
-    return {row["broker"]: (row["preferred_partitions"], _electable(row)) for row in sorted(rows, key=_broker)}
-
-
-def _broker(row: Mapping[str, int]) -> int:
-    return row["broker"]
+    return {row["broker"]: (row["preferred_partitions"], _electable(row)) for row in rows}
 
 
 def _electable(row: Mapping[str, int]) -> int:

@@ -9,7 +9,7 @@ from cluster.model import Balancing, BrokerRead, BrokerThrottles, Metrics, Parti
 from cluster.traffic import Traffic
 from cluster.watched import listed_brokers, watched_partitions
 from planning.elections import Led, Name, Surroundings
-from planning.throttle import PartitionTraffic, Side
+from planning.throttle import PartitionTraffic, Side, partition_traffic
 from schemas.findings import Role
 
 
@@ -136,21 +136,16 @@ def _lacks(partition: Partition) -> bool:
 
 def _throttled(partition: Partition, snapshot: Snapshot, alive: frozenset[int], traffic: Traffic) -> PartitionTraffic:
     listed = listed_brokers(partition, snapshot.topic_configs.get(partition.topic))
-    return PartitionTraffic(
-        topic=partition.topic,
-        partition=partition.partition,
-        leader=partition.leader,
-        followers=tuple(b for b in partition.replicas if b != partition.leader and b in alive),
-        in_sync=frozenset(partition.isr),
-        adding=frozenset(partition.adding),
-        leader_listed=_set(listed.leader),
-        follower_listed=_set(listed.follower),
-        write_bytes_per_s=traffic.written.get(partition.name),
+    return partition_traffic(
+        partition.name,
+        partition.leader,
+        partition.replicas,
+        partition.isr,
+        partition.adding,
+        (listed.leader, listed.follower),
+        traffic.written.get(partition.name),
+        alive,
     )
-
-
-def _set(brokers: Iterable[int] | None) -> frozenset[int] | None:
-    return None if brokers is None else frozenset(brokers)
 
 
 def _sides(rates: Mapping[int, BrokerThrottles]) -> dict[Side, float | None]:

@@ -47,6 +47,42 @@ class PartitionTraffic:
     remaining_bytes: Mapping[int, int] = field(default_factory=dict)
 
 
+def partition_traffic(
+    name: tuple[str, int],
+    leader: int | None,
+    replicas: Collection[int],
+    isr: Collection[int],
+    adding: Collection[int],
+    listed: tuple[Collection[int] | None, Collection[int] | None],
+    write_bytes_per_s: float | None,
+    alive: Collection[int],
+) -> PartitionTraffic:
+    """Return a partition as the throttles see it, from its metadata.
+
+    Args:
+        name: topic and partition.
+        leader: leading broker; None: none.
+        replicas: its replicas.
+        isr: those in sync.
+        adding: those that the reassignment adds.
+        listed: replicas in the leader and in the follower throttled list; None: unknown.
+        write_bytes_per_s: bytes appended per second; None: unknown.
+        alive: brokers that are alive: no other one fetches.
+    """
+    leader_listed, follower_listed = (None if brokers is None else frozenset(brokers) for brokers in listed)
+    return PartitionTraffic(
+        topic=name[0],
+        partition=name[1],
+        leader=leader,
+        followers=tuple(broker for broker in replicas if broker != leader and broker in alive),
+        in_sync=frozenset(isr),
+        adding=frozenset(adding),
+        leader_listed=leader_listed,
+        follower_listed=follower_listed,
+        write_bytes_per_s=write_bytes_per_s,
+    )
+
+
 @dataclass(frozen=True)
 class CatchingUp:
     """One out-of-sync replica.

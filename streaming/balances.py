@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 
 from alerts.balances import BalanceState, balance_state, election_outline
 from planning.election_outline import ElectionOutline
-from planning.elections import out_of_balance
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
 from streaming import plain_sql
 from streaming.prompt_table import local_path
@@ -106,12 +105,7 @@ class BalanceFollower:
 
     def _plans(self, ticks: Mapping[Tick, Sequence[BalanceState]]) -> dict[str, ElectionOutline]:
         """Return the last plan of each cluster that has one, if a broker is out of balance in one of these ticks."""
-        out = [
-            state.tick_ms
-            for balances in ticks.values()
-            for state in balances
-            if out_of_balance(state.balance, state.threshold_ratio)
-        ]
+        out = [state.tick_ms for balances in ticks.values() for state in balances if state.is_out_of_balance]
         if not out:
             return {}
         try:

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 KINDS = ("leaders", "logs", "meters")
 # Of the largest messages, half a gigabyte: a backlog is worked off in such parts, one tick at least.
 _PART_RECORDS = 500
-# So many are worked on by one task, without a shuffle: some ten thousand partitions.
+# So many, of some thousand partitions, are worked on by one task: shuffles would take longer than the rows.
 _FEW_RECORDS = 20
 
 

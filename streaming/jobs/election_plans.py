@@ -10,19 +10,19 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from alerts.balances import balance_state
 from planning.elections import BatchLimits
 from schemas.tables import ELECTION_PLAN
 from streaming.jobs.held import Hold
 from streaming.transforms.election_plan import election_plans
 from streaming.transforms.gold import as_table
 from streaming.transforms.imbalance import Seen
-from streaming.transforms.ticks import TICK, Tick, of_ticks
+from streaming.transforms.ticks import Tick, of_ticks
 
 log = logging.getLogger(__name__)
 
 # A plan is made anew as leaders change, and else so often, for what is written to them changes too.
 _EVERY_MS = 60_000
-_OUT_OF_BALANCE = "electable_now / preferred_partitions > threshold_ratio"
 
 
 class Planner:
@@ -69,10 +69,10 @@ class Planner:
         """Return the newest tick of each cluster that is out of balance, if the last plan does not do for it."""
         lacking: dict[Tick, dict[int, int]] = defaultdict(dict)
         out_of_balance = set()
-        for row in balances.selectExpr(*TICK, "broker", "electable_now", f"{_OUT_OF_BALANCE} AS is_out").collect():
-            tick = (row["cluster"], row["tick_ms"])
-            lacking[tick][row["broker"]] = row["electable_now"]
-            if row["is_out"]:
+        for row in balances.collect():
+            tick, state = (row["cluster"], row["tick_ms"]), balance_state(row.asDict())
+            lacking[tick][state.broker] = state.balance.electable_now
+            if state.is_out_of_balance:
                 out_of_balance.add(tick)
         newest = dict(sorted(lacking)).items()
         due = [tick for tick in newest if tick in out_of_balance and not self._does(tick, lacking[tick])]

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from planning.election_outline import ElectionOutline, outline
 from planning.elections import BatchLimits, Led, Surroundings, plan_away
 from planning.leads import Standing
-from planning.throttle import PartitionTraffic, Side
+from planning.throttle import PartitionTraffic, Side, partition_traffic
 from schemas.findings import Role
 from schemas.tables import ELECTION_PLAN
 from streaming.transforms.imbalance import Seen, taken_over
@@ -156,21 +156,16 @@ def _led(p: Fields, watched_bytes_per_s: float | None) -> Led:
 
 
 def _throttled(p: Fields, alive: frozenset[int]) -> PartitionTraffic:
-    return PartitionTraffic(
-        topic=p["topic"],
-        partition=p["partition"],
-        leader=p["leader"],
-        followers=tuple(b for b in p["replicas"] if b != p["leader"] and b in alive),
-        in_sync=frozenset(p["isr"]),
-        adding=frozenset(p["adding"]),
-        leader_listed=_set(p["leader_listed"]),
-        follower_listed=_set(p["follower_listed"]),
-        write_bytes_per_s=p["write_bytes_per_s"],
+    return partition_traffic(
+        (p["topic"], p["partition"]),
+        p["leader"],
+        p["replicas"],
+        p["isr"],
+        p["adding"],
+        (p["leader_listed"], p["follower_listed"]),
+        p["write_bytes_per_s"],
+        alive,
     )
-
-
-def _set(brokers: Sequence[int] | None) -> frozenset[int] | None:
-    return None if brokers is None else frozenset(brokers)
 
 
 def _throttles(brokers: Sequence[Fields]) -> dict[Side, float | None]:

@@ -14,6 +14,7 @@ from cli.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from schemas.config import Settings
 from tests.integration.scene import Scene
+from tests.quick_java import QUICK_JAVA
 
 # kafka-python reports every refused connection as an error with a traceback, and tests kill brokers on purpose.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -28,8 +29,7 @@ StartCluster = Callable[..., EmbeddedCluster]
 def quick_java() -> Iterator[None]:
     """Let Spark, which runs for a minute or two in each test, not spend most of that on compiling well."""
     with pytest.MonkeyPatch.context() as patch:
-        options = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-        patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", options)
+        patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", QUICK_JAVA)
         yield
 
 

@@ -9,16 +9,12 @@ from pyspark.sql import SparkSession
 
 from schemas.config import SparkSettings
 from streaming.session import build_session
+from tests.quick_java import QUICK_JAVA
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    # Plans are many and each runs once or twice: to compile them well would take longer than to run them.
-    settings = SparkSettings(
-        master="local[2]",
-        shuffle_partitions=1,
-        driver_java_options="-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
-    )
+    settings = SparkSettings(master="local[2]", shuffle_partitions=1, driver_java_options=QUICK_JAVA)
     session = build_session(settings, "headroom-tests")
     yield session
     session.stop()
