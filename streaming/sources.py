@@ -17,6 +17,9 @@ _BETWEEN_ATTEMPTS_MS = 200
 # Of the alert lane: a cluster gives a dead broker's partitions new leaders within some ten seconds, and the first tick
 # after that has to be read before its absence is an alert.
 _LANE_ATTEMPT_MS = 3_000
+# Whenever Spark has polled, it asks where the partition ends, on the same connection behind the fetch of what comes
+# next: that one waits at the broker for records that are not there yet, half a second by default for each partition.
+_FETCH_WAIT_MS = 10
 
 
 def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, str]:
@@ -29,6 +32,7 @@ def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, st
     options = {
         "kafka.bootstrap.servers": settings.bootstrap_servers,
         "kafka.security.protocol": settings.security_protocol.value,
+        "kafka.fetch.max.wait.ms": str(_FETCH_WAIT_MS),
         **_patience(settings.request_timeout_ms),
     }
     if settings.security_protocol in (SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT):

@@ -78,6 +78,7 @@ def test_every_secret_of_a_kafka_option_is_redacted_by_its_name(theirs: str | No
         "kafka.bootstrap.servers",
         "kafka.security.protocol",
         "kafka.sasl.mechanism",
+        "kafka.fetch.max.wait.ms",
         "kafka.request.timeout.ms",
         "kafka.default.api.timeout.ms",
         "fetchOffset.numRetries",
@@ -94,6 +95,11 @@ def test_offsets_are_asked_for_in_attempts_of_the_request_timeout_for_at_least_t
     options = kafka_options(KafkaSettings(bootstrap_servers="b:1", request_timeout_ms=request_timeout_ms), None)
     assert options["kafka.default.api.timeout.ms"] == options["kafka.request.timeout.ms"] == str(request_timeout_ms)
     assert int(options["fetchOffset.numRetries"]) * request_timeout_ms >= 180_000
+
+
+def test_no_fetch_waits_at_the_end_of_a_partition_for_records_that_are_not_there() -> None:
+    options = kafka_options(KafkaSettings(bootstrap_servers="b:1"), None)
+    assert int(options["kafka.fetch.max.wait.ms"]) <= 20
 
 
 @pytest.mark.parametrize(("request_timeout_ms", "attempt_ms"), [(10_000, 3_000), (2_000, 2_000)])
