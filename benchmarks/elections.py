@@ -13,7 +13,9 @@ partitions move at a time in the one, all in the other, and the one takes longer
 that of all records of a window of the same length, ``produce_p99_same_window_ratio``.
 
 ``imbalance_seen_ticks`` is how many intervals of ticks pass from an imbalance that Kafka has to the table that says it,
-the longest of all restarts; ``imbalance_after_batches_ratio`` is the greatest that a broker has left after the batches.
+the longest of all restarts under a watch that has run for three minutes, ``imbalance_seen_cold_ticks`` under one that
+has only just told of a balance; ``imbalance_after_batches_ratio`` is the greatest that a broker has left after the
+batches.
 ``benchmarks.election_imbalance`` measures both.
 """
 

@@ -25,7 +25,7 @@ from streaming.deliveries import DeliveryTable
 from streaming.events import EventLog
 from streaming.jobs.alert_path import AlertPath, Listeners, in_turn
 from streaming.jobs.balance import BalanceJob
-from streaming.jobs.gate import Gate, Stopping
+from streaming.jobs.gate import Gate, Stopping, wait_idle
 from streaming.jobs.gold import GoldJob
 from streaming.jobs.record import RecordJob
 from streaming.maintenance import Maintenance, Schedule
@@ -37,7 +37,11 @@ from streaming.sources import TicksTopic, kafka_options
 
 log = logging.getLogger(__name__)
 
-_LOOK_S = 1.0
+_LOOK_S = 0.25
+# The record job takes both of two cores for its first half minute. Whoever watches looks at gold.
+_GOLD_FIRST_S = 30.0
+# Gold's batches are short; one of many ticks does not hold up silver for longer than that at each table.
+_GIVE_WAY_S = 2.0
 _AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log says more."
 
 
@@ -93,6 +97,8 @@ class Pipeline:
         self._run = f"watchdog-{uuid.uuid4()}"
         self._queries: list[StreamingQuery] = []
         self._gates: list[Gate] = []
+        self._gold_gates: list[Gate] = []
+        self._record_by_s: float | None = None
         self._schedule: Schedule | None = None
 
     @property
@@ -129,29 +135,48 @@ class Pipeline:
         """Start the gold tables: those of the alert lane, and leader imbalance, which is of all partitions."""
         checkpoints, trigger_s = self._settings.store.checkpoints(), gold_trigger_s(self._settings)
         gold = GoldJob(self._spark, self._topic, self._store, f"{checkpoints}/gold", trigger_s)
-        own = thorough(self._spark)
-        topic = TicksTopic(own, self._settings.ticks.topic, self._kafka_options)
-        threshold = self._settings.alerts.leader_imbalance_percentage / 100
-        store = Store(own, self._settings.store.path)
-        limits = limits_of(self._settings.elections)
-        balance = BalanceJob(own, topic, store, f"{checkpoints}/balance", trigger_s, threshold, limits)
+        for_many = TicksTopic(thorough(self._spark), self._settings.ticks.topic, self._kafka_options)
+        balance = BalanceJob(
+            self._spark,
+            self._topic,
+            for_many,
+            self._store,
+            f"{checkpoints}/balance",
+            trigger_s,
+            self._settings.alerts.leader_imbalance_percentage / 100,
+            limits_of(self._settings.elections),
+        )
         for job in (gold, balance):
             self._gates.append(job.gate)
+            self._gold_gates.append(job.gate)
             self._queries.append(job.start())
 
     def start_record(self) -> None:
-        """Start the bronze and silver tables, and the regular maintenance of all tables."""
+        """Start the bronze and silver tables, and the regular maintenance of all tables.
+
+        Beside gold jobs they start once each of these has written something, or half a minute later, by ``check``.
+        """
+        if self._gold_gates:
+            self._record_by_s = time.monotonic() + _GOLD_FIRST_S
+        else:
+            self._start_record()
+
+    def _start_record(self) -> None:
+        self._record_by_s = None
         # Their rows are many, so that compiled plans pay; a query keeps the settings that it finds at its start.
         for key, value in (COMPILED | LARGE_MESSAGES).items():
             self._spark.conf.set(key, value)
         checkpoints, trigger_s = self._settings.store.checkpoints(), self._settings.spark.record_trigger_s
-        job = RecordJob(self._spark, self._topic, self._store, checkpoints, trigger_s)
+        job = RecordJob(self._spark, self._topic, self._store, checkpoints, trigger_s, self._give_way_to_gold)
         self._gates.append(job.gate)
         self._queries.extend(job.start())
         store = self._settings.store
         if store.maintain_every_s:
             self._schedule = Schedule(Maintenance(self._spark, self._store, store).run, store.maintain_every_s)
             self._schedule.start()
+
+    def _give_way_to_gold(self) -> None:
+        wait_idle(self._gold_gates, _GIVE_WAY_S)
 
     def check(self) -> None:
         """Look after what runs; call it about once a second.
@@ -166,6 +191,10 @@ class Pipeline:
         for query in self._queries:
             if not query.isActive:
                 raise HeadroomError(f"job {query.name}", f"has stopped: {_reason(query)}", _remedy(_reason(query)))
+        if self._record_by_s is not None:
+            gold_is_there = all(gate.batches for gate in self._gold_gates)
+            if gold_is_there or time.monotonic() > self._record_by_s:
+                self._start_record()
         if self._alert_path is not None:
             self._alert_path.check_silence(self._run)
 

@@ -1,8 +1,9 @@
-"""Small tables of text and whole numbers written by the Delta library alone, without a JVM."""
+"""Small tables of flat columns written by the Delta library alone, without a JVM."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 from arro3.core import Array, DataType
@@ -13,12 +14,19 @@ from deltalake.schema import PrimitiveType
 from schemas.tables import Table
 from streaming.properties import properties
 
-_ARROW = {"STRING": DataType.string(), "BIGINT": DataType.int64()}
+_ARROW = {
+    "STRING": DataType.string(),
+    "BIGINT": DataType.int64(),
+    "INT": DataType.int32(),
+    "DOUBLE": DataType.float64(),
+    "BOOLEAN": DataType.bool(),
+}
+_EPOCH = date(1970, 1, 1).toordinal()
 _DELTA = {"STRING": PrimitiveType("string"), "BIGINT": PrimitiveType("long")}
 
 
 def create(location: str, table: Table) -> None:
-    """Make a table where there is none; what goes wrong is raised as the library raises it.
+    """Make a table of text and whole numbers where there is none; what goes wrong is raised as the library raises it.
 
     Args:
         location: folder or URL.
@@ -39,6 +47,13 @@ def append(there: DeltaTable, records: Sequence[object], table: Table, guard: Co
         guard: what the commit says besides; None: nothing.
     """
     columns: dict[str, Any] = {
-        c.name: Array([getattr(record, c.name) for record in records], _ARROW[c.type]) for c in table.columns
+        c.name: _array([getattr(record, c.name) for record in records], c.type) for c in table.columns
     }
     write_deltalake(there, ArrowTable.from_pydict(columns), mode="append", commit_properties=guard)
+
+
+def _array(values: Sequence[Any], of: str) -> Array:
+    if of == "DATE":
+        # The library takes no dates, but days since 1970.
+        return Array([day.toordinal() - _EPOCH for day in values], DataType.int32()).cast(DataType.date32())
+    return Array(values, _ARROW[of])

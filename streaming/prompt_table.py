@@ -87,6 +87,24 @@ class PromptTable:
         self._ready = True
 
 
+def append_few(spark: SparkSession, store: Store, records: Sequence[object], table: Table) -> None:
+    """Append some rows to a table that is there, and has no nested columns.
+
+    Args:
+        spark: session.
+        store: tables.
+        records: rows: objects with the table's columns as attributes.
+        table: table.
+    """
+    path = local_path(store.location(table))
+    if not records:
+        return
+    if path is None:
+        store.append(record_rows(spark, records, table), table)
+    else:
+        plain_table.append(DeltaTable(path), records, table)
+
+
 def local_path(location: str) -> str | None:
     """Return the path of a location on this machine; None: it is a URL of another file system."""
     url = urlparse(location)
@@ -97,6 +115,7 @@ def local_path(location: str) -> str | None:
 
 def record_rows(spark: SparkSession, records: Sequence[object], table: Table) -> DataFrame:
     """Return rows of a table, made inside the JVM: rows handed over one by one need a Python worker."""
-    text = json.dumps([{name: getattr(record, name) for name in table.names()} for record in records])
+    # Dates are text in JSON.
+    text = json.dumps([{name: getattr(record, name) for name in table.names()} for record in records], default=str)
     rows = spark.range(1).select(F.from_json(F.lit(text), f"ARRAY<STRUCT<{table.ddl()}>>").alias("records"))
     return rows.selectExpr("inline(records)").coalesce(1)

@@ -126,6 +126,11 @@ class Store:
         tick = ["cluster", "tick_ms"]
         return rows.join(self.read_since(table, since_ms).select(*tick).distinct(), tick, "left_anti")
 
+    def ticks_since(self, table: Table, since_ms: int) -> set[tuple[str, int]]:
+        """Return cluster and time of the ticks that a table has from one tick on."""
+        rows = self.read_since(table, since_ms).select("cluster", "tick_ms").distinct().collect()
+        return {(row["cluster"], row["tick_ms"]) for row in rows}
+
     def last_ticks(self, table: Table) -> dict[str, int]:
         """Return the newest tick, epoch milliseconds, of each cluster that has one on the last two days of a table.
 

@@ -10,6 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -20,12 +21,13 @@ from streaming.jobs.election_plans import Planner
 from streaming.jobs.held import Hold, holding
 from streaming.jobs.lane import WholeTicks
 from streaming.jobs.lane_job import LaneJob
+from streaming.prompt_table import append_few
 from streaming.sinks import Store
 from streaming.sources import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_head
 from streaming.transforms.gold import as_table
 from streaming.transforms.imbalance import Seen, leader_imbalance
-from streaming.transforms.ticks import TICK, Tick, of_ticks, rows_of
+from streaming.transforms.ticks import Tick, of_ticks, rows_of
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +35,8 @@ log = logging.getLogger(__name__)
 KINDS = ("leaders", "logs", "meters")
 # Of the largest messages, half a gigabyte: a backlog is worked off in such parts, one tick at least.
 _PART_RECORDS = 500
-# So many, of some thousand partitions, are worked on by one task: shuffles would take longer than the rows.
+# So many, of some thousand partitions, are worked on by one task with plans that are not compiled: shuffles and the
+# compiler would take longer than the rows.
 _FEW_RECORDS = 20
 
 
@@ -61,8 +64,9 @@ class BalanceJob(LaneJob):
     """One streaming query over the alert lane that writes ``gold/leader_imbalance`` and ``gold/election_plan``.
 
     Args:
-        spark: session; as rows are many, its plans had better be compiled.
+        spark: session.
         topic: ticks.
+        topic_for_many: the same by a session for many rows.
         store: tables.
         checkpoint: folder or URL of this query's checkpoint.
         trigger_s: least time between two commits.
@@ -74,11 +78,13 @@ class BalanceJob(LaneJob):
     # First what to do, then the rows that ask for it: who reads these finds the other.
     tables = (ELECTION_PLAN, LEADER_IMBALANCE)
     max_offsets = 300
+    besides = MappingProxyType({"leaders": "max(sent_messages['leaders'])", "ranges": "first(ranges, true)"})
 
     def __init__(
         self,
         spark: SparkSession,
         topic: TicksTopic,
+        topic_for_many: TicksTopic,
         store: Store,
         checkpoint: str,
         trigger_s: float,
@@ -86,11 +92,12 @@ class BalanceJob(LaneJob):
         limits: BatchLimits,
     ) -> None:
         super().__init__(spark, topic, store, checkpoint, trigger_s)
+        self._topic_for_many = topic_for_many
         self._setting_ratio = setting_ratio
-        self._planner = Planner(limits)
+        self._planner = Planner(spark, limits)
 
     def _write(self, whole: WholeTicks) -> None:
-        ends = [end for end in tick_ends(whole.messages) if end.ranges and end.leaders]
+        ends = [end for end in map(tick_end, whole.status) if end.ranges and end.leaders]
         for part in parts(ends, _PART_RECORDS):
             self._write_part(part, whole.messages)
 
@@ -98,39 +105,35 @@ class BalanceJob(LaneJob):
         since_ms = self._written_since([end.tick for end in ends])
         with holding() as hold:
             seen = self._seen(ends, lane, hold)
-            rows = hold(as_table(leader_imbalance(seen, self._setting_ratio), LEADER_IMBALANCE))
+            # As many as there are brokers.
+            rows = as_table(leader_imbalance(seen, self._setting_ratio), LEADER_IMBALANCE).collect()
             plans = self._planner.plans(seen, rows_of(lane, "moves"), rows, hold)
             if plans is not None:
                 self._append(plans, ELECTION_PLAN, since_ms)
-            self._append(rows, LEADER_IMBALANCE, since_ms)
+            if since_ms is not None:
+                written = self._store.ticks_since(LEADER_IMBALANCE, since_ms)
+                rows = [row for row in rows if (row["cluster"], row["tick_ms"]) not in written]
+            append_few(self._spark, self._store, rows, LEADER_IMBALANCE)
 
     def _seen(self, ends: Sequence[TickEnd], lane: DataFrame, hold: Hold) -> Seen:
-        records = with_head(self._topic.ranges(around(ends))).where("reason IS NULL")
-        if sum(end.records for end in ends) <= _FEW_RECORDS:
-            records = records.coalesce(1)
-        records = hold(records.where(F.col("kind").isin(*KINDS) & of_ticks([end.tick for end in ends], "head.")))
-        there = {(row["cluster"], row["tick_ms"]): row for row in _there(records).collect()}
-        whole = [end.tick for end in ends if end.tick in there and there[end.tick]["leaders"] == end.leaders]
+        few = sum(end.records for end in ends) <= _FEW_RECORDS
+        topic = self._topic if few else self._topic_for_many
+        there = with_head(topic.ranges(around(ends)))
+        of_ends = F.expr("reason IS NULL") & F.col("kind").isin(*KINDS) & of_ticks([end.tick for end in ends], "head.")
+        records = hold((there.coalesce(1) if few else there).where(of_ends))
+        found = {(row["cluster"], row["tick_ms"]): row for row in _found(records).collect()}
+        whole = [end.tick for end in ends if end.tick in found and found[end.tick]["leaders"] == end.leaders]
         for cluster, tick_ms in {end.tick for end in ends} - set(whole):
             log.warning("leaders of tick %s of cluster %s are not all there; it gives no balance", tick_ms, cluster)
-        if any(row["messages"] != row["distinct_messages"] for row in there.values()):
+        if any(row["messages"] != row["distinct_messages"] for row in found.values()):
             keys = {key: F.col(f"head.{key}") for key in MESSAGE_KEYS}
             records = records.withColumns(keys).dropDuplicates(MESSAGE_KEYS).select(*records.columns)
         leaders, logs, meters = (message_rows(records.where(of_ticks(whole, "head.")), kind) for kind in KINDS)
         return Seen(leaders, logs, meters, rows_of(lane, "brokers"))
 
 
-def tick_ends(messages: DataFrame) -> list[TickEnd]:
-    """Return what the ends of ticks say, by time.
-
-    Args:
-        messages: of ``streaming.transforms.ticks.whole_ticks``.
-    """
-    ends = messages.where("kind = 'tick_end'").selectExpr(*TICK, "sent_messages['leaders'] AS leaders", "ranges")
-    return [_tick_end(row) for row in sorted(ends.collect(), key=lambda row: (row["tick_ms"], row["cluster"]))]
-
-
-def _tick_end(row: Row) -> TickEnd:
+def tick_end(row: Row) -> TickEnd:
+    """Return what the end of a whole tick says, from its row of ``tick_status`` with ``BalanceJob.besides``."""
     ranges = {r["partition"]: (r["first_offset"], r["end_offset"]) for r in row["ranges"] or ()}
     return TickEnd((row["cluster"], row["tick_ms"]), row["leaders"] or 0, ranges)
 
@@ -164,10 +167,10 @@ def around(ends: Sequence[TickEnd]) -> dict[int, tuple[int, int]]:
     }
 
 
-def _there(records: DataFrame) -> DataFrame:
+def _found(records: DataFrame) -> DataFrame:
     """Return by tick how many messages are there, without second deliveries too, and how many tell leaders."""
     return records.groupBy("head.cluster", "head.tick_ms").agg(
         F.expr("count(*) AS messages"),
-        F.expr("count(DISTINCT head.seq) AS distinct_messages"),
-        F.expr("count(DISTINCT CASE WHEN kind = 'leaders' THEN head.seq END) AS leaders"),
+        F.expr("size(collect_set(head.seq)) AS distinct_messages"),
+        F.expr("size(collect_set(CASE WHEN kind = 'leaders' THEN head.seq END)) AS leaders"),
     )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from alerts.balances import balance_state
 from planning.elections import BatchLimits
-from schemas.tables import ELECTION_PLAN
+from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.jobs.held import Hold
+from streaming.prompt_table import record_rows
 from streaming.transforms.election_plan import election_plans
 from streaming.transforms.gold import as_table
 from streaming.transforms.imbalance import Seen
@@ -29,16 +30,18 @@ class Planner:
     """Plans elections for clusters that are out of balance.
 
     Args:
+        spark: session.
         limits: of one batch.
     """
 
-    def __init__(self, limits: BatchLimits) -> None:
+    def __init__(self, spark: SparkSession, limits: BatchLimits) -> None:
+        self._spark = spark
         self._limits = limits
         # Cluster to the tick of its last plan, and what every broker lacked then.
         self._planned: dict[str, tuple[int, Mapping[int, int]]] = {}
         self._failed = False
 
-    def plans(self, seen: Seen, moves: DataFrame, balances: DataFrame, hold: Hold) -> DataFrame | None:
+    def plans(self, seen: Seen, moves: DataFrame, balances: Sequence[Row], hold: Hold) -> DataFrame | None:
         """Return the rows of ``gold/election_plan``; None: none is due, or none could be made.
 
         Args:
@@ -52,7 +55,9 @@ class Planner:
             return None
         due = of_ticks(ticks)
         chosen = Seen(*(frame.where(due) for frame in (seen.leaders, seen.logs, seen.meters, seen.brokers)))
-        made = election_plans(chosen, moves.where(due), balances.where(due), self._limits)
+        of_due = [row for row in balances if (row["cluster"], row["tick_ms"]) in ticks]
+        rows = record_rows(self._spark, of_due, LEADER_IMBALANCE)
+        made = election_plans(chosen, moves.where(due), rows, self._limits)
         plans = hold(as_table(made, ELECTION_PLAN))
         try:
             plans.count()
@@ -65,11 +70,11 @@ class Planner:
         self._failed = False
         return plans
 
-    def _due(self, balances: DataFrame) -> list[Tick]:
+    def _due(self, balances: Sequence[Row]) -> list[Tick]:
         """Return the newest tick of each cluster that is out of balance, if the last plan does not do for it."""
         lacking: dict[Tick, dict[int, int]] = defaultdict(dict)
         out_of_balance = set()
-        for row in balances.collect():
+        for row in balances:
             tick, state = (row["cluster"], row["tick_ms"]), balance_state(row.asDict())
             lacking[tick][state.broker] = state.balance.electable_now
             if state.is_out_of_balance:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 
 Batch = Callable[[DataFrame, int], None]
 
 _LONGEST_BATCH_S = 30.0
+_STEP_S = 0.05
 
 
 class Stopping(Exception):
@@ -22,6 +23,9 @@ class Gate:
 
     Args:
         on_batch: told of every batch that was done for how many seconds it was within.
+
+    Attributes:
+        batches: how many were done.
     """
 
     def __init__(self, on_batch: Callable[[float], None] = lambda seconds: None) -> None:
@@ -30,6 +34,7 @@ class Gate:
         self._closed = False
         self._began_s: float | None = None
         self._ended_s = time.monotonic()
+        self.batches = 0
 
     @property
     def idle_s(self) -> float:
@@ -52,6 +57,7 @@ class Gate:
                 self._began_s = began_s = time.monotonic()
                 try:
                     batch(rows, batch_id)
+                    self.batches += 1
                     self._on_batch(time.monotonic() - began_s)
                 except Exception:
                     # A query that is stopped breaks off its batch. Spark looks for the cause in the text of the error,
@@ -70,3 +76,10 @@ class Gate:
         self._closed = True
         if self._busy.acquire(timeout=_LONGEST_BATCH_S):
             self._busy.release()
+
+
+def wait_idle(gates: Sequence[Gate], most_s: float) -> None:
+    """Return when no batch is within any of some gates, or after so many seconds."""
+    end_s = time.monotonic() + most_s
+    while any(gate.batch_s is not None for gate in gates) and time.monotonic() < end_s:
+        time.sleep(_STEP_S)

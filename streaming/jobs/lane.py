@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -28,6 +28,7 @@ class WholeTicks:
         last_offsets: where in the lane the last of them begins, and the offset behind it; of no tick, nowhere.
         any_moves: whether a partition moves, or is listed, in one of them.
         collected: of each how it was collected.
+        status: of each its row of ``tick_status``.
     """
 
     messages: DataFrame
@@ -35,10 +36,11 @@ class WholeTicks:
     last_offsets: tuple[int, int]
     any_moves: bool
     collected: dict[tuple[str, int], Collected]
+    status: Sequence[Row]
 
 
 @contextmanager
-def whole_batch(batch: DataFrame, topic: TicksTopic) -> Iterator[WholeTicks]:
+def whole_batch(batch: DataFrame, topic: TicksTopic, besides: Mapping[str, str] | None = None) -> Iterator[WholeTicks]:
     """Give the whole ticks whose ``tick_end`` is in the batch; what came in earlier batches is read again.
 
     The lane is one partition of the topic and a tick of it is small, so one task does it all without a shuffle.
@@ -46,16 +48,17 @@ def whole_batch(batch: DataFrame, topic: TicksTopic) -> Iterator[WholeTicks]:
     Args:
         batch: micro-batch of Kafka records.
         topic: to read the beginning of a tick that came before the batch.
+        besides: what to learn of each tick besides, as ``tick_status`` takes it.
     """
     with holding() as hold:
         messages = hold(lane_messages(batch.coalesce(1)))
-        status = tick_status(messages).collect()
+        status = tick_status(messages, besides or {}).collect()
         cut = [row for row in status if row["ended"] and not row["whole"]]
         if cut:
             first, end = min(row["first_offset"] for row in cut), max(row["end_offset"] for row in cut)
             earlier = lane_messages(topic.lane_range(first, end + 1).coalesce(1))
             messages = hold(messages.unionByName(earlier).coalesce(1).dropDuplicates(MESSAGE_KEYS))
-            status = tick_status(messages).collect()
+            status = tick_status(messages, besides or {}).collect()
         for row in status:
             if row["ended"] and not row["whole"]:
                 log.warning("tick %s of cluster %s is not whole; it gives no verdict", row["tick_ms"], row["cluster"])
@@ -64,7 +67,7 @@ def whole_batch(batch: DataFrame, topic: TicksTopic) -> Iterator[WholeTicks]:
         # Nearly always the batch is a tick and nothing else.
         kept = messages if len(whole) == len(status) else whole_ticks(messages)
         last = (whole[-1]["first_offset"], whole[-1]["end_offset"] + 1) if whole else (0, 0)
-        yield WholeTicks(kept, list(collected), last, any(row["any_moves"] for row in whole), collected)
+        yield WholeTicks(kept, list(collected), last, any(row["any_moves"] for row in whole), collected, whole)
 
 
 def _collected(row: Row) -> Collected:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +35,8 @@ class LaneJob(ABC):
     tables: ClassVar[tuple[Table, ...]]
     # Most records of the lane in one micro-batch.
     max_offsets: ClassVar[int]
+    # What it has to know of a tick besides, as ``tick_status`` takes it.
+    besides: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
         self._spark = spark
@@ -62,7 +65,7 @@ class LaneJob(ABC):
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
         """Write the whole ticks of a micro-batch of the alert lane; those that are written already are passed over."""
-        with whole_batch(batch, self._topic) as whole:
+        with whole_batch(batch, self._topic, self.besides) as whole:
             if not whole.ticks:
                 return
             self._write(whole)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
@@ -45,12 +45,19 @@ class RecordJob:
         store: tables.
         checkpoints: folder or URL under which both keep their checkpoints.
         trigger_s: least time between two commits.
+        give_way: called before each table of silver; returns when that may be written.
     """
 
     name = "record"
 
     def __init__(
-        self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoints: str, trigger_s: float
+        self,
+        spark: SparkSession,
+        topic: TicksTopic,
+        store: Store,
+        checkpoints: str,
+        trigger_s: float,
+        give_way: Callable[[], None] = lambda: None,
     ) -> None:
         self._spark = spark
         self._topic = topic
@@ -58,6 +65,7 @@ class RecordJob:
         self._bronze_checkpoint = f"{checkpoints}/bronze"
         self._silver_checkpoint = f"{checkpoints}/silver"
         self._trigger_s = trigger_s
+        self._give_way = give_way
         self.gate = Gate()
         self._last_tick: dict[str, int] = {}
         self._first_batch = True
@@ -108,6 +116,7 @@ class RecordJob:
 
     def _write_table(self, fresh: Heads, table: Table, kinds: Sequence[str]) -> list[DataFrame]:
         """Write the rows of a table, and return where to look for messages that were rejected."""
+        self._give_way()
         decoded = Observation()
         rows = silver_rows(fresh.valid, table, kinds).observe(decoded, F.count(F.lit(1)).alias("rows"))
         self._store.append(self._not_cut_short(rows, table, fresh.first_tick), table)

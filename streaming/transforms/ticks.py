@@ -8,9 +8,10 @@ from there. So no state is kept, a restart loses nothing, and a replay gives the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -19,6 +20,7 @@ from pyspark.sql import functions as F
 Tick = tuple[str, int]
 
 TICK = ["cluster", "tick_ms"]
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def of_ticks(ticks: Sequence[Tick], under: str = "") -> Column:
@@ -39,7 +41,7 @@ def of_ticks(ticks: Sequence[Tick], under: str = "") -> Column:
     return reduce(or_, of_clusters, F.lit(False))
 
 
-def tick_status(messages: DataFrame) -> DataFrame:
+def tick_status(messages: DataFrame, besides: Mapping[str, str] = _NOTHING) -> DataFrame:
     """Return one row per tick, by time.
 
     Columns: ``ended`` (its ``tick_end`` is there), ``first_offset`` and ``end_offset``, ``whole``, ``any_moves``, and
@@ -47,6 +49,7 @@ def tick_status(messages: DataFrame) -> DataFrame:
 
     Args:
         messages: of ``streaming.transforms.decode.lane_messages``.
+        besides: further columns: what to aggregate, by name.
     """
     return (
         messages.groupBy(*TICK)
@@ -59,6 +62,7 @@ def tick_status(messages: DataFrame) -> DataFrame:
             F.expr("max(skipped_ticks) AS skipped_ticks"),
             F.expr("max(collect_ms) AS collect_ms"),
             F.expr("max(unanswered_brokers) AS unanswered_brokers"),
+            *[F.expr(f"{what} AS {name}") for name, what in besides.items()],
         )
         .selectExpr(
             *TICK,
@@ -70,6 +74,7 @@ def tick_status(messages: DataFrame) -> DataFrame:
             "coalesce(skipped_ticks, 0) AS skipped_ticks",
             "collect_ms",
             "greatest(unanswered_brokers, 0) AS unanswered_brokers",
+            *besides,
         )
         .orderBy("tick_ms", "cluster")
     )

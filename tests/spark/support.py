@@ -125,7 +125,7 @@ class DyingStore(Store):
     """The store of a process that ends when it has appended to so many tables."""
 
     def __init__(self, store: Store, appends: int) -> None:
-        super().__init__(store.spark, "dying")
+        super().__init__(store.spark, "dying://")
         self._store = store
         self._left = appends
 

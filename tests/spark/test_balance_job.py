@@ -45,7 +45,7 @@ def job(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path) ->
     """The job as it is after its start."""
     path = folder / "balance"
     where = str(path) if path.exists() else checkpoint(folder, "balance")
-    made = BalanceJob(spark, source, store, where, 1.0, 0.1, BatchLimits())  # type: ignore[arg-type]
+    made = BalanceJob(spark, source, source, store, where, 1.0, 0.1, BatchLimits())  # type: ignore[arg-type]
     made.prepare()
     return made
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import traceback
 from typing import Any
 
 import pytest
 
 from streaming.jobs import gate as gates
-from streaming.jobs.gate import Gate, Stopping
+from streaming.jobs.gate import Gate, Stopping, wait_idle
 
 
 def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> None:
@@ -53,3 +54,36 @@ def test_it_tells_how_long_a_batch_took_that_was_done_and_of_no_other() -> None:
     gate.through(batch)(None, 8)  # type: ignore[arg-type]
     assert len(took) == 1
     assert took[0] >= 0
+
+
+def busy(gate: Gate) -> tuple[threading.Thread, threading.Event]:
+    """A thread whose batch is within until the event is set."""
+    within, done = threading.Event(), threading.Event()
+
+    def batch(rows: Any, batch_id: int) -> None:
+        within.set()
+        done.wait(10)
+
+    thread = threading.Thread(target=gate.through(batch), args=(None, 1))
+    thread.start()
+    assert within.wait(10)
+    return thread, done
+
+
+def test_who_gives_way_goes_on_when_the_batches_are_done() -> None:
+    gate = Gate()
+    thread, done = busy(gate)
+    threading.Timer(0.1, done.set).start()
+    wait_idle([Gate(), gate], 10.0)
+    assert done.is_set()
+    thread.join()
+    assert gate.batches == 1
+
+
+def test_who_gives_way_does_not_do_so_for_ever() -> None:
+    gate = Gate()
+    thread, done = busy(gate)
+    wait_idle([gate], 0.1)
+    assert gate.batch_s is not None
+    done.set()
+    thread.join()

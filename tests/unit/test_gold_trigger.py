@@ -10,7 +10,7 @@ from streaming.pipeline import gold_trigger_s
 
 @pytest.mark.parametrize(
     ("interval_s", "least_s", "trigger_s"),
-    [(1.0, 5.0, 5.0), (4.9, 5.0, 5.0), (5.0, 5.0, 1.0), (60.0, 5.0, 1.0), (5.0, 0.5, 0.5), (10.0, 30.0, 30.0)],
+    [(1.0, 5.0, 5.0), (4.9, 5.0, 5.0), (5.0, 5.0, 0.25), (60.0, 5.0, 0.25), (5.0, 0.1, 0.1), (10.0, 30.0, 30.0)],
 )
 def test_ticks_no_nearer_to_each_other_than_commits_may_be_wait_for_none(
     interval_s: float, least_s: float, trigger_s: float

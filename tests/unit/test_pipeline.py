@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
+from unittest.mock import MagicMock
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -12,6 +14,7 @@ from alerts.delivery.steps import event_key
 from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
+from streaming.jobs.gate import Gate
 from streaming.marks import append_mark
 from streaming.pipeline import Inputs, Pipeline
 from tests.unit.receivers import event
@@ -100,3 +103,72 @@ def test_without_a_receiver_there_is_no_outbox(monkeypatch: pytest.MonkeyPatch) 
     gone: Any = Gone(Py4JError("gone"))
     assert Pipeline(gone, Inputs(Settings(), KafkaSettings())).deliveries() == []
     assert made == []
+
+
+class Job:
+    """A job whose batches are told by hand; it has no query."""
+
+    started: ClassVar[list[Job]] = []
+
+    def __init__(self, *given: Any) -> None:
+        self.gate = Gate()
+
+    def start(self) -> Any:
+        """It is among those that were started."""
+        self.started.append(self)
+        return MagicMock()
+
+
+class History(Job):
+    """The record job."""
+
+    def start(self) -> Any:
+        """Two queries."""
+        return [super().start()]
+
+
+@pytest.fixture
+def recording(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pipeline]:
+    """Returns a pipeline that was told to start gold, or not, and then the record job."""
+    monkeypatch.setattr(Job, "started", [])
+    for name, job in (("GoldJob", Job), ("BalanceJob", Job), ("RecordJob", History)):
+        monkeypatch.setattr(f"streaming.pipeline.{name}", job)
+    settings = Settings(store=StoreSettings(maintain_every_s=0))
+
+    def started(gold: bool = True) -> Pipeline:
+        pipeline = Pipeline(MagicMock(), Inputs(settings, KafkaSettings()))
+        if gold:
+            pipeline.start_gold()
+        pipeline.start_record()
+        return pipeline
+
+    return started
+
+
+def recorded() -> bool:
+    return any(isinstance(job, History) for job in Job.started)
+
+
+def test_history_is_kept_once_every_gold_job_has_written(recording: Callable[..., Pipeline]) -> None:
+    pipeline = recording()
+    for gold in list(Job.started):
+        pipeline.check()
+        assert not recorded()
+        gold.gate.through(lambda *_: None)(MagicMock(), 0)
+    pipeline.check()
+    assert recorded()
+    pipeline.check()
+    assert len(Job.started) == 3
+
+
+def test_history_is_kept_though_nothing_comes_to_gold(
+    recording: Callable[..., Pipeline], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.pipeline._GOLD_FIRST_S", 0.0)
+    recording().check()
+    assert recorded()
+
+
+def test_history_alone_is_kept_at_once(recording: Callable[..., Pipeline]) -> None:
+    recording(gold=False)
+    assert recorded()
