@@ -21,7 +21,7 @@ _AHEAD_S = 1.0
 # the gap with a burst that no throttle was planned for.
 _FORGET_BEHIND_S = 2.0
 _VALUES = 16
-_BATCH_BYTES = 65_536
+_BATCH_BYTES = 32_768
 
 
 class PacedLoad:
