@@ -31,7 +31,7 @@ from streaming.jobs.record import RecordJob
 from streaming.maintenance import Maintenance, Schedule
 from streaming.marks import MarkFollower
 from streaming.plain_sql import table_url
-from streaming.session import COMPILED, LARGE_MESSAGES, thorough
+from streaming.session import thorough
 from streaming.sinks import Store
 from streaming.sources import TicksTopic, kafka_options
 
@@ -81,7 +81,7 @@ class Pipeline:
         self._spark = spark
         self._settings = settings
         self._kafka_options = kafka_options(inputs.ticks, inputs.password)
-        self._topic = TicksTopic(spark, settings.ticks.topic, self._kafka_options)
+        self._topic = self._topic_of(spark)
         self._store = Store(spark, settings.store.path)
         self._events = EventLog(spark, self._store)
         self._desk = AlertDesk(settings, inputs.clock_ms, inputs.config, inputs.others)
@@ -135,7 +135,7 @@ class Pipeline:
         """Start the gold tables: those of the alert lane, and leader imbalance, which is of all partitions."""
         checkpoints, trigger_s = self._settings.store.checkpoints(), gold_trigger_s(self._settings)
         gold = GoldJob(self._spark, self._topic, self._store, f"{checkpoints}/gold", trigger_s)
-        for_many = TicksTopic(thorough(self._spark), self._settings.ticks.topic, self._kafka_options)
+        for_many = self._topic_of(thorough(self._spark))
         balance = BalanceJob(
             self._spark,
             self._topic,
@@ -163,17 +163,20 @@ class Pipeline:
 
     def _start_record(self) -> None:
         self._record_by_s = None
-        # Their rows are many, so that compiled plans pay; a query keeps the settings that it finds at its start.
-        for key, value in (COMPILED | LARGE_MESSAGES).items():
-            self._spark.conf.set(key, value)
+        own = thorough(self._spark)
+        tables = Store(own, self._settings.store.path)
+        topic = self._topic_of(own)
         checkpoints, trigger_s = self._settings.store.checkpoints(), self._settings.spark.record_trigger_s
-        job = RecordJob(self._spark, self._topic, self._store, checkpoints, trigger_s, self._give_way_to_gold)
+        job = RecordJob(own, topic, tables, checkpoints, trigger_s, self._give_way_to_gold)
         self._gates.append(job.gate)
         self._queries.extend(job.start())
         store = self._settings.store
         if store.maintain_every_s:
-            self._schedule = Schedule(Maintenance(self._spark, self._store, store).run, store.maintain_every_s)
+            self._schedule = Schedule(Maintenance(own, tables, store).run, store.maintain_every_s)
             self._schedule.start()
+
+    def _topic_of(self, spark: SparkSession) -> TicksTopic:
+        return TicksTopic(spark, self._settings.ticks.topic, self._kafka_options)
 
     def _give_way_to_gold(self) -> None:
         wait_idle(self._gold_gates, _GIVE_WAY_S)
