@@ -135,8 +135,8 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pipeline]:
         monkeypatch.setattr(f"streaming.pipeline.{name}", job)
     settings = Settings(store=StoreSettings(maintain_every_s=0))
 
-    def started(gold: bool = True) -> Pipeline:
-        pipeline = Pipeline(MagicMock(), Inputs(settings, KafkaSettings()))
+    def started(gold: bool = True, spark: Any = None) -> Pipeline:
+        pipeline = Pipeline(spark or MagicMock(), Inputs(settings, KafkaSettings()))
         if gold:
             pipeline.start_gold()
         pipeline.start_record()
@@ -172,3 +172,10 @@ def test_history_is_kept_though_nothing_comes_to_gold(
 def test_history_alone_is_kept_at_once(recording: Callable[..., Pipeline]) -> None:
     recording(gold=False)
     assert recorded()
+
+
+def test_history_leaves_the_settings_of_the_other_jobs_alone(recording: Callable[..., Pipeline]) -> None:
+    spark = MagicMock()
+    recording(gold=False, spark=spark)
+    assert recorded()
+    spark.conf.set.assert_not_called()
