@@ -48,21 +48,26 @@ def _lists(usual: tuple[int, ...], among: tuple[int, ...]) -> st.SearchStrategy[
 
 @st.composite
 def partitions(draw: st.DrawFn, number: int) -> PartitionTraffic:
-    """One partition of topic ``t``; one without a leader has no write rate and nothing to copy from."""
+    """One partition of topic ``t``, moved or listed; one without a leader has no write rate and nothing to copy from."""
     replicas = tuple(draw(st.lists(st.sampled_from(BROKERS), min_size=1, max_size=4, unique=True)))
     leader = draw(st.sampled_from((*replicas * 4, None)))
     followers = tuple(b for b in replicas if b != leader)
     in_sync = draw(subsets(followers)) | ({leader} if leader is not None else set())
     known = draw(subsets(followers)) | draw(subsets(followers)) if leader is not None else frozenset()
+    adding = draw(subsets(followers))
+    leader_listed, follower_listed = draw(_lists(replicas, replicas)), draw(_lists(followers, replicas))
+    if not adding and leader_listed == follower_listed == frozenset():
+        # It moves or is listed: of any other nobody tells, and Spark would pass it over.
+        leader_listed = frozenset(replicas)
     return PartitionTraffic(
         topic="t",
         partition=number,
         leader=leader,
         followers=followers,
         in_sync=frozenset(in_sync),
-        adding=draw(subsets(followers)),
-        leader_listed=draw(_lists(replicas, replicas)),
-        follower_listed=draw(_lists(followers, replicas)),
+        adding=adding,
+        leader_listed=leader_listed,
+        follower_listed=follower_listed,
         write_bytes_per_s=draw(st.sampled_from((*_WRITE_RATES * 2, None))) if leader is not None else None,
         remaining_bytes={b: draw(_remaining) for b in sorted(known)},
     )
