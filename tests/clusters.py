@@ -48,7 +48,7 @@ def _lists(usual: tuple[int, ...], among: tuple[int, ...]) -> st.SearchStrategy[
 
 @st.composite
 def partitions(draw: st.DrawFn, number: int) -> PartitionTraffic:
-    """One partition of topic ``t``, moved or listed; one without a leader has no write rate and nothing to copy from."""
+    """A partition of ``t``, moved or listed; one without a leader has no write rate and nothing to copy from."""
     replicas = tuple(draw(st.lists(st.sampled_from(BROKERS), min_size=1, max_size=4, unique=True)))
     leader = draw(st.sampled_from((*replicas * 4, None)))
     followers = tuple(b for b in replicas if b != leader)
