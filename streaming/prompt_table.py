@@ -22,7 +22,7 @@ from streaming.sinks import Store
 
 
 class PromptTable:
-    """A table of text and whole numbers that is written a few rows at a time.
+    """A table without nested columns that is written a few rows at a time.
 
     Args:
         spark: session.
@@ -85,24 +85,6 @@ class PromptTable:
         else:
             plain_table.create(self.path, self._table)
         self._ready = True
-
-
-def append_few(spark: SparkSession, store: Store, records: Sequence[object], table: Table) -> None:
-    """Append some rows to a table that is there, and has no nested columns.
-
-    Args:
-        spark: session.
-        store: tables.
-        records: rows: objects with the table's columns as attributes.
-        table: table.
-    """
-    path = local_path(store.location(table))
-    if not records:
-        return
-    if path is None:
-        store.append(record_rows(spark, records, table), table)
-    else:
-        plain_table.append(DeltaTable(path), records, table)
 
 
 def local_path(location: str) -> str | None:

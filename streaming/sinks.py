@@ -14,6 +14,8 @@ from schemas.tables import Table
 from streaming.layout import lacking
 from streaming.properties import properties
 
+_TICK = ["cluster", "tick_ms"]
+
 
 class Found(NamedTuple):
     """A table that is there: columns and fields, with their types, that it has not yet; its Delta properties."""
@@ -123,13 +125,14 @@ class Store:
             table: table.
             since_ms: no row is of an earlier tick, epoch milliseconds.
         """
-        tick = ["cluster", "tick_ms"]
-        return rows.join(self.read_since(table, since_ms).select(*tick).distinct(), tick, "left_anti")
+        return rows.join(self._ticks_since(table, since_ms), _TICK, "left_anti")
 
     def ticks_since(self, table: Table, since_ms: int) -> set[tuple[str, int]]:
         """Return cluster and time of the ticks that a table has from one tick on."""
-        rows = self.read_since(table, since_ms).select("cluster", "tick_ms").distinct().collect()
-        return {(row["cluster"], row["tick_ms"]) for row in rows}
+        return {(row["cluster"], row["tick_ms"]) for row in self._ticks_since(table, since_ms).collect()}
+
+    def _ticks_since(self, table: Table, since_ms: int) -> DataFrame:
+        return self.read_since(table, since_ms).select(*_TICK).distinct()
 
     def last_ticks(self, table: Table) -> dict[str, int]:
         """Return the newest tick, epoch milliseconds, of each cluster that has one on the last two days of a table.

@@ -21,7 +21,7 @@ from streaming.jobs.election_plans import Planner
 from streaming.jobs.held import Hold, holding
 from streaming.jobs.lane import WholeTicks
 from streaming.jobs.lane_job import LaneJob
-from streaming.prompt_table import append_few
+from streaming.prompt_table import PromptTable
 from streaming.sinks import Store
 from streaming.sources import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_head
@@ -95,6 +95,7 @@ class BalanceJob(LaneJob):
         self._topic_for_many = topic_for_many
         self._setting_ratio = setting_ratio
         self._planner = Planner(spark, limits)
+        self._balances = PromptTable(spark, store, LEADER_IMBALANCE)
 
     def _write(self, whole: WholeTicks) -> None:
         ends = [end for end in map(tick_end, whole.status) if end.ranges and end.leaders]
@@ -113,7 +114,8 @@ class BalanceJob(LaneJob):
             if since_ms is not None:
                 written = self._store.ticks_since(LEADER_IMBALANCE, since_ms)
                 rows = [row for row in rows if (row["cluster"], row["tick_ms"]) not in written]
-            append_few(self._spark, self._store, rows, LEADER_IMBALANCE)
+            if rows:
+                self._balances.append(rows)
 
     def _seen(self, ends: Sequence[TickEnd], lane: DataFrame, hold: Hold) -> Seen:
         few = sum(end.records for end in ends) <= _FEW_RECORDS

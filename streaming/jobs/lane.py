@@ -13,7 +13,7 @@ from alerts.metrics import Collected
 from streaming.jobs.held import holding
 from streaming.sources import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, lane_messages
-from streaming.transforms.ticks import tick_status, whole_ticks
+from streaming.transforms.ticks import NOTHING_BESIDES, tick_status, whole_ticks
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,9 @@ class WholeTicks:
 
 
 @contextmanager
-def whole_batch(batch: DataFrame, topic: TicksTopic, besides: Mapping[str, str] | None = None) -> Iterator[WholeTicks]:
+def whole_batch(
+    batch: DataFrame, topic: TicksTopic, besides: Mapping[str, str] = NOTHING_BESIDES
+) -> Iterator[WholeTicks]:
     """Give the whole ticks whose ``tick_end`` is in the batch; what came in earlier batches is read again.
 
     The lane is one partition of the topic and a tick of it is small, so one task does it all without a shuffle.
@@ -52,13 +54,13 @@ def whole_batch(batch: DataFrame, topic: TicksTopic, besides: Mapping[str, str] 
     """
     with holding() as hold:
         messages = hold(lane_messages(batch.coalesce(1)))
-        status = tick_status(messages, besides or {}).collect()
+        status = tick_status(messages, besides).collect()
         cut = [row for row in status if row["ended"] and not row["whole"]]
         if cut:
             first, end = min(row["first_offset"] for row in cut), max(row["end_offset"] for row in cut)
             earlier = lane_messages(topic.lane_range(first, end + 1).coalesce(1))
             messages = hold(messages.unionByName(earlier).coalesce(1).dropDuplicates(MESSAGE_KEYS))
-            status = tick_status(messages, besides or {}).collect()
+            status = tick_status(messages, besides).collect()
         for row in status:
             if row["ended"] and not row["whole"]:
                 log.warning("tick %s of cluster %s is not whole; it gives no verdict", row["tick_ms"], row["cluster"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +15,7 @@ from streaming.jobs.gate import Gate
 from streaming.jobs.lane import WholeTicks, whole_batch
 from streaming.sinks import Store
 from streaming.sources import TicksTopic
-from streaming.transforms.ticks import Tick
+from streaming.transforms.ticks import NOTHING_BESIDES, Tick
 
 
 class LaneJob(ABC):
@@ -36,7 +35,7 @@ class LaneJob(ABC):
     # Most records of the lane in one micro-batch.
     max_offsets: ClassVar[int]
     # What it has to know of a tick besides, as ``tick_status`` takes it.
-    besides: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    besides: ClassVar[Mapping[str, str]] = NOTHING_BESIDES
 
     def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
         self._spark = spark

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 Tick = tuple[str, int]
 
 TICK = ["cluster", "tick_ms"]
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+NOTHING_BESIDES: Mapping[str, str] = MappingProxyType({})
 
 
 def of_ticks(ticks: Sequence[Tick], under: str = "") -> Column:
@@ -41,7 +41,7 @@ def of_ticks(ticks: Sequence[Tick], under: str = "") -> Column:
     return reduce(or_, of_clusters, F.lit(False))
 
 
-def tick_status(messages: DataFrame, besides: Mapping[str, str] = _NOTHING) -> DataFrame:
+def tick_status(messages: DataFrame, besides: Mapping[str, str] = NOTHING_BESIDES) -> DataFrame:
     """Return one row per tick, by time.
 
     Columns: ``ended`` (its ``tick_end`` is there), ``first_offset`` and ``end_offset``, ``whole``, ``any_moves``, and
