@@ -47,7 +47,12 @@ ROWS: dict[str, str] = {
         "leader_quota_bytes_per_s DOUBLE, follower_quota_bytes_per_s DOUBLE, "
         # What the broker is told of Kafka's own balancing of leaders; null: unknown, or a key that it does not have, as
         # those of Kafka 4 have no leader.imbalance.per.broker.percentage.
-        "auto_leader_rebalance BOOLEAN, leader_imbalance_check_s BIGINT, leader_imbalance_percentage INT"
+        "auto_leader_rebalance BOOLEAN, leader_imbalance_check_s BIGINT, leader_imbalance_percentage INT, "
+        # Settings that shape a throttled copy, under Kafka's names; null: not told.
+        "quota_window_num INT, quota_window_size_s INT, replica_fetch_max_bytes BIGINT, "
+        "replica_fetch_response_max_bytes BIGINT, num_replica_fetchers INT, replica_fetch_backoff_ms INT, "
+        # The throttle of moves between log directories, replica.alter.log.dirs.io.max.bytes.per.second; null: none.
+        "log_dirs_throttle_bytes_per_s BIGINT, log_dirs_throttle_source STRING"
     ),
     # One row per partition that moves, or that a throttled replica list names: all that its verdict needs. And one
     # without logs, rates and lists per partition that lacks a replica in the ISR: who lacks which is all of it.
@@ -59,11 +64,16 @@ ROWS: dict[str, str] = {
         # The last switch seen while the partition was watched; null: none.
         "previous_leader INT, switch_tick_ms BIGINT, "
         # One per replica whose broker answered; lag_offsets is the gauge (null: -1, gone), lag_source whom it fetches.
-        f"logs ARRAY<STRUCT<{_LOG_SAMPLE}, lag_offsets BIGINT, prev_lag_offsets BIGINT, lag_source INT>>, "
+        # unchanged_since_ms: earliest reading since which the log's end has been the same as now.
+        f"logs ARRAY<STRUCT<{_LOG_SAMPLE}, lag_offsets BIGINT, prev_lag_offsets BIGINT, lag_source INT, "
+        "unchanged_since_ms BIGINT>>, "
         # The topic's counters on the partition's leader; null: not read.
         f"topic_counters STRUCT<{_TOPIC_SAMPLE}>, "
         # The last samples under the previous leader, kept for one rate window after a switch; null otherwise.
-        f"before_log STRUCT<{_LOG_SAMPLE}>, before_topic_counters STRUCT<{_TOPIC_SAMPLE}>"
+        f"before_log STRUCT<{_LOG_SAMPLE}>, before_topic_counters STRUCT<{_TOPIC_SAMPLE}>, "
+        # remote.storage.enable of the topic, and whether the broker compresses what it gets in another way
+        # (compression.type is not producer); null: unknown.
+        "remote_storage BOOLEAN, recompressed BOOLEAN"
     ),
     # One row per partition of the cluster.
     "leaders": (

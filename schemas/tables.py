@@ -244,9 +244,13 @@ THROTTLE_HEADROOM = Table(
         ("moving_replicas", "INT", "replicas out of sync that the role serves or receives"),
         ("remaining_bytes", "BIGINT", "bytes these still have to copy; null: unknown"),
         ("eta_s", "DOUBLE", "seconds until they are in sync at this throttle; null: never, or unknown"),
-        ("stalled_replicas", "INT", "adding replicas that copied nothing over the window"),
+        ("stalled_replicas", "INT", "adding replicas that copy nothing, though it is or was their turn"),
         ("rate_window_ms", "BIGINT", "window of the rates, ms"),
-        ("partitions", _EVIDENCE, "the partitions that count, greatest traffic first, at most 20"),
+        (
+            "partitions",
+            _EVIDENCE,
+            "the partitions that count, greatest traffic first, at most 20, those that move before others",
+        ),
         ("alive", "BOOLEAN", "the broker is registered with the cluster"),
         ("throttle_source", "STRING", "broker or default: where the rate is set; none: it is not; null: unknown"),
         ("free_replicas", "INT", "those of moving_replicas that no throttled replica list of the role names"),
@@ -274,6 +278,83 @@ THROTTLE_HEADROOM = Table(
             "STRUCT<bytes_per_s DOUBLE, topic STRING, partition INT, leader INT>",
             "as follower: what it would send more, at worst, if it came to lead one more moving partition that it has "
             "in sync and that lists it, and that partition; null: there is none, or its write rate is unknown",
+        ),
+        (
+            "lost_leaving_replicas",
+            "INT",
+            "those of lost_replicas that the running move removes, so that it takes their place",
+        ),
+        ("waiting_replicas", "INT", "adding replicas that copied nothing over the window, for they wait their turn"),
+        ("down_replicas", "INT", "as leader: adding replicas on brokers that are down"),
+        (
+            "known_in_sync_bytes_per_s",
+            "DOUBLE",
+            "in_sync_bytes_per_s as far as it is known, bytes/s: the least that it can be",
+        ),
+        (
+            "known_required_bytes_per_s",
+            "DOUBLE",
+            "required_bytes_per_s as far as it is known, bytes/s: the least that it can be",
+        ),
+        (
+            "moving_bytes_per_s",
+            "DOUBLE",
+            "as leader: what moving partitions send to all their followers; as follower: what new replicas receive; "
+            "with or without lists, bytes/s; null: unknown",
+        ),
+        ("counting_partitions", "INT", "how many partitions count, of which partitions names at most 20"),
+        ("limited_partitions", "INT", "moving partitions with replicas out of sync that a list of the role names"),
+        ("free_partitions", "INT", "moving partitions with replicas out of sync that no list of the role names"),
+        (
+            "peers",
+            "ARRAY<STRUCT<broker INT, replicas INT, remaining_bytes BIGINT, write_bytes_per_s DOUBLE, "
+            "largest_remaining_bytes BIGINT>>",
+            "the brokers at the other end of the copies that a list of the role limits (of a leader its destinations, "
+            "of a destination its leaders): replicas, what they still have to copy, what is written to them, and what "
+            "the one with most has to copy; null: unknown",
+        ),
+        (
+            "stalls",
+            "ARRAY<STRUCT<cause STRING, leader INT, replicas INT, partitions ARRAY<STRING>>>",
+            "as follower: stalled_replicas by cause (as stall) and leader (null: none), with three names of each",
+        ),
+        (
+            "switches",
+            "ARRAY<STRUCT<previous_leader INT, partitions INT, bytes_per_s DOUBLE, switch_tick_ms BIGINT, "
+            "names ARRAY<STRING>>>",
+            "as leader: listed partitions that it came to lead within the last rate window, by previous leader: how "
+            "many, what it sends for them (as far as it is known), the last such tick, and three names",
+        ),
+        (
+            "moves",
+            "ARRAY<STRUCT<topic STRING, partition INT, target ARRAY<INT>>>",
+            "partitions in a reassignment by name, with their replicas once it is done, at most 20",
+        ),
+        (
+            "resting_topics",
+            "ARRAY<STRING>",
+            "topics whose list of the role has entries of partitions that do not move, by name, at most 50",
+        ),
+        ("resting_topic_count", "INT", "how many topics these are"),
+        ("quota_window_num", "INT", "replication.quota.window.num of the broker; null: not told"),
+        ("quota_window_size_s", "INT", "replication.quota.window.size.seconds of the broker; null: not told"),
+        ("replica_fetch_max_bytes", "BIGINT", "replica.fetch.max.bytes of the broker; null: not told"),
+        (
+            "replica_fetch_response_max_bytes",
+            "BIGINT",
+            "replica.fetch.response.max.bytes of the broker; null: not told",
+        ),
+        ("num_replica_fetchers", "INT", "num.replica.fetchers of the broker; null: not told"),
+        ("replica_fetch_backoff_ms", "INT", "replica.fetch.backoff.ms of the broker; null: not told"),
+        (
+            "log_dirs_throttle_bytes_per_s",
+            "BIGINT",
+            "replica.alter.log.dirs.io.max.bytes.per.second of the broker; null: none, or not told",
+        ),
+        (
+            "log_dirs_throttle_source",
+            "STRING",
+            "broker or default: where that is set; none: it is not; null: not told",
         ),
     ),
 )
@@ -316,7 +397,11 @@ PARTITION_WRITE_RATE = Table(
         *_PARTITION,
         ("leader", "INT", "leading broker; null: none"),
         ("write_bytes_per_s", "DOUBLE", "bytes appended per second; null: unknown"),
-        ("method", "STRING", "log_size, end_offset or before_switch; null: unknown"),
+        (
+            "method",
+            "STRING",
+            "log_size, end_offset, before_switch or no_leader (nothing can be written); null: unknown",
+        ),
         ("window_ms", "BIGINT", "window of the rate, ms; null: unknown"),
     ),
 )

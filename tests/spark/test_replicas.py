@@ -28,6 +28,15 @@ IN_SYNC = {"isr": [1, 3], "adding": []}
 # The real lag was 7,000 (9,000 - 2,000) a window ago and is 8,000 now: the leader grew by 2,000, the follower by 1,000.
 FALLING_BACK = {"leader": log(1, 9000, 0.2 * MB)}
 
+COUNTED = {
+    "read_ms": TICK_MS,
+    "bytes_in": 500_000,
+    "messages_in": 1000,
+    "prev_read_ms": None,
+    "prev_bytes_in": None,
+    "prev_messages_in": None,
+}
+
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     # 9,000 - 1,000 records; 9 - 1 MB.
     "sizes of logs with one beginning differ by what is missing": (
@@ -81,7 +90,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     # 1,000 records in 10 s at 2,000 bytes each.
     "a copy behind a moved beginning: records at the leader's mean size": (
-        case(cut_by_retention(1000, 0.1 * MB), log(1, 9000, size=18 * MB)),
+        case(cut_by_retention(2000, 0.1 * MB), log(1, 9000, size=18 * MB)),
         {"copied_bytes_per_s": 0.2 * MB},
     ),
     "a replica that is not being added is never stalled": (case(log(3, 1000), adding=[]), {"stalled": False}),
@@ -107,6 +116,40 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a lag of 0 that stays 0 is not frozen": (
         case(log(3, 9000, 0.2 * MB, lag_offsets=0, prev_lag_offsets=0), **FALLING_BACK),
         {"frozen": False},
+    ),
+    # Of 10 million offsets retention has left 9,000, in 9 MB.
+    "what retention has deleted is not copied": (
+        case(log(3, 0), log(1, 10_000_000, size=9 * MB, log_start_offset=9_991_000)),
+        {"lag_offsets": 10_000_000, "remaining_bytes": 9 * MB},
+    ),
+    # Put to offset 9,991,000 from 0, it copied 1,000 of the 9,000 records that there are: 1 MB in 10 s.
+    "being put to the leader's new start is no copying": (
+        case(
+            log(
+                3,
+                9_992_000,
+                size=MB,
+                log_start_offset=9_991_000,
+                prev_log_end_offset=0,
+                prev_log_start_offset=0,
+                prev_size_bytes=0,
+            ),
+            log(1, 10_000_000, size=9 * MB, log_start_offset=9_991_000),
+        ),
+        {"copied_bytes_per_s": 0.1 * MB, "remaining_bytes": 8 * MB},
+    ),
+    # 8,000 records at 500 bytes, as producers sent them, are 4 MB; of them 3 MB lie on the leader's disk.
+    "with remote storage no more is copied than lies on the leader's disk": (
+        case(log(3, 1000), log(1, 9000, size=3 * MB), remote_storage=True, topic_counters=COUNTED),
+        {"remaining_bytes": 3 * MB},
+    ),
+    "with remote storage near the end missing records count": (
+        case(log(3, 8000), log(1, 9000, size=3 * MB), remote_storage=True, topic_counters=COUNTED),
+        {"remaining_bytes": MB // 2},
+    ),
+    "with remote storage and no counters the rest is unknown": (
+        case(log(3, 1000), log(1, 9000, size=3 * MB), remote_storage=True),
+        {"remaining_bytes": None},
     ),
     "a replica in sync is not frozen": (case(log(3, 9000), **IN_SYNC), {"frozen": False, "in_sync": True}),
 }
@@ -138,3 +181,41 @@ def test_there_is_a_row_for_every_replica_but_the_leader(found: dict[str, Any]) 
 
 def test_rows_name_their_tick(found: dict[str, Any]) -> None:
     assert {(row["cluster"], row["tick_ms"]) for row in found["others"]} == {("c1", TICK_MS)}
+
+
+def waiting_of(spark: SparkSession, idle_s: dict[int, float], copied: int = 2, mb_per_s: float = 0.5) -> dict[int, Any]:
+    """The replicas that broker 3 is to get: some that copy, and those that have been idle for so long, by partition."""
+    moves = []
+    for number in range(copied + len(idle_s)):
+        idle = idle_s.get(number)
+        since_ms = TICK_MS - round((0 if idle is None else idle) * 1000)
+        follower = log(3, 1000, 0.0 if idle is not None else mb_per_s * MB, unchanged_since_ms=since_ms)
+        moves.append(move("t", number, 1, [1, 3]) | case(follower, log(1, 90_000)))
+    return {row["partition"]: row for row in replicas(frame(spark, "moves", moves)).collect()}
+
+
+# Two of 242 replicas copy 0.5 MB/s each, all there is: a turn of all takes 242 x 1,048,576 / 1 MB/s = 253.8 s.
+def test_with_many_behind_one_throttle_a_replica_waits_for_its_turn(spark: SparkSession) -> None:
+    found = waiting_of(spark, {number: 12.0 + number for number in range(240)}, copied=242 - 240)
+    assert {(row["waiting"], row["stalled"]) for n, row in found.items() if n < 240} == {(True, False)}
+    assert {(row["waiting"], row["stalled"]) for n, row in found.items() if n >= 240} == {(False, False)}
+
+
+# A turn of four takes 4 x 1.05 MB / 1 MB/s = 4.2 s: within 3 x 4.2 + 12 = 24.6 s one waits, then it stands still.
+def test_a_replica_that_is_passed_over_for_several_turns_stands_still(spark: SparkSession) -> None:
+    found = waiting_of(spark, {0: 24.0, 1: 25.0})
+    assert [(found[n]["waiting"], found[n]["stalled"]) for n in (0, 1)] == [(True, False), (False, True)]
+    assert (found[0]["idle_ms"], found[1]["idle_ms"]) == (24_000, 25_000)
+
+
+def test_where_a_destination_copies_nothing_no_turn_comes(spark: SparkSession) -> None:
+    # One of them copied 20 s ago: the quota may be used up. Then none did for 26 s.
+    recent = waiting_of(spark, {0: 20.0, 1: 300.0}, copied=0)
+    assert [recent[n]["stalled"] for n in (0, 1)] == [True, True]
+    assert [recent[n]["waiting"] for n in (0, 1)] == [False, False]
+    assert waiting_of(spark, {0: 11.0, 1: 11.0}, copied=0)[0]["waiting"]
+
+
+def test_a_collector_that_does_not_tell_since_when_leaves_one_window(spark: SparkSession) -> None:
+    rows = replicas(frame(spark, "moves", [move("t", 0, 1, [1, 3]) | case(log(3, 1000))])).collect()
+    assert [(row["waiting"], row["stalled"]) for row in rows] == [(False, True)]

@@ -21,7 +21,7 @@ def sample(end: int = 90_000, rate: float = 2 * MB, **more: Any) -> dict[str, An
 
 
 def before(**more: Any) -> dict[str, Any]:
-    return {name: value for name, value in sample(**more).items() if "lag" not in name}
+    return {name: value for name, value in sample(**more).items() if "lag" not in name and "unchanged" not in name}
 
 
 def counters(bytes_in: int, messages_in: int) -> dict[str, int]:
@@ -91,7 +91,33 @@ CASES: dict[str, tuple[dict[str, Any], Rate]] = {
         (0.5 * MB, "log_size"),
     ),
     "a follower's log does not count": ({"logs": [log(2, 90_000, 2 * MB)], "topic_counters": HALF}, (None, None)),
-    "without a leader it is unknown": ({"leader": None, "logs": [sample()], "topic_counters": HALF}, (None, None)),
+    "nothing is written to a partition without a leader, whatever was before": (
+        {"leader": None, "logs": [sample()], "topic_counters": HALF, "before_log": before()},
+        (0, "no_leader"),
+    ),
+    # Of 20 MB/s written 15 were deleted: the log grew by 5, its end by all of it.
+    "segments that went to remote storage leave the end offset": (
+        {"remote_storage": True, "logs": [sample(prev_size_bytes=85 * MB)], "topic_counters": HALF},
+        (MB, "end_offset"),
+    ),
+    "so do they before a switch": (
+        {
+            "remote_storage": True,
+            "logs": [sample(rate=0)],
+            "before_log": before(prev_size_bytes=85 * MB),
+            "before_topic_counters": HALF,
+        },
+        (MB, "before_switch"),
+    ),
+    # 90,000,000 bytes lie in 89,900 records; 2,000 records a second came.
+    "recompressed records have the mean size of the log, not of what was sent": (
+        {"recompressed": True, "logs": [sample(**RETENTION)], "topic_counters": HALF},
+        (2000 * 90_000_000 / 89_900, "end_offset"),
+    ),
+    "recompressed and compacted, what was sent is all that is known": (
+        {"recompressed": True, "compacted": True, "logs": [sample()], "topic_counters": HALF},
+        (MB, "end_offset"),
+    ),
     "after a switch the rate of before holds": (
         {"logs": [sample(rate=0)], "before_log": before()},
         (2 * MB, "before_switch"),
