@@ -11,7 +11,7 @@ from operator import attrgetter
 from cli.notify_rules import notify_problems
 from cli.problem import ONE_OF_TWO, Problem, secrets_beside
 from cli.units import parse_window
-from schemas.config import CollectSettings, KafkaSettings, Settings, Source
+from schemas.config import AlertSettings, CollectSettings, KafkaSettings, Settings, Source
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,7 @@ def _problems(settings: Settings) -> Iterator[Problem]:
     yield from _connection("cluster", settings.cluster)
     yield from _connection("ticks", settings.ticks)
     yield from _unused_security(settings)
+    yield from _ratios(settings.alerts)
     yield from notify_problems(settings.notify)
 
 
@@ -147,6 +148,12 @@ def _texts(settings: Settings) -> Iterator[Problem]:
             yield Problem(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
         if not _is_server(address):
             yield Problem(("collect", "endpoints"), f"must be host:port for broker {broker}")
+
+
+def _ratios(alerts: AlertSettings) -> Iterator[Problem]:
+    if alerts.margin_ratio < alerts.exit_ratio:
+        rule = f"is less than alerts.exit_ratio ({alerts.exit_ratio:g}): following the advice would not end the alert"
+        yield Problem(("alerts", "margin_ratio"), rule, "Raise it, or lower alerts.exit_ratio.")
 
 
 def _window(text: str) -> Iterator[Problem]:

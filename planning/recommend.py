@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from planning.duration import Earlier, throttle_for
 from planning.throttle import Demand
 
+# Kafka keeps rates below this inaccurately: its window is of whole seconds, and a fetch brings a megabyte.
+ACCURATE_BYTES_PER_S = 1_000_000
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -32,7 +35,8 @@ class Wish:
     def enough(self, smallest_bytes_per_s: float) -> float:
         """Return the rate that exceeds another by the margin, whatever a broker can carry."""
         # Rates are whole bytes, and one that only equals what is required does not catch up.
-        return max(smallest_bytes_per_s * self.margin_ratio, math.floor(smallest_bytes_per_s) + 1)
+        above = max(smallest_bytes_per_s * self.margin_ratio, math.floor(smallest_bytes_per_s) + 1)
+        return max(above, ACCURATE_BYTES_PER_S)
 
     def above(self, smallest_bytes_per_s: float) -> int | None:
         """Return the throttle that exceeds a rate, by the margin if a broker carries that; None: it carries no more."""
@@ -48,29 +52,31 @@ class Advice:
     Attributes:
         throttle_bytes_per_s: one rate that is enough on every broker; None: none would do, or nothing is known.
         smallest_bytes_per_s: the rate that must be exceeded; None: unknown.
-        over_capacity: no throttle will do, for the live traffic alone is more than a broker can carry.
-        misses_deadline: the capacity does not allow to finish as wished.
+        misses_deadline: no throttle that a broker can carry finishes as wished.
+        below_margin: what a broker can carry leaves less than the margin.
         unknown: (broker, role) pairs whose need is not known, which forbids a recommendation.
     """
 
     throttle_bytes_per_s: int | None
     smallest_bytes_per_s: float | None
-    over_capacity: bool = False
     misses_deadline: bool = False
+    below_margin: bool = False
     unknown: tuple[tuple[int, str], ...] = ()
 
 
 def advise(demands: Sequence[Demand], wish: Wish, earlier: Earlier = ()) -> Advice | None:
     """Return the throttle that lets every limited replica catch up, or None if no replica is limited.
 
-    A side whose need is unknown forbids a number: too low a throttle would pass for enough.
+    A broker that has no rate holds nobody back, and gets none by a throttle that is only raised. One whose need is
+    unknown forbids a number: too low a throttle would pass for enough.
 
     Args:
         demands: of one cluster in one tick.
         wish: margin, deadline and capacity.
         earlier: ticks before, youngest first: age in seconds and demands; a deadline is kept the better for them.
     """
-    limited = [d for d in demands if d.limited_replicas]
+    rated = [d for d in demands if d.throttle_bytes_per_s is not None or not d.throttle_known]
+    limited = [d for d in rated if d.limited_replicas]
     if not limited:
         return None
     unknown = tuple((d.broker, d.role.value) for d in limited if d.required_bytes_per_s is None)
@@ -79,11 +85,16 @@ def advise(demands: Sequence[Demand], wish: Wish, earlier: Earlier = ()) -> Advi
     smallest = max(_required(d) for d in limited)
     capacity, enough = wish.most_bytes_per_s, wish.enough(smallest)
     if capacity <= smallest:
-        return Advice(None, smallest, over_capacity=True)
-    wanted = max(enough, _for_deadline(limited, wish, earlier))
+        return Advice(None, smallest)
+    in_time = _for_deadline(limited, wish, earlier)
     # A wish that no throttle grants must not ask for an endless one.
-    throttle = math.ceil(min(wanted, capacity)) if math.isfinite(min(wanted, capacity)) else math.ceil(enough)
-    return Advice(throttle, smallest, misses_deadline=wanted > capacity)
+    wanted = max(enough, in_time) if math.isfinite(in_time) else enough
+    return Advice(
+        math.ceil(min(wanted, capacity)),
+        smallest,
+        misses_deadline=math.isinf(in_time) or in_time > capacity,
+        below_margin=enough > capacity,
+    )
 
 
 def _for_deadline(limited: Sequence[Demand], wish: Wish, earlier: Earlier) -> float:

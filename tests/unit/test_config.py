@@ -332,6 +332,15 @@ def test_what_does_not_go_together_over_http_is_refused(given: dict[str, str], r
     assert error.rule == rule
 
 
+def test_a_margin_that_would_not_end_the_alert_that_recommends_it_is_refused() -> None:
+    margins = {"HEADROOM_ALERTS__MARGIN_RATIO": "1.04", "HEADROOM_ALERTS__EXIT_RATIO": "1.05"}
+    error = error_of(None, {**SERVERS, **margins})
+    assert error.subject.startswith("alerts.margin_ratio ")
+    assert error.rule == "is less than alerts.exit_ratio (1.05): following the advice would not end the alert"
+    equal = load_settings(None, {**SERVERS, **margins, "HEADROOM_ALERTS__MARGIN_RATIO": "1.05"})
+    assert equal.alerts.margin_ratio == 1.05
+
+
 def test_each_source_has_a_port_of_its_own() -> None:
     ports = [CollectSettings(source=source).metrics_port() for source in Source]
     assert (ports, CollectSettings(port=1234).metrics_port()) == ([9999, 8778, 9404], 1234)
