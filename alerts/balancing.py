@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from alerts.balances import BalanceState
-from alerts.copies import NO_LEAD
+from alerts.copies import NO_LEAD, broker_cause
 from alerts.evidence import NOTHING
 from alerts.recommend import Recommender
 from alerts.sides import SideState
@@ -68,8 +68,9 @@ def unavailable(
             evidence=_evidence(state),
             recommendation=recommender.unblock(state.broker, "not_fetching" if state.alive else "broker_down"),
             hold_s=settings.imbalance_s,
-            cause=f"broker {state.broker}",
+            cause=broker_cause(state.broker, state.alive),
             precedence=NO_LEAD,
+            affected=state.unavailable,
         )
         for state in balances
         if state.unavailable and state.broker not in back

@@ -3,39 +3,89 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alerts.evidence import named
-from schemas.findings import Finding
+from schemas.findings import Finding, Kind
 
-# Whether the alert of one finding stands for another.
-Speaks = Callable[[Finding], bool]
+Subject = tuple[Kind, str]
 
 
-def one_per_cause(findings: Sequence[Finding], speaker: Callable[[Finding], Speaks | None]) -> list[Finding]:
-    """Return the findings that are told, each with those it stands for under ``also`` in its evidence.
+@dataclass(frozen=True)
+class Grouped:
+    """The findings of a tick that get an alert.
 
-    One whose alert is told already goes on being told, so that no alert ends while what it is about goes on. Of those
-    that no such one stands for, the gravest is told, then the weightiest.
+    Attributes:
+        findings: each with those that it stands for.
+        fire: those that fire now whatever their own time, for one that they stand for has lasted for its own.
+        outdone: those whose alert fires for another cause than it has now, while another alert is about that one.
+    """
+
+    findings: list[Finding]
+    fire: frozenset[Subject]
+    outdone: frozenset[Subject]
+
+
+@dataclass(frozen=True)
+class ActiveAlert:
+    """An alert that is pending or firing, or whose tick comes once more.
+
+    Attributes:
+        fires: whether it has fired.
+        repeats: whether a tick comes again that it has heard of: it stands for all of its cause.
+        cause: what made it one with others when it was announced last; None: not known.
+        also: the findings that it named then.
+    """
+
+    fires: bool
+    repeats: bool = False
+    cause: str | None = None
+    also: frozenset[Subject] = frozenset()
+
+    def covers(self, other: Finding) -> bool:
+        """Return whether it stands for another finding of its cause, which then gets no alert of its own."""
+        if self.repeats or (other.kind, other.subject) in self.also:
+            return True
+        # What has another cause by now is news: an alert of one slow replica does not stand for the broker's death.
+        return self.fires and other.joins and self.cause in (None, other.cause)
+
+
+def one_per_cause(
+    findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert], due: Collection[Subject]
+) -> Grouped:
+    """Return the findings that get an alert, each with those it stands for under ``also`` in its evidence.
+
+    One whose alert fires already goes on, so that no alert ends while what it is about goes on. What no such alert
+    stands for waits together, under the alert that is pending; as soon as one of it has lasted for its time, the alert
+    is about the one that comes first: the lowest precedence, then the gravest, then the weightiest.
 
     Args:
         findings: of one cluster in one tick.
-        speaker: tells of a finding whom its alert stands for; None: its alert is not told yet.
+        active: alerts that are active.
+        due: findings that have lasted for their time.
     """
     told = [finding for finding in findings if not finding.cause]
+    fire: set[Subject] = set()
+    outdone: set[Subject] = set()
     for group in _by_cause(findings):
-        known = {id(finding): speaks for finding in group if (speaks := speaker(finding)) is not None}
-        leads = [finding for finding in group if id(finding) in known]
-        others = [finding for finding in group if id(finding) not in known]
-        joined = {id(one): one for one in others if any(speaks(one) for speaks in known.values())}
-        own = sorted((one for one in others if id(one) not in joined), key=_order)
-        if leads:
-            told += [_with(leads[0], list(joined.values())), *leads[1:]]
-        if own:
-            told.append(_with(own[0], own[1:]))
-    return told
+        firing = [f for f in group if (alert := active.get(_key(f))) is not None and (alert.fires or alert.repeats)]
+        others = [f for f in group if f not in firing]
+        covered = [f for f in others if any(active[_key(one)].covers(f) for one in firing)]
+        waiting = sorted((f for f in others if f not in covered), key=_order)
+        if firing:
+            told += [_with(firing[0], covered), *firing[1:]]
+        if waiting:
+            is_due = any(_key(f) in due for f in waiting)
+            pending = [f for f in waiting if _key(f) in active and not is_due]
+            lead, *more = pending or waiting[:1]
+            told += [_with(lead, [f for f in waiting if f is not lead and f not in more]), *more]
+            fire |= {_key(lead)} if is_due else set()
+        stale = {_key(f) for f in firing if active[_key(f)].cause not in (None, f.cause)}
+        if waiting or len(stale) < len(firing):
+            outdone |= stale
+    return Grouped(told, frozenset(fire), frozenset(outdone))
 
 
 def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -44,6 +94,10 @@ def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:
         if finding.cause:
             groups[finding.cause].append(finding)
     return list(groups.values())
+
+
+def _key(finding: Finding) -> Subject:
+    return finding.kind, finding.subject
 
 
 def _order(finding: Finding) -> tuple[int, int, float, str]:

@@ -4,34 +4,51 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from alerts.sides import PartitionEvidence
+from alerts.sides import MovingPartition
 from planning.election_request import request_json
 from planning.elections import Name
+from schemas.findings import Role
 
 PLAN_FILE = "headroom-move.json"
 ELECTIONS_FILE = "headroom-elections.json"
 
 
-def headroom_apply(throttle_bytes_per_s: int, brokers: Sequence[int], config: str | None) -> str:
-    """Return Headroom's own command that sets one rate on brokers and reads it back until it is in force."""
+def headroom_apply(
+    throttle_bytes_per_s: int, brokers: Sequence[int], config: str | None, raise_only: bool = True
+) -> str:
+    """Return Headroom's own command that sets a rate on brokers and reads it back until it is in force.
+
+    Args:
+        throttle_bytes_per_s: rate of both roles.
+        brokers: broker ids.
+        config: configuration file; None: as found.
+        raise_only: whether rates that are higher, and brokers without one, stay as they are.
+    """
     listed = ",".join(str(b) for b in brokers)
-    where = f" --config {shlex.quote(config)}" if config else ""
-    return f"headroom throttle apply{where} --rate {throttle_bytes_per_s} --brokers {listed} --execute"
+    only = " --raise-only" if raise_only else ""
+    return f"headroom throttle apply{_config(config)} --rate {throttle_bytes_per_s} --brokers {listed}{only} --execute"
 
 
-def kafka_configs(throttle_bytes_per_s: int, broker: int, bootstrap_servers: str) -> str:
-    """Return Kafka's command that sets both throttle rates of one broker."""
-    rates = ",".join(f"{role}.replication.throttled.rate={throttle_bytes_per_s}" for role in ("leader", "follower"))
+def kafka_configs(
+    throttle_bytes_per_s: int, broker: int, bootstrap_servers: str, roles: Collection[Role] = tuple(Role)
+) -> str:
+    """Return Kafka's command that sets throttle rates of one broker."""
+    keys = [f"{role.value}.replication.throttled.rate" for role in Role if role in roles]
+    rates = ",".join(f"{key}={throttle_bytes_per_s}" for key in keys)
     return (
         f"kafka-configs.sh --bootstrap-server {shlex.quote(bootstrap_servers)} --alter --entity-type brokers "
         f"--entity-name {broker} --add-config {rates}"
     )
 
 
-def kafka_reassign(throttle_bytes_per_s: int, partitions: Sequence[PartitionEvidence], bootstrap_servers: str) -> str:
-    """Return Kafka's command that changes the throttle of a running move, with the plan file that it needs."""
+def kafka_reassign(throttle_bytes_per_s: int, partitions: Sequence[MovingPartition], bootstrap_servers: str) -> str:
+    """Return Kafka's command that changes the throttle of a running move, with the plan file that it needs.
+
+    A part of what moves is enough: the tool starts from all running reassignments, and sets the rate on every broker
+    that takes part in them.
+    """
     return (
         f"{_write_plan(partitions)} && kafka-reassign-partitions.sh --bootstrap-server "
         f"{shlex.quote(bootstrap_servers)} --reassignment-json-file {PLAN_FILE} --execute --additional "
@@ -39,34 +56,42 @@ def kafka_reassign(throttle_bytes_per_s: int, partitions: Sequence[PartitionEvid
     )
 
 
-def kafka_cancel(partitions: Sequence[PartitionEvidence], bootstrap_servers: str) -> str:
-    """Return Kafka's command that cancels the move of these partitions, and leaves the rest of a move its throttle."""
+def cancel(partitions: Sequence[MovingPartition], bootstrap_servers: str) -> str:
+    """Return the command that cancels the move of these partitions, and leaves the rest of a move its throttle."""
+    return f"{_write_plan(partitions)} && {_kafka_cancel(bootstrap_servers)}"
+
+
+def cancel_all(config: str | None, bootstrap_servers: str) -> str:
+    """Return the command that cancels whatever moves when it is run."""
+    return f"headroom reassignments{_config(config)} --file {PLAN_FILE} && {_kafka_cancel(bootstrap_servers)}"
+
+
+def _kafka_cancel(bootstrap_servers: str) -> str:
     return (
-        f"{_write_plan(partitions)} && kafka-reassign-partitions.sh --bootstrap-server "
-        f"{shlex.quote(bootstrap_servers)} --reassignment-json-file {PLAN_FILE} --cancel --preserve-throttles"
+        f"kafka-reassign-partitions.sh --bootstrap-server {shlex.quote(bootstrap_servers)} "
+        f"--reassignment-json-file {PLAN_FILE} --cancel --preserve-throttles"
     )
 
 
 def headroom_elections(config: str | None) -> str:
     """Return Headroom's own command that elects preferred leaders in small batches and waits after each."""
-    where = f" --config {shlex.quote(config)}" if config else ""
-    return f"headroom elections{where} --execute"
+    return f"headroom elections{_config(config)} --execute"
 
 
 def headroom_clear(config: str | None) -> str:
     """Return Headroom's own command that removes brokers' rates and all lists, and reads back until they are gone."""
-    where = f" --config {shlex.quote(config)}" if config else ""
-    return f"headroom throttle clear{where} --execute"
+    return f"headroom throttle clear{_config(config)} --execute"
 
 
-def kafka_clear_rates(broker: int, bootstrap_servers: str) -> str:
-    """Return Kafka's command that removes both throttle rates of one broker."""
-    return _kafka_delete("brokers", str(broker), "rate", bootstrap_servers)
+def kafka_clear_rates(broker: int, keys: Sequence[str], bootstrap_servers: str) -> str:
+    """Return Kafka's command that removes settings of one broker, all of which have to be set."""
+    return _kafka_delete("brokers", str(broker), keys, bootstrap_servers)
 
 
-def kafka_clear_lists(topic: str, bootstrap_servers: str) -> str:
-    """Return Kafka's command that removes both throttled replica lists of one topic."""
-    return _kafka_delete("topics", topic, "replicas", bootstrap_servers)
+def kafka_clear_lists(topic: str, roles: Collection[Role], bootstrap_servers: str) -> str:
+    """Return Kafka's command that removes throttled replica lists of one topic, all of which have to be set."""
+    keys = [f"{role.value}.replication.throttled.replicas" for role in Role if role in roles]
+    return _kafka_delete("topics", topic, keys, bootstrap_servers)
 
 
 def kafka_elect(file: str, bootstrap_servers: str) -> str:
@@ -83,15 +108,18 @@ def kafka_elect_these(partitions: Sequence[Name], bootstrap_servers: str) -> str
     return f"{written} && {kafka_elect(ELECTIONS_FILE, bootstrap_servers)}"
 
 
-def _kafka_delete(entity_type: str, name: str, what: str, bootstrap_servers: str) -> str:
-    keys = ",".join(f"{role}.replication.throttled.{what}" for role in ("leader", "follower"))
+def _kafka_delete(entity_type: str, name: str, keys: Sequence[str], bootstrap_servers: str) -> str:
     return (
         f"kafka-configs.sh --bootstrap-server {shlex.quote(bootstrap_servers)} --alter --entity-type {entity_type} "
-        f"--entity-name {shlex.quote(name)} --delete-config {keys}"
+        f"--entity-name {shlex.quote(name)} --delete-config {','.join(keys)}"
     )
 
 
-def _write_plan(partitions: Sequence[PartitionEvidence]) -> str:
+def _write_plan(partitions: Sequence[MovingPartition]) -> str:
     moves = [{"topic": p.topic, "partition": p.partition, "replicas": list(p.target)} for p in partitions]
     plan = json.dumps({"version": 1, "partitions": moves}, separators=(",", ":"))
     return f"echo {shlex.quote(plan)} > {PLAN_FILE}"
+
+
+def _config(config: str | None) -> str:
+    return f" --config {shlex.quote(config)}" if config else ""

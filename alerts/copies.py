@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from alerts.evidence import broker_evidence, named, side_evidence, subject
 from alerts.recommend import Recommender
-from alerts.sides import SideState
+from alerts.sides import SideState, Stall
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity
 
@@ -23,6 +23,12 @@ _WHY = {
 }
 
 
+# Of several causes on one destination the last of these is named first.
+_GRAVITY = ("unknown", "not_fetching", "no_leader", "offline")
+# What a throttle that is too low may explain as well: the replica is left out of the fetches.
+_THROTTLED = ("unknown", "not_fetching")
+
+
 def stalled(
     sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, recommender: Recommender
 ) -> list[Finding]:
@@ -34,37 +40,49 @@ def stalled(
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    throttled = {(p.topic, p.partition) for side in short for p in side.partitions}
+    leaders = {side.broker for side in short if side.role is Role.LEADER}
     findings = []
     for side in sides:
-        told = [p for p in side.partitions if p.stalled]
-        names = [p.name for p in told if (p.topic, p.partition) not in throttled]
-        # The evidence is cut: of what it leaves out is known only that no throttle explains it if none is too low.
-        count = len(names) + (0 if short else side.stalled_replicas - len(told))
-        if side.role is Role.LEADER or not count or side.short:
-            continue
-        cause, which = _stall_cause(side), named(names, count)
-        findings.append(
-            Finding(
-                kind=Kind.REASSIGNMENT_STALLED,
-                subject=subject(side),
-                severity=Severity.WARNING,
-                summary=f"The move stands still: {subject(side)} copies nothing of {which} ({_WHY[cause]})",
-                evidence=side_evidence(side, cause=cause),
-                recommendation=recommender.unblock(side.broker, cause),
-                hold_s=settings.stalled_s,
-                # One that nothing explains must not pass for what an older alert of its broker is about.
-                cause={"no_leader": "no leader", "unknown": ""}.get(cause, _cause(side)),
-                precedence=_STALLED,
-            )
-        )
+        throttled = [s for s in side.stalls if s.cause in _THROTTLED and (side.short or s.leader in leaders)]
+        stalls = [s for s in side.stalls if not side.alive or s not in throttled]
+        if side.role is Role.FOLLOWER and stalls:
+            findings.append(_stalled(side, stalls, settings, recommender))
     return findings
 
 
-def _stall_cause(side: SideState) -> str:
-    if not side.alive:
-        return "destination_down"
-    return "destination_disk" if side.stall == "offline" else side.stall or "unknown"
+def _stalled(side: SideState, stalls: Sequence[Stall], settings: AlertSettings, recommender: Recommender) -> Finding:
+    worst = max(stalls, key=lambda stall: _GRAVITY.index(stall.cause)).cause
+    own = [stall for stall in stalls if stall.cause == worst]
+    count = sum(stall.replicas for stall in own)
+    others = sum(stall.replicas for stall in stalls) - count
+    cause = {"offline": "destination_disk"}.get(worst, worst)
+    if not side.alive and cause != "no_leader":
+        cause = "destination_down"
+    which = named([name for stall in own for name in stall.partitions], count)
+    more = f"; nor of {others} more, for other reasons" if others else ""
+    return Finding(
+        kind=Kind.REASSIGNMENT_STALLED,
+        subject=subject(side),
+        severity=Severity.WARNING,
+        summary=f"The move stands still: {subject(side)} copies nothing of {which} ({_WHY[cause]}){more}",
+        evidence=side_evidence(side, cause=cause),
+        recommendation=recommender.unblock(side.broker, cause),
+        hold_s=settings.stalled_s,
+        cause=_stall_cause(side, cause, {stall.leader for stall in own}),
+        precedence=_STALLED,
+        affected=count + others,
+    )
+
+
+def _stall_cause(side: SideState, cause: str, leaders: Collection[int | None]) -> str:
+    """Return what makes the stalls of several destinations one; empty: nothing."""
+    if cause == "no_leader":
+        return "no leader"
+    if cause == "unknown":
+        # What nothing explains must not pass for what an older alert of its broker is about; but of one leader alone
+        # it may be the leader.
+        return f"copies from broker {next(iter(leaders))}" if len(leaders) == 1 else ""
+    return broker_cause(side.broker, side.alive)
 
 
 def lost_replicas(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
@@ -101,13 +119,27 @@ def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) ->
                 f"Broker {side.broker} {why}: {count} of its replicas, {what}none of them a new one, "
                 f"out of the ISR ({named([one.name for one in lost], count)})"
             ),
-            evidence=broker_evidence(side.broker, lost, alive=side.alive, lost_replicas=count),
-            recommendation=recommender.unblock(side.broker, "not_fetching" if side.alive else "broker_down"),
+            evidence=broker_evidence(
+                side.broker,
+                lost,
+                alive=side.alive,
+                lost_replicas=count,
+                cause="fallen_behind" if side.alive else "broker_down",
+            ),
+            recommendation=recommender.unblock(side.broker, _remedy(side)),
             hold_s=settings.under_replicated_s,
-            cause=_cause(side),
+            cause=broker_cause(side.broker, side.alive),
             precedence=precedence,
+            affected=count,
         )
 
 
-def _cause(side: SideState) -> str:
-    return f"broker {side.broker}"
+def _remedy(side: SideState) -> str:
+    if side.alive:
+        return "not_fetching"
+    return "being_replaced" if side.lost_leaving_replicas == side.lost_replicas else "broker_down"
+
+
+def broker_cause(broker: int, alive: bool) -> str:
+    """Return what makes findings about one broker one: that it is down is another cause than that it falls behind."""
+    return f"broker {broker}" if alive else f"broker {broker} down"

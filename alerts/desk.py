@@ -29,6 +29,10 @@ _BALANCE_S, _BALANCE_TICKS = 60.0, 6
 # While a cluster is out of balance elections are planned at least every minute.
 _PLAN_S = 120.0
 _Tick = tuple[int, Mapping[Side, Demand]]
+# Ticks of a backlog come in faster than they were made; where they do not, a tick that seems old is of a collector
+# whose clock is behind, or is always judged late.
+_BACKLOG_MS = 1000
+_NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,9 @@ class AlertDesk:
         self._clock_ms = clock_ms
         # Cluster to the last tick (None: none since the start) and when it was seen.
         self._last_tick: dict[str, tuple[int | None, int]] = {}
+        # How old the last tick of a cluster was when it was judged, milliseconds.
+        self._ages_ms: dict[str, int] = {}
+        self._start_ms = clock_ms()
         # Cluster to its ticks of as long as a quota remembers, youngest first.
         self._recent: dict[str, list[_Tick]] = {}
         self._expectations: dict[str, Expectation] = defaultdict(Expectation)
@@ -123,8 +130,9 @@ class AlertDesk:
         slip = self._expectations[cluster].observe(tick_ms, sides, alerts, recommender)
         assessment.findings.extend(slip.findings)
         with self._lock:
-            self._last_tick[cluster] = (tick_ms, self._clock_ms())
-            assessment.held.update(slip.held, self._held_silence(tick_ms))
+            now_ms = self._clock_ms()
+            self._last_tick[cluster] = (tick_ms, now_ms)
+            assessment.held.update(slip.held, self._held_silence(cluster, now_ms - tick_ms))
             if balances is None:
                 assessment.held.update(found for found in self._standing(cluster) if found[0] in BALANCE_KINDS)
             return self._lifecycle.observe(cluster, tick_ms, assessment)
@@ -179,13 +187,30 @@ class AlertDesk:
         now, old_s = self._clock_ms(), self._settings.alerts.no_data_s
         events: list[AlertEvent] = []
         with self._lock:
+            for cluster in self._strangers(now):
+                events.extend(self._lifecycle.end(cluster, now, _NOT_CONFIGURED.format(cluster)))
+                self._last_tick.pop(cluster, None)
             for cluster, (tick_ms, seen_ms) in self._last_tick.items():
+                if cluster not in self._clusters:
+                    # Nobody waits for it here.
+                    continue
                 limit_s = self._watched(cluster).silent_after_s()
                 # Before the first tick the collector and Spark take their time to start.
                 if now - seen_ms >= (limit_s if tick_ms is not None else max(limit_s, _START_S)) * 1000:
                     silence = Silence(cluster, tick_ms, seen_ms, now, batch_s, old_s)
-                    events.extend(self._lifecycle.observe(cluster, now, self._silent(silence)))
+                    # In the collector's time: its ticks, when they come again, must not be older than this.
+                    at_ms = now if tick_ms is None else tick_ms + now - seen_ms
+                    events.extend(self._lifecycle.observe(cluster, at_ms, self._silent(silence)))
         return events
+
+    def _strangers(self, now_ms: int) -> list[str]:
+        """Return the clusters that nobody configured here, of which no tick comes: renamed, or taken out."""
+        known = {event.cluster for event in self._lifecycle.active()} | self._last_tick.keys()
+        return [
+            cluster
+            for cluster in sorted(known - self._clusters.keys())
+            if now_ms - self._last_tick.get(cluster, (None, self._start_ms))[1] >= _START_S * 1000
+        ]
 
     def _watched(self, cluster: str) -> Watched:
         """Return a cluster as it is configured; of one that nobody configured here the commands leave a blank."""
@@ -205,7 +230,9 @@ class AlertDesk:
         active = self._lifecycle.active()
         return {(Kind(event.kind), event.subject) for event in active if event.cluster == cluster}
 
-    def _held_silence(self, tick_ms: int) -> set[tuple[Kind, str]]:
+    def _held_silence(self, cluster: str, age_ms: int) -> set[tuple[Kind, str]]:
         """Hold the silence alert while the ticks that come are old ones, from a backlog."""
-        old = self._clock_ms() - tick_ms > self._settings.alerts.no_data_s * 1000
-        return {(Kind.NO_DATA, SILENCE)} if old else set()
+        before_ms, self._ages_ms[cluster] = self._ages_ms.get(cluster), age_ms
+        is_old = age_ms > self._settings.alerts.no_data_s * 1000
+        is_steady = before_ms is not None and abs(age_ms - before_ms) <= _BACKLOG_MS
+        return {(Kind.NO_DATA, SILENCE)} if is_old and not is_steady else set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.sides import LostReplica, PartitionEvidence, SideState
+from alerts.sides import LeaderSwitch, LostReplica, PartitionEvidence, SideState
 from schemas.findings import Role
 
 # What has no meaning for a finding is null, and there are no partitions.
@@ -26,12 +26,12 @@ def subject(side: SideState) -> str:
     return f"broker {side.broker} as {'leader' if side.role is Role.LEADER else 'destination'}"
 
 
-def side_evidence(side: SideState, switched: Sequence[PartitionEvidence] = (), **more: Any) -> dict[str, Any]:
+def side_evidence(side: SideState, switches: Sequence[LeaderSwitch] = (), **more: Any) -> dict[str, Any]:
     """Return the numbers of a side.
 
     Args:
         side: side.
-        switched: partitions whose switch to this leader is the cause.
+        switches: leader switches that are the cause.
         more: further keys.
     """
     demand = side.demand
@@ -46,8 +46,13 @@ def side_evidence(side: SideState, switched: Sequence[PartitionEvidence] = (), *
         "remaining_bytes": demand.remaining_bytes,
         "moving_replicas": demand.limited_replicas + demand.free_replicas,
         "stalled_replicas": side.stalled_replicas,
+        "waiting_replicas": side.waiting_replicas,
+        "known_in_sync_bytes_per_s": side.known_in_sync_bytes_per_s,
+        "known_required_bytes_per_s": side.known_required_bytes_per_s,
+        "counting_partitions": side.counting_partitions,
         "partitions": [_plain(p) for p in side.partitions],
-        "switch_tick_ms": max((p.switch_tick_ms for p in switched if p.switch_tick_ms is not None), default=None),
+        "switch_tick_ms": max((switch.switch_tick_ms for switch in switches), default=None),
+        "switches": [_plain(switch) for switch in switches],
         "reason": side.reason,
         **more,
     }
@@ -65,7 +70,7 @@ def broker_evidence(broker: int, lost: Sequence[LostReplica], **more: Any) -> di
     return {**NOTHING, "broker_id": broker, "partitions": [{**_plain(one), **unread} for one in lost], **more}
 
 
-def _plain(entry: PartitionEvidence | LostReplica) -> dict[str, Any]:
+def _plain(entry: PartitionEvidence | LostReplica | LeaderSwitch) -> dict[str, Any]:
     """Return the attributes; ``dataclasses.asdict`` would copy each of them deeply, of every side and tick."""
     return dict(vars(entry))
 

@@ -1,23 +1,31 @@
 """Pending, firing, resolved: one alert per cluster, kind and subject, the same whatever crashes or comes twice.
 
 The state is what ``alerts/events`` says. A tick that is not later than an alert's last event changes nothing, so that a
-batch that runs again after a crash gives no event twice.
+batch that runs again after a crash gives no event twice. Only how long something has lasted that no event tells of is
+not kept: after a restart that time begins again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from alerts.causes import Speaks, one_per_cause
+from alerts.causes import ActiveAlert, Grouped, Subject, one_per_cause
 from alerts.rules import Assessment
 from schemas.findings import AlertEvent, Finding, Kind, Severity, State
 
 # A firing alert is announced again when the throttle that would be enough has grown by more than this.
 _UPDATE_RATIO = 1.15
+# It is announced again when it is about this many times as many replicas as was announced, and at least so many more.
+_SPREAD_RATIO, _SPREAD = 2, 5
+# A change that is no more severe is announced when it has lasted: as long as an alert of its kind, within these bounds.
+_SETTLE_S = (5.0, 30.0)
 # What fires again within this time keeps changing its mind: each time it has to be well for twice as long, up to the
 # same time.
 FLAP_MS = 15 * 60 * 1000
@@ -36,12 +44,19 @@ class Alert:
         since_ms: tick of the first event.
         heard_ms: last tick that told whether it is wrong; earlier ones change nothing any more.
         clear_since_ms: first tick of those without a break that found nothing wrong; None: the last one did.
+        changed_since_ms: first tick of those without a break that say other than was announced; None: the last did not.
     """
 
     event: AlertEvent
     since_ms: int
     heard_ms: int
     clear_since_ms: int | None = None
+    changed_since_ms: int | None = None
+
+    @property
+    def fires(self) -> bool:
+        """Return whether it has fired and not ended."""
+        return self.event.state == State.FIRING.value
 
 
 class Lifecycle:
@@ -58,6 +73,9 @@ class Lifecycle:
         self._alerts: dict[Key, Alert] = {}
         # When alerts of a subject began to fire, by alert; those of the last FLAP_MS.
         self._fired: dict[Key, dict[str, int]] = {}
+        # Since when something is found without a break, whether or not it has an alert of its own.
+        self._found_since_ms: dict[Key, int] = {}
+        self._newest_ms: dict[str, int] = {}
 
     def restore(self, events: Iterable[AlertEvent]) -> None:
         """Take up the alerts that stored events tell of, in any order: the first and last event of the latest alert
@@ -83,46 +101,78 @@ class Lifecycle:
             assessment: what the tick says.
         """
         events: list[AlertEvent] = []
+        held = {(cluster, kind.value, subject) for kind, subject in assessment.held}
+        due = self._due(cluster, tick_ms, assessment.findings, held)
+        grouped = one_per_cause(assessment.findings, self._active(cluster, tick_ms, assessment.findings), due)
         wrong: set[Key] = set()
-        due = self._due_causes(cluster, tick_ms, assessment.findings)
-        for finding in one_per_cause(assessment.findings, lambda f: self._speaker(cluster, tick_ms, f, due)):
+        for finding in grouped.findings:
             key = (cluster, finding.kind.value, finding.subject)
             wrong.add(key)
-            events.extend(self._found(key, tick_ms, finding, finding.cause in due))
-        held = {(cluster, kind.value, subject) for kind, subject in assessment.held}
+            events.extend(self._found(key, tick_ms, finding, grouped, due))
         for key in [k for k in self._alerts if k[0] == cluster and k not in wrong]:
             events.extend(self._not_found(key, tick_ms, key in held))
         return events
 
-    def _due_causes(self, cluster: str, tick_ms: int, findings: Sequence[Finding]) -> dict[str, int]:
-        """Return the causes of which a pending alert is to fire now, with the lowest precedence of their findings."""
-        due = {f.cause for f in findings if f.cause and self._is_due((cluster, f.kind.value, f.subject), tick_ms, f)}
-        return {cause: min(f.precedence for f in findings if f.cause == cause) for cause in due}
+    def end(self, cluster: str, tick_ms: int, why: str) -> list[AlertEvent]:
+        """Return the events that end all alerts of a cluster of which no tick will say any more.
 
-    def _is_due(self, key: Key, tick_ms: int, finding: Finding) -> bool:
-        alert = self._alerts.get(key)
-        if alert is None or alert.event.state != State.PENDING.value:
-            return False
-        return tick_ms > alert.heard_ms and tick_ms - alert.since_ms >= finding.hold_s * 1000
+        Args:
+            cluster: name of the cluster.
+            tick_ms: the time, epoch milliseconds.
+            why: what stands behind the summary of each.
+        """
+        events = []
+        for key, alert in self._alerts.items():
+            if key[0] == cluster and alert.event.state != State.RESOLVED.value:
+                at_ms = max(tick_ms, alert.heard_ms)
+                event = replace(
+                    alert.event,
+                    state=State.RESOLVED.value,
+                    summary=f"{alert.event.summary}; {why}",
+                    tick_ms=at_ms,
+                    event_ms=self._clock_ms(),
+                )
+                events.append(event)
+                self._alerts[key] = Alert(event, alert.since_ms, at_ms)
+        return events
 
-    def _speaker(self, cluster: str, tick_ms: int, finding: Finding, due: Mapping[str, int]) -> Speaks | None:
-        """Return whom an alert stands for, that is active or was told of at this tick or later; None: it is not."""
-        alert = self._alerts.get((cluster, finding.kind.value, finding.subject))
-        if alert is None or (alert.event.state == State.RESOLVED.value and tick_ms > alert.event.tick_ms):
-            return None
-        if tick_ms <= alert.heard_ms:
-            # The tick comes once more.
-            return lambda other: True
-        if alert.event.state == State.PENDING.value:
-            # It has not been told yet, and will be with all that belongs to it: by what comes before it, if that has
-            # come up since. Not sooner, or one that comes and goes would keep the others from ever being told.
-            steps_back = finding.precedence > due.get(finding.cause, finding.precedence)
-            return None if steps_back else lambda other: True
-        also = {(one["kind"], one["subject"]) for one in json.loads(alert.event.evidence).get("also", [])}
-        return lambda other: other.joins or (other.kind.value, other.subject) in also
+    def _due(self, cluster: str, tick_ms: int, findings: Sequence[Finding], held: Collection[Key]) -> set[Subject]:
+        """Return the findings that have lasted for their time, and note since when each is found."""
+        keys = {(cluster, f.kind.value, f.subject) for f in findings}
+        if tick_ms > self._newest_ms.get(cluster, -1):
+            self._newest_ms[cluster] = tick_ms
+            for key in [k for k in self._found_since_ms if k[0] == cluster and k not in keys and k not in held]:
+                del self._found_since_ms[key]
+            for key in keys:
+                self._found_since_ms.setdefault(key, tick_ms)
+        due = set()
+        for finding in findings:
+            key = (cluster, finding.kind.value, finding.subject)
+            alert = self._alerts.get(key)
+            since_ms = self._found_since_ms.get(key, tick_ms)
+            if alert is not None and alert.event.state == State.PENDING.value:
+                since_ms = alert.since_ms
+            if tick_ms - since_ms >= finding.hold_s * 1000:
+                due.add((finding.kind, finding.subject))
+        return due
 
-    def _found(self, key: Key, tick_ms: int, finding: Finding, due: bool) -> Iterable[AlertEvent]:
-        """Return the events of a finding that is told; ``due``: another one of its cause has lasted long enough."""
+    def _active(self, cluster: str, tick_ms: int, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
+        """Return the alerts of findings that are active, or have heard of the tick or a later one."""
+        active = {}
+        for finding in findings:
+            alert = self._alerts.get((cluster, finding.kind.value, finding.subject))
+            if alert is None or (alert.event.state == State.RESOLVED.value and tick_ms > alert.event.tick_ms):
+                continue
+            announced = _announced(alert.event) if alert.fires else _Announced()
+            active[finding.kind, finding.subject] = ActiveAlert(
+                alert.fires, tick_ms <= alert.heard_ms, announced.cause, announced.also
+            )
+        return active
+
+    def _found(
+        self, key: Key, tick_ms: int, finding: Finding, grouped: Grouped, due: Collection[Subject]
+    ) -> Iterable[AlertEvent]:
+        """Return the events of a finding that gets an alert."""
         alert = self._alerts.get(key)
         if alert is None or alert.event.state == State.RESOLVED.value:
             if alert is not None and tick_ms <= alert.heard_ms:
@@ -133,13 +183,19 @@ class Lifecycle:
         elif tick_ms <= alert.heard_ms:
             return
         alert = replace(alert, heard_ms=tick_ms, clear_since_ms=None)
+        subject = (finding.kind, finding.subject)
+        extra: dict[str, int] = {}
+        if alert.fires:
+            change = _Change.NONE if subject in grouped.outdone else _change(alert.event, finding, due)
+            alert = replace(alert, changed_since_ms=(alert.changed_since_ms or tick_ms) if change else None)
+            fire = _grown(alert.event, finding) or _graver(alert.event, finding) or _settled(alert, tick_ms, finding)
+            extra = _escalation(alert.event, tick_ms if fire and change is _Change.ESCALATED else None)
+        else:
+            fire = subject in grouped.fire or tick_ms - alert.since_ms >= finding.hold_s * 1000
         self._alerts[key] = alert
-        pending = alert.event.state == State.PENDING.value
-        if (pending and (due or tick_ms - alert.since_ms >= finding.hold_s * 1000)) or (
-            not pending and (_grown(alert.event, finding) or _graver(alert.event, finding))
-        ):
-            event = self._event(key, alert.event.alert_id, State.FIRING, tick_ms, finding)
-            yield self._keep(key, replace(alert, event=event))
+        if fire:
+            event = self._event(key, alert.event.alert_id, State.FIRING, tick_ms, finding, extra)
+            yield self._keep(key, replace(alert, event=event, changed_since_ms=None))
 
     def _not_found(self, key: Key, tick_ms: int, held: bool) -> Iterable[AlertEvent]:
         alert = self._alerts[key]
@@ -173,7 +229,17 @@ class Lifecycle:
         self._count(key, alert.event)
         return alert.event
 
-    def _event(self, key: Key, alert_id: str, state: State, tick_ms: int, finding: Finding) -> AlertEvent:
+    def _event(
+        self,
+        key: Key,
+        alert_id: str,
+        state: State,
+        tick_ms: int,
+        finding: Finding,
+        extra: Mapping[str, int] = MappingProxyType({}),
+    ) -> AlertEvent:
+        own = {"affected": finding.affected or None, "group": finding.cause or None, **extra}
+        evidence = {**finding.evidence, **{name: value for name, value in own.items() if value is not None}}
         return AlertEvent(
             alert_id=alert_id,
             kind=key[1],
@@ -182,7 +248,7 @@ class Lifecycle:
             cluster=key[0],
             subject=key[2],
             summary=finding.summary,
-            evidence=json.dumps(finding.evidence),
+            evidence=json.dumps(evidence),
             recommendation=json.dumps(dict(finding.recommendation)),
             tick_ms=tick_ms,
             event_ms=self._clock_ms(),
@@ -193,6 +259,86 @@ def _alert_id(key: Key, tick_ms: int) -> str:
     return hashlib.sha256("\x1f".join((*key, str(tick_ms))).encode()).hexdigest()[:16]
 
 
+@dataclass(frozen=True)
+class _Announced:
+    """What an alert said when it was announced last.
+
+    Attributes:
+        cause: what made it one with others; None: not known, or nothing.
+        also: the findings that it named.
+        brokers: brokers that it named.
+        why: the cause that its evidence gives; None: none.
+        affected: how many replicas it was about; None: not told.
+        action: what it advised.
+    """
+
+    cause: str | None = None
+    also: frozenset[Subject] = frozenset()
+    brokers: frozenset[int] = frozenset()
+    why: str | None = None
+    affected: int | None = None
+    action: str | None = None
+
+
+@lru_cache(maxsize=1000)
+def _announced(event: AlertEvent) -> _Announced:
+    evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
+    also = evidence.get("also", [])
+    return _Announced(
+        cause=evidence.get("group"),
+        also=frozenset((Kind(one["kind"]), one["subject"]) for one in also),
+        brokers=frozenset(one["broker_id"] for one in (evidence, *also) if one.get("broker_id") is not None),
+        why=evidence.get("cause"),
+        affected=evidence.get("affected"),
+        action=recommendation.get("action"),
+    )
+
+
+class _Change(IntEnum):
+    """How what is found differs from what was announced: not, in what to do, or in what is the matter."""
+
+    NONE = 0
+    ADVICE = 1
+    ESCALATED = 2
+
+
+def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _Change:
+    before, action = _announced(event), finding.recommendation.get("action")
+    spread = finding.affected - (before.affected or 0)
+    other_why = finding.evidence.get("cause") not in (None, before.why)
+    more = before.affected is not None and spread >= max(_SPREAD, (_SPREAD_RATIO - 1) * before.affected)
+    joined = {
+        one["broker_id"]
+        for one in finding.evidence.get("also", [])
+        if one["broker_id"] is not None and (Kind(one["kind"]), one["subject"]) in due
+    }
+    if other_why or more or not joined <= before.brokers:
+        return _Change.ESCALATED
+    # An advice that is not known just now has not become another.
+    return _Change.ADVICE if action not in (None, "none", before.action) else _Change.NONE
+
+
+def _escalation(event: AlertEvent, escalated_tick_ms: int | None) -> dict[str, int]:
+    """Return how often an alert has become another matter, and when last; nothing: never."""
+    before = json.loads(event.evidence)
+    known = {name: before[name] for name in ("escalation", "escalated_tick_ms") if name in before}
+    if escalated_tick_ms is None:
+        return known
+    return {"escalation": known.get("escalation", 0) + 1, "escalated_tick_ms": escalated_tick_ms}
+
+
+def _settled(alert: Alert, tick_ms: int, finding: Finding) -> bool:
+    """Return whether a change has lasted long enough to be announced."""
+    least_s, most_s = _SETTLE_S
+    since_ms = alert.changed_since_ms
+    return since_ms is not None and tick_ms - since_ms >= min(max(finding.hold_s, least_s), most_s) * 1000
+
+
+def _graver(event: AlertEvent, finding: Finding) -> bool:
+    """Return whether it has become graver than was announced."""
+    return finding.severity.rank < Severity(event.severity).rank
+
+
 def _grown(event: AlertEvent, finding: Finding) -> bool:
     """Return whether the advice that was announced is no longer enough by a clear margin."""
     if finding.kind not in (Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.THROTTLE_BELOW_INBOUND):
@@ -200,8 +346,3 @@ def _grown(event: AlertEvent, finding: Finding) -> bool:
     before: dict[str, Any] = json.loads(event.recommendation)
     told, needed = before.get("throttle_bytes_per_s"), finding.recommendation.get("throttle_bytes_per_s")
     return bool(needed and (not told or needed > told * _UPDATE_RATIO))
-
-
-def _graver(event: AlertEvent, finding: Finding) -> bool:
-    """Return whether it has become graver than was announced."""
-    return finding.severity.rank < Severity(event.severity).rank

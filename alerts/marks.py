@@ -6,6 +6,7 @@ alone, so that it is the same after a crash.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -134,12 +135,14 @@ class Marks:
     def acknowledgement(self, event: AlertEvent) -> Mark | None:
         """Return the acknowledgement that holds for an event; None: there is none.
 
-        It ends with the alert, and does not hold for what is more severe than the alert was then.
+        It ends with the alert, and holds neither for what is more severe than the alert was then, nor when the alert
+        has become about something else, or about many more replicas, since.
         """
         ack = self.acks.get(event.alert_id)
         if ack is None or event.state == State.RESOLVED.value or _rank(event.severity) > _rank(ack.severity):
             return None
-        return ack
+        escalated_ms = json.loads(event.evidence).get("escalated_tick_ms")
+        return None if escalated_ms is not None and escalated_ms > ack.mark_ms else ack
 
 
 def _window_ends(window: MaintenanceWindow, at_ms: int) -> Iterator[int]:

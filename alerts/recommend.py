@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from alerts import commands, electing
+from alerts.evidence import named
 from alerts.later import when_read
-from alerts.sides import PartitionEvidence, SideState
+from alerts.sides import MovingPartition, PartitionEvidence, SideState
 from alerts.units import rate
 from planning.duration import Earlier, finish_s
 from planning.election_outline import ElectionOutline
 from planning.recommend import Advice, Wish, advise
+from planning.throttle import Side
+from schemas.findings import Role
 
 # Partitions that a command names one by one; for larger batches Headroom's own command writes files.
 _MOST_NAMED = 50
+# Kafka's own lines, one for each broker or topic; Headroom's command covers any number.
+_MOST_KAFKA_LINES = 20
 
 
 @dataclass(frozen=True)
@@ -50,33 +55,48 @@ class Recommender:
             return self.nothing(f"what {who} needs is unknown, and too low a throttle would pass for enough")
         if advice.throttle_bytes_per_s is None:
             return self._too_much(sides, advice)
-        late = "the capacity of a broker does not allow to finish as wished" if advice.misses_deadline else None
-        return self._raised(sides, advice.throttle_bytes_per_s, advice.smallest_bytes_per_s, late)
+        return self._raised(sides, advice.throttle_bytes_per_s, advice.smallest_bytes_per_s, self._limits(advice))
+
+    def _limits(self, advice: Advice) -> str | None:
+        """Return what the settings ask for and the throttle does not give; None: it gives all."""
+        limits = []
+        if advice.misses_deadline:
+            limits.append("no throttle that a broker can carry finishes within alerts.finish_within")
+        if advice.below_margin:
+            carried = rate(self.wish.capacity_bytes_per_s)
+            limits.append(f"a broker carries {carried}, so that less than the usual margin is left")
+        return "; ".join(limits) or None
 
     def _raised(
         self, sides: Sequence[SideState], throttle: int, smallest_bytes_per_s: float | None, reason: str | None
     ) -> dict[str, Any]:
-        # An alert that stands is compared by the throttle; the rest, above all the finish, only an event tells.
+        # A firing alert is compared by action and throttle; the rest, above all the finish, only an event needs.
+        reasons = [reason, _down_brokers(sides)]
         return {
             "action": "raise_throttle",
             "throttle_bytes_per_s": throttle,
             "smallest_bytes_per_s": smallest_bytes_per_s,
             "per_broker": partial(_needs, sides, throttle),
             "finish_s": partial(self._finish_s, sides, throttle),
-            "reason": reason,
-            "commands": partial(self._raising, sides, throttle),
+            "reason": "; ".join(filter(None, reasons)) or None,
+            "commands": partial(self._raise_commands, sides, throttle),
         }
 
-    def _raising(self, sides: Sequence[SideState], throttle: int) -> list[str]:
-        """Return the commands that raise the throttle of a move: Headroom's, or Kafka's broker by broker."""
-        moving = _moving(sides)
-        # Every replica of a moving partition may come to lead it or to fetch it.
-        brokers = sorted({r for p in moving for r in p.replicas} | {s.broker for s in sides if s.moving_partitions})
-        return [
-            commands.headroom_apply(throttle, brokers, self.config),
-            *(commands.kafka_configs(throttle, broker, self.bootstrap_servers) for broker in brokers),
-            commands.kafka_reassign(throttle, moving, self.bootstrap_servers),
-        ]
+    def _raise_commands(self, sides: Sequence[SideState], throttle: int) -> list[str]:
+        """Return the commands that raise the rates below a throttle: Headroom's, and Kafka's broker by broker."""
+        lower = lower_rates(sides, throttle)
+        if not lower:
+            return []
+        brokers = sorted({broker for broker, _ in lower})
+        raising = [commands.headroom_apply(throttle, brokers, self.config)]
+        if len(brokers) <= _MOST_KAFKA_LINES:
+            for broker in brokers:
+                roles = [role for role in Role if (broker, role) in lower]
+                raising.append(commands.kafka_configs(throttle, broker, self.bootstrap_servers, roles))
+        moves = _moves(sides)
+        if moves and _sets_every_rate(sides, throttle):
+            raising.append(commands.kafka_reassign(throttle, moves[:1], self.bootstrap_servers))
+        return raising
 
     def _finish_s(self, sides: Sequence[SideState], throttle: int) -> float | None:
         """Return the expected seconds from when a throttle is applied to the end; None: unknown, or none is limited."""
@@ -94,8 +114,14 @@ class Recommender:
                 f"no throttle will do: more than {rate(advice.smallest_bytes_per_s)} is needed and a broker carries "
                 f"{rate(self.wish.capacity_bytes_per_s)}; cancel, and move fewer partitions at a time"
             ),
-            "commands": [commands.kafka_cancel(_moving(sides), self.bootstrap_servers)],
+            "commands": [self._cancel_command(sides)],
         }
+
+    def _cancel_command(self, sides: Sequence[SideState]) -> str:
+        moves = _moves(sides)
+        if any(side.moving_partitions > len(side.moves) for side in sides):
+            return commands.cancel_all(self.config, self.bootstrap_servers)
+        return commands.cancel(moves, self.bootstrap_servers)
 
     @when_read
     def raise_to(self, sides: Sequence[SideState], smallest_bytes_per_s: float, reason: str) -> Mapping[str, Any]:
@@ -114,14 +140,23 @@ class Recommender:
             return self.nothing(f"{reason}; no throttle would do, for a broker carries {carried}")
         return self._raised(sides, throttle, smallest, reason)
 
-    def list_leader(self, broker: int, partitions: Sequence[PartitionEvidence]) -> dict[str, Any]:
-        """Return which entries a topic's leader throttled list lacks."""
-        lacking: dict[str, list[str]] = defaultdict(list)
+    def list_leader(self, broker: int, partitions: Sequence[PartitionEvidence], count: int) -> dict[str, Any]:
+        """Return which entries are missing in the leader throttled lists of topics.
+
+        Args:
+            broker: leader.
+            partitions: those whose entry is missing, or some of them.
+            count: how many there are.
+        """
+        missing: dict[str, list[str]] = defaultdict(list)
         for p in partitions:
-            lacking[p.topic].append(f"{p.partition}:{broker}")
-        entries = "; ".join(f"{','.join(found)} of topic {topic}" for topic, found in sorted(lacking.items()))
+            missing[p.topic].append(f"{p.partition}:{broker}")
+        entries = [f"{','.join(found)} of topic {topic}" for topic, found in sorted(missing.items())]
+        if count > len(partitions):
+            entries.append(f"those of {count - len(partitions)} more partitions that it leads")
         return self.nothing(
-            f"if that is too much, add to the entries of leader.replication.throttled.replicas {entries}", "list_leader"
+            f"if that is too much, add to the entries of leader.replication.throttled.replicas {'; '.join(entries)}",
+            "list_leader",
         )
 
     def set_rate(
@@ -144,28 +179,29 @@ class Recommender:
             return self.nothing(f"no rate would do: it {must}, and a broker carries {carried}", "set_rate")
         throttle = max(math.ceil(throttle_bytes_per_s), enough)
         advice = self.nothing(f"only if that is too much; a rate {must}", "set_rate")
-        apply = commands.headroom_apply(throttle, [broker], self.config)
+        apply = commands.headroom_apply(throttle, [broker], self.config, raise_only=False)
         kafka = commands.kafka_configs(throttle, broker, self.bootstrap_servers)
         return {**advice, "throttle_bytes_per_s": throttle, "commands": [apply, kafka]}
 
-    def clear_throttle(self, brokers: Sequence[int], topics: Sequence[str], reason: str) -> dict[str, Any]:
+    def clear_throttle(
+        self, rates: Mapping[int, Sequence[str]], lists: Mapping[str, Collection[Role]], reason: str
+    ) -> dict[str, Any]:
         """Return the commands that remove what a move left behind.
 
         A rate for the whole cluster stays: no move sets one, and it limits only what lists name.
 
         Args:
-            brokers: those that have a rate of their own.
-            topics: those whose lists name a partition.
+            rates: of each broker the settings that it has of its own.
+            lists: of each topic the roles whose list is set.
             reason: why.
         """
+        servers = self.bootstrap_servers
+        kafka = [commands.kafka_clear_rates(broker, keys, servers) for broker, keys in sorted(rates.items())]
+        kafka += [commands.kafka_clear_lists(topic, roles, servers) for topic, roles in sorted(lists.items())]
         return {
             **self.nothing(reason),
             "action": "clear_throttle",
-            "commands": [
-                commands.headroom_clear(self.config),
-                *(commands.kafka_clear_rates(broker, self.bootstrap_servers) for broker in brokers),
-                *(commands.kafka_clear_lists(topic, self.bootstrap_servers) for topic in topics),
-            ],
+            "commands": [commands.headroom_clear(self.config), *(kafka if len(kafka) <= _MOST_KAFKA_LINES else ())],
         }
 
     @when_read
@@ -184,6 +220,11 @@ class Recommender:
         """Return what to look at when a broker's replicas do not copy and no throttle explains it."""
         if cause == "destination_down":
             return self.nothing(f"bring broker {broker} back, or cancel the move to it", "restore_broker")
+        if cause == "being_replaced":
+            return self.nothing(
+                f"bring broker {broker} back, or let the running move finish: it takes these replicas away from it",
+                "restore_broker",
+            )
         if cause == "broker_down":
             return self.nothing(f"bring broker {broker} back, or move its replicas elsewhere", "restore_broker")
         if cause == "no_leader":
@@ -203,8 +244,43 @@ class Recommender:
         }
 
 
-def _moving(sides: Sequence[SideState]) -> list[PartitionEvidence]:
-    found = {(p.topic, p.partition): p for side in sides for p in side.partitions if p.moving}
+def lower_rates(sides: Sequence[SideState], throttle_bytes_per_s: float) -> set[Side]:
+    """Return the brokers and roles of a move whose rate in force is lower than a throttle, and that can be set.
+
+    A broker takes its rate from itself alone, so one that is down cannot be set. One that has no rate is not limited:
+    to set one would slow it down.
+
+    Args:
+        sides: every broker and role of a tick.
+        throttle_bytes_per_s: throttle.
+    """
+    part = {side.broker for side in sides if side.moving_partitions}
+    return {
+        (side.broker, side.role)
+        for side in sides
+        if side.broker in part and side.alive and (side.demand.throttle_bytes_per_s or math.inf) < throttle_bytes_per_s
+    }
+
+
+def _sets_every_rate(sides: Sequence[SideState], throttle_bytes_per_s: float) -> bool:
+    """Return whether one rate on both roles of every broker of the move, as Kafka's tool sets it, lowers none."""
+    part = {side.broker for side in sides if side.moving_partitions}
+    of_part = [side for side in sides if side.broker in part]
+    rates = [side.demand.throttle_bytes_per_s or math.inf for side in of_part]
+    return all(side.alive for side in of_part) and max(rates, default=0.0) <= throttle_bytes_per_s
+
+
+def _down_brokers(sides: Sequence[SideState]) -> str | None:
+    """Return what to do about brokers of the move that are down; None: none is."""
+    down = sorted({side.broker for side in sides if side.moving_partitions and not side.alive})
+    if not down:
+        return None
+    which = named([str(broker) for broker in down], most=10)
+    return f"broker(s) {which} of the move are down, and keep their rates: run the command again when they are back"
+
+
+def _moves(sides: Sequence[SideState]) -> list[MovingPartition]:
+    found = {(p.topic, p.partition): p for side in sides for p in side.moves}
     return [found[key] for key in sorted(found)]
 
 
@@ -213,11 +289,13 @@ def _needs(sides: Sequence[SideState], throttle: int | None) -> list[dict[str, A
 
 
 def _need(side: SideState, throttle: int | None) -> dict[str, Any]:
+    own = side.demand.throttle_bytes_per_s
     return {
         "broker_id": side.broker,
         "role": side.role.value,
         "verdict": side.verdict.value,
-        "throttle_bytes_per_s": side.demand.throttle_bytes_per_s,
+        "throttle_bytes_per_s": own,
         "required_bytes_per_s": side.demand.required_bytes_per_s,
-        "recommended_bytes_per_s": throttle,
+        # Rates that are higher stay, and where there is none there will be none.
+        "recommended_bytes_per_s": None if throttle is None or own is None else max(throttle, own),
     }

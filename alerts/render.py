@@ -16,14 +16,15 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
 
     Args:
         event: event.
-        fired: whether its alert had fired by then; of one that is resolved without, nothing was put right.
+        fired: whether its alert had fired by then.
     """
     head = (
         f"[{_MARK[event.state]}] {event.severity} {event.kind}  cluster {event.cluster}, {event.subject}  "
         f"{moment(event.tick_ms)}  id {event.alert_id}"
     )
     if event.state == State.RESOLVED.value:
-        end = "It is put right" if fired else "It passed before it fired"
+        # Put right, or gone with what it was about: a move that was cancelled, a cluster that is watched no more.
+        end = "It is over" if fired else "It passed before it fired"
         return f"{head}\n  {end}. It was: {event.summary}."
     evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
     lines = [head, f"  {event.summary}.", *_evidence(evidence), *_recommendation(recommendation)]
@@ -41,7 +42,9 @@ def _evidence(evidence: dict[str, Any]) -> list[str]:
         f"{rate(evidence['in_sync_bytes_per_s'])}; all followers require {rate(evidence['required_bytes_per_s'])}; "
         f"still to copy {size(evidence['remaining_bytes'])}"
     )
-    return [numbers, *(_partition(p) for p in evidence["partitions"])]
+    partitions = evidence["partitions"]
+    more = (evidence.get("counting_partitions") or 0) - len(partitions)
+    return [numbers, *map(_partition, partitions), *([f"    and {more} more partition(s)"] if more > 0 else [])]
 
 
 def _partition(p: dict[str, Any]) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from alerts import balancing
 from alerts.balances import BalanceState
-from alerts.copies import NO_METRICS, lost_replicas, stalled
+from alerts.copies import NO_METRICS, broker_cause, lost_replicas, stalled
 from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
-from alerts.sides import PartitionEvidence, SideState
+from alerts.sides import LeaderSwitch, SideState
 from alerts.throttling import (
     at_risk,
     clearing,
@@ -22,6 +23,7 @@ from alerts.throttling import (
     without_throttle,
 )
 from alerts.units import rate
+from planning.recommend import Wish
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity, Verdict
 
@@ -70,12 +72,12 @@ def assess(
         *balancing.imbalanced(balances, settings, recommender),
         *balancing.unavailable(balances, sides, settings, recommender),
     ]
-    return Assessment(findings, _held(sides, short, settings) | balancing.held(balances, settings))
+    return Assessment(findings, _held(sides, short, settings, recommender.wish) | balancing.held(balances, settings))
 
 
-def _held(sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings) -> set[Subject]:
+def _held(sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, wish: Wish) -> set[Subject]:
     """Return what is unknown, and what is enough by less than the exit margin."""
-    held = {(_THROTTLE_KIND[side.role], subject(side)) for side in sides if _is_held(side, settings)}
+    held = {(_THROTTLE_KIND[side.role], subject(side)) for side in sides if _is_held(side, settings, wish)}
     blind = unknown(sides)
     for side in sides:
         if side.verdict is Verdict.NO_DATA:
@@ -90,12 +92,20 @@ def _held(sides: Sequence[SideState], short: Sequence[SideState], settings: Aler
     return held
 
 
-def _is_held(side: SideState, settings: AlertSettings) -> bool:
-    """Return whether the side is unknown, or enough by less than the exit margin."""
+def _is_held(side: SideState, settings: AlertSettings, wish: Wish) -> bool:
+    """Return whether the side is unknown, or enough by less than the exit margin, or its destination is down.
+
+    Where a broker carries less than the exit margin asks for, what would be recommended is enough.
+    """
     if side.verdict is Verdict.NO_DATA:
         return True
+    if side.verdict is Verdict.IDLE and side.down_replicas:
+        # Nobody fetches for the moment: that puts no throttle right.
+        return True
     throttle, required = side.demand.throttle_bytes_per_s, side.demand.required_bytes_per_s
-    return side.verdict is Verdict.CATCHING_UP and (throttle or 0) < (required or 0) * settings.exit_ratio
+    if side.verdict is not Verdict.CATCHING_UP or throttle is None or required is None:
+        return False
+    return throttle < min(required * settings.exit_ratio, wish.above(required) or math.inf)
 
 
 def _short_throttles(
@@ -113,50 +123,52 @@ def _short_throttles(
 
 
 def _throttle_finding(side: SideState, settings: AlertSettings, recommendation: Mapping[str, Any]) -> Finding:
-    switched = _switched(side)
+    switches = _causing_switches(side)
     starved = side.verdict is Verdict.STARVED
     demand = side.demand
     return Finding(
         kind=_THROTTLE_KIND[side.role],
         subject=subject(side),
         severity=Severity.CRITICAL if starved else Severity.WARNING,
-        summary=_throttle_summary(side, switched),
-        evidence=side_evidence(side, switched),
+        summary=_throttle_summary(side, switches),
+        evidence=side_evidence(side, switches),
         recommendation=recommendation,
-        hold_s=0.0 if switched else settings.hold_s,
+        hold_s=0.0 if switches else settings.hold_s,
         # The leaders that one broker gave away may be several; a rate that is too low is so on many brokers.
-        cause=f"switch from broker {switched[0].previous_leader}" if switched else "throttle",
+        cause=f"switch from broker {switches[0].previous_leader}" if switches else "throttle",
         # A move that is throttled too low altogether is told by what its leaders must send.
         precedence=int(side.role is Role.FOLLOWER),
-        weight=(demand.required_bytes_per_s or 0.0) - (demand.throttle_bytes_per_s or 0.0),
+        weight=(demand.required_bytes_per_s or side.known_required_bytes_per_s) - (demand.throttle_bytes_per_s or 0.0),
         # A throttle that was lowered, or traffic that grew, while another alert stands is news.
         joins=False,
     )
 
 
-def _switched(side: SideState) -> list[PartitionEvidence]:
-    """Return the partitions whose switch to this leader made the throttle too small; none: no switch did."""
+def _causing_switches(side: SideState) -> list[LeaderSwitch]:
+    """Return the switches of the last rate window that made the throttle too small, greatest first; none: none did."""
     throttle, required = side.demand.throttle_bytes_per_s, side.demand.required_bytes_per_s
-    came = [p for p in side.partitions if p.previous_leader is not None and p.leader == side.broker]
-    if side.role is not Role.LEADER or throttle is None or required is None or not came:
+    if side.role is not Role.LEADER or throttle is None or required is None or not side.switches:
         return []
-    brought = sum((p.write_bytes_per_s or 0.0) * p.followers for p in came)
-    return came if throttle > required - brought else []
+    came = sorted(side.switches, key=lambda switch: switch.bytes_per_s, reverse=True)
+    return came if throttle > required - sum(switch.bytes_per_s for switch in came) else []
 
 
-def _throttle_summary(side: SideState, switched: list[PartitionEvidence]) -> str:
+def _throttle_summary(side: SideState, switches: Sequence[LeaderSwitch]) -> str:
     demand = side.demand
     what = "its leaders must send" if side.role is Role.LEADER else "it must receive"
     moves = side.moving_partitions > 0
     fails, whom = ("The move", "new replicas") if moves else ("Catching up", "replicas out of sync")
     fate = f"{whom} get nothing" if side.verdict is Verdict.STARVED else f"{whom} fall further behind"
     cause = ""
-    if switched:
-        names = named([f"{p.name} ({p.previous_leader} to {p.leader})" for p in switched])
-        cause = f" since the leader switch of {names}"
+    if switches:
+        names = [f"{name} ({switch.previous_leader} to {side.broker})" for switch in switches for name in switch.names]
+        cause = f" since the leader switch of {named(names, sum(switch.partitions for switch in switches))}"
+    required = rate(demand.required_bytes_per_s)
+    if demand.required_bytes_per_s is None:
+        required = f"at least {rate(side.known_required_bytes_per_s)}"
     return (
         f"{fails} will not finish: {subject(side)} is throttled to {rate(demand.throttle_bytes_per_s)}, "
-        f"but {what} {rate(demand.required_bytes_per_s)}{cause}; {fate}"
+        f"but {what} {required}{cause}; {fate}"
     )
 
 
@@ -169,8 +181,9 @@ def _no_data(sides: Sequence[SideState], settings: AlertSettings, recommender: R
             summary=f"No verdict on {subject(side)}, which takes part in a move: {side.reason or 'unknown'}",
             evidence=side_evidence(side),
             recommendation=recommender.nothing(f"unknown: {side.reason or 'no data'}"),
-            hold_s=settings.no_data_s,
-            cause="no data" if side.alive else f"broker {side.broker}",
+            # A broker that is down is a cause of its own, and a restart takes longer than a reading that fails.
+            hold_s=settings.no_data_s if side.alive else max(settings.no_data_s, settings.stalled_s),
+            cause="no data" if side.alive else broker_cause(side.broker, alive=False),
             precedence=NO_METRICS,
         )
         for side in sides

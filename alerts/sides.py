@@ -90,6 +90,89 @@ class Takeover:
 
 
 @dataclass(frozen=True)
+class Peer:
+    """The broker at the other end of copies that a throttle limits: of a leader a destination, of that a leader.
+
+    Attributes:
+        broker: its id.
+        replicas: out-of-sync replicas that copy between the two.
+        remaining_bytes: what they still have to copy; None: unknown.
+        write_bytes_per_s: what is written to them meanwhile; None: unknown.
+        largest_remaining_bytes: what the one with most still has to copy; None: unknown.
+    """
+
+    broker: int
+    replicas: int
+    remaining_bytes: int | None
+    write_bytes_per_s: float | None
+    largest_remaining_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Adding replicas of a destination that copy nothing, for one cause and from one leader.
+
+    Attributes:
+        cause: offline, no_leader, not_fetching or unknown.
+        leader: broker that they copy from; None: none leads.
+        replicas: how many.
+        partitions: the first few by name.
+    """
+
+    cause: str
+    leader: int | None
+    replicas: int
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LeaderSwitch:
+    """Listed partitions that a broker came to lead within the last rate window.
+
+    Attributes:
+        previous_leader: who led them before.
+        partitions: how many.
+        bytes_per_s: what the new leader sends for them, as far as it is known.
+        switch_tick_ms: the last tick that showed one of them under its new leader first.
+        names: the first few by name.
+    """
+
+    previous_leader: int
+    partitions: int
+    bytes_per_s: float
+    switch_tick_ms: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MovingPartition:
+    """A partition in a reassignment.
+
+    Attributes:
+        topic: topic.
+        partition: partition.
+        target: replicas once it is done.
+    """
+
+    topic: str
+    partition: int
+    target: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LogDirsThrottle:
+    """A broker's throttle of moves between its log directories.
+
+    Attributes:
+        bytes_per_s: rate in force; None: none, or unknown.
+        source: broker or default: where it is set; none: it is not; None: unknown.
+    """
+
+    bytes_per_s: int | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True)
 class SideState:
     """One row of ``gold/throttle_headroom``, whose columns tell more.
 
@@ -110,6 +193,23 @@ class SideState:
         lost: them by name, those that move first; the list is cut.
         stall: why its stalled replicas copy nothing, as ``gold/throttle_headroom`` has it; None: none is stalled.
         takeover: of a follower, what it would cost at worst to lead one more moving partition; None: nothing known.
+        lost_leaving_replicas: those of lost_replicas that the running move takes away from the broker.
+        waiting_replicas: adding replicas that copied nothing over the window because they wait their turn.
+        down_replicas: as leader, adding replicas on brokers that are down.
+        known_in_sync_bytes_per_s: in-sync traffic as far as it is known: the least that it can be.
+        known_required_bytes_per_s: required traffic as far as it is known: the least that it can be.
+        moving_bytes_per_s: what moving partitions send (as leader) or new replicas receive, listed or not; None:
+            unknown.
+        counting_partitions: how many partitions count, of which ``partitions`` has the first.
+        limited_partitions: moving partitions with replicas out of sync that a list of the role names.
+        free_partitions: moving partitions with replicas out of sync that no list of the role names.
+        peers: brokers at the other end of the copies that a list of the role limits.
+        stalls: stalled replicas by cause and leader.
+        switches: leader switches of the last rate window, by previous leader.
+        moves: partitions in a reassignment by name; the list is cut.
+        resting_topics: topics of partitions that a list names and that do not move, by name; the list is cut.
+        resting_topic_count: how many these are.
+        log_dirs: the broker's throttle of moves between log directories.
     """
 
     demand: Demand
@@ -128,6 +228,22 @@ class SideState:
     lost: tuple[LostReplica, ...] = ()
     stall: str | None = None
     takeover: Takeover | None = None
+    lost_leaving_replicas: int = 0
+    waiting_replicas: int = 0
+    down_replicas: int = 0
+    known_in_sync_bytes_per_s: float = 0.0
+    known_required_bytes_per_s: float = 0.0
+    moving_bytes_per_s: float | None = None
+    counting_partitions: int = 0
+    limited_partitions: int = 0
+    free_partitions: int = 0
+    peers: tuple[Peer, ...] = ()
+    stalls: tuple[Stall, ...] = ()
+    switches: tuple[LeaderSwitch, ...] = ()
+    moves: tuple[MovingPartition, ...] = ()
+    resting_topics: tuple[str, ...] = ()
+    resting_topic_count: int = 0
+    log_dirs: LogDirsThrottle = LogDirsThrottle()
 
     @property
     def broker(self) -> int:
@@ -157,6 +273,16 @@ _AS_THEY_ARE = (
     "lost_replicas",
     "lost_moving_replicas",
     "stall",
+    "lost_leaving_replicas",
+    "waiting_replicas",
+    "down_replicas",
+    "known_in_sync_bytes_per_s",
+    "known_required_bytes_per_s",
+    "moving_bytes_per_s",
+    "counting_partitions",
+    "limited_partitions",
+    "free_partitions",
+    "resting_topic_count",
 )
 
 
@@ -184,6 +310,12 @@ def side_state(row: Mapping[str, Any]) -> SideState:
         lost=tuple(LostReplica(**lost) for lost in row["lost"]),
         takeover=Takeover(**row["takeover"]) if row["takeover"] is not None else None,
         partitions=partitions,
+        peers=tuple(Peer(**peer) for peer in row["peers"]),
+        stalls=tuple(Stall(**stall | {"partitions": tuple(stall["partitions"])}) for stall in row["stalls"]),
+        switches=tuple(LeaderSwitch(**switch | {"names": tuple(switch["names"])}) for switch in row["switches"]),
+        moves=tuple(MovingPartition(**move | {"target": tuple(move["target"])}) for move in row["moves"]),
+        resting_topics=tuple(row["resting_topics"]),
+        log_dirs=LogDirsThrottle(row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]),
         **{name: row[name] for name in _AS_THEY_ARE},
     )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from alerts.evidence import NOTHING, named, side_evidence, subject
 from alerts.recommend import Recommender
-from alerts.sides import PartitionEvidence, SideState
+from alerts.sides import SideState
 from alerts.units import rate
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity, Verdict
@@ -31,40 +32,42 @@ def unthrottled_leaders(sides: Sequence[SideState], settings: AlertSettings, rec
     return [_unthrottled(side, sides, settings, recommender) for side in leaders if _unlimited(side)]
 
 
-def _unlimited(side: SideState) -> list[PartitionEvidence]:
-    """Return the moving partitions with replicas out of sync that nothing limits.
-
-    One without listed followers is in the evidence for such replicas alone.
-    """
-    rateless = side.demand.throttle_bytes_per_s is None
-    return [
-        p for p in side.partitions if p.moving and (not p.followers or (rateless and p.followers > p.in_sync_followers))
-    ]
+def _unlimited(side: SideState) -> int:
+    """Return how many moving partitions it leads with replicas out of sync that nothing limits."""
+    return side.free_partitions + (side.limited_partitions if side.demand.throttle_bytes_per_s is None else 0)
 
 
 def _unthrottled(
     side: SideState, sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender
 ) -> Finding:
-    which = _unlimited(side)
-    rateless = any(p.followers for p in which)
-    switched = [p for p in which if p.previous_leader is not None and p.leader == side.broker]
+    rateless = side.demand.throttle_bytes_per_s is None and side.limited_partitions > 0
+    count = _unlimited(side)
+    which = [p for p in side.partitions if p.moving and (not p.followers or rateless)]
     why = "it has no rate" if rateless else "the leader throttled list does not name it"
+    switched = [p for p in which if p.previous_leader is not None and p.leader == side.broker]
     since = f" since the leader switch of {named([p.name for p in switched])}" if switched else ""
     return Finding(
         kind=Kind.LEADER_UNTHROTTLED,
         subject=subject(side),
         severity=Severity.INFO,
         summary=(
-            f"{subject(side).capitalize()} sends {named([p.name for p in which])} to new replicas without a limit"
-            f"{since}: the move is throttled, but {why}"
+            f"{subject(side).capitalize()} sends {named([p.name for p in which], count)} to new replicas without a "
+            f"limit{since}: the move is throttled, but {why}"
         ),
-        evidence=side_evidence(side, switched, cause="no_rate" if rateless else "not_listed"),
+        evidence=side_evidence(
+            side,
+            cause="no_rate" if rateless else "not_listed",
+            switch_tick_ms=max((p.switch_tick_ms for p in switched if p.switch_tick_ms is not None), default=None),
+        ),
         recommendation=(
-            _rate_for(side.broker, sides, recommender) if rateless else recommender.list_leader(side.broker, which)
+            _rate_for(side.broker, sides, recommender)
+            if rateless
+            else recommender.list_leader(side.broker, which, count)
         ),
         hold_s=settings.hold_s,
         cause="unthrottled leader",
         weight=sum(p.write_bytes_per_s or 0.0 for p in which),
+        affected=count,
     )
 
 
@@ -84,12 +87,12 @@ def without_throttle(sides: Sequence[SideState], settings: AlertSettings, recomm
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    free = [side for side in sides if side.demand.free_replicas and _moves(side)]
+    free = [side for side in sides if side.demand.free_replicas and side.moving_partitions]
     leaders = [side for side in free if side.role is Role.LEADER]
     if not leaders or any(side.demand.limited_replicas for side in sides) or unknown(sides):
         return []
     count = sum(side.moving_partitions for side in leaders)
-    needs = [_need_bytes_per_s(side) for side in free]
+    needs = [side.moving_bytes_per_s for side in free]
     need = max(needs) if None not in needs else None  # type: ignore[type-var]
     worst = free[needs.index(need)] if need is not None else None
     does = "sends" if worst in leaders else "receives"
@@ -117,25 +120,9 @@ def without_throttle(sides: Sequence[SideState], settings: AlertSettings, recomm
     ]
 
 
-def _moves(side: SideState) -> bool:
-    return any(p.moving for p in side.partitions)
-
-
 def unknown(sides: Sequence[SideState]) -> bool:
     """Return whether something that the verdict on a side needs is not known."""
     return any(side.verdict is Verdict.NO_DATA for side in sides)
-
-
-def _need_bytes_per_s(side: SideState) -> float | None:
-    """Return what a throttle would have to exceed on a side; None: unknown, or the list is cut.
-
-    As leader it sends what moves to all followers; as destination it receives what is new to it.
-    """
-    leads = side.role is Role.LEADER
-    moving = [p for p in side.partitions if p.moving]
-    each = [(p.write_bytes_per_s, len(p.replicas) - 1 if leads else 1) for p in moving]
-    rates = [write * followers for write, followers in each if write is not None]
-    return sum(rates) if len(rates) == (side.moving_partitions if leads else side.demand.free_replicas) else None
 
 
 def at_risk(
@@ -214,20 +201,20 @@ def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender
     """
     if any(side.moving_partitions for side in sides):
         return []
-    listed = sorted(name for _, name in _resting(sides))
+    listed = _resting_lists(sides)
     rated = [side for side in sides if side.demand.throttle_bytes_per_s is not None]
     rated = [side for side in rated if listed or side.throttle_source != "default"]
     if not rated and not listed:
         return []
     brokers = sorted({side.broker for side in rated})
+    names = sorted({p.name for side in sides for p in side.partitions if p.followers and not p.moving})
     found = []
     if rated:
         rates = sorted({side.demand.throttle_bytes_per_s or 0.0 for side in rated})
         span = rate(rates[0]) if len(rates) == 1 else f"{rate(rates[0])} to {rate(rates[-1])}"
         found.append(f"a throttle of {span} on broker(s) {named([str(b) for b in brokers], most=10)}")
     if listed:
-        count = max(len(listed), *(side.resting_listed_partitions for side in sides))
-        found.append(f"throttled replica lists that name {named(listed, count)}")
+        found.append(f"throttled replica lists that name {named(names, _resting_count(sides, names))}")
     return [
         Finding(
             kind=Kind.THROTTLE_LEFT_BEHIND,
@@ -239,7 +226,11 @@ def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender
                 "brokers": brokers,
                 "cluster_default": any(side.throttle_source == "default" for side in rated),
                 "throttle_bytes_per_s": max((s.demand.throttle_bytes_per_s or 0.0 for s in rated), default=None),
-                "listed_partitions": listed,
+                "listed_partitions": names,
+                "listed_partition_count": _resting_count(sides, names),
+                "listed_topics": sorted(listed),
+                "listed_topic_count": max((side.resting_topic_count for side in sides), default=0),
+                "log_dirs_throttle_brokers": _log_dirs_rates(sides),
             },
             recommendation=clearing(
                 sides,
@@ -261,15 +252,36 @@ def clearing(sides: Sequence[SideState], recommender: Recommender, reason: str) 
         recommender: makes recommendations.
         reason: why they should.
     """
-    own = [s for s in sides if s.demand.throttle_bytes_per_s is not None and s.throttle_source != "default"]
-    return recommender.clear_throttle(
-        sorted({side.broker for side in own}), sorted({topic for topic, _ in _resting(sides)}), reason
-    )
+    keys: dict[int, list[str]] = defaultdict(list)
+    for side in sides:
+        if side.demand.throttle_bytes_per_s is not None and side.throttle_source != "default":
+            keys[side.broker].append(f"{side.role.value}.replication.throttled.rate")
+    for broker in _log_dirs_rates(sides):
+        keys[broker].append("replica.alter.log.dirs.io.max.bytes.per.second")
+    lists = _resting_lists(sides)
+    # Half of the topics would leave the other half behind.
+    whole = all(side.resting_topic_count == len(side.resting_topics) for side in sides)
+    return recommender.clear_throttle(keys, lists, reason) if whole else recommender.clear_throttle({}, {}, reason)
 
 
-def _resting(sides: Sequence[SideState]) -> set[tuple[str, str]]:
-    """Return topic and name of the partitions that a list names and that do not move."""
-    return {(p.topic, p.name) for side in sides for p in side.partitions if p.followers and not p.moving}
+def _resting_lists(sides: Sequence[SideState]) -> dict[str, set[Role]]:
+    """Return the topics whose lists name partitions that do not move, with the roles whose list does."""
+    lists: dict[str, set[Role]] = defaultdict(set)
+    for side in sides:
+        for topic in side.resting_topics:
+            lists[topic].add(side.role)
+    return dict(lists)
+
+
+def _resting_count(sides: Sequence[SideState], names: Sequence[str]) -> int:
+    """Return how many partitions at rest lists name: each has one leader, and a follower list may name only some."""
+    led = sum(side.resting_listed_partitions for side in sides if side.role is Role.LEADER)
+    return max(led, len(names), *(side.resting_listed_partitions for side in sides), 0)
+
+
+def _log_dirs_rates(sides: Sequence[SideState]) -> list[int]:
+    """Return the brokers that have a throttle of their own for moves between log directories."""
+    return sorted({side.broker for side in sides if side.log_dirs.bytes_per_s and side.log_dirs.source == "broker"})
 
 
 def rates_unread(sides: Sequence[SideState]) -> bool:

@@ -15,9 +15,7 @@ from cluster.election_gate import told
 from cluster.leads import Leads
 from planning.elections import WHY, Balance, Batch, ElectionPlan, Name, Raise, Reason, out_of_balance
 from planning.recommend import Wish
-from planning.throttle import demands
 from schemas.config import Settings
-from schemas.findings import Role
 
 # Rows of a table; a large cluster has more of them than anybody reads.
 MOST_ROWS = 20
@@ -61,17 +59,9 @@ class ElectionView:
         return sum(len(batch.partitions) for batch in self.plan.batches)
 
     def raised_bytes_per_s(self) -> int | None:
-        """Return the throttle that is enough where one has to be raised, and lowers none; None: none would do."""
+        """Return the throttle that is enough where one has to be raised; None: none would do."""
         wish = Wish(self.settings.alerts.margin_ratio, None, self.settings.cluster.replication_capacity)
-        brokers = self.raised_brokers()
-        # The command sets both rates of a broker, also one that has none in force.
-        moves = demands(self.leads.throttled, self.leads.throttles)
-        needed = [d.required_bytes_per_s or 0.0 for d in moves if d.broker in brokers and d.limited_replicas]
-        enough = wish.above(max([*needed, *(first.required_bytes_per_s for first in self.plan.raise_first)]))
-        if enough is None:
-            return None
-        in_force = [self.leads.throttles.get((b, role)) for b in brokers for role in Role]
-        return max([enough, *(round(rate) for rate in in_force if rate is not None)])
+        return wish.above(max(first.required_bytes_per_s for first in self.plan.raise_first))
 
     def raised_brokers(self) -> list[int]:
         """Return the brokers whose throttle has to be raised."""

@@ -91,6 +91,7 @@ class Finding:
         precedence: which of those is told: of the lowest, the gravest, then the one of the greatest weight.
         weight: see there.
         joins: whether it counts as told by an alert of its cause that fired without it; else it gets one of its own.
+        affected: how many replicas or partitions it is about; 0: it does not say.
     """
 
     kind: Kind
@@ -104,6 +105,7 @@ class Finding:
     precedence: int = 0
     weight: float = 0.0
     joins: bool = True
+    affected: int = 0
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ class AlertmanagerReceiver:
         ends_ms = max(starts_ms, min(event.tick_ms, now_ms)) if resolved else now_ms + self._alive_ms()
         told = [self._alert(event, starts_ms, ends_ms)]
         if known.get("was"):
-            lower = replace(event, severity=known["was"])
+            lower = _at(event, known["was"], known.get("was_escalation", 0))
             told.append(self._alert(lower, int(known["was_from_ms"]), max(int(known["was_from_ms"]), starts_ms)))
         return told
 
@@ -175,23 +175,38 @@ class AlertmanagerReceiver:
 
 
 def _reference(event: AlertEvent, before: str) -> str:
-    """Return since when the alert stands at its severity, and, if it had another one before, that and since when."""
+    """Return since when the alert is as it is now, and, if it was of another severity or escalation, that and when."""
     known = json.loads(before) if before else {}
+    now = {"starts_at_ms": event.tick_ms, "severity": event.severity, "escalation": _escalation(event)}
     if not known:
-        return json.dumps({"starts_at_ms": event.tick_ms, "severity": event.severity})
-    if known.get("severity", event.severity) == event.severity:
+        return json.dumps(now)
+    severity, escalation = known.get("severity", event.severity), known.get("escalation", 0)
+    if (severity, escalation) == (event.severity, _escalation(event)):
         return before
-    was = {"was": known["severity"], "was_from_ms": known["starts_at_ms"]}
-    return json.dumps({"starts_at_ms": event.tick_ms, "severity": event.severity, **was})
+    was = {"was": severity, "was_escalation": escalation, "was_from_ms": known["starts_at_ms"]}
+    return json.dumps({**now, **was})
+
+
+def _escalation(event: AlertEvent) -> int:
+    """Return how often an alert has become another matter since it began."""
+    return int(json.loads(event.evidence).get("escalation", 0))
+
+
+def _at(event: AlertEvent, severity: str, escalation: int) -> AlertEvent:
+    """Return an event as one of its alert at another severity and escalation."""
+    evidence = {**json.loads(event.evidence), "escalation": escalation}
+    return replace(event, severity=severity, evidence=json.dumps(evidence))
 
 
 def labels(event: AlertEvent) -> dict[str, str]:
-    """Return what makes an alert the same one for Alertmanager."""
+    """Return what makes an alert the same one for Alertmanager; one that has escalated is another, so that it calls."""
+    escalation = _escalation(event)
     return {
         "alertname": event.kind,
         "cluster": event.cluster,
         "subject": event.subject,
         "severity": event.severity,
+        **({"escalation": str(escalation)} if escalation else {}),
     }
 
 

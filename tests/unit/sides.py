@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from alerts.recommend import Recommender
 from alerts.rules import Assessment, assess
-from alerts.sides import PartitionEvidence, SideState
+from alerts.sides import LeaderSwitch, MovingPartition, PartitionEvidence, SideState, Stall
 from planning.recommend import Wish
 from planning.throttle import Demand
 from schemas.config import AlertSettings
@@ -57,7 +58,7 @@ def side(
     limited: int = 1,
     **more: Any,
 ) -> SideState:
-    """A side with one replica held back; the verdict is the one of its demand."""
+    """A side with one replica held back; the verdict is the one of its demand, and the sums are over its partitions."""
     demand = Demand(
         broker=broker,
         role=role,
@@ -78,8 +79,53 @@ def side(
         "stalled_replicas": sum(p.stalled for p in partitions),
         "partitions": partitions,
         "moving_partitions": sum(p.moving for p in partitions),
+        "known_in_sync_bytes_per_s": demand.in_sync_bytes_per_s or 0.0,
+        "known_required_bytes_per_s": demand.required_bytes_per_s or 0.0,
+        **_sums(broker, role, partitions, more.get("stall")),
     }
     return SideState(**fields | more)
+
+
+def _sums(broker: int, role: Role, partitions: Sequence[PartitionEvidence], stall: str | None) -> dict[str, Any]:
+    """What a side has over all its partitions, made from those that are named."""
+    moving = [p for p in partitions if p.moving]
+    resting = sorted({p.topic for p in partitions if p.followers and not p.moving})
+    leads = role is Role.LEADER
+    rates = [(p.write_bytes_per_s, len(p.replicas) - 1 if leads else 1) for p in moving]
+    return {
+        "moving_bytes_per_s": None if any(w is None for w, _ in rates) else sum((w or 0.0) * n for w, n in rates),
+        "counting_partitions": len(partitions),
+        "limited_partitions": sum(p.followers > p.in_sync_followers for p in moving),
+        "free_partitions": sum(not p.followers for p in moving),
+        "stalls": () if leads else _stalls(partitions, stall or "unknown"),
+        "switches": _switches(broker, partitions) if leads else (),
+        "moves": tuple(MovingPartition(p.topic, p.partition, p.target) for p in moving),
+        "resting_topics": tuple(resting),
+        "resting_topic_count": len(resting),
+    }
+
+
+def _stalls(partitions: Sequence[PartitionEvidence], cause: str) -> tuple[Stall, ...]:
+    leaders = dict.fromkeys(p.leader for p in partitions if p.stalled)
+    names = {leader: [p.name for p in partitions if p.stalled and p.leader == leader] for leader in leaders}
+    return tuple(Stall(cause, leader, len(found), tuple(found[:3])) for leader, found in names.items())
+
+
+def _switches(broker: int, partitions: Sequence[PartitionEvidence]) -> tuple[LeaderSwitch, ...]:
+    came = [p for p in partitions if p.previous_leader is not None and p.leader == broker and p.followers]
+    by_leader: dict[int, list[PartitionEvidence]] = {}
+    for p in came:
+        by_leader.setdefault(p.previous_leader or 0, []).append(p)
+    return tuple(
+        LeaderSwitch(
+            before,
+            len(found),
+            sum((p.write_bytes_per_s or 0.0) * p.followers for p in found),
+            max(p.switch_tick_ms or 0 for p in found),
+            tuple(p.name for p in found[:3]),
+        )
+        for before, found in by_leader.items()
+    )
 
 
 def assessed(*sides: SideState, wish: Wish | None = None) -> Assessment:

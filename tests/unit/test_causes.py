@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.causes import one_per_cause
+from alerts.causes import ActiveAlert, Subject, one_per_cause
 from schemas.findings import Finding, Kind, Severity
 
 CRITICAL, WARNING, INFO = Severity
@@ -24,9 +25,18 @@ def finding(
     )
 
 
-def told(*findings: Finding, active: Collection[str] = ()) -> dict[str, list[str]]:
+def active(findings: Collection[Finding], *subjects: str, **more: Any) -> dict[Subject, ActiveAlert]:
+    """Alerts of these subjects that fire for the cause that they have now."""
+    return {
+        (f.kind, f.subject): ActiveAlert(**{"fires": True, "cause": f.cause, **more})
+        for f in findings
+        if f.subject in subjects
+    }
+
+
+def told(*findings: Finding, firing: Collection[str] = ()) -> dict[str, list[str]]:
     """By subject of what is told, the subjects that it stands for."""
-    found = one_per_cause(findings, lambda f: (lambda other: other.joins) if f.subject in active else None)
+    found = one_per_cause(findings, active(findings, *firing), ()).findings
     return {f.subject: [other["subject"] for other in f.evidence.get("also", [])] for f in found}
 
 
@@ -42,33 +52,31 @@ def test_other_causes_and_findings_without_one_are_told_for_themselves() -> None
 
 
 def test_whose_alert_is_active_goes_on_being_told_though_another_is_graver_by_now() -> None:
-    assert told(finding("a"), finding("b", severity=CRITICAL), active={"a"}) == {"a": ["b"]}
-    assert told(finding("a"), finding("b"), finding("c"), active={"b", "c"}) == {"b": ["a"], "c": []}
+    assert told(finding("a"), finding("b", severity=CRITICAL), firing={"a"}) == {"a": ["b"]}
+    assert told(finding("a"), finding("b"), finding("c"), firing={"b", "c"}) == {"b": ["a"], "c": []}
 
 
 def test_what_comes_up_after_an_alert_has_fired_without_it_gets_one_of_its_own() -> None:
     late, later = replace(finding("b"), joins=False), replace(finding("c"), joins=False)
-    assert told(finding("a"), late, later, finding("d"), active={"a"}) == {"a": ["d"], "b": ["c"]}
+    assert told(finding("a"), late, later, finding("d"), firing={"a"}) == {"a": ["d"], "b": ["c"]}
 
 
 def test_precedence_goes_before_severity() -> None:
     destination = replace(finding("b", severity=CRITICAL), precedence=1)
-    (lead,) = one_per_cause([finding("a"), destination], lambda f: None)
+    (lead,) = one_per_cause([finding("a"), destination], {}, ()).findings
     assert (lead.subject, lead.severity) == ("a", CRITICAL)
 
 
 def test_it_speaks_as_gravely_as_the_gravest_and_no_less_than_itself() -> None:
-    (lead,) = one_per_cause(
-        [finding("a", severity=INFO), finding("b", severity=CRITICAL)],
-        lambda f: (lambda other: True) if f.subject == "a" else None,
-    )
+    both = [finding("a", severity=INFO), finding("b", severity=CRITICAL)]
+    (lead,) = one_per_cause(both, active(both, "a"), ()).findings
     assert lead.severity is CRITICAL
-    (lead,) = one_per_cause([finding("a", severity=CRITICAL), finding("b", severity=INFO)], lambda f: None)
+    (lead,) = one_per_cause([finding("a", severity=CRITICAL), finding("b", severity=INFO)], {}, ()).findings
     assert lead.severity is CRITICAL
 
 
 def test_it_names_the_others_and_keeps_their_numbers() -> None:
-    (lead,) = one_per_cause([finding("a", weight=1), *(finding(s) for s in "bcdef")], lambda f: None)
+    (lead,) = one_per_cause([finding("a", weight=1), *(finding(s) for s in "bcdef")], {}, ()).findings
     assert lead.summary == "a is wrong; of the same cause: b, c, d and 2 more"
     assert lead.evidence["also"][0] == {
         "kind": "no_data",
@@ -82,15 +90,45 @@ def test_it_names_the_others_and_keeps_their_numbers() -> None:
 
 def test_another_kind_of_the_same_subject_is_kept_but_not_named_again() -> None:
     lead, other = finding("broker 3", weight=1), finding("broker 3", kind=Kind.UNDER_REPLICATED)
-    (one,) = one_per_cause([lead, other], lambda f: None)
+    (one,) = one_per_cause([lead, other], {}, ()).findings
     assert one.summary == "broker 3 is wrong"
     assert [also["kind"] for also in one.evidence["also"]] == ["under_replicated"]
 
 
 def test_alone_it_is_told_as_it_is() -> None:
     alone = finding("a")
-    assert one_per_cause([alone], lambda f: None) == [alone]
-    assert one_per_cause([], lambda f: lambda other: True) == []
+    assert one_per_cause([alone], {}, ()).findings == [alone]
+    assert one_per_cause([], {}, ()).findings == []
+
+
+def test_what_has_another_cause_by_now_gets_an_alert_of_its_own_and_the_older_one_stays_as_it_was() -> None:
+    # One replica of broker 3 lagged; now the broker is down, with a move to it.
+    slow = finding("broker 3", cause="broker 3 down", kind=Kind.UNDER_REPLICATED)
+    stalled = finding("broker 3 as destination", cause="broker 3 down", kind=Kind.REASSIGNMENT_STALLED)
+    lagged = {(slow.kind, slow.subject): ActiveAlert(fires=True, cause="broker 3")}
+    grouped = one_per_cause([slow, stalled], lagged, ())
+    assert [f.subject for f in grouped.findings] == ["broker 3", "broker 3 as destination"]
+    assert grouped.outdone == {(slow.kind, slow.subject)}
+    # Alone it is the only one that can tell of it.
+    assert one_per_cause([slow], lagged, ()).outdone == frozenset()
+
+
+def test_what_an_alert_named_when_it_fired_belongs_to_it_whatever_its_cause_is_by_now() -> None:
+    leader, other = finding("a", cause="throttle"), replace(finding("b", cause="throttle"), joins=False)
+    named = ActiveAlert(fires=True, cause="switch from broker 1", also=frozenset({(other.kind, other.subject)}))
+    (lead,) = one_per_cause([leader, other], {(leader.kind, leader.subject): named}, ()).findings
+    assert [also["subject"] for also in lead.evidence["also"]] == ["b"]
+
+
+def test_what_waits_under_a_pending_alert_of_a_longer_time_fires_when_its_own_is_over() -> None:
+    unavailable = replace(finding("broker 3"), hold_s=600, precedence=4)
+    behind = replace(finding("broker 3", kind=Kind.UNDER_REPLICATED), hold_s=60, precedence=2)
+    pending = {(unavailable.kind, unavailable.subject): ActiveAlert(fires=False)}
+    grouped = one_per_cause([unavailable, behind], pending, ())
+    assert ([f.kind for f in grouped.findings], grouped.fire) == ([Kind.NO_DATA], frozenset())
+    grouped = one_per_cause([unavailable, behind], pending, {(behind.kind, behind.subject)})
+    assert [f.kind for f in grouped.findings] == [Kind.UNDER_REPLICATED]
+    assert grouped.fire == {(Kind.UNDER_REPLICATED, "broker 3")}
 
 
 FINDINGS = st.lists(
@@ -101,12 +139,12 @@ FINDINGS = st.lists(
 
 @given(FINDINGS, st.sets(st.sampled_from("abcdefg")))
 def test_nothing_is_lost_or_told_twice_and_no_active_one_falls_silent(
-    findings: list[Finding], active: set[str]
+    findings: list[Finding], firing: set[str]
 ) -> None:
-    spoken = told(*findings, active=active)
+    spoken = told(*findings, firing=firing)
     everyone = [*spoken, *(other for others in spoken.values() for other in others)]
     assert sorted(everyone) == sorted(f.subject for f in findings)
-    assert {f.subject for f in findings if f.subject in active or not f.cause} <= spoken.keys()
+    assert {f.subject for f in findings if f.subject in firing or not f.cause} <= spoken.keys()
     for cause in {f.cause for f in findings} - {""}:
         subjects = {f.subject for f in findings if f.cause == cause}
-        assert len(subjects & spoken.keys()) == max(1, len(subjects & active))
+        assert len(subjects & spoken.keys()) == max(1, len(subjects & firing))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from alerts.sides import LostReplica, SideState
+from alerts.sides import LostReplica, SideState, Stall
 from schemas.findings import Kind, Role, Severity
 from tests.unit.sides import assessed, found, kinds, partition, side
 
@@ -55,14 +55,35 @@ def test_of_two_copies_the_one_that_a_throttle_starves_is_explained() -> None:
     assert "copies nothing of t-1 (" in finding.summary
 
 
-def test_a_copy_beyond_a_cut_list_is_found_where_no_throttle_can_explain_it() -> None:
+# Evidence names at most 20 partitions; what a throttle explains is decided over all, leader by leader.
+def test_of_hundreds_of_copies_those_are_found_that_no_throttle_explains() -> None:
     full = [partition(number) for number in range(20)]
-    finding = found(destination(*full, stalled_replicas=2))
-    assert "copies nothing of 2 partition(s) (" in finding.summary
-    finding = found(destination(STALLED, *full[1:], stalled_replicas=3))
-    assert "copies nothing of t-0 and 2 more (" in finding.summary
+    stalls = (Stall("unknown", 1, 60, ("t-30", "t-31", "t-32")), Stall("unknown", 2, 2, ("t-90", "t-91")))
+    finding = found(destination(*full, stalled_replicas=62, stalls=stalls))
+    assert "copies nothing of t-30, t-31, t-32 and 59 more (" in finding.summary
+    assert finding.affected == 62
     starving = side(1, LEADER, 2, 4, partition(30))
-    assert kinds(starving, destination(*full, stalled_replicas=2)) == {Kind.THROTTLE_BELOW_LEADER_WRITE}
+    finding = found(starving, destination(*full, stalls=stalls), kind=Kind.REASSIGNMENT_STALLED)
+    assert "copies nothing of t-90, t-91 (" in finding.summary
+    assert kinds(starving, destination(*full, stalls=stalls[:1])) == {Kind.THROTTLE_BELOW_LEADER_WRITE}
+
+
+def test_a_throttle_that_is_too_low_hides_no_copy_that_has_another_reason_to_stand_still() -> None:
+    stalls = (Stall("unknown", 1, 5, ("t-1",)), Stall("no_leader", None, 1, ("u-0",)), Stall("offline", 2, 2, ("v-0",)))
+    starved = side(3, FOLLOWER, 1, 4, partition(), in_sync_mb=2, stalls=stalls)
+    finding = found(starved, kind=Kind.REASSIGNMENT_STALLED)
+    assert finding.summary.endswith(
+        "copies nothing of v-0 and 1 more (the broker is up but the replica is offline: a log directory of it has "
+        "failed, or is full); nor of 1 more, for other reasons"
+    )
+
+
+def test_what_stands_still_at_several_destinations_for_one_leader_has_one_cause() -> None:
+    def at(broker: int, *leaders: int) -> SideState:
+        stalls = tuple(Stall("unknown", leader, 1, (f"t-{leader}",)) for leader in leaders)
+        return side(broker, FOLLOWER, 9, 4, partition(), stalls=stalls)
+
+    assert [f.cause for f in assessed(at(3, 1), at(4, 1), at(5, 1, 2)).findings] == ["copies from broker 1"] * 2 + [""]
 
 
 def test_a_destination_of_which_too_little_is_known_is_held() -> None:
@@ -108,6 +129,15 @@ def test_a_broker_that_is_down_lacks_replicas_and_is_to_be_brought_back() -> Non
     assert "cancel" not in finding.recommendation["reason"]
 
 
+def test_a_dead_broker_whose_replicas_the_running_move_takes_away_need_not_be_emptied() -> None:
+    leaving = lost(2, ("a", True), moving=1, resting=0, alive=False, lost_leaving_replicas=1)
+    assert found(leaving).recommendation["reason"] == (
+        "bring broker 2 back, or let the running move finish: it takes these replicas away from it"
+    )
+    partly = lost(2, ("a", True), ("b", True), moving=2, resting=0, alive=False, lost_leaving_replicas=1)
+    assert found(partly).recommendation["reason"] == "bring broker 2 back, or move its replicas elsewhere"
+
+
 def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:
     shrunk, lacks = assessed(lost(2, ("a", True), ("b", False), moving=1, resting=30)).findings
     assert (shrunk.kind, lacks.kind) == (Kind.ISR_SHRINK_DURING_MOVE, Kind.UNDER_REPLICATED)
@@ -146,7 +176,7 @@ def test_what_a_broker_that_is_down_brings_about_has_one_cause_and_the_stalled_m
         lost_moving_replicas=1,
     )
     findings = assessed(down).findings
-    assert {finding.cause for finding in findings} == {"broker 3"}
+    assert {finding.cause for finding in findings} == {"broker 3 down"}
     assert [f.kind for f in sorted(findings, key=lambda f: -f.weight)] == [
         Kind.REASSIGNMENT_STALLED,
         Kind.ISR_SHRINK_DURING_MOVE,
@@ -158,7 +188,12 @@ def test_what_a_broker_that_is_down_brings_about_has_one_cause_and_the_stalled_m
 # Below an alert of the same cause that fires already nobody would hear of it.
 @pytest.mark.parametrize(
     ("stall", "cause"),
-    [("offline", "broker 3"), ("not_fetching", "broker 3"), ("no_leader", "no leader"), ("unknown", "")],
+    [
+        ("offline", "broker 3"),
+        ("not_fetching", "broker 3"),
+        ("no_leader", "no leader"),
+        ("unknown", "copies from broker 1"),
+    ],
 )
 def test_a_stall_that_its_broker_does_not_explain_is_a_cause_of_its_own(stall: str, cause: str) -> None:
     assert found(destination(stall=stall)).cause == cause

@@ -21,14 +21,15 @@ GOOD = [side(1, Role.LEADER, 9, 4, partition())]
 class Desk:
     """A desk with its clock; the time of a tick is the clock's."""
 
-    def __init__(self, interval_s: float = 1.0, bootstrap_servers: str = "") -> None:
+    def __init__(self, *others: str, interval_s: float = 1.0, bootstrap_servers: str = "") -> None:
         self.now_ms = START_MS
         settings = Settings(
             cluster=ClusterSettings(name="c", bootstrap_servers="broker1:9092"),
             collect=CollectSettings(interval_s=interval_s),
             alerts=AlertSettings(hold_s=0, resolve_s=2, no_data_s=15, bootstrap_servers=bootstrap_servers),
         )
-        self.desk = AlertDesk(settings, lambda: self.now_ms, "headroom.toml")
+        further = [Watched(Settings(cluster=ClusterSettings(name=name))) for name in others]
+        self.desk = AlertDesk(settings, lambda: self.now_ms, "headroom.toml", further)
 
     def at(self, second: float) -> AlertDesk:
         self.now_ms = START_MS + round(second * 1000)
@@ -156,6 +157,43 @@ def test_old_ticks_from_a_backlog_do_not_end_a_silence() -> None:
     assert [event.subject for event in desk.desk.active()] == ["ticks"]
 
 
+# The collector's clock is 20 s behind: its ticks come at their pace, and always seem old.
+def test_a_collector_whose_clock_is_behind_ends_its_silence_like_any_other() -> None:
+    desk = Desk()
+    desk.at(20).observe("c", START_MS, GOOD)
+    assert told(desk.at(60).silence())[-1] == (*SILENCE, "firing")
+    ticks = [(second, START_MS + (second - 20) * 1000) for second in range(61, 66)]
+    events = [e for second, tick_ms in ticks for e in desk.at(second).observe("c", tick_ms, GOOD)]
+    # The first is as old as the one before the silence: it is of no backlog. 2 s after it, of second 41, it is over.
+    assert [(e.tick_ms - START_MS, *told([e])[0]) for e in events] == [(43_000, *SILENCE, "resolved")]
+
+
+def test_a_silence_is_told_in_the_time_of_the_ticks() -> None:
+    desk = Desk()
+    desk.at(20).observe("c", START_MS, GOOD)
+    # Judged at second 20, it is of second 0; 40 s later it is second 40 there.
+    assert [event.tick_ms - START_MS for event in desk.at(60).silence()] == [40_000, 40_000]
+
+
+def test_alerts_of_a_cluster_that_nobody_configures_any_more_end() -> None:
+    before = Desk()
+    events = before.at(0).observe("renamed", START_MS, SHORT)
+    desk = Desk()
+    desk.desk.restore(events)
+    assert [e for e in desk.at(89).silence() if e.cluster == "renamed"] == []
+    (ended,) = [e for e in desk.at(90).silence() if e.cluster == "renamed"]
+    assert (ended.state, ended.alert_id) == ("resolved", events[-1].alert_id)
+    assert ended.summary.endswith("; ended, for no configuration names cluster renamed any more")
+    assert [e for e in desk.at(200).silence() if e.cluster == "renamed"] == []
+
+
+def test_a_cluster_that_nobody_configures_is_not_missed_when_its_ticks_stay_away() -> None:
+    desk = Desk()
+    desk.tick(0, SHORT, "stranger")
+    ended = [e for second in range(1, 200) for e in desk.at(second).silence() if e.cluster == "stranger"]
+    assert told(ended) == [(*LEADER_ALERT, "resolved")]
+
+
 def silence(desk: Desk, second: float, batch_s: float | None = None) -> tuple[str, str]:
     """Summary and advice of the silence that the desk tells at a time."""
     event = desk.at(second).silence(batch_s)[-1]
@@ -203,7 +241,7 @@ def test_a_silence_from_the_start_on_says_so() -> None:
 
 
 def test_each_cluster_is_silent_for_itself() -> None:
-    desk = Desk()
+    desk = Desk("d")
     desk.tick(0, GOOD, "c")
     desk.tick(0, GOOD, "d")
     desk.tick(14, GOOD, "d")

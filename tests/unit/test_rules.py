@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from alerts.rules import Assessment
-from schemas.findings import Kind, Role, Severity
+from alerts.sides import LeaderSwitch
+from planning.recommend import Wish
+from schemas.findings import Kind, Role, Severity, Verdict
 from tests.unit.sides import MB, TICK_MS, assessed, found, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+LEADER_ALERT = (Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +93,50 @@ def test_just_enough_is_neither_wrong_nor_right(throttle_mb: float, held: bool) 
     assessment = assessed(side(1, FOLLOWER, throttle_mb, 4, partition()))
     assert assessment.findings == []
     assert assessment.held == ({(Kind.THROTTLE_BELOW_INBOUND, "broker 1 as destination")} if held else set())
+
+
+# 9.8 x 1.05 = 10.29 MB/s: more than a broker carries, so that 10 is what the alert recommends.
+def test_what_is_all_that_a_broker_carries_is_enough() -> None:
+    full = side(1, LEADER, 10, 9.8, partition())
+    assert assessed(full, wish=Wish(capacity_bytes_per_s=10 * MB)).held == set()
+    below = side(1, LEADER, 9.9, 9.8, partition())
+    assert assessed(below, wish=Wish(capacity_bytes_per_s=10 * MB)).held == {LEADER_ALERT}
+    assert assessed(full, wish=Wish(capacity_bytes_per_s=12 * MB)).held == {LEADER_ALERT}
+
+
+# 0.3 MB/s are recommended as 1 MB/s, the least that Kafka keeps: more than 0.315 is enough all the same.
+def test_a_small_rate_is_enough_by_its_own_margin() -> None:
+    assert assessed(side(1, LEADER, 0.32, 0.3, partition(), in_sync_mb=0.1)).held == set()
+
+
+def test_a_destination_that_is_down_puts_the_throttle_of_its_leader_not_right() -> None:
+    idle = side(1, LEADER, 3, 2, partition(), limited=0)
+    assert assessed(idle).held == set()
+    assert assessed(replace(idle, down_replicas=4)).held == {LEADER_ALERT}
+
+
+def test_what_is_known_for_certain_is_told_though_a_part_is_not() -> None:
+    known = {"verdict": Verdict.STARVED, "known_in_sync_bytes_per_s": 4 * MB, "known_required_bytes_per_s": 8 * MB}
+    finding = found(side(1, LEADER, 3, None, partition(), partition(1, write_bytes_per_s=None), **known))
+    assert finding.severity is Severity.CRITICAL
+    assert finding.summary == (
+        "The move will not finish: broker 1 as leader is throttled to 3.0 MB/s, but its leaders must send at least "
+        "8.0 MB/s; new replicas get nothing"
+    )
+    # How much more is needed is not known.
+    assert finding.recommendation["throttle_bytes_per_s"] is None
+    assert finding.recommendation["reason"].startswith("what broker 1 as leader needs is unknown")
+
+
+# 200 partitions of 20 kB/s came from broker 1, of which the evidence names none: larger ones were there before.
+def test_a_switch_of_many_small_partitions_is_seen_as_the_cause() -> None:
+    switch = LeaderSwitch(1, 200, 200 * 20_000 * 2, TICK_MS, ("t-7", "t-8", "t-9"))
+    large = [partition(n, leader=2) for n in range(20)]
+    finding = found(side(2, LEADER, 85, 88, *large, in_sync_mb=40, switches=(switch,)))
+    assert (finding.hold_s, finding.evidence["switch_tick_ms"]) == (0, TICK_MS)
+    assert "since the leader switch of t-7 (1 to 2), t-8 (1 to 2), t-9 (1 to 2) and 197 more" in finding.summary
+    # Without it the throttle was too low as well.
+    assert found(side(2, LEADER, 79, 88, *large, in_sync_mb=40, switches=(switch,))).hold_s == 3
 
 
 def test_a_copy_that_stands_still_is_found_at_its_destination_alone() -> None:

@@ -123,16 +123,32 @@ def test_a_partition_of_one_replica_that_moves_has_one_follower() -> None:
 @pytest.mark.parametrize(
     "sides",
     [
-        [replace(free(1, LEADER, 0), moving_partitions=25)],
         [free(1, LEADER, 0, write_bytes_per_s=None)],
-        [free(1, LEADER, 0), replace(free(3, FOLLOWER, 0), demand=free(3, FOLLOWER, *range(25)).demand)],
+        [free(1, LEADER, 0), free(3, FOLLOWER, 0, write_bytes_per_s=None)],
     ],
 )
-def test_a_cut_list_or_an_unknown_rate_gives_no_number(sides: list[SideState]) -> None:
+def test_an_unknown_rate_gives_no_number(sides: list[SideState]) -> None:
     finding = found(*sides)
     assert finding.evidence["required_bytes_per_s"] is None
     assert "more than" not in finding.summary
     assert finding.recommendation["reason"].endswith("what a throttle would have to exceed is not known")
+
+
+def test_a_throttle_must_exceed_all_that_moves_though_the_list_is_cut() -> None:
+    many = replace(free(1, LEADER, 0), moving_partitions=60, moving_bytes_per_s=60 * MB)
+    finding = found(many, free(3, FOLLOWER, 0))
+    assert finding.evidence["required_bytes_per_s"] == 60 * MB
+    assert finding.summary.startswith("60 partition(s) move without a throttle")
+
+
+def test_leaders_without_a_limit_are_counted_beyond_the_list() -> None:
+    many = replace(unlisted(), free_partitions=60)
+    finding = found(LISTED, DESTINATION, many)
+    assert "sends t-1 and 59 more to new replicas without a limit" in finding.summary
+    assert finding.recommendation["reason"].endswith("1:2 of topic t; those of 59 more partitions that it leads")
+    # All that is listed at rest writes more: nothing of what moves is among what is named.
+    none = replace(unlisted(), free_partitions=60, partitions=(partition(9, moving=False),))
+    assert "sends 60 partition(s) to new replicas" in found(LISTED, DESTINATION, none).summary
 
 
 def test_replicas_that_only_catch_up_after_a_restart_are_no_move() -> None:

@@ -63,7 +63,7 @@ TEXTS = {
         # 10 MB in bursts of the quota, and what is written meanwhile.
         "Do: raise the throttle to 12.0 MB/s (12000000); the move then finishes in about ",
         "Note: not urgent: the move goes on as long as no leader switches",
-        "  $ headroom throttle apply --rate 12000000 --brokers 1,2,3 --execute",
+        "  $ headroom throttle apply --rate 12000000 --brokers 1 --raise-only --execute",
     ],
     Kind.LEADER_UNTHROTTLED: [
         "Broker 2 as leader sends t-1 to new replicas without a limit: the move is throttled, but it has no rate.",
@@ -141,7 +141,7 @@ def test_a_terminal_shows_what_and_what_to_do(kind: Kind) -> None:
 @every_kind
 def test_its_end_says_what_it_was(kind: Kind) -> None:
     resolved = replace(EVENTS[kind], state="resolved")
-    assert f"It is put right. It was: {resolved.summary}." in render_event(resolved)
+    assert f"It is over. It was: {resolved.summary}." in render_event(resolved)
     assert f"It was: {resolved.summary}" in json.dumps(alert_blocks(resolved, Links()), ensure_ascii=False)
     assert "resolved at" in change_text(resolved)
 
