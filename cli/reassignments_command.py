@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from cli.changing import print_notes
 from cli.config import load_settings
 from cli.options import config_option, format_option
 from cli.output import print_json, print_table
@@ -48,6 +49,7 @@ def reassignments(config: str | None, output_format: str, topics: tuple[str, ...
     found = [r for r in everything if not topics or r.topic in topics]
     if file is not None and found:
         write_plan(file, found)
+        print_notes(_notes(found))
     if output_format == "json":
         print_json(_json(settings, found, file if found else None))
     else:
@@ -84,6 +86,17 @@ def _print_file(settings: Settings, found: Sequence[Reassignment], file: Path) -
         f"  $ kafka-reassign-partitions.sh --bootstrap-server {shlex.quote(servers)} "
         f"--reassignment-json-file {shlex.quote(str(file))} --cancel --preserve-throttles"
     )
+
+
+def _notes(found: Sequence[Reassignment]) -> list[str]:
+    """Return what a person should know of the file, in sentences."""
+    # Source: ReassignPartitionsCommand.cancelAssignment of 3.9.1 and 4.0.0: adding is empty, or removing is not.
+    only_add = sum(bool(r.adding) and not r.removing for r in found)
+    if not only_add:
+        return []
+    return [
+        f"{only_add} of them only add replicas: the tool of Kafka 3.9 and 4.0 does not cancel these, that of 4.1 does."
+    ]
 
 
 def _json(settings: Settings, found: Sequence[Reassignment], file: Path | None) -> dict[str, Any]:

@@ -103,6 +103,12 @@ def test_the_file_is_kafkas_own_plan_and_the_command_that_takes_it_is_printed(
     assert [path.name for path in tmp_path.iterdir()] == ["my move.json"]
 
 
+def test_what_older_tools_do_not_cancel_is_noted(running: list[Reassignment], tmp_path: Path) -> None:
+    assert "1 of them only add replicas" in run("--file", str(tmp_path / "move.json")).stderr
+    running.remove(PAYMENTS)
+    assert run("--file", str(tmp_path / "move.json")).stderr == ""
+
+
 def test_an_earlier_plan_is_replaced(running: list[Reassignment], tmp_path: Path) -> None:
     file = tmp_path / "move.json"
     file.write_text(MINE)
