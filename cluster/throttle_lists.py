@@ -30,7 +30,7 @@ def apply_lists(
         HeadroomError: a topic refused its lists, or did not read them back in time.
     """
     changes = {t: {LEADER_LIST: of_topic.leader, FOLLOWER_LIST: of_topic.follower} for t, of_topic in lists.items()}
-    return _change_lists(settings, changes, "setting", on_step, deadline_s)
+    return _change_lists(settings, changes, "set", on_step, deadline_s)
 
 
 def clear_lists(
@@ -53,7 +53,7 @@ def clear_lists(
         HeadroomError: a topic refused, or still has its lists at the deadline.
     """
     changes = {topic: dict.fromkeys(LIST_KEYS if keys is None else keys[topic]) for topic in topics}
-    return _change_lists(settings, changes, "clearing", on_step, deadline_s)
+    return _change_lists(settings, changes, "cleared", on_step, deadline_s)
 
 
 def _change_lists(
@@ -62,9 +62,9 @@ def _change_lists(
     if not changes:
         return {}
     with open_link(settings.cluster) as link:
-        on_step(f"{verb} lists of {', '.join(sorted(changes))}, then waiting until they read back")
         asked = [Change(TOPIC, topic, values) for topic, values in sorted(changes.items())]
         alter_configs(link, asked, timeout_s(settings.cluster))
+        on_step(f"lists {verb} on {', '.join(sorted(changes))}; waiting until they read back")
         return _await_lists(link, changes, settings.cluster, deadline_s)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from cluster.alter import Change, Failure, alter_each
@@ -91,9 +91,11 @@ def apply_rates(
     def in_force(broker: int, now: BrokerThrottles) -> bool:
         return all(rate_of(now, role) == (rate, "broker") for role, rate in wanted[broker].items())
 
+    def accepted(brokers: Collection[int]) -> None:
+        on_step(f"rates set on {_names(brokers)}; waiting until they are in force")
+
     with open_link(settings.cluster) as link:
-        on_step(f"setting rates on {_names(wanted)}, then waiting until they are in force")
-        return _change_rates(link, changes, in_force, settings.cluster, deadline_s)
+        return _change_rates(link, changes, in_force, accepted, settings.cluster, deadline_s)
 
 
 def clear_rates(
@@ -120,7 +122,6 @@ def clear_rates(
     with open_link(settings.cluster) as link:
         wait_s = timeout_s(settings.cluster)
         now = read_rates(link, sorted(brokers), wait_s)
-        on_step(f"clearing rates on {_names(brokers)}, then waiting until they are gone")
         failures = _clear_default(link, wait_s) if cluster_default else {}
         left = ("broker", "default") if cluster_default and not failures else ("broker",)
         changes = {broker: _cleared(rates, "broker") for broker, rates in now.items()}
@@ -128,7 +129,10 @@ def clear_rates(
         def gone(_broker: int, rates: BrokerThrottles) -> bool:
             return not keys_from(rates, *left)
 
-        return _change_rates(link, changes, gone, settings.cluster, deadline_s, failures)
+        def accepted(brokers: Collection[int]) -> None:
+            on_step(f"rates cleared on {_names(brokers)}; waiting until they are gone")
+
+        return _change_rates(link, changes, gone, accepted, settings.cluster, deadline_s, failures)
 
 
 def _clear_default(link: AdminLink, wait_s: float) -> dict[str, Failure]:
@@ -141,6 +145,7 @@ def _change_rates(
     link: AdminLink,
     changes: Mapping[int, Mapping[str, str | None]],
     done: Done,
+    on_accepted: Callable[[Collection[int]], None],
     cluster: ClusterSettings,
     deadline_s: float,
     failures: Mapping[str, Failure] | None = None,
@@ -150,6 +155,8 @@ def _change_rates(
     asked = {b: Change(BROKER, str(b), values) for b, values in sorted(changes.items()) if values}
     answers = dict(zip(asked, alter_each(link, list(asked.values()), wait_s), strict=True))
     failed = {broker: failure for broker, failure in answers.items() if failure is not None}
+    if changes.keys() - failed.keys():
+        on_accepted(changes.keys() - failed.keys())
     in_force = await_rates(link, changes.keys() - failed.keys(), done, wait_s, deadline_s)
     late = sorted(changes.keys() - failed.keys() - in_force.keys())
     # A change whose answer was lost may have been made.

@@ -52,6 +52,14 @@ def test_each_role_of_each_broker_can_have_its_own_rate_in_one_request_per_broke
     ]
 
 
+def test_a_step_is_given_once_the_brokers_have_accepted_and_names_them(brokers: ConfigBrokers) -> None:
+    steps: list[str] = []
+    brokers.hanging = {2}
+    with pytest.raises(RatesError):
+        apply({1: 2 * MB, 2: 2 * MB, 3: 2 * MB}, on_step=steps.append)
+    assert steps == ["rates set on brokers 1, 3; waiting until they are in force"]
+
+
 def test_a_rate_of_nothing_is_refused_before_anything_is_changed(brokers: ConfigBrokers) -> None:
     with pytest.raises(HeadroomError, match="broker 2"):
         apply({(1, "leader"): MB, (2, "follower"): 0})
