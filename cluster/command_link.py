@@ -35,7 +35,7 @@ def read_snapshot(link: AdminLink, cluster: ClusterSettings) -> Snapshot:
     """Return the whole cluster as it is now.
 
     Raises:
-        HeadroomError: no broker told the metadata.
+        HeadroomError: no broker reported the metadata.
     """
     return read_whole(MetadataReader(link, timeout_s(cluster), 0.0))
 
