@@ -20,6 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("cli.run_command:run", "Run the Spark jobs alone, also by spark-submit."),
     "maintain": ("cli.maintain_command:maintain", "Compact the Delta tables and drop what is no longer kept."),
     "alerts": ("cli.alerts_command:alerts", "Show the alerts that stand; acknowledge or silence them."),
+    "reassignments": (
+        "cli.reassignments_command:reassignments",
+        "Show the reassignments that are running, and write them to a plan file.",
+    ),
     "throttle": ("cli.throttle_commands:throttle", "Show, apply or clear replication throttles."),
     "elections": ("cli.elections_command:elections", "Plan preferred leader elections in small batches, and run them."),
     "cluster": ("cli.cluster_commands:cluster", "Start or stop a real Kafka cluster on this machine."),

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from cli.throttle_plan import check_rate
-from cli.units import parse_bytes_per_s, parse_duration_s, parse_moment_ms
+from cli.rates import check_rate
+from cli.units import has_unit, parse_bytes_per_s, parse_duration_s, parse_moment_ms
 
 
 class Rate(click.ParamType[int]):
@@ -18,7 +18,7 @@ class Rate(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return whole bytes per second."""
         try:
-            return check_rate(parse_bytes_per_s(str(value)))
+            return check_rate(parse_bytes_per_s(str(value)), unit_given=has_unit(str(value)))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 

@@ -1,133 +1,158 @@
-"""What ``headroom throttle apply`` and ``clear`` would change, decided before anything is changed."""
+"""What ``headroom throttle apply`` would change, decided rate by rate before anything is changed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from cli.output import mb_per_s
 from cli.throttle_view import ThrottleView
-from schemas.config import Settings
+from cluster.broker_rates import rate_of
+from cluster.model import BrokerThrottles
+from cluster.throttles import ROLES
 from schemas.errors import HeadroomError
 
-# Below this Kafka's quota windows are too coarse to keep a rate.
-ACCURATE_BYTES_PER_S = 1_000_000
-LEAST_BYTES_PER_S = 10_000
-MOST_BYTES_PER_S = 1_000_000_000_000
+DOWN = "down"
+SILENT = "did not report its rates"
+
+
+class Action(str, Enum):
+    """What is done to one rate."""
+
+    SET = "set"
+    RAISE = "raise"
+    KEEP = "keep"
+    KEEP_UNLIMITED = "keep_unlimited"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
-class ClearPlan:
-    """What ``clear`` would remove.
+class RateChange:
+    """What is done to the rate of one broker in one role.
 
     Attributes:
-        brokers: brokers whose rates go.
-        topics: topics whose lists go.
-        cluster_default: whether the cluster-wide default rates go too.
+        broker: broker id.
+        role: leader or follower.
+        action: set or raise change the rate; the others leave it.
+        from_bytes_per_s: rate in force, the broker's own or the cluster default; None: none, or not known.
+        to_bytes_per_s: rate in force afterwards; None: none, or not known.
     """
 
-    brokers: tuple[int, ...]
-    topics: tuple[str, ...]
-    cluster_default: bool
+    broker: int
+    role: str
+    action: Action
+    from_bytes_per_s: int | None
+    to_bytes_per_s: int | None
 
-    def empty(self) -> bool:
-        """Return whether there is nothing to remove."""
-        return not self.brokers and not self.topics
+    @property
+    def changes(self) -> bool:
+        """Whether the rate is set."""
+        return self.action in (Action.SET, Action.RAISE)
 
 
-def check_rate(bytes_per_s: float) -> int:
-    """Return a rate as Kafka takes it, whole bytes per second.
+@dataclass(frozen=True)
+class ApplyPlan:
+    """What ``apply`` would do.
 
-    Raises:
-        ValueError: it is not positive, or so small or great that a unit must be missing or wrong.
+    Attributes:
+        rate_bytes_per_s: the rate that was asked for.
+        raise_only: whether rates in force are never lowered.
+        changes: one per broker and role, in order.
+        passed_over: brokers that are left as they are, with the reason.
     """
-    if not bytes_per_s > 0:
-        raise ValueError("must be greater than 0; to remove throttles: headroom throttle clear")
-    if bytes_per_s < LEAST_BYTES_PER_S:
-        raise ValueError(f"is {bytes_per_s:g} bytes per second; was {bytes_per_s:g}MB meant?")
-    if bytes_per_s > MOST_BYTES_PER_S:
-        raise ValueError(f"is more than any broker carries ({mb_per_s(MOST_BYTES_PER_S)})")
-    return round(bytes_per_s)
+
+    rate_bytes_per_s: int
+    raise_only: bool
+    changes: tuple[RateChange, ...]
+    passed_over: dict[int, str]
+
+    def brokers(self) -> list[int]:
+        """Return the brokers that are up, whether their rates change or not."""
+        return list(dict.fromkeys(change.broker for change in self.changes))
+
+    def rates(self) -> dict[tuple[int, str], int]:
+        """Return the rates to set, bytes per second by broker and role."""
+        return {(c.broker, c.role): self.rate_bytes_per_s for c in self.changes if c.changes}
+
+    def set_brokers(self) -> list[int]:
+        """Return the brokers of which a rate is set."""
+        return list(dict.fromkeys(broker for broker, _ in self.rates()))
+
+    def unknown(self) -> list[int]:
+        """Return the brokers that are up, but whose rates are not known, so that none may be raised."""
+        return list(dict.fromkeys(c.broker for c in self.changes if c.action is Action.UNKNOWN))
+
+    def unknown_error(self) -> HeadroomError | None:
+        """Return the error that such brokers are at the end; None: there are none."""
+        if not self.unknown():
+            return None
+        subject = f"broker {', '.join(map(str, self.unknown()))}"
+        remedy = "See that it is up and that this user may DescribeConfigs, then run the command again."
+        return HeadroomError(subject, f"{SILENT}, so none was raised there", remedy)
 
 
-def brokers_to_set(view: ThrottleView, wanted: Sequence[int] | None) -> list[int]:
-    """Return the brokers to set a rate on: those wanted, else all that take part in running moves.
-
-    Brokers that are down are left out of the latter: only a broker itself takes its rate.
-
-    Raises:
-        HeadroomError: a wanted broker is not up, or none is wanted and nothing moves.
-    """
-    if wanted is None:
-        if not view.participants():
-            raise HeadroomError("--brokers", "is not given and no reassignment is running", "Name the brokers.")
-        return [broker for broker in view.participants() if view.alive(broker)]
-    for broker in wanted:
-        if not view.alive(broker):
-            up = ", ".join(str(b) for b in sorted(view.rates) if view.alive(b))
-            raise HeadroomError(f"broker {broker}", "is not up", f"Name others; up are: {up}.")
-    return sorted(set(wanted))
-
-
-def apply_warnings(settings: Settings, view: ThrottleView, rate_bytes_per_s: int, brokers: Sequence[int]) -> list[str]:
-    """Return what speaks against setting a rate, in sentences."""
-    said = []
-    capacity = settings.cluster.replication_capacity
-    if rate_bytes_per_s < ACCURATE_BYTES_PER_S:
-        said.append("1 MB/s is the least that Kafka keeps accurately.")
-    if capacity is not None and rate_bytes_per_s > capacity:
-        said.append(f"This is more than cluster.replication_capacity ({mb_per_s(capacity)}).")
-    left_out = sorted(set(view.participants()) - set(brokers))
-    if left_out:
-        said.append(f"Brokers {', '.join(map(str, left_out))} take part in running moves and keep their rates.")
-    if not view.listed() and not view.unread_topics():
-        said.append("No throttled replica list is set: a rate without a list limits nothing.")
-    return said
-
-
-def clear_plan(view: ThrottleView, only: str | None, cluster_default: bool) -> ClearPlan:
-    """Return what is set and would be removed.
+def apply_plan(
+    view: ThrottleView,
+    rate_bytes_per_s: int,
+    wanted: Sequence[int] | None,
+    roles: Collection[str] = ROLES,
+    raise_only: bool = False,
+) -> ApplyPlan:
+    """Return what is done to each rate.
 
     Args:
         view: what is in force.
-        only: ``rates`` or ``lists``; None: both.
-        cluster_default: whether the cluster-wide default rates go too, not only the brokers' own.
-    """
-    entities = {"broker", "default"} if cluster_default else {"broker"}
-    limited = tuple(b for b, r in sorted(view.rates.items()) if entities & {r.leader_source, r.follower_source})
-    by_default = any("default" in (r.leader_source, r.follower_source) for r in view.rates.values())
-    rates, lists = only != "lists", only != "rates"
-    return ClearPlan(
-        brokers=limited if rates else (),
-        topics=tuple(view.listed()) if lists else (),
-        cluster_default=rates and cluster_default and by_default,
-    )
-
-
-def clear_warnings(view: ThrottleView, plan: ClearPlan) -> list[str]:
-    """Return what a person should know before or instead of clearing, in sentences."""
-    said = []
-    silent = [str(broker) for broker, rates in sorted(view.rates.items()) if not rates.known]
-    if silent:
-        said.append(f"Unknown, and left as they are: the rates of brokers {', '.join(silent)}.")
-    if view.unread_topics():
-        said.append(f"Unknown, and left as they are: the lists of {', '.join(view.unread_topics()[:5])}.")
-    by_default = any("default" in (r.leader_source, r.follower_source) for r in view.rates.values())
-    if by_default and not plan.cluster_default:
-        said.append("The cluster-wide default rate stays; --cluster-default clears it too.")
-    if view.moving() and not plan.empty():
-        said.append("A reassignment is running; without its throttle it copies as fast as it can.")
-    return said
-
-
-def require_idle(view: ThrottleView, force: bool) -> None:
-    """Check that nothing moves, unless forced.
+        rate_bytes_per_s: the rate to set.
+        wanted: brokers to set it on; None: all that take part in running moves.
+        roles: leader, follower or both.
+        raise_only: set it only where a rate is in force that is lower. Without a rate a broker is unlimited, so any
+            rate would lower it.
 
     Raises:
-        HeadroomError: a reassignment is running.
+        HeadroomError: no broker can be set, or a wanted one is not known to the cluster.
     """
-    if view.moving() and not force:
-        first = view.moving()[0]
-        subject = f"{first.topic}-{first.partition}"
-        rule = "is moving: without its throttle it would copy as fast as it can"
-        raise HeadroomError(subject, rule, "Wait for the end of the move, or clear all the same with --force.")
+    brokers, passed_over = brokers_to_set(view, wanted)
+    changes = [
+        _change(broker, role, view.of(broker), rate_bytes_per_s, raise_only)
+        for broker in brokers
+        for role in ROLES
+        if role in roles
+    ]
+    unknown = {c.broker: SILENT for c in changes if c.action is Action.UNKNOWN}
+    return ApplyPlan(rate_bytes_per_s, raise_only, tuple(changes), passed_over | unknown)
+
+
+def _change(broker: int, role: str, rates: BrokerThrottles, wanted_bytes_per_s: int, raise_only: bool) -> RateChange:
+    now, _ = rate_of(rates, role)
+    if not raise_only:
+        return RateChange(broker, role, Action.SET, now, wanted_bytes_per_s)
+    if not rates.known:
+        return RateChange(broker, role, Action.UNKNOWN, None, None)
+    if now is None:
+        return RateChange(broker, role, Action.KEEP_UNLIMITED, None, None)
+    if now >= wanted_bytes_per_s:
+        return RateChange(broker, role, Action.KEEP, now, now)
+    return RateChange(broker, role, Action.RAISE, now, wanted_bytes_per_s)
+
+
+def brokers_to_set(view: ThrottleView, wanted: Sequence[int] | None) -> tuple[list[int], dict[int, str]]:
+    """Return the brokers to set a rate on, and those that are passed over, with the reason.
+
+    Those wanted, else all that take part in running moves. One that is down is passed over: only a broker itself takes
+    its rate (Kafka 4.3.1, ``ConfigAdminManager.validateResourceNameIsCurrentNodeId``).
+
+    Raises:
+        HeadroomError: a wanted broker is not known to the cluster, none of them is up, or none is wanted and nothing
+            moves.
+    """
+    if wanted is None and not view.participants():
+        raise HeadroomError("--brokers", "is not given and no reassignment is running", "Name the brokers.")
+    brokers = sorted(set(view.participants() if wanted is None else wanted))
+    up = [broker for broker in brokers if view.alive(broker)]
+    strangers = [broker for broker in brokers if broker not in view.known()]
+    if strangers or not up:
+        rule = "is not known to this cluster" if strangers else "is not up"
+        names = ", ".join(map(str, strangers or brokers))
+        others = ", ".join(str(b) for b in sorted(view.rates) if view.alive(b))
+        raise HeadroomError(f"broker {names}", rule, f"Name others; up are: {others}.")
+    return up, {broker: DOWN for broker in brokers if not view.alive(broker)}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from cli.output import UNKNOWN, mb_per_s
+from cluster.broker_rates import keys_from, rate_of
+from cluster.configs import LOG_DIRS_RATE
 from cluster.model import BrokerThrottles, Partition, Snapshot, TopicConfig
 from cluster.throttles import read_throttles
 from schemas.config import Settings
+
+_UNKNOWN = BrokerThrottles(known=False)
 
 
 @dataclass(frozen=True)
@@ -17,11 +22,14 @@ class ThrottleView:
 
     Attributes:
         snapshot: partitions, reassignments and lists; a topic without a configuration there could not be read.
-        rates: rates in force per broker that is registered or holds a replica; ``known`` false: it did not tell.
+        rates: rates in force per broker that is registered or holds a replica; ``known`` false: it did not report
+            them.
+        default: rates that are set for all brokers without their own.
     """
 
     snapshot: Snapshot
     rates: dict[int, BrokerThrottles]
+    default: BrokerThrottles = _UNKNOWN
 
     def moving(self) -> list[Partition]:
         """Return the partitions that a reassignment moves now."""
@@ -35,6 +43,27 @@ class ThrottleView:
         """Return whether a broker is registered now."""
         seen = self.snapshot.brokers.get(broker)
         return seen is not None and seen.alive
+
+    def known(self) -> set[int]:
+        """Return the brokers that the cluster knows: those that are registered, or that a partition names."""
+        named = (p.replicas + p.adding + p.removing + p.isr + p.offline for p in self.snapshot.partitions.values())
+        return {*self.rates, *(broker for brokers in named for broker in brokers)}
+
+    def down(self) -> list[int]:
+        """Return the brokers that are known, but not registered now."""
+        return [broker for broker in sorted(self.known()) if not self.alive(broker)]
+
+    def silent(self) -> list[int]:
+        """Return the brokers that are registered, but did not report their rates."""
+        return [broker for broker, rates in sorted(self.rates.items()) if self.alive(broker) and not rates.known]
+
+    def of(self, broker: int) -> BrokerThrottles:
+        """Return the rates in force on a broker, not known where it did not report them."""
+        return self.rates.get(broker, _UNKNOWN)
+
+    def log_dirs(self) -> list[int]:
+        """Return the brokers on which a rate for moves between log directories is in force."""
+        return [broker for broker, rates in sorted(self.rates.items()) if rates.log_dirs_bytes_per_s is not None]
 
     def listed(self) -> dict[str, TopicConfig]:
         """Return the topics that have a throttled replica list."""
@@ -53,43 +82,55 @@ def read_view(settings: Settings) -> ThrottleView:
         HeadroomError: the cluster could not be reached, or did not tell its partitions.
     """
     state = read_throttles(settings)
-    silent = BrokerThrottles(known=False)
-    return ThrottleView(state.snapshot, {b: state.rates.get(b, silent) for b in sorted(state.snapshot.brokers)})
+    rates = {broker: state.rates.get(broker, _UNKNOWN) for broker in sorted(state.snapshot.brokers)}
+    return ThrottleView(state.snapshot, rates, state.default)
 
 
 def rate_text(rates: BrokerThrottles, role: str) -> str:
-    """Return a broker's rate of a role, ``leader`` or ``follower``, with where it is set."""
+    """Return a broker's rate of a role, ``leader``, ``follower`` or ``log_dirs``, with where it is set."""
     if not rates.known:
         return UNKNOWN
-    rate, source = (
-        (rates.leader_bytes_per_s, rates.leader_source)
-        if role == "leader"
-        else (rates.follower_bytes_per_s, rates.follower_source)
-    )
+    rate, source = rate_of(rates, role)
     if rate is None:
         return "none"
     return f"{mb_per_s(rate)} ({'cluster default' if source == 'default' else source})"
 
 
-def view_rows(view: ThrottleView) -> list[tuple[str, str, str, str]]:
-    """Return one row per broker and per topic that is listed or moves: what, leader side, follower side, moving."""
+def view_header(view: ThrottleView) -> tuple[str, ...]:
+    """Return the heads of the columns; there is one for log directories only where a rate of theirs is in force."""
+    return ("what", "leader", "follower", *["log directories"] * _with_log_dirs(view), "part in moves")
+
+
+def view_rows(view: ThrottleView) -> list[tuple[str, ...]]:
+    """Return the rows below that header: one per broker, the cluster default if one is set, and one per topic that has
+    lists or moves.
+    """
     moving = view.moving()
+    roles = ("leader", "follower", *["log_dirs"] * _with_log_dirs(view))
     rows = [
-        (f"broker {broker}", rate_text(rates, "leader"), rate_text(rates, "follower"), _part(broker, moving))
+        (f"broker {broker}", *(rate_text(rates, role) for role in roles), _part(broker, moving))
         for broker, rates in sorted(view.rates.items())
     ]
+    if keys_from(view.default, "default"):
+        rows.append(("cluster default", *(rate_text(view.default, role) for role in roles), ""))
     for topic in sorted({*view.listed(), *(p.topic for p in moving)}):
         config = view.snapshot.topic_configs.get(topic)
         count = sum(p.topic == topic for p in moving)
         lists = (UNKNOWN, UNKNOWN) if config is None else (config.leader_list or "none", config.follower_list or "none")
-        rows.append((f"topic {topic}", *lists, _partitions(count) if count else ""))
+        none = [""] * _with_log_dirs(view)
+        rows.append((f"topic {topic}", *lists, *none, _partitions(count) if count else ""))
     return rows
 
 
+def _with_log_dirs(view: ThrottleView) -> bool:
+    return bool(view.log_dirs()) or view.default.log_dirs_bytes_per_s is not None
+
+
 def view_json(view: ThrottleView) -> dict[str, Any]:
-    """Return the view ready for JSON; a rate of null with known true says that none is set."""
+    """Return the view ready for JSON; a rate of null with known true means that none is set."""
     return {
         "brokers": [{"broker": broker, **vars(rates)} for broker, rates in sorted(view.rates.items())],
+        "cluster_default": vars(view.default),
         "topics": [
             {"topic": topic, "leader_list": config.leader_list, "follower_list": config.follower_list}
             for topic, config in view.listed().items()
@@ -115,9 +156,18 @@ def remarks(view: ThrottleView) -> list[str]:
         said.append("No throttled replica list is set: a rate without a list limits nothing.")
     if listed and not limited and all(rates.known for rates in view.rates.values()):
         said.append("No rate is set: a list without a rate limits nothing.")
+    if view.log_dirs():
+        said.append(_log_dirs_remark(view.log_dirs()))
     if view.unread_topics():
         said.append(f"Unknown, for they could not be read: the lists of {', '.join(view.unread_topics()[:5])}.")
     return said
+
+
+def _log_dirs_remark(brokers: Collection[int]) -> str:
+    return (
+        f"On broker(s) {', '.join(map(str, brokers))} a rate limits moves between the log directories of the broker "
+        f"({LOG_DIRS_RATE}), and nothing else; once these are done, clear it: headroom throttle clear --execute"
+    )
 
 
 def _any_rate(rates: BrokerThrottles) -> bool:

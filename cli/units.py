@@ -36,6 +36,11 @@ def parse_bytes_per_s(text: str) -> float:
         raise ValueError("must be bytes per second, such as 12500000, 12.5MB or 12MiB") from None
 
 
+def has_unit(text: str) -> bool:
+    """Return whether an amount, such as ``12.5MB``, is written with a unit; ``/s`` alone is none."""
+    return text.strip().removesuffix("/s").rstrip()[-1:].isalpha()
+
+
 def parse_duration_s(text: str) -> float:
     """Return the seconds that a text such as ``1800``, ``30m``, ``1h30m`` or ``2d`` stands for.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,10 @@ from cluster.client import AdminLink
 from cluster.configs import BROKER
 from schemas.errors import HeadroomError
 
+REMEDY = "Check that it is up, that the value is right, and that this user may AlterConfigs."
 _SET, _DELETE = 0, 1
+# Brokers that hang then cost the time of one, not of all of them.
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,33 @@ class Change:
     name: str
     values: Mapping[str, str | None]
 
+    @property
+    def subject(self) -> str:
+        """What is changed, as errors name it."""
+        if self.resource_type == BROKER:
+            return f"broker {self.name}" if self.name else "the cluster-wide default of brokers"
+        return f"topic {self.name}"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a change is not known to be made.
+
+    Attributes:
+        reason: the error, with the broker's text if it gave one.
+        refused: whether the broker answered, so that nothing was changed; False: the change may have been made.
+    """
+
+    reason: str
+    refused: bool
+
+    @property
+    def rule(self) -> str:
+        """What went wrong, as errors put it."""
+        if self.refused:
+            return f"the configuration was not changed ({self.reason})"
+        return f"no answer ({self.reason}), so the configuration was perhaps not changed"
+
 
 def alter_configs(link: AdminLink, changes: Sequence[Change], timeout_s: float) -> None:
     """Make changes; other keys stay as they are. Every change is tried, also when one before it was refused.
@@ -39,42 +70,47 @@ def alter_configs(link: AdminLink, changes: Sequence[Change], timeout_s: float) 
     Raises:
         HeadroomError: some changes were refused, or their broker did not answer; it names which, and why.
     """
-    refused = {}
-    for change in changes:
-        reason = _alter(link, change, timeout_s)
-        if reason is not None:
-            refused[_subject(change)] = reason
-    if refused:
-        reasons = "; ".join(dict.fromkeys(refused.values()))
-        done = "" if len(refused) == len(changes) else "; the others were changed"
-        raise HeadroomError(
-            ", ".join(refused),
-            f"the configuration was not changed ({reasons}){done}",
-            "Check that it is up, that the value is right, and that this user may AlterConfigs.",
-        )
+    answers = alter_each(link, changes, timeout_s)
+    failures = {c.subject: f for c, f in zip(changes, answers, strict=True) if f is not None}
+    if failures:
+        rules = "; ".join(dict.fromkeys(failure.rule for failure in failures.values()))
+        done = "" if len(failures) == len(changes) else "; the others were changed"
+        raise HeadroomError(", ".join(failures), f"{rules}{done}", REMEDY)
 
 
-def _alter(link: AdminLink, change: Change, timeout_s: float) -> str | None:
+def alter_each(link: AdminLink, changes: Sequence[Change], timeout_s: float) -> list[Failure | None]:
+    """Return for each change why it failed, None where it was made; each is one request, several are under way at once.
+
+    Args:
+        link: the admin connection.
+        changes: each of another resource.
+        timeout_s: longest wait for one answer, seconds.
+    """
+    nodes = link.nodes()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(lambda change: _alter(link, nodes, change, timeout_s), changes))
+
+
+def _alter(link: AdminLink, nodes: Sequence[int], change: Change, timeout_s: float) -> Failure | None:
     entries = [_entry(key, value) for key, value in change.values.items()]
     request = IncrementalAlterConfigsRequest(
         resources=[(change.resource_type, change.name, entries)], validate_only=False
     )
     try:
-        result = _ask(link, change, request, timeout_s).responses[0]
+        result = _ask(link, nodes, change, request, timeout_s).responses[0]
     except KafkaError as error:
-        return type(error).__name__
+        return Failure(type(error).__name__, refused=False)
     if not result.error_code:
         return None
-    return f"{kafka_errors.for_code(result.error_code).__name__}: {result.error_message or 'no reason given'}".rstrip(
-        "."
-    )
+    name = kafka_errors.for_code(result.error_code).__name__
+    return Failure(f"{name}: {result.error_message or 'no reason given'}".rstrip("."), refused=True)
 
 
-def _ask(link: AdminLink, change: Change, request: Any, timeout_s: float) -> Any:
+def _ask(link: AdminLink, nodes: Sequence[int], change: Change, request: Any, timeout_s: float) -> Any:
     # A broker takes its own configuration from nobody else; all other changes are passed on to the controller.
     if change.resource_type == BROKER and change.name:
         return link.ask(request, int(change.name), timeout_s)
-    *others, last = link.nodes()
+    *others, last = nodes
     for node in others:
         # Asking another broker after a lost answer is safe: setting a value twice sets it once.
         with contextlib.suppress(KafkaError):
@@ -84,9 +120,3 @@ def _ask(link: AdminLink, change: Change, request: Any, timeout_s: float) -> Any
 
 def _entry(key: str, value: str | None) -> tuple[str, int, str | None]:
     return (key, _DELETE, None) if value is None else (key, _SET, value)
-
-
-def _subject(change: Change) -> str:
-    if change.resource_type == BROKER:
-        return f"broker {change.name}" if change.name else "the cluster-wide default of brokers"
-    return f"topic {change.name}"

@@ -13,6 +13,8 @@ _DYNAMIC_BROKER = 2
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
+# How fast a broker moves replicas between its own log directories (Kafka: QuotaConfig, ReplicationQuotaManager).
+LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 LEADER_LIST = "leader.replication.throttled.replicas"
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
 CLEANUP_POLICY = "cleanup.policy"
@@ -22,7 +24,8 @@ CHECK_INTERVAL = "leader.imbalance.check.interval.seconds"
 # Brokers of Kafka 4 have none.
 IMBALANCE_PERCENTAGE = "leader.imbalance.per.broker.percentage"
 RATE_KEYS = (LEADER_RATE, FOLLOWER_RATE)
-BROKER_KEYS = (*RATE_KEYS, AUTO_REBALANCE, CHECK_INTERVAL, IMBALANCE_PERCENTAGE)
+ALL_RATE_KEYS = (*RATE_KEYS, LOG_DIRS_RATE)
+BROKER_KEYS = (*ALL_RATE_KEYS, AUTO_REBALANCE, CHECK_INTERVAL, IMBALANCE_PERCENTAGE)
 LIST_KEYS = (LEADER_LIST, FOLLOWER_LIST)
 TOPIC_KEYS = (*LIST_KEYS, CLEANUP_POLICY, MIN_INSYNC)
 # Kafka's own default: a rate that was never set.
@@ -34,12 +37,13 @@ def rates_of(configs: Iterable[Any]) -> BrokerThrottles:
 
     Not known is an answer from the midst of a change, in which the value and the entity it comes from do not agree.
     """
-    by_name = {config.name: config for config in configs if config.name in RATE_KEYS}
+    by_name = {config.name: config for config in configs if config.name in ALL_RATE_KEYS}
     if any(config.synonyms and config.synonyms[0].value != config.value for config in by_name.values()):
         return BrokerThrottles(known=False)
     leader, leader_source = _rate(by_name.get(LEADER_RATE))
     follower, follower_source = _rate(by_name.get(FOLLOWER_RATE))
-    return BrokerThrottles(True, leader, follower, leader_source, follower_source)
+    log_dirs, log_dirs_source = _rate(by_name.get(LOG_DIRS_RATE))
+    return BrokerThrottles(True, leader, follower, leader_source, follower_source, log_dirs, log_dirs_source)
 
 
 def _rate(config: Any) -> tuple[int | None, str]:

@@ -104,6 +104,8 @@ class BrokerThrottles:
         known: whether the broker itself told them.
         leader_source: broker, default or none: the entity that the rate comes from; None when not known.
         follower_source: the same of the follower rate.
+        log_dirs_bytes_per_s: rate at which the broker moves replicas between its own log directories.
+        log_dirs_source: the same as the other sources, of that rate.
     """
 
     known: bool
@@ -111,6 +113,8 @@ class BrokerThrottles:
     follower_bytes_per_s: int | None = None
     leader_source: str | None = None
     follower_source: str | None = None
+    log_dirs_bytes_per_s: int | None = None
+    log_dirs_source: str | None = None
 
 
 @dataclass(frozen=True)

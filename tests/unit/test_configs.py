@@ -13,6 +13,7 @@ from cluster.configs import (
     IMBALANCE_PERCENTAGE,
     LEADER_LIST,
     LEADER_RATE,
+    LOG_DIRS_RATE,
     MIN_INSYNC,
     balancing_of,
     rates_of,
@@ -30,11 +31,18 @@ def rate(name: str, source: int, *values: str) -> Any:
 
 def test_a_rate_is_the_brokers_own_or_the_cluster_default() -> None:
     told = rates_of([rate(LEADER_RATE, OWN, "5", "7"), rate(FOLLOWER_RATE, DEFAULT, "7")])
-    assert told == BrokerThrottles(True, 5, 7, "broker", "default")
+    assert told == BrokerThrottles(True, 5, 7, "broker", "default", None, "none")
 
 
 def test_a_rate_that_is_missing_or_unlimited_is_none() -> None:
-    assert rates_of([rate(LEADER_RATE, DEFAULT, str(2**63 - 1))]) == BrokerThrottles(True, None, None, "none", "none")
+    none = BrokerThrottles(True, None, None, "none", "none", None, "none")
+    assert rates_of([rate(LEADER_RATE, DEFAULT, str(2**63 - 1))]) == none
+
+
+def test_the_rate_between_log_directories_is_read_with_the_others() -> None:
+    seen = rates_of([rate(LOG_DIRS_RATE, OWN, "6", "5")])
+    assert (seen.log_dirs_bytes_per_s, seen.log_dirs_source) == (6, "broker")
+    assert rates_of([rate(LOG_DIRS_RATE, DEFAULT, "5")]).log_dirs_source == "default"
 
 
 def test_an_answer_from_the_midst_of_a_change_is_unknown() -> None:
@@ -45,7 +53,9 @@ def test_an_answer_from_the_midst_of_a_change_is_unknown() -> None:
 
 def test_other_keys_of_the_same_answer_say_nothing_of_the_rates() -> None:
     auto = Answer(name=AUTO_REBALANCE, value="true", config_source=DEFAULT, synonyms=[Answer(value="false")])
-    assert rates_of([rate(LEADER_RATE, OWN, "5"), auto]) == BrokerThrottles(True, 5, None, "broker", "none")
+    assert rates_of([rate(LEADER_RATE, OWN, "5"), auto]) == BrokerThrottles(
+        True, 5, None, "broker", "none", None, "none"
+    )
 
 
 def test_how_a_broker_balances_leaders_is_what_it_tells() -> None:

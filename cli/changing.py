@@ -1,0 +1,50 @@
+"""What commands that change a cluster share: ``--execute``, their notes and steps, and the command that does it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from schemas.errors import HeadroomError
+
+execute_option = click.option("--execute", is_flag=True, help="Change the cluster; without it, only show the change.")
+
+
+def print_step(text: str) -> None:
+    """Print what is being done, on standard error."""
+    click.echo(text, err=True)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """Print what a person should know, one line each, on standard error."""
+    for note in notes:
+        click.echo(f"Note: {note}", err=True)
+
+
+def print_nothing_changed(words: Sequence[str], config: str | None) -> None:
+    """Print the command that would make the change.
+
+    Args:
+        words: the command after ``headroom``, without settings file and ``--execute``.
+        config: settings file; None: the default.
+    """
+    where = f" --config {shlex.quote(config)}" if config else ""
+    click.echo(f"Nothing was changed. To do it: headroom {' '.join(words)}{where} --execute")
+
+
+def error_json(error: HeadroomError | None) -> dict[str, Any] | None:
+    """Return an error ready for JSON; None: there was none."""
+    return None if error is None else {"subject": error.subject, "rule": error.rule, "remedy": error.remedy}
+
+
+def passed_over_json(passed_over: dict[int, str]) -> list[dict[str, Any]]:
+    """Return the brokers that a command leaves as they are, with the reason, ready for JSON."""
+    return [{"broker": broker, "reason": reason} for broker, reason in sorted(passed_over.items())]
+
+
+def broker_names(brokers: Sequence[int]) -> str:
+    """Return brokers as text: ``broker 1`` or ``brokers 1, 2``."""
+    return f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers))}"

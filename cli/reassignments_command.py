@@ -1,0 +1,129 @@
+"""``headroom reassignments``: the reassignments that are running, as a table or as Kafka's own plan file."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.changing import print_notes
+from cli.config import load_settings
+from cli.options import config_option, format_option
+from cli.output import print_json, print_table
+from cli.reassignment_file import write_plan
+from cluster.reassignments import Reassignment, read_reassignments
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+
+MOST_ROWS = 40
+
+
+@click.command(short_help="Show the reassignments that are running, and write them to a plan file.")
+@config_option
+@format_option
+@click.option("--topic", "topics", metavar="NAME", multiple=True, help="Only of this topic; may be given again.")
+@click.option(
+    "--file",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Write them as a plan for kafka-reassign-partitions.sh; exit code 1 if none is running.",
+)
+def reassignments(config: str | None, output_format: str, topics: tuple[str, ...], file: Path | None) -> None:
+    """Show the reassignments that are running: replicas now, those that are added and removed, and the target.
+
+    With --file they are written as Kafka's own plan, with the target replicas of every partition, for example to cancel
+    them all. A file that is there is replaced only if it holds such a plan. If none is running, no file is written and
+    the exit code is 1, so that a command after && does not use an earlier file.
+
+    \b
+    Example:  headroom reassignments
+              headroom reassignments --topic orders --topic payments
+              headroom reassignments --file move.json && kafka-reassign-partitions.sh \\
+                --bootstrap-server broker1:9092 --reassignment-json-file move.json --cancel --preserve-throttles
+    """  # noqa: D301
+    settings = load_settings(config)
+    everything = read_reassignments(settings)
+    found = [r for r in everything if not topics or r.topic in topics]
+    if file is not None and found:
+        write_plan(file, found)
+        print_notes(_notes(found))
+    if output_format == "json":
+        print_json(_json(settings, found, file if found else None))
+    else:
+        _print(settings, found, len(everything), topics)
+        if file is not None and found:
+            _print_file(settings, found, file)
+    if file is not None and not found:
+        rule = f"none is running{_of(topics)}, so {file} was not written"
+        raise HeadroomError("reassignments", rule, "There is nothing to cancel or to change.")
+
+
+def _print(settings: Settings, found: Sequence[Reassignment], total: int, topics: Sequence[str]) -> None:
+    others = f" (of {total} in all)" if len(found) < total else ""
+    if not found:
+        click.echo(f"Cluster {settings.cluster.name}: no reassignment is running{_of(topics)}{others}.")
+        return
+    click.echo(f"Cluster {settings.cluster.name}: {_count(len(found))} running{_of(topics)}{others}.\n")
+    header = ("partition", "replicas", "adding", "removing", "target", "leader")
+    print_table("", header, [_row(reassignment) for reassignment in found[:MOST_ROWS]])
+    if len(found) > MOST_ROWS:
+        click.echo(f"and {len(found) - MOST_ROWS} more; --format json shows all, --file PATH writes all")
+
+
+def _row(reassignment: Reassignment) -> tuple[str, ...]:
+    r = reassignment
+    lists = (",".join(map(str, brokers)) for brokers in (r.replicas, r.adding, r.removing, r.target))
+    return (f"{r.topic}-{r.partition}", *lists, "none" if r.leader is None else str(r.leader))
+
+
+def _print_file(settings: Settings, found: Sequence[Reassignment], file: Path) -> None:
+    servers = settings.alerts.bootstrap_servers or settings.cluster.bootstrap_servers
+    click.echo(f"\nWrote {_count(len(found), plain=True)} to {file}. To cancel:")
+    click.echo(
+        f"  $ kafka-reassign-partitions.sh --bootstrap-server {shlex.quote(servers)} "
+        f"--reassignment-json-file {shlex.quote(str(file))} --cancel --preserve-throttles"
+    )
+
+
+def _notes(found: Sequence[Reassignment]) -> list[str]:
+    """Return what a person should know of the file, in sentences."""
+    # Source: ReassignPartitionsCommand.cancelAssignment of 3.9.1 and 4.0.0: adding is empty, or removing is not.
+    only_add = sum(bool(r.adding) and not r.removing for r in found)
+    if not only_add:
+        return []
+    return [
+        f"{only_add} of them only add replicas: the tool of Kafka 3.9 and 4.0 does not cancel these, that of 4.1 does."
+    ]
+
+
+def _json(settings: Settings, found: Sequence[Reassignment], file: Path | None) -> dict[str, Any]:
+    """Return the reassignments ready for JSON; ``leader`` is null without one, ``file`` where none was written."""
+    return {
+        "cluster": settings.cluster.name,
+        "reassignments": [
+            {
+                "topic": r.topic,
+                "partition": r.partition,
+                "replicas": list(r.replicas),
+                "adding": list(r.adding),
+                "removing": list(r.removing),
+                "target": list(r.target),
+                "leader": r.leader,
+            }
+            for r in found
+        ],
+        "file": None if file is None else str(file),
+    }
+
+
+def _of(topics: Sequence[str]) -> str:
+    return f" of topic{'s' if len(topics) > 1 else ''} {', '.join(topics)}" if topics else ""
+
+
+def _count(count: int, plain: bool = False) -> str:
+    if plain:
+        return f"{count} reassignment{'' if count == 1 else 's'}"
+    return f"{count} reassignment{' is' if count == 1 else 's are'}"

@@ -1,0 +1,148 @@
+"""``headroom throttle apply``: one rate set on brokers, or raised where a lower one is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from cli.changing import (
+    broker_names,
+    error_json,
+    execute_option,
+    passed_over_json,
+    print_notes,
+    print_nothing_changed,
+    print_step,
+)
+from cli.config import load_settings
+from cli.options import config_option, format_option
+from cli.output import mb_per_s, print_json
+from cli.parameters import BrokerIds, Rate
+from cli.throttle_plan import ApplyPlan, apply_plan
+from cli.throttle_plan_view import apply_notes, changes_json, command_words, print_plan
+from cli.throttle_view import ThrottleView, read_view
+from cluster.broker_rates import RatesError
+from cluster.model import BrokerThrottles
+from cluster.throttles import ROLES, apply_rates
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a plan.
+
+    Attributes:
+        after: rates in force on the brokers that were changed, read back from each.
+        error: what could not be done; None: nothing.
+    """
+
+    after: Mapping[int, BrokerThrottles] = field(default_factory=dict)
+    error: HeadroomError | None = None
+
+
+@click.command(short_help="Set one throttle rate on brokers, or only raise lower ones to it.")
+@config_option
+@format_option
+@click.option("--rate", type=Rate(), required=True, metavar="BYTES_PER_S", help="New rate, e.g. 12500000 or 12.5MB.")
+@click.option("--brokers", type=BrokerIds(), metavar="ID,...", help="Default: all that take part in running moves.")
+@click.option(
+    "--role",
+    "roles",
+    type=click.Choice(ROLES),
+    multiple=True,
+    default=ROLES,
+    show_default="both",
+    help="Set this rate only; may be given twice.",
+)
+@click.option("--raise-only", is_flag=True, help="Raise rates that are lower; leave all others, and brokers without.")
+@execute_option
+def apply(
+    config: str | None,
+    output_format: str,
+    rate: int,
+    brokers: list[int] | None,
+    roles: tuple[str, ...],
+    raise_only: bool,
+    execute: bool,
+) -> None:
+    """Set the leader and the follower throttle rate of brokers, and read them back until they are in force.
+
+    With --raise-only no rate in force is ever lowered: of each broker and role, a rate that is lower is raised, its own
+    or the cluster default; one that is higher stays, and a broker without a rate stays unlimited.
+
+    A broker that is down is passed over, because only the broker itself can change its rate. The others are set. Run
+    the command again when it is up.
+
+    \b
+    Example:  headroom throttle apply --rate 12.5MB
+              headroom throttle apply --rate 12.5MB --brokers 1,2 --raise-only --execute
+              headroom throttle apply --rate 12.5MB --brokers 3 --role follower --execute
+    """  # noqa: D301
+    settings = load_settings(config)
+    view = read_view(settings)
+    plan = apply_plan(view, rate, brokers, roles, raise_only)
+    if output_format == "text":
+        print_plan(view, plan)
+    print_notes(apply_notes(settings, view, plan))
+    outcome = _carry_out(settings, plan) if execute else Outcome()
+    if output_format == "json":
+        print_json(_plan_json(view, plan, outcome, execute))
+    elif not plan.rates():
+        click.echo(f"Nothing to raise: {_lowest(plan)}.")
+    elif execute:
+        _print_in_force(plan, outcome)
+    else:
+        print_nothing_changed(command_words(plan, roles), config)
+    if outcome.error is not None:
+        raise outcome.error
+
+
+def _carry_out(settings: Settings, plan: ApplyPlan) -> Outcome:
+    """Return what became of the plan; brokers that failed keep no other from being set."""
+    try:
+        after = apply_rates(settings, plan.rates(), on_step=print_step) if plan.rates() else {}
+    except RatesError as error:
+        return Outcome(error.in_force, error)
+    return Outcome(after, plan.unknown_error())
+
+
+def _lowest(plan: ApplyPlan) -> str:
+    known = "that is known " if plan.unknown() else ""
+    return f"no rate in force {known}on {broker_names(plan.brokers())} is lower than {mb_per_s(plan.rate_bytes_per_s)}"
+
+
+def _print_in_force(plan: ApplyPlan, outcome: Outcome) -> None:
+    if outcome.after:
+        where = "where it was lower, on" if plan.raise_only else "on"
+        rate = mb_per_s(plan.rate_bytes_per_s)
+        click.echo(f"In force: {rate} {where} {broker_names(sorted(outcome.after))}, read back from each.")
+
+
+def _plan_json(view: ThrottleView, plan: ApplyPlan, outcome: Outcome, execute: bool) -> dict[str, Any]:
+    """Return the plan and what became of it; ``after`` is null for a broker that was not changed."""
+    return {
+        "executed": execute,
+        "rate_bytes_per_s": plan.rate_bytes_per_s,
+        "raise_only": plan.raise_only,
+        "brokers": _brokers_json(view, plan, outcome, plan.brokers()),
+        "passed_over": passed_over_json(plan.passed_over),
+        "failed": error_json(outcome.error),
+    }
+
+
+def _brokers_json(
+    view: ThrottleView, plan: ApplyPlan, outcome: Outcome, brokers: Sequence[int]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "broker": broker,
+            "before": vars(view.of(broker)),
+            "after": vars(outcome.after[broker]) if broker in outcome.after else None,
+            "changes": changes_json(plan.changes, broker),
+        }
+        for broker in brokers
+    ]

@@ -1,0 +1,119 @@
+"""``headroom throttle clear``: rates and lists that a move has left are removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from cli.changing import (
+    error_json,
+    execute_option,
+    passed_over_json,
+    print_notes,
+    print_nothing_changed,
+    print_step,
+)
+from cli.config import load_settings
+from cli.options import config_option, format_option
+from cli.output import print_json, print_table
+from cli.throttle_clear_plan import ClearPlan, clear_notes, clear_plan, require_idle
+from cli.throttle_view import ThrottleView, rate_text, read_view
+from cluster.throttles import clear_lists, clear_rates
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+
+
+@click.command(short_help="Remove rates and lists once the move is done.")
+@config_option
+@format_option
+@click.option("--rates", "only", flag_value="rates", help="Clear the rates only.")
+@click.option("--lists", "only", flag_value="lists", help="Clear the throttled replica lists only.")
+@click.option("--cluster-default", is_flag=True, help="Clear the cluster-wide default rates too.")
+@click.option("--force", is_flag=True, help="Clear even while a reassignment is running.")
+@execute_option
+def clear(
+    config: str | None, output_format: str, only: str | None, cluster_default: bool, force: bool, execute: bool
+) -> None:
+    """Remove the brokers' throttle rates and the topics' throttled replica lists, and read back until they are gone.
+
+    Rates are those of leaders and followers, and that of moves between the log directories of a broker. Only what is
+    set is removed. Refuses while a reassignment is running.
+
+    A broker that is down is passed over: a rate that is set on it stays, and is in force when it returns. Run the
+    command again then.
+
+    \b
+    Example:  headroom throttle clear
+              headroom throttle clear --execute
+    """  # noqa: D301
+    settings = load_settings(config)
+    view = read_view(settings)
+    plan = clear_plan(view, only, cluster_default)
+    if output_format == "text":
+        _print_plan(view, plan)
+    print_notes(clear_notes(view, plan))
+    if execute and not plan.empty():
+        require_idle(view, force)
+    error = _carry_out(settings, plan) if execute else None
+    if output_format == "json":
+        print_json(_plan_json(plan, error, execute))
+    elif plan.empty():
+        click.echo("Nothing to clear." if not plan.passed_over else "Nothing else to clear.")
+    elif execute and error is None:
+        click.echo("Cleared, and read back.")
+    elif not execute:
+        options = [f"--{only}"] * bool(only) + ["--cluster-default"] * cluster_default + ["--force"] * force
+        print_nothing_changed(["throttle", "clear", *options], config)
+    if error is not None:
+        raise error
+
+
+def _carry_out(settings: Settings, plan: ClearPlan) -> HeadroomError | None:
+    """Return what could not be done; brokers that failed keep nothing else from being cleared."""
+    errors: list[HeadroomError | None] = []
+    if plan.brokers or plan.cluster_default:
+        errors.append(_error_of(lambda: clear_rates(settings, plan.brokers, plan.cluster_default, on_step=print_step)))
+    if plan.topics:
+        errors.append(_error_of(lambda: clear_lists(settings, plan.topics, on_step=print_step, keys=plan.topic_keys)))
+    errors.append(plan.silent_error())
+    return next((error for error in errors if error is not None), None)
+
+
+def _error_of(change: Callable[[], object]) -> HeadroomError | None:
+    try:
+        change()
+    except HeadroomError as error:
+        return error
+    return None
+
+
+def _print_plan(view: ThrottleView, plan: ClearPlan) -> None:
+    log_dirs = bool(view.log_dirs())
+    roles = ("leader", "follower", *["log_dirs"] * log_dirs)
+    rows = [(f"broker {b}", *(rate_text(view.rates[b], role) for role in roles)) for b in plan.brokers]
+    if plan.cluster_default:
+        rows.append(("cluster default", *(rate_text(view.default, role) for role in roles)))
+    for topic in plan.topics:
+        config = view.snapshot.topic_configs[topic]
+        rows.append((f"topic {topic}", config.leader_list or "none", config.follower_list or "none", *[""] * log_dirs))
+    if rows:
+        print_table("", ("to clear", "leader", "follower", *["log directories"] * log_dirs), rows)
+        click.echo()
+
+
+def _plan_json(plan: ClearPlan, error: HeadroomError | None, execute: bool) -> dict[str, Any]:
+    return {
+        "executed": execute,
+        "brokers": list(plan.brokers),
+        "topics": list(plan.topics),
+        "cluster_default": plan.cluster_default,
+        "keys": {
+            "brokers": [{"broker": broker, "keys": list(keys)} for broker, keys in plan.broker_keys.items()],
+            "topics": [{"topic": topic, "keys": list(keys)} for topic, keys in plan.topic_keys.items()],
+            "cluster_default": list(plan.default_keys),
+        },
+        "passed_over": passed_over_json(plan.passed_over),
+        "failed": error_json(error),
+    }

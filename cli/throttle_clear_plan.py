@@ -1,0 +1,119 @@
+"""What ``headroom throttle clear`` would remove, decided before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cli.throttle_plan import DOWN, SILENT
+from cli.throttle_view import ThrottleView
+from cluster.broker_rates import keys_from
+from cluster.configs import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
+from cluster.model import TopicConfig
+from schemas.errors import HeadroomError
+
+
+@dataclass(frozen=True)
+class ClearPlan:
+    """What ``clear`` would remove: only keys that are set, on the very broker, topic or cluster default.
+
+    Attributes:
+        brokers: brokers whose rates go.
+        topics: topics whose lists go.
+        cluster_default: whether the cluster-wide default rates go too.
+        broker_keys: configuration keys to clear, by broker; empty where only the cluster default is in force.
+        topic_keys: configuration keys to clear, by topic.
+        default_keys: configuration keys to clear of the cluster-wide default.
+        passed_over: brokers that are left as they are, with the reason.
+    """
+
+    brokers: tuple[int, ...]
+    topics: tuple[str, ...]
+    cluster_default: bool
+    broker_keys: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    topic_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    default_keys: tuple[str, ...] = ()
+    passed_over: dict[int, str] = field(default_factory=dict)
+
+    def empty(self) -> bool:
+        """Return whether there is nothing to remove."""
+        return not self.brokers and not self.topics and not self.cluster_default
+
+    def silent_error(self) -> HeadroomError | None:
+        """Return the error that brokers which are up, but of unknown rates, are at the end; None: there are none."""
+        silent = [broker for broker, reason in sorted(self.passed_over.items()) if reason == SILENT]
+        if not silent:
+            return None
+        remedy = "See that it is up and that this user may DescribeConfigs, then run the command again."
+        return HeadroomError(f"broker {', '.join(map(str, silent))}", f"{SILENT}, so they were not cleared", remedy)
+
+
+def clear_plan(view: ThrottleView, only: str | None, cluster_default: bool) -> ClearPlan:
+    """Return what is set and would be removed.
+
+    Args:
+        view: what is in force.
+        only: ``rates`` or ``lists``; None: both.
+        cluster_default: whether the cluster-wide default rates go too, not only the brokers' own.
+    """
+    rates, lists = only != "lists", only != "rates"
+    entities = ("broker", "default") if cluster_default else ("broker",)
+    limited = tuple(b for b, r in sorted(view.rates.items()) if keys_from(r, *entities)) if rates else ()
+    topics = {topic: _list_keys(config) for topic, config in view.listed().items()} if lists else {}
+    default_keys = _default_keys(view) if rates and cluster_default else ()
+    return ClearPlan(
+        brokers=limited,
+        topics=tuple(topics),
+        cluster_default=bool(default_keys),
+        broker_keys={broker: keys_from(view.rates[broker], "broker") for broker in limited},
+        topic_keys=topics,
+        default_keys=default_keys,
+        passed_over=dict.fromkeys(view.down(), DOWN) | dict.fromkeys(view.silent(), SILENT) if rates else {},
+    )
+
+
+def _list_keys(config: TopicConfig) -> tuple[str, ...]:
+    lists = {LEADER_LIST: config.leader_list, FOLLOWER_LIST: config.follower_list}
+    return tuple(key for key, value in lists.items() if value is not None)
+
+
+def _default_keys(view: ThrottleView) -> tuple[str, ...]:
+    """Return the keys that are set for all brokers, as the default itself has them, or any broker without its own."""
+    found = [view.default, *view.rates.values()]
+    return tuple(dict.fromkeys(key for rates in found for key in keys_from(rates, "default")))
+
+
+def clear_notes(view: ThrottleView, plan: ClearPlan) -> list[str]:
+    """Return what a person should know before or instead of clearing, in sentences."""
+    notes = [_passed_over_note(broker, reason) for broker, reason in sorted(plan.passed_over.items())]
+    if view.unread_topics():
+        notes.append(f"Unknown, and left as they are: the lists of {', '.join(view.unread_topics()[:5])}.")
+    if _default_keys(view) and not plan.cluster_default:
+        notes.append("The cluster-wide default rate stays; --cluster-default clears it too.")
+    if view.moving() and not plan.empty():
+        notes.append("A reassignment is running; without its throttle it copies as fast as it can.")
+    if any(LOG_DIRS_RATE in keys for keys in (plan.default_keys, *plan.broker_keys.values())):
+        notes.append("A move between log directories that is still running then copies as fast as it can.")
+    return notes
+
+
+def _passed_over_note(broker: int, reason: str) -> str:
+    if reason == DOWN:
+        return (
+            f"Broker {broker} is down and is passed over: rates that are set on it stay, and are in force when it "
+            "returns. Run the command again when it is up."
+        )
+    return f"Broker {broker} {reason}: unknown, and left as they are."
+
+
+def require_idle(view: ThrottleView, force: bool) -> None:
+    """Check that nothing moves, unless forced.
+
+    Raises:
+        HeadroomError: a reassignment is running.
+    """
+    if view.moving() and not force:
+        first = view.moving()[0]
+        subject = f"{first.topic}-{first.partition}"
+        rule = "is moving: without its throttle it would copy as fast as it can"
+        raise HeadroomError(subject, rule, "Wait for the end of the move, or clear all the same with --force.")

@@ -1,0 +1,96 @@
+"""The plan of ``headroom throttle apply`` as text for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import click
+
+from cli.output import UNKNOWN, mb_per_s, print_table
+from cli.rates import ACCURATE_BYTES_PER_S, LEAST_BYTES_PER_S
+from cli.throttle_plan import DOWN, Action, ApplyPlan, RateChange
+from cli.throttle_view import ThrottleView, rate_text
+from cluster.throttles import ROLES
+from schemas.config import Settings
+
+
+def print_plan(view: ThrottleView, plan: ApplyPlan) -> None:
+    """Print one row per broker: what is done to its leader and its follower rate."""
+    changes = {(change.broker, change.role): change for change in plan.changes}
+    brokers = sorted({*plan.brokers(), *plan.passed_over})
+    rows = [(str(b), *(_cell(view, b, role, changes.get((b, role))) for role in ROLES)) for b in brokers]
+    print_table("", ("broker", "leader", "follower"), rows)
+    click.echo()
+
+
+def _cell(view: ThrottleView, broker: int, role: str, change: RateChange | None) -> str:
+    if not view.alive(broker):
+        return "down, stays as it is"
+    if change is None:
+        return rate_text(view.of(broker), role)
+    return change_text(change, view.of(broker).known)
+
+
+def change_text(change: RateChange, known: bool = True) -> str:
+    """Return what is done to a rate, for people; ``known`` is false where the broker did not report its rates."""
+    now = mb_per_s(change.from_bytes_per_s)
+    if change.changes:
+        before = UNKNOWN if not known else "none" if change.from_bytes_per_s is None else now
+        return f"{before} -> {mb_per_s(change.to_bytes_per_s)}"
+    return {
+        Action.KEEP: f"keeps {now}",
+        Action.KEEP_UNLIMITED: "has none, stays so",
+        Action.UNKNOWN: "unknown, stays as it is",
+    }[change.action]
+
+
+def apply_notes(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> list[str]:
+    """Return what speaks against setting the rate, and what is left as it is, in sentences."""
+    notes = [_passed_over_note(broker, reason) for broker, reason in sorted(plan.passed_over.items())]
+    capacity = settings.cluster.replication_capacity
+    if plan.rate_bytes_per_s < ACCURATE_BYTES_PER_S:
+        notes.append("1 MB/s is the least that Kafka keeps accurately.")
+    if capacity is not None and plan.rate_bytes_per_s > capacity:
+        notes.append(f"This is more than cluster.replication_capacity ({mb_per_s(capacity)}).")
+    left_out = sorted(set(view.participants()) - set(plan.brokers()) - set(plan.passed_over))
+    if left_out:
+        notes.append(f"Brokers {', '.join(map(str, left_out))} take part in running moves and keep their rates.")
+    if not view.listed() and not view.unread_topics():
+        notes.append("No throttled replica list is set: a rate without a list limits nothing.")
+    return notes
+
+
+def _passed_over_note(broker: int, reason: str) -> str:
+    if reason == DOWN:
+        return (
+            f"Broker {broker} is down and is passed over: its rates stay as they are, and are in force when it "
+            "returns. Run the command again when it is up."
+        )
+    return f"Broker {broker} {reason}: they stay as they are. Run the command again when it answers."
+
+
+def command_words(plan: ApplyPlan, roles: Collection[str]) -> list[str]:
+    """Return the words of the command that carries the plan out, brokers that are down included."""
+    brokers = sorted({*plan.brokers(), *plan.passed_over})
+    words = ["throttle", "apply", "--rate", _rate_word(plan.rate_bytes_per_s), "--brokers", ",".join(map(str, brokers))]
+    if set(roles) != set(ROLES):
+        words += [word for role in ROLES if role in roles for word in ("--role", role)]
+    return words + ["--raise-only"] * plan.raise_only
+
+
+def _rate_word(bytes_per_s: int) -> str:
+    return f"{bytes_per_s}B" if bytes_per_s < LEAST_BYTES_PER_S else str(bytes_per_s)
+
+
+def changes_json(changes: Sequence[RateChange], broker: int) -> Mapping[str, object]:
+    """Return what is done to a broker's rates, by role, ready for JSON; null for a role that was not asked for."""
+    of_role = {c.role: c for c in changes if c.broker == broker}
+    return {role: _change_json(of_role[role]) if role in of_role else None for role in ROLES}
+
+
+def _change_json(change: RateChange) -> Mapping[str, object]:
+    return {
+        "action": change.action.value,
+        "from_bytes_per_s": change.from_bytes_per_s,
+        "to_bytes_per_s": change.to_bytes_per_s,
+    }

@@ -1,0 +1,148 @@
+"""The throttle rates of brokers, as each broker reports its own: read once, or until they are as wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kafka.errors import KafkaError
+from kafka.protocol.admin import DescribeConfigsRequest
+
+from cluster.admin import read_broker_configs
+from cluster.alter import REMEDY, Failure
+from cluster.client import AdminLink
+from cluster.configs import ALL_RATE_KEYS, BROKER, FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE, rates_of
+from cluster.model import BrokerThrottles
+from schemas.errors import HeadroomError
+
+KEY_OF = {"leader": LEADER_RATE, "follower": FOLLOWER_RATE, "log_dirs": LOG_DIRS_RATE}
+POLL_S = 0.2
+_READ_S = 5.0
+_AT_ONCE = 16
+# An answer from the middle of a change is unknown; the next one is not.
+_READS = 3
+_UNKNOWN = BrokerThrottles(known=False)
+Done = Callable[[int, BrokerThrottles], bool]
+
+
+class RatesError(HeadroomError):
+    """Rates of some brokers are not, or not known to be, as wanted; those of the others are.
+
+    Attributes:
+        in_force: the rates of the others, read back from each.
+    """
+
+    def __init__(self, subject: str, rule: str, remedy: str, in_force: Mapping[int, BrokerThrottles]) -> None:
+        super().__init__(subject, rule, remedy)
+        self.in_force = dict(in_force)
+
+
+def rate_of(rates: BrokerThrottles, role: str) -> tuple[int | None, str | None]:
+    """Return a broker's rate in a role and the entity it comes from.
+
+    Args:
+        rates: what the broker reported.
+        role: leader, follower, or log_dirs for moves between its own log directories.
+
+    Returns:
+        Bytes per second, None if none is set; and broker, default or none, None if not known.
+    """
+    return getattr(rates, f"{role}_bytes_per_s"), getattr(rates, f"{role}_source")
+
+
+def keys_from(rates: BrokerThrottles, *sources: str) -> tuple[str, ...]:
+    """Return the configuration keys of the rates that come from these entities: broker, default."""
+    return tuple(key for role, key in KEY_OF.items() if rate_of(rates, role)[1] in sources)
+
+
+def read_rates(link: AdminLink, brokers: Collection[int], timeout_s: float) -> dict[int, BrokerThrottles]:
+    """Return the rates in force on each broker; ``known`` is false where a broker did not report them.
+
+    Args:
+        link: the admin connection.
+        brokers: broker ids, all asked at once.
+        timeout_s: longest wait for one answer, seconds; 5 at most.
+    """
+    wait_s = min(_READ_S, timeout_s)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return dict(zip(brokers, pool.map(lambda broker: _read(link, broker, wait_s), brokers), strict=True))
+
+
+def _read(link: AdminLink, broker: int, timeout_s: float) -> BrokerThrottles:
+    rates = _UNKNOWN
+    for again in range(_READS):
+        time.sleep(POLL_S if again else 0)
+        try:
+            rates = read_broker_configs(link, broker, timeout_s).throttles
+        except KafkaError:
+            return _UNKNOWN
+        if rates.known:
+            break
+    return rates
+
+
+def read_default_rates(link: AdminLink, timeout_s: float) -> BrokerThrottles:
+    """Return the rates that are set for all brokers without their own; ``known`` is false if no broker reported them.
+
+    Source: Kafka 4.3.1, ``ConfigHelper.describeConfigs``: any broker has the entity whose name is empty, and reports
+    only the keys that are set on it.
+    """
+    request = DescribeConfigsRequest(
+        resources=[(BROKER, "", list(ALL_RATE_KEYS))], include_synonyms=True, min_version=1
+    )
+    for node in link.nodes():
+        try:
+            result = link.ask(request, node, min(_READ_S, timeout_s)).results[0]
+        except KafkaError:
+            continue
+        return _UNKNOWN if result.error_code else rates_of(result.configs)
+    return _UNKNOWN
+
+
+def await_rates(
+    link: AdminLink, brokers: Collection[int], done: Done, timeout_s: float, deadline_s: float
+) -> dict[int, BrokerThrottles]:
+    """Return the rates of the brokers that have read back what is wanted; others are missing.
+
+    Args:
+        link: the admin connection.
+        brokers: broker ids.
+        done: whether a broker's rates are as wanted.
+        timeout_s: longest wait for one answer, seconds.
+        deadline_s: longest wait for all, seconds.
+    """
+    give_up = time.monotonic() + deadline_s
+    found: dict[int, BrokerThrottles] = {}
+    while True:
+        seen = read_rates(link, [b for b in sorted(brokers) if b not in found], timeout_s)
+        found |= {broker: rates for broker, rates in seen.items() if rates.known and done(broker, rates)}
+        if len(found) == len(brokers) or time.monotonic() >= give_up:
+            return found
+        # A change reaches each broker with the metadata log, usually within some ten milliseconds.
+        time.sleep(POLL_S)
+
+
+def require_all(
+    in_force: Mapping[int, BrokerThrottles], late: Sequence[int], failures: Mapping[str, Failure], deadline_s: float
+) -> None:
+    """Check that nothing failed.
+
+    Args:
+        in_force: rates of the brokers that read the change back.
+        late: brokers that took the change, but did not read it back.
+        failures: why the change failed, by what was to be changed.
+        deadline_s: how long the brokers had to read it back, seconds.
+
+    Raises:
+        RatesError: something failed; it names each broker.
+    """
+    if not late and not failures:
+        return
+    rules = list(dict.fromkeys(failure.rule for failure in failures.values()))
+    if late:
+        rules.append(f"accepted, but did not read the change back within {deadline_s:.0f} s")
+    others = "; the others were changed" if in_force else ""
+    subjects = [*failures, *(f"broker {broker}" for broker in late)]
+    remedy = f"{REMEDY} Then run the command again."
+    raise RatesError(", ".join(subjects), f"{'; '.join(rules)}{others}", remedy, in_force)

@@ -1,0 +1,45 @@
+"""The connection of a command that looks at a cluster once, or changes it, and what such commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from cluster.admin import MetadataReader, read_whole
+from cluster.client import AdminLink
+from cluster.model import Snapshot
+from schemas.config import ClusterSettings
+
+# Longest wait for a change to be in force, seconds.
+DEADLINE_S = 15.0
+# Is given what is being done, one line a step.
+OnStep = Callable[[str], None]
+
+
+@contextmanager
+def open_link(cluster: ClusterSettings) -> Iterator[AdminLink]:
+    """Return a connected link, which is closed at the end.
+
+    Raises:
+        HeadroomError: no broker could be reached.
+    """
+    link = AdminLink(cluster)
+    try:
+        link.client()
+        yield link
+    finally:
+        link.close()
+
+
+def read_snapshot(link: AdminLink, cluster: ClusterSettings) -> Snapshot:
+    """Return the whole cluster as it is now.
+
+    Raises:
+        HeadroomError: no broker reported the metadata.
+    """
+    return read_whole(MetadataReader(link, timeout_s(cluster), 0.0))
+
+
+def timeout_s(cluster: ClusterSettings) -> float:
+    """Return the longest wait for one answer, seconds."""
+    return cluster.request_timeout_ms / 1000

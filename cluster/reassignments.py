@@ -1,0 +1,113 @@
+"""The reassignments that are running, as the controller has them, and the leaders of their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka.errors import ClusterAuthorizationFailedError, KafkaError, NoError, NotControllerError
+from kafka.protocol.admin import ListPartitionReassignmentsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from cluster.any_broker import AnyBroker, MetadataError
+from cluster.client import AdminLink
+from cluster.command_link import open_link, timeout_s
+from cluster.model import TopicPartition
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+
+_SUBJECT = "the reassignments"
+_TOPICS_PER_REQUEST = 500
+
+
+@dataclass(frozen=True)
+class Reassignment:
+    """A reassignment of one partition that is running.
+
+    Attributes:
+        topic: its topic.
+        partition: its number in the topic.
+        leader: broker id; None: it has none, or no broker reported it.
+        replicas: all its replicas now, those that it gains and loses included, in Kafka's order.
+        adding: replicas that it gains.
+        removing: replicas that it loses at the end.
+    """
+
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas when it is done, the preferred leader first.
+
+        Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: while it runs, the replicas are the target ones in their
+        order, then those that are removed.
+        """
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+
+def read_reassignments(settings: Settings) -> list[Reassignment]:
+    """Return all reassignments that are running, by topic and partition.
+
+    Replicas, adding and removing come from one answer, so that they fit each other also while a reassignment begins or
+    ends.
+
+    Raises:
+        HeadroomError: no broker could be reached or reported them, or this user may not see them.
+    """
+    wait_s = timeout_s(settings.cluster)
+    with open_link(settings.cluster) as link:
+        answer = _running(link, wait_s)
+        leaders = _leaders(link, sorted({topic.name for topic in answer.topics}), wait_s)
+    found = [_reassignment(topic.name, p, leaders) for topic in answer.topics for p in topic.partitions]
+    return sorted(found, key=lambda r: (r.topic, r.partition))
+
+
+def _running(link: AdminLink, wait_s: float) -> Any:
+    """Return the answer of the first broker that has one: with KRaft any passes it on, before only the controller."""
+    request = ListPartitionReassignmentsRequest(timeout_ms=int(wait_s * 1000), topics=None)
+    reasons = []
+    for node in link.nodes():
+        try:
+            answer = link.ask(request, node, wait_s)
+        except KafkaError as error:
+            reasons.append(f"broker {node}: {type(error).__name__}")
+            continue
+        refusal = kafka_errors.for_code(answer.error_code)
+        if refusal is NoError:
+            return answer
+        if refusal is ClusterAuthorizationFailedError:
+            raise HeadroomError(_SUBJECT, "may not be seen", "Grant DESCRIBE on the cluster to this user.")
+        reasons.append(f"broker {node}: {refusal.__name__}")
+        if refusal is not NotControllerError:
+            break
+    rule = f"could not be read ({'; '.join(reasons) or 'no broker is known'})"
+    raise HeadroomError(_SUBJECT, rule, "See that the controller is up, then run the same command again.")
+
+
+def _leaders(link: AdminLink, topics: Collection[str], wait_s: float) -> Mapping[TopicPartition, int]:
+    """Return the leaders of the partitions of some topics; one without a leader is missing."""
+    brokers, names = AnyBroker(link, wait_s), list(topics)
+    found: dict[TopicPartition, int] = {}
+    for start in range(0, len(names), _TOPICS_PER_REQUEST):
+        wanted = [MetadataRequest.MetadataRequestTopic(name=n) for n in names[start : start + _TOPICS_PER_REQUEST]]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        try:
+            answer = brokers.ask("leaders", request)
+        except MetadataError as error:
+            raise HeadroomError(_SUBJECT, str(error), "See that the brokers are up.") from None
+        named = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
+        found |= {TopicPartition(t, p.partition_index): p.leader_id for t, p in named if p.leader_id >= 0}
+    return found
+
+
+def _reassignment(topic: str, ongoing: Any, leaders: Mapping[TopicPartition, int]) -> Reassignment:
+    leader = leaders.get(TopicPartition(topic, ongoing.partition_index))
+    lists = (ongoing.replicas, ongoing.adding_replicas, ongoing.removing_replicas)
+    return Reassignment(topic, ongoing.partition_index, leader, *map(tuple, lists))

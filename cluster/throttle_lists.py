@@ -1,0 +1,93 @@
+"""Throttled replica lists of topics: set and cleared, and read back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+
+from cluster.alter import Change, alter_configs
+from cluster.broker_rates import POLL_S
+from cluster.client import AdminLink
+from cluster.command_link import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
+from cluster.configs import FOLLOWER_LIST, LEADER_LIST, LIST_KEYS, TOPIC
+from cluster.model import TopicConfig
+from planning.lists import TopicLists
+from schemas.config import ClusterSettings, Settings
+from schemas.errors import HeadroomError
+
+
+def apply_lists(
+    settings: Settings,
+    lists: Mapping[str, TopicLists],
+    on_step: OnStep = lambda text: None,
+    deadline_s: float = DEADLINE_S,
+) -> dict[str, TopicConfig]:
+    """Set the throttled replica lists of topics, wait until they read back, and return what they are then.
+
+    A list of None is cleared.
+
+    Raises:
+        HeadroomError: a topic refused its lists, or did not read them back in time.
+    """
+    changes = {t: {LEADER_LIST: of_topic.leader, FOLLOWER_LIST: of_topic.follower} for t, of_topic in lists.items()}
+    return _change_lists(settings, changes, "set", on_step, deadline_s)
+
+
+def clear_lists(
+    settings: Settings,
+    topics: Collection[str],
+    on_step: OnStep = lambda text: None,
+    deadline_s: float = DEADLINE_S,
+    keys: Mapping[str, Collection[str]] | None = None,
+) -> dict[str, TopicConfig]:
+    """Clear the lists of the topics, wait until they are gone, and return what the topics have then.
+
+    Args:
+        settings: the cluster.
+        topics: names of topics.
+        on_step: is given what is being done, one line a step.
+        deadline_s: longest wait for the lists to be gone, seconds.
+        keys: the lists that are set, by topic, so that only these are cleared; None: both of each.
+
+    Raises:
+        HeadroomError: a topic refused, or still has its lists at the deadline.
+    """
+    changes = {topic: dict.fromkeys(LIST_KEYS if keys is None else keys[topic]) for topic in topics}
+    return _change_lists(settings, changes, "cleared", on_step, deadline_s)
+
+
+def _change_lists(
+    settings: Settings, changes: Mapping[str, Mapping[str, str | None]], verb: str, on_step: OnStep, deadline_s: float
+) -> dict[str, TopicConfig]:
+    if not changes:
+        return {}
+    with open_link(settings.cluster) as link:
+        asked = [Change(TOPIC, topic, values) for topic, values in sorted(changes.items())]
+        alter_configs(link, asked, timeout_s(settings.cluster))
+        on_step(f"lists {verb} on {', '.join(sorted(changes))}; waiting until they read back")
+        return _await_lists(link, changes, settings.cluster, deadline_s)
+
+
+def _await_lists(
+    link: AdminLink, changes: Mapping[str, Mapping[str, str | None]], cluster: ClusterSettings, deadline_s: float
+) -> dict[str, TopicConfig]:
+    give_up = time.monotonic() + deadline_s
+    while True:
+        configs = read_snapshot(link, cluster).topic_configs
+        late = [topic for topic, wanted in sorted(changes.items()) if not _reads(configs.get(topic), wanted)]
+        if not late:
+            return {topic: configs[topic] for topic in changes}
+        if time.monotonic() >= give_up:
+            raise HeadroomError(
+                f"topic {', '.join(late)}",
+                f"did not read the change back within {deadline_s:.0f} s",
+                "The change was accepted: look at the brokers' state, then read it again.",
+            )
+        time.sleep(POLL_S)
+
+
+def _reads(config: TopicConfig | None, wanted: Mapping[str, str | None]) -> bool:
+    if config is None:
+        return False
+    now = {LEADER_LIST: config.leader_list, FOLLOWER_LIST: config.follower_list}
+    return all(now[key] == value for key, value in wanted.items())

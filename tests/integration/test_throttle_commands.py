@@ -1,0 +1,246 @@
+"""The commands of alerts on real brokers: rates that differ, brokers that hang or are down, and Kafka's own tool."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
+
+from cli.main import headroom
+from cluster.alter import Change, alter_configs
+from cluster.client import AdminLink
+from cluster.configs import BROKER, LEADER_RATE, LOG_DIRS_RATE
+from cluster.embedded import EmbeddedCluster
+from cluster.jars import jar_folder, java_command
+from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates, read_throttles
+from planning.lists import Move, lists_of_plan
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from tests.integration.support import create_topic, wait_until
+
+TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+MB = 1_000_000
+BROKERS = (1, 2, 3, 4)
+# Neither hanging nor dead does it take the controller away: with four brokers these are 1 to 3.
+VICTIM = 4
+# One moves to another broker, the other gains one.
+MOVES = [Move("orders", 0, (1, 2), (4, 2)), Move("orders", 1, (2, 3), (2, 3, 1))]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def topic(cluster: EmbeddedCluster) -> None:
+    create_topic(cluster, "orders", {m.partition: list(m.before) for m in MOVES} | {2: [3, VICTIM]})
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(settings: Settings) -> Iterator[None]:
+    yield
+    clear_rates(settings, BROKERS, cluster_default=True)
+    clear_lists(settings, ["orders"])
+
+
+def run(config_file: Path, *arguments: str) -> Result:
+    # Brokers that hang are to cost little.
+    env = {"HEADROOM_CLUSTER__REQUEST_TIMEOUT_MS": "2500"}
+    return CliRunner(env=env).invoke(headroom, [*arguments, "--config", str(config_file), "--format", "json"])
+
+
+def rates(settings: Settings) -> dict[int, tuple[int | None, int | None]]:
+    """Return the leader and the follower rate of each broker that is up."""
+    found = read_throttles(settings).rates
+    return {b: (r.leader_bytes_per_s, r.follower_bytes_per_s) for b, r in sorted(found.items())}
+
+
+def set_default(settings: Settings, values: dict[str, str]) -> None:
+    link = AdminLink(settings.cluster)
+    alter_configs(link, [Change(BROKER, "", values)], 10)
+    link.close()
+
+
+def test_raise_only_raises_what_is_lower_and_nothing_else(config_file: Path, settings: Settings) -> None:
+    set_default(settings, {LEADER_RATE: str(7 * MB)})
+    own = {(1, "leader"): 5_600_000, (1, "follower"): 50 * MB, (4, "leader"): 20 * MB, (4, "follower"): 1 * MB}
+    apply_rates(settings, own)
+    # Brokers 2 and 3 have the default as leaders, and as followers none.
+    assert rates(settings) == {1: (5_600_000, 50 * MB), 2: (7 * MB, None), 3: (7 * MB, None), 4: (20 * MB, 1 * MB)}
+
+    command = ("throttle", "apply", "--rate", "9600000", "--brokers", "1,2,4", "--raise-only", "--execute")
+    result = run(config_file, *command)
+    assert result.exit_code == 0, result.output
+    after = {1: (9_600_000, 50 * MB), 2: (9_600_000, None), 3: (7 * MB, None), 4: (20 * MB, 9_600_000)}
+    assert rates(settings) == after
+    actions = {b["broker"]: [change["action"] for change in b["changes"].values()] for b in of(result)["brokers"]}
+    assert actions == {1: ["raise", "keep"], 2: ["raise", "keep_unlimited"], 4: ["keep", "raise"]}
+
+    again = run(config_file, *command)
+    assert (again.exit_code, {b["after"] for b in of(again)["brokers"]}) == (0, {None})
+    assert rates(settings) == after
+
+
+def test_one_role_is_set_alone(config_file: Path, settings: Settings) -> None:
+    result = run(config_file, "throttle", "apply", "--rate", "3MB", "--brokers", "2", "--role", "follower", "--execute")
+    assert result.exit_code == 0, result.output
+    assert rates(settings)[2] == (None, 3 * MB)
+
+
+def test_a_rate_between_log_directories_that_kafkas_tool_set_is_shown_and_cleared(
+    config_file: Path, settings: Settings, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    folder = cluster.folder / "data" / "broker-1"
+    replicas = {"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": [str(folder), "any"]}
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [replicas]}))
+    tool(cluster, tmp_path, plan, "--execute", "--replica-alter-log-dirs-throttle", str(6 * MB))
+
+    shown = {b["broker"]: b["log_dirs_bytes_per_s"] for b in of(run(config_file, "throttle", "show"))["brokers"]}
+    assert shown == {1: 6 * MB, 2: None, 3: None, 4: None}
+    assert "log directories" in CliRunner().invoke(headroom, ["throttle", "show", "--config", str(config_file)]).stdout
+    cleared = run(config_file, "throttle", "clear", "--rates", "--execute")
+    assert cleared.exit_code == 0, cleared.output
+    assert of(cleared)["keys"]["brokers"] == [{"broker": 1, "keys": [LOG_DIRS_RATE]}]
+    assert {r.log_dirs_source for r in read_throttles(settings).rates.values()} == {"none"}
+
+
+def test_a_cluster_default_that_own_rates_hide_is_cleared_too(config_file: Path, settings: Settings) -> None:
+    set_default(settings, {LEADER_RATE: str(7 * MB)})
+    apply_rates(settings, dict.fromkeys(BROKERS, 5 * MB))
+    assert run(config_file, "throttle", "clear", "--cluster-default", "--execute").exit_code == 0
+    assert set(rates(settings).values()) == {(None, None)}
+
+
+def test_kafkas_tool_cancels_what_the_file_names(
+    config_file: Path, settings: Settings, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    fill(cluster)
+    # 4 MB at 20 kB/s: the moves would take minutes.
+    apply_lists(settings, lists_of_plan(MOVES))
+    apply_rates(settings, dict.fromkeys(BROKERS, 20_000))
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    try:
+        targets = {TopicPartition(m.topic, m.partition): list(m.after) for m in MOVES}
+        assert not any(admin.alter_partition_reassignments(targets).values())
+        running = of(run(config_file, "reassignments"))["reassignments"]
+        assert [(r["partition"], r["target"], r["adding"], r["removing"]) for r in running] == [
+            (0, [4, 2], [4], [1]),
+            (1, [2, 3, 1], [1], []),
+        ]
+        assert [r["leader"] for r in running] == [1, 2]
+
+        # The command as an alert prints it, in a shell.
+        done = shell(cluster, config_file, tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "Successfully cancelled partition reassignments for: orders-0,orders-1" in done.stdout
+        wait_until(lambda: not admin.list_partition_reassignments(), 30, "the reassignments end")
+        assert set(rates(settings).values()) == {(20_000, 20_000)}
+
+        # Nothing runs any more: the file of before is left alone and Kafka's tool is not started.
+        before = (tmp_path / "headroom-move.json").read_text()
+        again = shell(cluster, config_file, tmp_path)
+        assert (again.returncode, "cancelled" in again.stdout) == (1, False)
+        assert (tmp_path / "headroom-move.json").read_text() == before
+    finally:
+        admin.close()
+
+
+def test_a_broker_that_hangs_is_named_and_the_others_are_set(
+    config_file: Path, settings: Settings, cluster: EmbeddedCluster
+) -> None:
+    cluster.pause(VICTIM)
+    try:
+        result = run(config_file, "throttle", "apply", "--rate", "3MB", "--brokers", "1,2,4", "--execute")
+    finally:
+        cluster.resume(VICTIM)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, HeadroomError)
+    assert result.exception.subject == f"broker {VICTIM}"
+    assert {b["broker"] for b in of(result)["brokers"] if b["after"]} == {1, 2}
+    wait_until(lambda: VICTIM in rates(settings), 60, "the broker answers again", lambda: rates(settings))
+    assert [rates(settings)[b] for b in (1, 2)] == [(3 * MB, 3 * MB)] * 2
+
+
+def test_a_broker_that_nothing_names_is_refused_with_all_others(config_file: Path, settings: Settings) -> None:
+    result = run(config_file, "throttle", "apply", "--rate", "3MB", "--brokers", "1,9", "--execute")
+    assert (result.exit_code, "broker 9: is not known" in str(result.exception)) == (1, True)
+    assert rates(settings)[1] == (None, None)
+
+
+def test_a_broker_that_is_down_is_passed_over_and_comes_back_with_its_rate(
+    config_file: Path, settings: Settings, cluster: EmbeddedCluster
+) -> None:
+    apply_rates(settings, dict.fromkeys(BROKERS, 2 * MB))
+    cluster.kill(VICTIM)
+    wait_until(lambda: VICTIM not in rates(settings), 60, "the broker is known to be down")
+
+    command = ("throttle", "apply", "--rate", "9600000", "--brokers", "1,2,4", "--raise-only", "--execute")
+    raised = run(config_file, *command)
+    assert raised.exit_code == 0, raised.output
+    assert of(raised)["passed_over"] == [{"broker": VICTIM, "reason": "down"}]
+    assert rates(settings) == {1: (9_600_000, 9_600_000), 2: (9_600_000, 9_600_000), 3: (2 * MB, 2 * MB)}
+    assert "is not up" in str(run(config_file, *command[:5], str(VICTIM), "--execute").exception)
+
+    cleared = run(config_file, "throttle", "clear", "--execute")
+    assert cleared.exit_code == 0, cleared.output
+    assert of(cleared)["passed_over"] == [{"broker": VICTIM, "reason": "down"}]
+    assert set(rates(settings).values()) == {(None, None)}
+
+    cluster.restart(VICTIM)
+    wait_until(lambda: rates(settings).get(VICTIM) == (2 * MB, 2 * MB), 60, "its rate back", lambda: rates(settings))
+    assert run(config_file, "throttle", "clear", "--execute").exit_code == 0
+    assert rates(settings)[VICTIM] == (None, None)
+
+
+def of(result: Result) -> Any:
+    """Return the JSON that a command printed."""
+    return json.loads(result.stdout)
+
+
+def fill(cluster: EmbeddedCluster) -> None:
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
+    for number in range(800):
+        producer.send("orders", os.urandom(10_000), partition=MOVES[number % 2].partition)
+    producer.close()
+
+
+def commands(folder: Path) -> Path:
+    """Return a folder in which both tools are programs, as on the machine of an operator."""
+    tools = folder / "bin"
+    tools.mkdir(exist_ok=True)
+    java = [java_command(), "-cp", f"{jar_folder('kafka')}/*", TOOL]
+    lines = {"kafka-reassign-partitions.sh": java, "headroom": [sys.executable, "-m", "cli.main"]}
+    for name, words in lines.items():
+        (tools / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        (tools / name).chmod(0o755)
+    return tools
+
+
+def in_shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    root = str(Path(__file__).resolve().parents[2])
+    path = f"{commands(folder)}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "PYTHONPATH": root}
+    return subprocess.run(
+        command, shell=True, cwd=folder, env=env, capture_output=True, text=True, timeout=90, check=False
+    )
+
+
+def shell(cluster: EmbeddedCluster, config_file: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    return in_shell(
+        f"headroom reassignments --config {config_file} --file headroom-move.json && "
+        f"kafka-reassign-partitions.sh --bootstrap-server {cluster.bootstrap_servers} "
+        "--reassignment-json-file headroom-move.json --cancel --preserve-throttles",
+        folder,
+    )
+
+
+def tool(cluster: EmbeddedCluster, folder: Path, plan: Path, *arguments: str) -> None:
+    command = ["kafka-reassign-partitions.sh", "--bootstrap-server", cluster.bootstrap_servers]
+    done = in_shell(shlex.join([*command, "--reassignment-json-file", str(plan), *arguments]), folder)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,94 @@
+"""Views of a cluster's throttles, and a cluster behind the throttle commands whose changes are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli import throttle_apply, throttle_clear, throttle_commands
+from cli.throttle_view import ThrottleView
+from cluster.broker_rates import RatesError
+from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicConfig
+from schemas.config import Settings
+
+MB = 1_000_000
+NONE = BrokerThrottles(True, None, None, "none", "none", None, "none")
+OWN = BrokerThrottles(True, 5 * MB, 5 * MB, "broker", "broker", None, "none")
+DEFAULT = BrokerThrottles(True, 7 * MB, None, "default", "none", None, "none")
+SILENT = BrokerThrottles(known=False)
+STILL = Partition("still", 0, 4, 0, (4, 3), (4, 3), ())
+MOVING = Partition("t", 0, 1, 0, (1, 2, 3), (1, 2), (), adding=(3,))
+LISTED = TopicConfig("0:1,0:2", "0:3", compacted=False)
+UNLISTED = TopicConfig(None, None, compacted=False)
+
+
+def view_of(
+    rates: dict[int, BrokerThrottles] | None = None,
+    partitions: tuple[Partition, ...] = (STILL, MOVING),
+    configs: dict[str, TopicConfig] | None = None,
+    down: tuple[int, ...] = (),
+    default: BrokerThrottles = NONE,
+) -> ThrottleView:
+    """Brokers 1 to 4; one that is down reports no rates."""
+    rates = dict.fromkeys((1, 2, 3, 4), NONE) | (rates or {}) | dict.fromkeys(down, SILENT)
+    brokers = {b: Broker(b, f"broker{b}", 9092, b not in down) for b in rates}
+    configs = {"t": LISTED, "still": UNLISTED} if configs is None else configs
+    return ThrottleView(Snapshot(brokers, {p.name: p for p in partitions}, {}, configs), rates, default)
+
+
+class FakeCluster:
+    """A cluster whose throttles can be read and changed; brokers in ``hanging`` take no change.
+
+    Attributes:
+        changes: what was asked for, in order.
+    """
+
+    def __init__(self, view: ThrottleView) -> None:
+        self.view = view
+        self.hanging: set[int] = set()
+        self.changes: list[object] = []
+
+    def read_view(self, settings: Settings) -> ThrottleView:
+        return self.view
+
+    def apply_rates(
+        self, settings: Settings, rates: Mapping[tuple[int, str], int], on_step: object
+    ) -> dict[int, BrokerThrottles]:
+        self.changes.append(rates)
+        brokers = {broker for broker, _ in rates}
+        after = {b: self._after(b, rates) for b in sorted(brokers - self.hanging)}
+        self._require_answers(brokers, after)
+        return after
+
+    def _after(self, broker: int, rates: Mapping[tuple[int, str], int]) -> BrokerThrottles:
+        now = vars(self.view.of(broker))
+        ours = {f"{role}_bytes_per_s": rate for (b, role), rate in rates.items() if b == broker}
+        return BrokerThrottles(**{**now, **ours})
+
+    def clear_rates(self, settings: Settings, brokers: tuple[int, ...], default: bool, on_step: object) -> None:
+        self.changes.append((brokers, default))
+        self._require_answers(set(brokers), {})
+
+    def clear_lists(
+        self, settings: Settings, topics: tuple[str, ...], on_step: object, keys: Mapping[str, Collection[str]]
+    ) -> None:
+        self.changes.append({topic: tuple(keys[topic]) for topic in topics})
+
+    def _require_answers(self, brokers: set[int], after: Mapping[int, BrokerThrottles]) -> None:
+        if brokers & self.hanging:
+            raise RatesError(f"broker {brokers & self.hanging}", "no answer", "Look.", after)
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put this cluster behind the commands."""
+        for module in (throttle_commands, throttle_apply, throttle_clear):
+            for name in ("read_view", "apply_rates", "clear_rates", "clear_lists"):
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, getattr(self, name))
+        monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
+
+
+def run(*arguments: str) -> Result:
+    """Return the result of ``headroom throttle`` with these arguments."""
+    return CliRunner().invoke(throttle_commands.throttle, arguments)
