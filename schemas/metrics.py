@@ -93,6 +93,12 @@ STALLED_REPLICAS = _gauge(
     "replicas",
     "Adding replicas that are seen to copy nothing. Absent: none is seen, and the verdict is no_data.",
 )
+WAITING_REPLICAS = _gauge(
+    "headroom_waiting_replicas",
+    _SIDE,
+    "replicas",
+    "Adding replicas that copied nothing over the rate window, for a follower's partitions are served in turn.",
+)
 PLANNED = _gauge(
     "headroom_planned_under_replicated_partitions",
     _BROKER,
@@ -282,6 +288,7 @@ METRICS: tuple[MetricSpec, ...] = (
     ETA,
     MOVING_REPLICAS,
     STALLED_REPLICAS,
+    WAITING_REPLICAS,
     PLANNED,
     LOST_REPLICAS,
     VERDICT,

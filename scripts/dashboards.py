@@ -179,9 +179,12 @@ def move() -> Json:
                 COUNT,
             ),
             lines(
-                "Stalled replicas, by destination",
-                "Replicas being added that are seen to copy nothing.",
-                [Query(f"headroom_stalled_replicas{{{_TO}}}", _BROKER)],
+                "Stalled and waiting replicas, by destination",
+                "Replicas being added that are seen to copy nothing; and those that wait while others have their turn.",
+                [
+                    Query(f"headroom_stalled_replicas{{{_TO}}}", f"stalled, {_BROKER}"),
+                    Query(f"headroom_waiting_replicas{{{_TO}}}", f"waiting, {_BROKER}"),
+                ],
                 COUNT,
                 steps=_BAD_FROM_ONE,
                 custom={"thresholdsStyle": {"mode": "line"}},

@@ -47,6 +47,7 @@ def _numbers(side: SideState) -> list[tuple[MetricSpec, float | None]]:
         (metrics.ETA, side.eta_s),
         (metrics.MOVING_REPLICAS, demand.limited_replicas + demand.free_replicas),
         (metrics.STALLED_REPLICAS, None if blind else side.stalled_replicas),
+        (metrics.WAITING_REPLICAS, side.waiting_replicas),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from alerts.balances import BalanceState
@@ -23,6 +25,11 @@ from streaming.jobs.rehearsal import Rehearsal
 from streaming.sinks import writer_id
 from streaming.sources import TicksTopic
 from streaming.transforms.gold import headroom_rows
+
+# Records of the lane that are judged after a start: some minutes of ticks. Alerts are about now; what came before,
+# while nobody judged, is in the tables, and would keep the driver from looking at what is the matter now.
+_BACKLOG_RECORDS = 1000
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,7 @@ class AlertPath:
         self._watchdog_version = 0
         self._writer = ""
         self._writing = threading.Lock()
+        self._first_batch = True
 
     def start(self) -> StreamingQuery:
         """Restore the alerts from their events and start; the running query is returned."""
@@ -117,7 +125,7 @@ class AlertPath:
         return writer.foreachBatch(self.gate.through(self._decide)).start()
 
     def _decide(self, batch: DataFrame, batch_id: int) -> None:
-        with whole_batch(batch, self._topic) as whole:
+        with whole_batch(self._newest(batch), self._topic) as whole:
             if not whole.ticks:
                 return
             rows = headroom_rows(whole.messages).collect()
@@ -130,6 +138,18 @@ class AlertPath:
         for tick in whole.ticks:
             self._listeners.on_collected(tick[0], whole.collected[tick])
             self._listeners.on_tick(*tick, sides[tick])
+
+    def _newest(self, batch: DataFrame) -> DataFrame:
+        """Return a batch, but of the first one after a start, which may be a long backlog, its end alone."""
+        if not self._first_batch:
+            return batch
+        self._first_batch = False
+        span = batch.agg(F.min("offset"), F.max("offset")).first()
+        if span is None or span[0] is None or span[1] - span[0] < _BACKLOG_RECORDS:
+            return batch
+        first, end = span[1] + 1 - _BACKLOG_RECORDS, span[1] + 1
+        log.info("%d older records of a backlog are not judged: alerts are about now", first - span[0])
+        return self._topic.lane_range(first, end)
 
     def _rehearse(self, first: int, end: int) -> None:
         """Judge a tick that is judged already, and tell nobody."""

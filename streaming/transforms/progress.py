@@ -5,20 +5,22 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-# The slower of the two sides that limit a replica says when it is there; an unlimited one goes on as it is seen to.
+# The slower of the two sides that limit a replica says when it is there; an unlimited one goes on as it is seen to, and
+# while it waits for its turn as all of its destination do.
 _LIMITS = "CASE WHEN {side}_listed AND {side}_throttle IS NOT NULL THEN {side}_verdict ELSE 'unthrottled' END"
 _STATE = """CASE
     WHEN in_sync THEN 'in_sync'
     WHEN NOT alive OR leader IS NULL THEN 'never'
     WHEN 'no_data' IN (leader_verdict, follower_verdict) OR remaining_bytes IS NULL THEN 'no_data'
     WHEN leader_limit IN ('starved', 'losing') OR follower_limit IN ('starved', 'losing') THEN 'never'
-    WHEN throttled THEN 'catching_up'
+    WHEN throttled OR (waiting AND follower_eta_s IS NOT NULL) THEN 'catching_up'
     WHEN catch_up_bytes_per_s IS NULL THEN 'no_data'
     WHEN catch_up_bytes_per_s <= 0 THEN 'never'
     ELSE 'catching_up' END"""
 _ETA = """CASE
     WHEN state = 'in_sync' THEN 0D
     WHEN state != 'catching_up' THEN NULL
+    WHEN NOT throttled AND waiting THEN follower_eta_s
     WHEN NOT throttled THEN remaining_bytes / catch_up_bytes_per_s
     ELSE greatest(CASE WHEN leader_limit != 'unthrottled' THEN leader_eta_s END,
         CASE WHEN follower_limit != 'unthrottled' THEN follower_eta_s END) END"""

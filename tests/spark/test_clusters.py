@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import Row, SparkSession
 
 from alerts.desk import AlertDesk, Watched
@@ -152,6 +153,29 @@ def test_an_alert_is_that_of_its_own_cluster_also_after_a_restart(spark: SparkSe
     commands = [text for e in after.events for text in json.loads(e.recommendation)["commands"]]
     assert commands
     assert [text for text in commands if "orders" in text] == []
+
+
+# While nobody judged, the throttle of payments was too low for a while; 1,000 records are 166 ticks of the two.
+def test_of_a_long_backlog_the_newest_ticks_are_judged(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    short, enough = lane(*CLUSTERS, ticks=20), lane(*CLUSTERS, ticks=200, throttles=dict.fromkeys(CLUSTERS, 5 * MB))
+    messages = [*short, *(m | {"tick_ms": m["tick_ms"] + 20_000} for m in enough)]
+    for m in messages[len(short) :]:
+        m |= {"first_offset": m["first_offset"] + len(short)} if m["kind"] == "tick_end" else {}
+    checkpoint(tmp_path, "alerts")
+    told = Told()
+    path = alert_path(spark, tmp_path, messages, told)
+    with caplog.at_level("INFO"):
+        path._decide(records(spark, messages), 0)
+    assert [event for event in told.events if event.kind.startswith("throttle")] == []
+    # Of the oldest tick the first of three messages is beyond the 1,000; it is read again, for both clusters.
+    assert len(told.ticks) == 2 * 167
+    assert told.ticks[-1] == ("payments", TICK_MS + 219_000)
+    assert "320 older records of a backlog are not judged" in caplog.text
+    # Only the first batch can be one.
+    path._decide(records(spark, messages), 1)
+    assert len(told.ticks) == 2 * 167 + 2 * 220
 
 
 def test_the_same_alert_of_two_clusters_is_two_alerts(spark: SparkSession, tmp_path: Path) -> None:

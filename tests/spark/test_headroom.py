@@ -119,6 +119,135 @@ def test_a_leader_switch_changes_the_verdict_at_once(spark: SparkSession) -> Non
     assert (switched["previous_leader"], switched["switch_tick_ms"]) == (1, TICK_MS)
 
 
+def large_move(spark: SparkSession) -> dict[tuple[int, str], Any]:
+    """60 partitions of 20 kB/s that move to brokers 3 and 4 from leader 1, 10 of them just switched from 2, and 25 of
+    1 MB/s that rest in the lists; partition 0 of those that move has no rate that is known.
+    """
+    listed = {"leader_listed": [1, 2], "follower_listed": [3, 4]}
+    moves = []
+    for n in range(60):
+        to = 3 + n % 2
+        switched = {"previous_leader": 2, "switch_tick_ms": TICK_MS - 5000} if n >= 50 else {}
+        old = {"previous_leader": 2, "switch_tick_ms": TICK_MS - 600_000} if n < 10 else {}
+        logs = [log(1, 9000, 20_000), log(to, 1000 + n, 10_000)] if n else [log(to, 1000, 10_000)]
+        row = {"isr": [1, 2], "adding": [to], "removing": [2], "logs": logs, **listed, **switched, **old}
+        moves.append(move("m", n, 1, [to, 1, 2], **row))
+    moves += [move(f"r{n}", 0, 1, [1, 2], logs=[log(1, 9000, 1 * MB)], **listed) for n in range(25)]
+    return headroom(spark, [broker(b, 5 * MB, 5 * MB) for b in (1, 2, 3, 4)], moves)
+
+
+@pytest.fixture(scope="module")
+def large(spark: SparkSession) -> dict[tuple[int, str], Any]:
+    return large_move(spark)
+
+
+# 59 x 20 kB/s x 1 in sync + 25 x 1 MB/s; with the new replica 59 x 20 kB/s more.
+def test_what_is_known_is_summed_though_one_rate_is_not(large: dict[tuple[int, str], Any]) -> None:
+    leader = large[1, "leader"]
+    assert (leader["in_sync_bytes_per_s"], leader["required_bytes_per_s"]) == (None, None)
+    assert leader["known_in_sync_bytes_per_s"] == pytest.approx(59 * 20_000 + 25 * MB)
+    assert leader["known_required_bytes_per_s"] == pytest.approx(2 * 59 * 20_000 + 25 * MB)
+    assert leader["moving_bytes_per_s"] is None
+    # Broker 3 receives the even ones, 0 among them; broker 4 the 30 odd ones.
+    assert large[3, "follower"]["known_required_bytes_per_s"] == pytest.approx(29 * 20_000)
+    assert large[4, "follower"]["moving_bytes_per_s"] == pytest.approx(30 * 20_000)
+
+
+def test_counts_are_over_all_partitions_and_names_of_what_moves_before_what_rests(
+    large: dict[tuple[int, str], Any],
+) -> None:
+    leader = large[1, "leader"]
+    counts = ("counting_partitions", "moving_partitions", "limited_partitions", "free_partitions")
+    assert [leader[name] for name in counts] == [85, 60, 60, 0]
+    assert {p["moving"] for p in leader["partitions"]} == {True}
+    assert len(leader["partitions"]) == 20
+    assert [(m["topic"], m["partition"], m["target"]) for m in leader["moves"][:2]] == [
+        ("m", 0, [3, 1]),
+        ("m", 1, [4, 1]),
+    ]
+    assert len(leader["moves"]) == 20
+    assert (leader["resting_topic_count"], leader["resting_topics"][:2]) == (25, ["r0", "r1"])
+
+
+# Partition n of the 60 has 9,000 - 1,000 - n records of 1,000 bytes to copy.
+def test_each_side_tells_whom_its_copies_are_with(large: dict[tuple[int, str], Any]) -> None:
+    to_4 = [8000 * 1000 - n * 1000 for n in range(1, 60, 2)]
+    (peer,) = large[4, "follower"]["peers"]
+    assert (peer["broker"], peer["replicas"], peer["remaining_bytes"]) == (1, 30, sum(to_4))
+    assert peer["write_bytes_per_s"] == pytest.approx(30 * 20_000)
+    assert peer["largest_remaining_bytes"] == to_4[0]
+    peers = {p["broker"]: p for p in large[1, "leader"]["peers"]}
+    assert {b: p["replicas"] for b, p in peers.items()} == {3: 30, 4: 30}
+    # Of partition 0 nothing is known.
+    assert (peers[3]["remaining_bytes"], peers[3]["write_bytes_per_s"]) == (None, None)
+    assert peers[4]["remaining_bytes"] == sum(to_4)
+
+
+# Ten of them came within the last window, each for two followers; those of ten minutes ago are no cause any more.
+def test_switches_are_those_of_the_last_window(large: dict[tuple[int, str], Any]) -> None:
+    (switch,) = large[1, "leader"]["switches"]
+    assert (switch["previous_leader"], switch["partitions"], switch["switch_tick_ms"]) == (2, 10, TICK_MS - 5000)
+    assert switch["bytes_per_s"] == pytest.approx(10 * 20_000 * 2)
+    assert switch["names"] == ["m-50", "m-51", "m-52"]
+    assert large[3, "follower"]["switches"] == []
+
+
+def test_stalled_replicas_are_counted_by_cause_and_leader(spark: SparkSession) -> None:
+    stuck = {"adding": [3], "isr": [1], "follower_listed": [3], "leader_listed": [1]}
+    still = {"unchanged_since_ms": TICK_MS - 60_000, "lag_offsets": 8000}
+    moves = [
+        *(move("a", n, 1, [1, 3], logs=[log(1, 9000), log(3, 1000, **still)], **stuck) for n in range(40)),
+        *(move("b", n, 2, [2, 3], **{**stuck, "isr": [2]}, logs=[log(2, 9000), log(3, 10, **still)]) for n in range(2)),
+        move("c", 0, None, [1, 3], **stuck),
+    ]
+    destination = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], moves)[3, "follower"]
+    found = [(s["cause"], s["leader"], s["replicas"], s["partitions"]) for s in destination["stalls"]]
+    assert found == [
+        ("unknown", 1, 40, ["a-0", "a-1", "a-2"]),
+        ("unknown", 2, 2, ["b-0", "b-1"]),
+        ("no_leader", None, 1, ["c-0"]),
+    ]
+    assert (destination["stalled_replicas"], destination["waiting_replicas"]) == (43, 0)
+
+
+# Without a leader nothing is written and nobody fetches: the others of its destination have their verdict.
+def test_a_partition_without_a_leader_hides_no_throttle_that_is_too_low(spark: SparkSession) -> None:
+    moves = two_partitions()
+    moves.append(moves[0] | {"partition": 9, "leader": None, "isr": [1]})
+    sides = headroom(spark, [broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], moves)
+    destination = sides[3, "follower"]
+    assert (destination["verdict"], destination["required_bytes_per_s"]) == ("losing", pytest.approx(4 * MB))
+    assert [(s["cause"], s["replicas"]) for s in destination["stalls"]] == [("no_leader", 1)]
+    assert sides[1, "leader"]["verdict"] == "losing"
+
+
+def test_what_a_move_takes_from_a_dead_broker_and_what_it_was_to_bring_it_is_counted(spark: SparkSession) -> None:
+    leaving = [m | {"offline": [1], "isr": [2], "leader": 2} for m in two_partitions()]
+    brokers = [broker(b, 9 * MB, 9 * MB, alive=b != 1) for b in (1, 2, 3)]
+    # Of the two partitions the first removes broker 1, the second keeps it.
+    dead = headroom(spark, brokers, leaving)[1, "follower"]
+    assert (dead["lost_replicas"], dead["lost_leaving_replicas"]) == (2, 1)
+    arriving = [m | {"offline": [3]} for m in two_partitions()]
+    leader = headroom(spark, [broker(b, 9 * MB, 9 * MB, alive=b != 3) for b in (1, 2, 3)], arriving)[1, "leader"]
+    assert (leader["down_replicas"], leader["verdict"]) == (1, "idle")
+
+
+def test_settings_of_a_broker_are_passed_on(spark: SparkSession) -> None:
+    told = {"quota_window_num": 6, "replica_fetch_max_bytes": 2**21, "log_dirs_throttle_bytes_per_s": 7}
+    row = headroom(spark, [broker(1, MB, MB, **told, log_dirs_throttle_source="broker")], [])[1, "leader"]
+    assert {name: row[name] for name in told} == told
+    assert side_state(row.asDict(recursive=True)).log_dirs.source == "broker"
+
+
+# A follower list with an entry of broker 9 alone is set all the same, and has to be cleared.
+def test_a_list_at_rest_is_told_for_its_role_whichever_broker_it_names(spark: SparkSession) -> None:
+    rest = move("t", 0, 1, [1, 2], leader_listed=[], follower_listed=[9], logs=[log(1, 9000, MB)])
+    sides = headroom(spark, [broker(1, None, None), broker(2, None, None)], [rest])
+    assert {key: row["resting_topics"] for key, row in sides.items() if row["resting_topics"]} == {
+        (2, "follower"): ["t"]
+    }
+
+
 def test_a_broker_without_moves_is_idle(spark: SparkSession) -> None:
     sides = headroom(spark, [broker(1, None, None)], [])
     assert sides[(1, "leader")]["verdict"] == "idle"
@@ -294,6 +423,22 @@ def test_progress_takes_the_slower_side(spark: SparkSession) -> None:
     rows = gold(whole_ticks(lane_messages(records(spark, messages)))).progress.collect()
     assert [row["eta_s"] for row in rows] == pytest.approx([8.51, 8.51], abs=0.01)
     assert {row["state"] for row in rows} == {"catching_up"}
+
+
+# Of 30 replicas at 0.5 MB/s together, of which one copies now, each waits 30 x 1.05 MB / 0.5 MB/s = 63 s for its turn.
+def test_a_replica_that_waits_for_its_turn_gets_there_with_the_others(spark: SparkSession) -> None:
+    free = {"leader_listed": [], "follower_listed": []}
+    moves = []
+    for n in range(30):
+        copies = log(3, 1000, 0.5 * MB, unchanged_since_ms=TICK_MS)
+        waits = log(3, 1000, unchanged_since_ms=TICK_MS - 40_000)
+        logs = [log(1, 9000), waits if n else copies]
+        moves.append(move("t", n, 1, [1, 3], isr=[1], adding=[3], logs=logs, **free))
+    rows = gold(whole_ticks(lane_messages(records(spark, tick([broker(b, None, None) for b in (1, 3)], moves)))))
+    found = {row["partition"]: row for row in rows.progress.collect()}
+    # 30 x 8 MB at 0.5 MB/s.
+    assert (found[1]["state"], found[1]["eta_s"]) == ("catching_up", pytest.approx(480))
+    assert (found[0]["state"], found[0]["eta_s"]) == ("catching_up", pytest.approx(16))
 
 
 def test_an_unknown_version_is_passed_over(spark: SparkSession) -> None:

@@ -57,6 +57,7 @@ def test_unknown_is_absent_and_not_zero() -> None:
     known = {name for name in BY_SIDE if scene.values(name)}
     assert known == {
         "headroom_moving_replicas",
+        "headroom_waiting_replicas",
         # Who is in the ISR is known without a rate.
         "headroom_planned_under_replicated_partitions",
         "headroom_verdict",
@@ -74,6 +75,12 @@ def test_planned_under_replication_is_told_by_leaders_and_lost_replicas_by_who_l
 def test_a_stall_that_is_seen_is_told_even_where_the_verdict_is_not_known() -> None:
     scene = told(side(1, FOLLOWER, None, None, partition(stalled=True), throttle_known=False))
     assert scene.values("headroom_stalled_replicas") == [1]
+
+
+def test_replicas_that_wait_for_their_turn_are_told_apart_from_those_that_stand_still() -> None:
+    scene = told(side(3, FOLLOWER, 5.0, 4.0, partition(), waiting_replicas=120))
+    assert scene.values("headroom_waiting_replicas") == [120]
+    assert scene.values("headroom_stalled_replicas") == [0]
 
 
 def test_how_leaders_are_shared_out_is_told_by_broker() -> None:
@@ -229,7 +236,7 @@ def test_series_are_bounded_however_many_partitions_move() -> None:
     assert len(scene.values("headroom_partition_write_bytes_per_second")) == 50
     # By broker and role: 10 names at most, of which eta is absent. 50 write rates; nothing is known to remain.
     moves = [s for family in scene.families() for s in family.samples if {"broker", "partition"} & set(s.labels)]
-    assert len(moves) == 1000 * 2 * 9 + 50
+    assert len(moves) == 1000 * 2 * 10 + 50
 
 
 def test_the_partitions_that_are_told_are_those_of_greatest_write_rate_times_followers() -> None:
