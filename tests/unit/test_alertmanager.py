@@ -8,6 +8,7 @@ import hmac
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,6 +78,32 @@ def test_an_alert_that_becomes_graver_ends_at_the_lower_severity_and_begins_at_t
         receiver.deliver(RESOLVED, before, False)
     ends = {alert["labels"]["severity"]: alert["endsAt"] for alert in last(instance)}
     assert ends == {"critical": "2027-01-15T08:00:08.000Z", "warning": "2027-01-15T08:00:05.000Z"}
+
+
+def test_an_alert_that_becomes_another_matter_is_another_one_so_that_it_calls_again() -> None:
+    instance = Scripted()
+    more = replace(event(tick_ms=1_800_000_005_000), evidence='{"escalation": 1}')
+    with alertmanager(instance) as receiver:
+        before = receiver.deliver(event(), "", False).reference
+        before = receiver.deliver(more, before, False).reference
+        later, earlier = last(instance)
+        assert (later["labels"]["escalation"], later["startsAt"]) == ("1", "2027-01-15T08:00:05.000Z")
+        assert earlier["labels"] == labels(event())
+        assert earlier["endsAt"] == "2027-01-15T08:00:05.000Z"
+        # An update of what it has become is none of another alert.
+        update = replace(more, tick_ms=1_800_000_006_000)
+        assert receiver.deliver(update, before, False).reference == before
+        receiver.deliver(replace(more, state="resolved", tick_ms=1_800_000_008_000), before, False)
+    ends = {alert["labels"].get("escalation"): alert["endsAt"] for alert in last(instance)}
+    assert ends == {"1": "2027-01-15T08:00:08.000Z", None: "2027-01-15T08:00:05.000Z"}
+
+
+def test_what_an_older_version_has_told_goes_on_as_it_was() -> None:
+    instance = Scripted()
+    with alertmanager(instance) as receiver:
+        older = '{"starts_at_ms": 1800000000000, "severity": "critical"}'
+        assert receiver.deliver(event(tick_ms=1_800_000_005_000), older, False).reference == older
+    assert [alert["startsAt"] for alert in last(instance)] == ["2027-01-15T08:00:00.000Z"]
 
 
 def test_a_resolved_alert_ends_at_its_resolution_and_is_sent_no_more() -> None:

@@ -156,6 +156,17 @@ def test_an_acknowledgement_holds_for_its_alert_until_its_severity_rises_or_it_e
     assert marks.acknowledgement(replace(warning, state="resolved")) is None
 
 
+def test_an_acknowledgement_does_not_hold_for_what_the_alert_has_become_since() -> None:
+    marks = Marks.of([ack()])
+    grown = replace(event(), evidence=f'{{"escalation": 1, "escalated_tick_ms": {NOW_MS + 1}}}')
+    assert marks.acknowledgement(grown) is None
+    # It was so when somebody acknowledged it, or they have done so again.
+    before = replace(event(), evidence=f'{{"escalation": 1, "escalated_tick_ms": {NOW_MS - 1}}}')
+    assert marks.acknowledgement(before) == ack()
+    again = ack(mark_ms=NOW_MS + 2)
+    assert Marks.of([ack(), again]).acknowledgement(grown) == again
+
+
 def test_of_several_acknowledgements_the_last_holds() -> None:
     again = ack(by="ben", mark_ms=NOW_MS + 1)
     assert Marks.of([again, ack()]).acknowledgement(event()) == again
