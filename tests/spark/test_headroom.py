@@ -119,7 +119,11 @@ def test_a_leader_switch_changes_the_verdict_at_once(spark: SparkSession) -> Non
     assert (switched["previous_leader"], switched["switch_tick_ms"]) == (1, TICK_MS)
 
 
-def large_move(spark: SparkSession) -> dict[tuple[int, str], Any]:
+Scene = tuple[list[dict[str, Any]], list[dict[str, Any]]]
+RATED = [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)]
+
+
+def large_move() -> Scene:
     """60 partitions of 20 kB/s that move to brokers 3 and 4 from leader 1, 10 of them just switched from 2, and 25 of
     1 MB/s that rest in the lists; partition 0 of those that move has no rate that is known.
     """
@@ -133,12 +137,66 @@ def large_move(spark: SparkSession) -> dict[tuple[int, str], Any]:
         row = {"isr": [1, 2], "adding": [to], "removing": [2], "logs": logs, **listed, **switched, **old}
         moves.append(move("m", n, 1, [to, 1, 2], **row))
     moves += [move(f"r{n}", 0, 1, [1, 2], logs=[log(1, 9000, 1 * MB)], **listed) for n in range(25)]
-    return headroom(spark, [broker(b, 5 * MB, 5 * MB) for b in (1, 2, 3, 4)], moves)
+    return [broker(b, 5 * MB, 5 * MB) for b in (1, 2, 3, 4)], moves
+
+
+def stalled_copies() -> Scene:
+    """Broker 3 copies nothing: of 40 partitions of leader 1, of 2 of leader 2, and of one that nobody leads."""
+    stuck = {"adding": [3], "isr": [1], "follower_listed": [3], "leader_listed": [1]}
+    still = {"unchanged_since_ms": TICK_MS - 60_000, "lag_offsets": 8000}
+    moves = [
+        *(move("a", n, 1, [1, 3], logs=[log(1, 9000), log(3, 1000, **still)], **stuck) for n in range(40)),
+        *(move("b", n, 2, [2, 3], **{**stuck, "isr": [2]}, logs=[log(2, 9000), log(3, 10, **still)]) for n in range(2)),
+        move("c", 0, None, [1, 3], **stuck),
+    ]
+    return RATED, moves
+
+
+def leaderless() -> Scene:
+    moves = two_partitions()
+    return [broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], [
+        *moves,
+        moves[0] | {"partition": 9, "leader": None, "isr": [1]},
+    ]
+
+
+def dead(number: int) -> list[dict[str, Any]]:
+    return [row | {"alive": row["broker"] != number} for row in RATED]
+
+
+SETTINGS = {"quota_window_num": 6, "replica_fetch_max_bytes": 2**21, "log_dirs_throttle_bytes_per_s": 7}
+SCENES: dict[str, Scene] = {
+    "large": large_move(),
+    "stalled": stalled_copies(),
+    "leaderless": leaderless(),
+    # Of the two partitions the first removes broker 1, the second keeps it.
+    "a replica that is to stay is down": (
+        dead(1),
+        [m | {"offline": [1], "isr": [2], "leader": 2} for m in two_partitions()],
+    ),
+    "a destination is down": (dead(3), [m | {"offline": [3]} for m in two_partitions()]),
+    "settings": ([broker(1, MB, MB, **SETTINGS, log_dirs_throttle_source="broker")], []),
+    # A follower list with an entry of broker 9 alone is set all the same.
+    "a list at rest": (
+        [broker(1, None, None), broker(2, None, None)],
+        [move("t", 0, 1, [1, 2], leader_listed=[], follower_listed=[9], logs=[log(1, 9000, MB)])],
+    ),
+}
 
 
 @pytest.fixture(scope="module")
-def large(spark: SparkSession) -> dict[tuple[int, str], Any]:
-    return large_move(spark)
+def scenes(spark: SparkSession) -> dict[str, dict[tuple[int, str], Any]]:
+    """The sides of every scene, each a cluster of its own in one batch."""
+    messages = [m | {"cluster": name} for name, scene in SCENES.items() for m in tick(*scene)]
+    found: dict[str, dict[tuple[int, str], Any]] = {name: {} for name in SCENES}
+    for row in headroom_rows(whole_ticks(lane_messages(records(spark, messages)))).collect():
+        found[row["cluster"]][row["broker"], row["role"]] = row
+    return found
+
+
+@pytest.fixture
+def large(scenes: dict[str, dict[tuple[int, str], Any]]) -> dict[tuple[int, str], Any]:
+    return scenes["large"]
 
 
 # 59 x 20 kB/s x 1 in sync + 25 x 1 MB/s; with the new replica 59 x 20 kB/s more.
@@ -192,15 +250,8 @@ def test_switches_are_those_of_the_last_window(large: dict[tuple[int, str], Any]
     assert large[3, "follower"]["switches"] == []
 
 
-def test_stalled_replicas_are_counted_by_cause_and_leader(spark: SparkSession) -> None:
-    stuck = {"adding": [3], "isr": [1], "follower_listed": [3], "leader_listed": [1]}
-    still = {"unchanged_since_ms": TICK_MS - 60_000, "lag_offsets": 8000}
-    moves = [
-        *(move("a", n, 1, [1, 3], logs=[log(1, 9000), log(3, 1000, **still)], **stuck) for n in range(40)),
-        *(move("b", n, 2, [2, 3], **{**stuck, "isr": [2]}, logs=[log(2, 9000), log(3, 10, **still)]) for n in range(2)),
-        move("c", 0, None, [1, 3], **stuck),
-    ]
-    destination = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], moves)[3, "follower"]
+def test_stalled_replicas_are_counted_by_cause_and_leader(scenes: dict[str, Any]) -> None:
+    destination = scenes["stalled"][3, "follower"]
     found = [(s["cause"], s["leader"], s["replicas"], s["partitions"]) for s in destination["stalls"]]
     assert found == [
         ("unknown", 1, 40, ["a-0", "a-1", "a-2"]),
@@ -211,41 +262,29 @@ def test_stalled_replicas_are_counted_by_cause_and_leader(spark: SparkSession) -
 
 
 # Without a leader nothing is written and nobody fetches: the others of its destination have their verdict.
-def test_a_partition_without_a_leader_hides_no_throttle_that_is_too_low(spark: SparkSession) -> None:
-    moves = two_partitions()
-    moves.append(moves[0] | {"partition": 9, "leader": None, "isr": [1]})
-    sides = headroom(spark, [broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], moves)
-    destination = sides[3, "follower"]
+def test_a_partition_without_a_leader_hides_no_throttle_that_is_too_low(scenes: dict[str, Any]) -> None:
+    destination = scenes["leaderless"][3, "follower"]
     assert (destination["verdict"], destination["required_bytes_per_s"]) == ("losing", pytest.approx(4 * MB))
     assert [(s["cause"], s["replicas"]) for s in destination["stalls"]] == [("no_leader", 1)]
-    assert sides[1, "leader"]["verdict"] == "losing"
+    assert scenes["leaderless"][1, "leader"]["verdict"] == "losing"
 
 
-def test_what_a_move_takes_from_a_dead_broker_and_what_it_was_to_bring_it_is_counted(spark: SparkSession) -> None:
-    leaving = [m | {"offline": [1], "isr": [2], "leader": 2} for m in two_partitions()]
-    brokers = [broker(b, 9 * MB, 9 * MB, alive=b != 1) for b in (1, 2, 3)]
-    # Of the two partitions the first removes broker 1, the second keeps it.
-    dead = headroom(spark, brokers, leaving)[1, "follower"]
-    assert (dead["lost_replicas"], dead["lost_leaving_replicas"]) == (2, 1)
-    arriving = [m | {"offline": [3]} for m in two_partitions()]
-    leader = headroom(spark, [broker(b, 9 * MB, 9 * MB, alive=b != 3) for b in (1, 2, 3)], arriving)[1, "leader"]
+def test_what_a_move_takes_from_a_dead_broker_and_what_it_was_to_bring_it_is_counted(scenes: dict[str, Any]) -> None:
+    lost = scenes["a replica that is to stay is down"][1, "follower"]
+    assert (lost["lost_replicas"], lost["lost_leaving_replicas"]) == (2, 1)
+    leader = scenes["a destination is down"][1, "leader"]
     assert (leader["down_replicas"], leader["verdict"]) == (1, "idle")
 
 
-def test_settings_of_a_broker_are_passed_on(spark: SparkSession) -> None:
-    told = {"quota_window_num": 6, "replica_fetch_max_bytes": 2**21, "log_dirs_throttle_bytes_per_s": 7}
-    row = headroom(spark, [broker(1, MB, MB, **told, log_dirs_throttle_source="broker")], [])[1, "leader"]
-    assert {name: row[name] for name in told} == told
+def test_settings_of_a_broker_are_passed_on(scenes: dict[str, Any]) -> None:
+    row = scenes["settings"][1, "leader"]
+    assert {name: row[name] for name in SETTINGS} == SETTINGS
     assert side_state(row.asDict(recursive=True)).log_dirs.source == "broker"
 
 
-# A follower list with an entry of broker 9 alone is set all the same, and has to be cleared.
-def test_a_list_at_rest_is_told_for_its_role_whichever_broker_it_names(spark: SparkSession) -> None:
-    rest = move("t", 0, 1, [1, 2], leader_listed=[], follower_listed=[9], logs=[log(1, 9000, MB)])
-    sides = headroom(spark, [broker(1, None, None), broker(2, None, None)], [rest])
-    assert {key: row["resting_topics"] for key, row in sides.items() if row["resting_topics"]} == {
-        (2, "follower"): ["t"]
-    }
+def test_a_list_at_rest_is_told_for_its_role_whichever_broker_it_names(scenes: dict[str, Any]) -> None:
+    topics = {key: row["resting_topics"] for key, row in scenes["a list at rest"].items() if row["resting_topics"]}
+    assert topics == {(2, "follower"): ["t"]}
 
 
 def test_a_broker_without_moves_is_idle(spark: SparkSession) -> None:
