@@ -23,8 +23,8 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
         f"{moment(event.tick_ms)}  id {event.alert_id}"
     )
     if event.state == State.RESOLVED.value:
-        # Put right, or gone with what it was about: a move that was cancelled, a cluster that is watched no more.
-        end = "It is over" if fired else "It passed before it fired"
+        # Fixed, or gone: a move that was cancelled, a cluster that is not watched any more.
+        end = "Resolved" if fired else "Cleared before it fired"
         return f"{head}\n  {end}. It was: {event.summary}."
     evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
     lines = [head, f"  {event.summary}.", *_evidence(evidence), *_recommendation(recommendation)]

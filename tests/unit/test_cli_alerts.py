@@ -89,8 +89,8 @@ def test_an_alert_that_passed_before_it_fired_is_not_called_put_right(store: Pat
     _written(store, _event("a", "pending", 1), _event("a", "resolved", 2))
     _written(store, _event("b", "pending", 3), _event("b", "firing", 3), _event("b", "resolved", 4))
     fired, passed = _run("--all").stdout.split("\n\n")
-    assert "id b\n  It is over. It was: one sentence." in fired
-    assert "id a\n  It passed before it fired. It was: one sentence." in passed
+    assert "id b\n  Resolved. It was: one sentence." in fired
+    assert "id a\n  Cleared before it fired. It was: one sentence." in passed
     told = json.loads(_run("--all", "--format", "json").stdout)
     assert [(event["alert_id"], event["fired"]) for event in told] == [("b", True), ("a", False)]
 

@@ -60,14 +60,14 @@ def test_what_is_unknown_is_called_so_and_never_zero() -> None:
 def test_a_resolved_alert_says_what_it_was() -> None:
     text = render_event(replace(FIRING, state="resolved"))
     assert text.startswith("[RESOLVED]")
-    assert "It is over. It was: The move will not finish" in text
+    assert "Resolved. It was: The move will not finish" in text
     assert "$" not in text
 
 
 def test_an_alert_that_never_fired_is_not_called_put_right() -> None:
     text = render_event(replace(FIRING, state="resolved"), fired=False)
-    assert "It passed before it fired. It was: The move will not finish" in text
-    assert "It is over" not in text
+    assert "Cleared before it fired. It was: The move will not finish" in text
+    assert "Resolved" not in text
 
 
 def test_of_ticks_that_stay_away_no_rates_are_told() -> None:

@@ -141,7 +141,7 @@ def test_a_terminal_shows_what_and_what_to_do(kind: Kind) -> None:
 @every_kind
 def test_its_end_says_what_it_was(kind: Kind) -> None:
     resolved = replace(EVENTS[kind], state="resolved")
-    assert f"It is over. It was: {resolved.summary}." in render_event(resolved)
+    assert f"Resolved. It was: {resolved.summary}." in render_event(resolved)
     assert f"It was: {resolved.summary}" in json.dumps(alert_blocks(resolved, Links()), ensure_ascii=False)
     assert "resolved at" in change_text(resolved)
 
