@@ -24,6 +24,8 @@ from schemas.findings import AlertEvent, Finding, Kind, Severity, State
 _UPDATE_RATIO = 1.15
 # It is announced again when it is about this many times as many replicas as was announced, and at least so many more.
 _SPREAD_RATIO, _SPREAD = 2, 5
+# Causes in the evidence of which a person has to hear at once, whatever the alert was about before.
+_GRAVE_CAUSES = ("broker_down", "destination_down", "destination_disk", "no_leader")
 # A change that is no more severe is announced when it has lasted: as long as an alert of its kind, within these bounds.
 _SETTLE_S = (5.0, 30.0)
 # What fires again within this time keeps changing its mind: each time it has to be well for twice as long, up to the
@@ -295,27 +297,29 @@ def _announced(event: AlertEvent) -> _Announced:
 
 
 class _Change(IntEnum):
-    """How what is found differs from what was announced: not, in what to do, or in what is the matter."""
+    """How what is found differs from what was announced: not; in cause or advice; or so that it is another matter."""
 
     NONE = 0
-    ADVICE = 1
+    UPDATED = 1
     ESCALATED = 2
 
 
 def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _Change:
     before, action = _announced(event), finding.recommendation.get("action")
     spread = finding.affected - (before.affected or 0)
-    other_why = finding.evidence.get("cause") not in (None, before.why)
+    why = finding.evidence.get("cause")
     more = before.affected is not None and spread >= max(_SPREAD, (_SPREAD_RATIO - 1) * before.affected)
     joined = {
         one["broker_id"]
         for one in finding.evidence.get("also", [])
         if one["broker_id"] is not None and (Kind(one["kind"]), one["subject"]) in due
     }
-    if other_why or more or not joined <= before.brokers:
+    is_graver = why in _GRAVE_CAUSES and before.why not in _GRAVE_CAUSES
+    if is_graver or more or not joined <= before.brokers:
         return _Change.ESCALATED
     # An advice that is not known just now has not become another.
-    return _Change.ADVICE if action not in (None, "none", before.action) else _Change.NONE
+    is_other = why not in (None, before.why) or action not in (None, "none", before.action)
+    return _Change.UPDATED if is_other else _Change.NONE
 
 
 def _escalation(event: AlertEvent, escalated_tick_ms: int | None) -> dict[str, int]:

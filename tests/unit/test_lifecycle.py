@@ -475,6 +475,21 @@ def test_an_advice_that_has_become_another_is_told_again_and_one_that_is_unknown
     assert "escalation" not in json.loads(event.evidence)
 
 
+# What is no worse than before calls nobody who has been called.
+@pytest.mark.parametrize(
+    ("before", "now", "escalations"), [("unknown", "not_fetching", 0), ("unknown", "no_leader", 1)]
+)
+def test_another_cause_is_told_and_escalates_where_it_is_graver(before: str, now: str, escalations: int) -> None:
+    def of(second: int, why: str) -> tuple[int, list[Finding]]:
+        return second, [replace(lost(1, hold_s=0), evidence={"broker_id": 3, "cause": why})]
+
+    alerts = lifecycle()
+    fired(alerts, of(0, before))
+    assert fired(alerts, *[of(s, now) for s in range(1, 20)]) == [(6, "broker 3", "1 lost")]
+    (event,) = alerts.active()
+    assert json.loads(event.evidence).get("escalation", 0) == escalations
+
+
 def test_another_broker_that_joins_a_firing_alert_is_told_when_it_has_lasted_for_its_time() -> None:
     def blind(broker: int) -> Finding:
         evidence = {"broker_id": broker}
