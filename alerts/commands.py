@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Collection, Sequence
 
 from alerts.sides import MovingPartition
 from planning.election_request import request_json
 from planning.elections import Name
 from schemas.findings import Role
+from schemas.text import shell_quoted
 
 PLAN_FILE = "headroom-move.json"
 ELECTIONS_FILE = "headroom-elections.json"
@@ -38,7 +38,7 @@ def kafka_configs(
     keys = [f"{role.value}.replication.throttled.rate" for role in Role if role in roles]
     rates = ",".join(f"{key}={throttle_bytes_per_s}" for key in keys)
     return (
-        f"kafka-configs.sh --bootstrap-server {shlex.quote(bootstrap_servers)} --alter --entity-type brokers "
+        f"kafka-configs.sh --bootstrap-server {shell_quoted(bootstrap_servers)} --alter --entity-type brokers "
         f"--entity-name {broker} --add-config {rates}"
     )
 
@@ -51,7 +51,7 @@ def kafka_reassign(throttle_bytes_per_s: int, partitions: Sequence[MovingPartiti
     """
     return (
         f"{_write_plan(partitions)} && kafka-reassign-partitions.sh --bootstrap-server "
-        f"{shlex.quote(bootstrap_servers)} --reassignment-json-file {PLAN_FILE} --execute --additional "
+        f"{shell_quoted(bootstrap_servers)} --reassignment-json-file {PLAN_FILE} --execute --additional "
         f"--throttle {throttle_bytes_per_s}"
     )
 
@@ -68,7 +68,7 @@ def cancel_all(config: str | None, bootstrap_servers: str) -> str:
 
 def _kafka_cancel(bootstrap_servers: str) -> str:
     return (
-        f"kafka-reassign-partitions.sh --bootstrap-server {shlex.quote(bootstrap_servers)} "
+        f"kafka-reassign-partitions.sh --bootstrap-server {shell_quoted(bootstrap_servers)} "
         f"--reassignment-json-file {PLAN_FILE} --cancel --preserve-throttles"
     )
 
@@ -97,29 +97,29 @@ def kafka_clear_lists(topic: str, roles: Collection[Role], bootstrap_servers: st
 def kafka_elect(file: str, bootstrap_servers: str) -> str:
     """Return Kafka's command that elects the preferred leaders of the partitions that a file names."""
     return (
-        f"kafka-leader-election.sh --bootstrap-server {shlex.quote(bootstrap_servers)} --election-type preferred "
-        f"--path-to-json-file {shlex.quote(file)}"
+        f"kafka-leader-election.sh --bootstrap-server {shell_quoted(bootstrap_servers)} --election-type preferred "
+        f"--path-to-json-file {shell_quoted(file)}"
     )
 
 
 def kafka_elect_these(partitions: Sequence[Name], bootstrap_servers: str) -> str:
     """Return Kafka's command that elects the preferred leaders of partitions, with the file that it needs."""
-    written = f"echo {shlex.quote(request_json(partitions))} > {ELECTIONS_FILE}"
+    written = f"echo {shell_quoted(request_json(partitions))} > {ELECTIONS_FILE}"
     return f"{written} && {kafka_elect(ELECTIONS_FILE, bootstrap_servers)}"
 
 
 def _kafka_delete(entity_type: str, name: str, keys: Sequence[str], bootstrap_servers: str) -> str:
     return (
-        f"kafka-configs.sh --bootstrap-server {shlex.quote(bootstrap_servers)} --alter --entity-type {entity_type} "
-        f"--entity-name {shlex.quote(name)} --delete-config {','.join(keys)}"
+        f"kafka-configs.sh --bootstrap-server {shell_quoted(bootstrap_servers)} --alter --entity-type {entity_type} "
+        f"--entity-name {shell_quoted(name)} --delete-config {','.join(keys)}"
     )
 
 
 def _write_plan(partitions: Sequence[MovingPartition]) -> str:
     moves = [{"topic": p.topic, "partition": p.partition, "replicas": list(p.target)} for p in partitions]
     plan = json.dumps({"version": 1, "partitions": moves}, separators=(",", ":"))
-    return f"echo {shlex.quote(plan)} > {PLAN_FILE}"
+    return f"echo {shell_quoted(plan)} > {PLAN_FILE}"
 
 
 def _config(config: str | None) -> str:
-    return f" --config {shlex.quote(config)}" if config else ""
+    return f" --config {shell_quoted(config)}" if config else ""

@@ -7,12 +7,13 @@ from typing import Any
 
 from alerts.units import duration, moment, rate, size
 from schemas.findings import AlertEvent, State, Verdict
+from schemas.text import printable
 
 _MARK = {State.PENDING.value: "PENDING", State.FIRING.value: "FIRING", State.RESOLVED.value: "RESOLVED"}
 
 
 def render_event(event: AlertEvent, fired: bool = True) -> str:
-    """Return an event as text of several lines: what, the evidence, what puts it right.
+    """Return an event as text of several printable lines: what, the evidence, what puts it right.
 
     Args:
         event: event.
@@ -25,10 +26,15 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
     if event.state == State.RESOLVED.value:
         # Fixed, or gone: a move that was cancelled, a cluster that is not watched any more.
         end = "Resolved" if fired else "Cleared before it fired"
-        return f"{head}\n  {end}. It was: {event.summary}."
+        return _text([head, f"  {end}. It was: {event.summary}."])
     evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
     lines = [head, f"  {event.summary}.", *_evidence(evidence), *_recommendation(recommendation)]
-    return "\n".join(lines)
+    return _text(lines)
+
+
+def _text(lines: list[str]) -> str:
+    # Names come from a cluster that others write to: none may begin a line of its own, or act on the terminal.
+    return "\n".join(map(printable, lines))
 
 
 def _evidence(evidence: dict[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from alerts.units import moment
 from cli.config import read_settings
 from cli.mark_commands import ack, silence, silences, unsilence
 from cli.options import config_option, format_option
-from cli.output import print_json
+from cli.output import echo, echo_lines, print_json
 from cli.standing_alerts import Standing, as_json, standings
 from cli.undelivered import show_undelivered
 from schemas.config import Settings
@@ -58,7 +58,7 @@ def alerts(
     elif shown:
         _print_text(shown)
     else:
-        click.echo(_nothing(settings, latest))
+        echo(_nothing(settings, latest))
 
 
 for command in (ack, silence, silences, unsilence):
@@ -79,7 +79,12 @@ def _wanted(alert: Standing, show_all: bool, kind: str | None) -> bool:
 def _print_text(alerts: list[Standing]) -> None:
     from alerts.render import render_event
 
-    click.echo("\n\n".join("\n".join([render_event(a.event, a.fired), *_said(a)]) for a in alerts))
+    for number, alert in enumerate(alerts):
+        if number:
+            echo()
+        echo_lines(render_event(alert.event, alert.fired))
+        for line in _said(alert):
+            echo(line)
 
 
 def _said(alert: Standing) -> list[str]:

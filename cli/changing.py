@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from cli.output import echo
 from schemas.errors import HeadroomError
+from schemas.text import shell_quoted
 
 execute_option = click.option("--execute", is_flag=True, help="Change the cluster; without it, only show the change.")
 
 
 def print_step(text: str) -> None:
     """Print what is being done, on standard error."""
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def print_notes(notes: Sequence[str]) -> None:
     """Print what a person should know, one line each, on standard error."""
     for note in notes:
-        click.echo(f"Note: {note}", err=True)
+        echo(f"Note: {note}", err=True)
 
 
 def print_nothing_changed(words: Sequence[str], config: str | None) -> None:
@@ -31,8 +32,8 @@ def print_nothing_changed(words: Sequence[str], config: str | None) -> None:
         words: the command after ``headroom``, without settings file and ``--execute``.
         config: settings file; None: the default.
     """
-    where = f" --config {shlex.quote(config)}" if config else ""
-    click.echo(f"Nothing was changed. To do it: headroom {' '.join(words)}{where} --execute")
+    where = f" --config {shell_quoted(config)}" if config else ""
+    echo(f"Nothing was changed. To do it: headroom {' '.join(words)}{where} --execute")
 
 
 def error_json(error: HeadroomError | None) -> dict[str, Any] | None:

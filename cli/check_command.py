@@ -11,7 +11,7 @@ from rich.text import Text
 from cli.check_result import Answer, Check, bounded, unknown
 from cli.config import load_settings
 from cli.options import config_option, format_option
-from cli.output import print_json, print_table
+from cli.output import echo, print_json, print_table
 from schemas.config import Settings
 
 _STYLES = {Answer.OK: "green", Answer.NO: "bold red", Answer.UNKNOWN: "yellow"}
@@ -64,4 +64,5 @@ def _print_text(checks: list[Check]) -> None:
     rows = [(row.name, Text(row.answer.value, style=_STYLES[row.answer]), row.found, row.remedy) for row in checks]
     print_table("", ("what", "answer", "found", "remedy"), rows)
     count = {answer: sum(row.answer is answer for row in checks) for answer in Answer}
-    click.echo(f"\n{count[Answer.OK]} ok, {count[Answer.NO]} no, {count[Answer.UNKNOWN]} unknown.")
+    echo()
+    echo(f"{count[Answer.OK]} ok, {count[Answer.NO]} no, {count[Answer.UNKNOWN]} unknown.")

@@ -9,9 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 
-import click
-
 from alerts.units import duration
+from cli.output import echo
 
 _RESTART_AFTER_S = 5.0
 _STOP_S = 45.0
@@ -55,7 +54,7 @@ class ChildProcess:
         if self._ended_at is None:
             self._ended_at = now
             again = f"it is started again in {duration(_RESTART_AFTER_S)}"
-            click.echo(f"headroom: the {self._name} ended with code {code}; {again}", err=True)
+            echo(f"headroom: the {self._name} ended with code {code}; {again}", err=True)
         elif now - self._ended_at >= _RESTART_AFTER_S:
             self._process, self._ended_at = self._start(), None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
+from cli.output import print_json_line
 from cluster.embedded import BrokerOptions, EmbeddedCluster, describe, stop_recorded, write_config
 
 _STOP_GRACE_S = 10.0
@@ -72,11 +72,11 @@ def up(
 def down(folder: Path) -> None:
     """Stop the brokers of a folder; their data stay. Does nothing when they are stopped already."""
     stopped = stop_recorded(folder.resolve(), _STOP_GRACE_S)
-    click.echo(json.dumps({"dir": str(folder.resolve()), "stopped": stopped}))
+    print_json_line({"dir": str(folder.resolve()), "stopped": stopped})
 
 
 def _print(embedded: EmbeddedCluster) -> None:
-    click.echo(json.dumps(describe(embedded, write_config(embedded))))
+    print_json_line(describe(embedded, write_config(embedded)))
 
 
 def _property(text: str) -> tuple[str, str]:

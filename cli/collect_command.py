@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
-import sys
 import threading
 from typing import Any
 
 import click
 
 from cli.config import load_settings
+from cli.logs import log_to_stderr
 from cli.options import config_option
+from cli.output import echo, print_json_line
 from cluster.collector import Collector, TickReport
 from cluster.encode import Message
 from cluster.publisher import Sent
@@ -36,7 +36,8 @@ def collect(
               headroom collect --once --print
     """  # noqa: D301
     settings = load_settings(config)
-    _log_to_stderr(verbose)
+    # Its own lines report a broker that is down, once; the clients log every attempt on it.
+    log_to_stderr(logging.INFO, logging.WARNING if verbose else logging.CRITICAL)
     stop = threading.Event()
     stop_on_signals(stop)
     parent = os.getppid() if with_parent else None
@@ -68,13 +69,13 @@ class PrintSink:
     def send(self, messages: list[Message]) -> Sent:
         """Print the messages and return their counts; offsets are 0."""
         for message in messages:
-            click.echo(message.value.decode())
+            echo(message.value.decode())
         kinds = [message.kind for message in messages]
         return Sent({kind: kinds.count(kind) for kind in kinds}, 0, sum(m.alert_lane for m in messages))
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         """Print the end."""
-        click.echo(json.dumps({"cluster": cluster, "tick_ms": tick_ms, "kind": "tick_end", "seq": seq, **end}))
+        print_json_line({"cluster": cluster, "tick_ms": tick_ms, "kind": "tick_end", "seq": seq, **end})
 
     def close(self) -> None:
         """Need nothing."""
@@ -99,13 +100,6 @@ def _reporter(stop: threading.Event, verbose: bool, parent: int | None) -> Any:
         if verbose and done.failed is None:
             silent = "".join(f"; broker {row['broker']}: {row['reason']}" for row in done.unanswered)
             counts = " ".join(f"{kind}={count}" for kind, count in done.rows.items())
-            click.echo(f"tick {done.tick_ms} in {done.duration_s * 1000:.0f} ms: {counts}{silent}", err=True)
+            echo(f"tick {done.tick_ms} in {done.duration_s * 1000:.0f} ms: {counts}{silent}", err=True)
 
     return report
-
-
-def _log_to_stderr(verbose: bool) -> None:
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    # The clients log every try on a broker that is down; tick_end and the collector's own lines say it once.
-    logging.getLogger("kafka").setLevel(logging.WARNING if verbose else logging.CRITICAL)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -18,8 +18,8 @@ from cli.config import load_settings
 from cli.demo_outcome import Outcome, failures, summary_rows
 from cli.demo_scenario import BROKERS, DemoKafka
 from cli.demo_story import Story
-from cli.output import console, print_table
-from cli.pipeline import log_to_stderr
+from cli.logs import log_to_stderr
+from cli.output import console, echo, print_table
 from cli.screen import Screen
 from cli.watch_process import WatchProcess
 from cluster.embedded import EmbeddedCluster, write_config
@@ -121,13 +121,13 @@ def _judge(outcome: Outcome) -> None:
     Raises:
         HeadroomError: something did not come true.
     """
-    click.echo()
+    echo()
     print_table("What happened", ("", ""), summary_rows(outcome))
-    click.echo()
+    echo()
     wrong = failures(outcome)
     if wrong:
         raise HeadroomError("demo", "; ".join(wrong), "The tables and logs of this run are kept for a look")
-    click.echo("All of it came true. On a cluster of yours: headroom init; headroom check; headroom watch")
+    echo("All of it came true. On a cluster of yours: headroom init; headroom check; headroom watch")
 
 
 def _tell_where(folder: Path) -> None:
@@ -139,9 +139,9 @@ def _tell_where(folder: Path) -> None:
     # In double quotes, so that the shell's single quotes hold it.
     rows = f"QueryBuilder().register({_quoted('t')}, DeltaTable({_quoted(table)})).execute({_quoted(sql)}).read_all()"
     look = f"from deltalake import DeltaTable, QueryBuilder; print({rows})"
-    click.echo(f"Kept in {folder}: headroom-data (Delta tables), watch.log, the brokers' data and logs. To look:")
-    click.echo(f"  headroom alerts --all --config {config}")
-    click.echo(f"  {shlex.quote(sys.executable)} -c {shlex.quote(look)}")
+    echo(f"Kept in {folder}: headroom-data (Delta tables), watch.log, the brokers' data and logs. To look:")
+    echo(f"  headroom alerts --all --config {config}")
+    echo(f"  {shlex.quote(sys.executable)} -c {shlex.quote(look)}")
 
 
 def _quoted(text: object) -> str:

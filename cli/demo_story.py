@@ -6,8 +6,6 @@ import shlex
 import time
 from pathlib import Path
 
-import click
-
 from alerts.render import render_event
 from alerts.units import rate, size
 from cli.demo_outcome import ALERT_WITHIN_S, Outcome, alert_failures, recommendation
@@ -23,6 +21,7 @@ from cli.demo_scenario import (
     DemoKafka,
 )
 from cli.demo_steps import behind_s, history_is_written, moves_text, name_of, run_headroom
+from cli.output import echo, echo_lines
 from cli.screen import Screen
 from cli.watch_lines import Line
 from cli.watch_process import WatchProcess
@@ -127,9 +126,9 @@ class Story:
     def _await_alert(self) -> Line:
         with self._screen.step("Waiting for the alert"):
             alert = self._watch.wait(self._watch.advice, ALERT_WITHIN_S, "an alert that recommends a throttle")
-        click.echo()
-        click.secho(render_event(alert.event), fg="red")
-        click.echo()
+        echo()
+        echo_lines(render_event(alert.event), colour="red")
+        echo()
         wrong = alert_failures(alert.event)
         if wrong:
             raise HeadroomError("demo", "; ".join(wrong), "See the alert above")
@@ -159,9 +158,9 @@ class Story:
             resolved = self._watch.wait(
                 lambda: self._watch.resolved(alert.event.alert_id), _PATIENCE_S, "the end of the alert"
             )
-        click.echo()
-        click.secho(render_event(resolved.event), fg="green")
-        click.echo()
+        echo()
+        echo_lines(render_event(resolved.event), colour="green")
+        echo()
         return resolved
 
     def _clean_up(self) -> None:

@@ -17,7 +17,7 @@ from cli.elections_plan import Planner
 from cli.elections_run import Run, carry_out, print_run, stopping
 from cli.elections_view import MOST_ROWS, ElectionView, print_view
 from cli.options import config_option, format_option
-from cli.output import console, print_json
+from cli.output import console, echo, print_json
 from cli.parameters import BrokerIds, Names
 from cli.screen import Screen
 from cluster.elections import Cluster, Terms, not_quiet, when_quiet
@@ -149,11 +149,12 @@ def _kafka_commands(view: ElectionView, files: Sequence[Path]) -> list[str]:
 
 def _print_files(view: ElectionView, files: Sequence[Path]) -> None:
     if files:
-        click.echo(f"\nWrote {len(files)} files; one after the other, each once the one before has settled:")
+        echo()
+        echo(f"Wrote {len(files)} files; one after the other, each once the one before has settled:")
     for command in _kafka_commands(view, files[:MOST_ROWS]):
-        click.echo(f"  $ {command}")
+        echo(f"  $ {command}")
     if len(files) > MOST_ROWS:
-        click.echo(f"  and so on to {files[-1].name}")
+        echo(f"  and so on to {files[-1].name}")
 
 
 def _print_end(
@@ -166,8 +167,10 @@ def _print_end(
         chosen += [f"--brokers {','.join(map(str, brokers))}"] if brokers else []
         hindrance = terms.hindrance(view.leads)
         if hindrance is not None:
-            click.echo(f"\nNot now, but with --execute --wait: {hindrance}.")
-        click.echo(f"\nNothing was changed. To do it: {' '.join([headroom_elections(view.config), *chosen])}")
+            echo()
+            echo(f"Not now, but with --execute --wait: {hindrance}.")
+        echo()
+        echo(f"Nothing was changed. To do it: {' '.join([headroom_elections(view.config), *chosen])}")
 
 
 def _exit(view: ElectionView, run: Run | None) -> None:

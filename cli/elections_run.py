@@ -8,11 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import click
-
 from cli.collect_command import stop_on_signals
 from cli.elections_view import ElectionView, percent
-from cli.output import print_table
+from cli.output import echo, print_table
 from cli.screen import Screen
 from cluster.elections import Cluster, Execution, Outcome, Terms
 from schemas.errors import HeadroomError
@@ -77,12 +75,13 @@ def carry_out(view: ElectionView, cluster: Cluster, terms: Terms, stop: threadin
 def print_run(view: ElectionView, run: Run) -> None:
     """Print what was done, what is left, and how the brokers' imbalance came out beside what was predicted."""
     left = view.partitions() - run.done()
-    click.echo(f"\n{run.elected()} leaders elected; {left} of {view.partitions()} are left.")
+    echo()
+    echo(f"{run.elected()} leaders elected; {left} of {view.partitions()} are left.")
     settled = [outcome for outcome in run.outcomes if outcome.settled_s is not None]
     if settled:
         print_table("", ("broker", "imbalance before", "predicted", "now"), _ratio_rows(view, settled))
     if left:
-        click.echo("The same command goes on with what is left: it plans from what is there then.")
+        echo("The same command goes on with what is left: it plans from what is there then.")
 
 
 def _line(outcome: Outcome, batches: int) -> str:

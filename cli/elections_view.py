@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import click
 from rich.text import Text
 
 from alerts.commands import headroom_apply
-from cli.output import UNKNOWN, mb_per_s, print_table
+from cli.output import UNKNOWN, echo, mb_per_s, print_table
 from cluster.election_gate import told
 from cluster.leads import Leads
 from planning.elections import WHY, Balance, Batch, ElectionPlan, Name, Raise, Reason, out_of_balance
@@ -75,15 +74,16 @@ class ElectionView:
 
 def print_view(view: ElectionView) -> None:
     """Print a plan with its reasons."""
-    click.echo(_summary(view))
+    echo(_summary(view))
     _print("Brokers", _BROKERS, _broker_rows(view))
     _print("Batches", _BATCHES, _batch_rows(view))
     _print("Left out", ("partitions", "why", "such as", "what has to happen"), _left_out_rows(view))
     if view.plan.raise_first:
         _print("Throttles to raise first", ("broker", "in force", "must exceed"), _raise_rows(view.plan.raise_first))
-        click.echo(f"  $ {view.raise_command()}" if view.raise_command() else _NO_THROTTLE)
+        echo(f"  $ {view.raise_command()}" if view.raise_command() else _NO_THROTTLE)
     for remark in remarks(view):
-        click.echo(f"\n{remark}")
+        echo()
+        echo(f"{remark}")
 
 
 _NO_THROTTLE = "  No throttle would do: it would have to exceed cluster.replication_capacity. Move less at a time."
@@ -140,10 +140,10 @@ def _summary(view: ElectionView) -> str:
 
 def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
     if rows:
-        click.echo()
+        echo()
         print_table(title, header, rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:
-        click.echo(f"and {len(rows) - MOST_ROWS} more; --format json tells all")
+        echo(f"and {len(rows) - MOST_ROWS} more; --format json tells all")
 
 
 def _broker_rows(view: ElectionView) -> list[tuple[str | Text, ...]]:

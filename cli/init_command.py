@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cli.config import DEFAULT_FILE
+from cli.output import echo
 from cli.settings_docs import commented_toml
 from schemas.errors import HeadroomError
 
@@ -38,4 +39,4 @@ def init(config: str, name: str, bootstrap_servers: str, force: bool) -> None:
         raise HeadroomError(str(file), "is there already", "Write over it with --force, or name another.") from None
     except OSError as error:
         raise HeadroomError(str(file), f"cannot be written ({error.strerror})", "Name another by --config.") from None
-    click.echo(f"Wrote {file}. See whether everything is within reach: headroom check --config {file}")
+    echo(f"Wrote {file}. See whether everything is within reach: headroom check --config {file}")

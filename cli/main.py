@@ -7,7 +7,9 @@ import sys
 
 import click
 
+from cli.logs import show_warnings
 from schemas.errors import HeadroomError
+from schemas.text import one_line
 
 # Name -> (where the command stands, its line in the help). A module is imported only when its command is called, so
 # that help is quick and needs neither Spark nor Kafka.
@@ -84,10 +86,11 @@ def run(args: list[str] | None = None) -> int:
     Args:
         args: the arguments after the program's name; None: those of this process.
     """
+    show_warnings()
     try:
         result = headroom.main(args=args, prog_name="headroom", standalone_mode=False)
     except HeadroomError as error:
-        click.echo(f"headroom: {' '.join(str(error).split())}", err=True)
+        click.echo(f"headroom: {one_line(str(error))}", err=True)
         return 1
     except click.ClickException as error:
         error.show()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
+from typing import Any
 
 import click
 
 from cli.config import load_settings
+from cli.logs import log_to_stderr
 from cli.options import config_option, format_option
-from cli.output import print_table
-from cli.pipeline import log_to_stderr
+from cli.output import echo, print_json_line, print_table
 from streaming.maintenance import Failed, Maintained, Maintenance
 from streaming.session import build_session
 from streaming.sinks import Store
@@ -38,13 +38,19 @@ def maintain(ctx: click.Context, config: str | None, output_format: str) -> None
     finally:
         spark.stop()
     if output_format == "json":
-        click.echo(json.dumps([asdict(one) for one in done], default=str))
+        print_json_line([_as_json(one) for one in done])
     elif done:
         print_table("", ("table", "files before", "files now", "size", "kept from"), [_row(one) for one in done])
     else:
-        click.echo(f"No table of Headroom is under {settings.store.path} yet.")
+        echo(f"No table of Headroom is under {settings.store.path} yet.")
     if any(isinstance(one, Failed) for one in done):
         ctx.exit(1)
+
+
+def _as_json(one: Maintained | Failed) -> dict[str, Any]:
+    fields = asdict(one)
+    day = fields.get("dropped_before")
+    return fields | ({"dropped_before": str(day)} if day is not None else {})
 
 
 def _row(one: Maintained | Failed) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from alerts.units import moment
 from cli.config import read_settings
 from cli.marks import now_ms, read_marks, say
 from cli.options import config_option, format_option
-from cli.output import duration, print_json, print_table
+from cli.output import duration, echo, print_json, print_table
 from cli.parameters import Duration, Moment
 from cli.standing_alerts import Standing, standings
 from schemas.errors import HeadroomError
@@ -58,8 +58,8 @@ def ack(alert_id: str, note: str, by: str | None, config: str | None, output_for
     if output_format == "json":
         print_json(asdict(mark))
         return
-    click.echo(f"Acknowledged by {mark.by}: {_told(event)}.")
-    click.echo("Receivers hear no update of it until its severity rises, and hear of its end.")
+    echo(f"Acknowledged by {mark.by}: {_told(event)}.")
+    echo("Receivers hear no update of it until its severity rises, and hear of its end.")
 
 
 @click.command(short_help="Keep some alerts from receivers for a time.")
@@ -131,11 +131,11 @@ def silence(
         print_json({**_as_json(made, at_ms), "covers": [event.alert_id for event in firing]})
         return
     begins = "now" if made.starts_ms <= at_ms else moment(made.starts_ms)
-    click.echo(f"Silence {mark.mark_id}, from {begins} until {moment(ends_ms)}: {_matchers(mark)}.")
+    echo(f"Silence {mark.mark_id}, from {begins} until {moment(ends_ms)}: {_matchers(mark)}.")
     covers = "covers" if made.starts_ms <= at_ms else "would cover, if they still fire then,"
-    click.echo(f"It {covers} {len(firing)} of the alerts that fire now{':' if firing else '.'}")
+    echo(f"It {covers} {len(firing)} of the alerts that fire now{':' if firing else '.'}")
     for event in firing:
-        click.echo(f"  {_told(event)}")
+        echo(f"  {_told(event)}")
 
 
 @click.command()
@@ -159,9 +159,9 @@ def silences(show_all: bool, config: str | None, output_format: str) -> None:
         header = ("id", "state", "alerts", "starts", "ends", "by", "note")
         print_table("", header, [_row(silence, at_ms) for silence in shown])
     elif marks.silences:
-        click.echo(f"No silence holds or is planned; {len(marks.silences)} in all have ended (--all shows them).")
+        echo(f"No silence holds or is planned; {len(marks.silences)} in all have ended (--all shows them).")
     else:
-        click.echo("There was never a silence.")
+        echo("There was never a silence.")
 
 
 @click.command()
@@ -186,7 +186,7 @@ def unsilence(silence_id: str, by: str | None, config: str | None, output_format
         print_json(_as_json(replace(made, ends_ms=mark.mark_ms), mark.mark_ms))
         return
     what = "Called off" if made.starts_ms > at_ms else "Ended"
-    click.echo(f"{what} silence {mark.mark_id}: {_matchers(made.mark)}. It was until {moment(made.ends_ms)}.")
+    echo(f"{what} silence {mark.mark_id}: {_matchers(made.mark)}. It was until {moment(made.ends_ms)}.")
 
 
 def _mark(action: Action, by: str | None, note: str) -> Mark:

@@ -13,12 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import PackageNotFoundError, version
 from socketserver import TCPServer
 
-import click
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from alerts.metrics import Health, Limits, LiveState, MetricsCollector, health
 from cli.marks import now_ms
+from cli.output import echo
 from cli.pipeline import Configured
 from schemas.config import MetricsSettings
 from schemas.errors import HeadroomError
@@ -71,7 +71,7 @@ def serve(server: MetricsServer, live: LiveState, given: Configured) -> None:
     server.registry = registry
     server.judge = lambda: health(live.snapshot(), limits)
     threading.Thread(target=server.serve_forever, args=(_POLL_S,), name="metrics", daemon=True).start()
-    click.echo(f"Metrics: {server.url}/metrics, health: {server.url}/health", err=True)
+    echo(f"Metrics: {server.url}/metrics, health: {server.url}/health", err=True)
 
 
 def open_server(settings: MetricsSettings) -> MetricsServer | None:

@@ -1,4 +1,6 @@
-"""How results are printed: tables and JSON, and amounts with their units."""
+"""How results are printed: tables and JSON, and amounts with their units. Nothing that is printed acts on the terminal:
+names come from clusters, tables and files that others write.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from schemas.text import printable, printable_json
 
 UNKNOWN = "unknown"
 
@@ -39,9 +43,34 @@ def duration(seconds: float | None) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print one line; a line break in it is escaped like every other character that is not printable.
+
+    Args:
+        text: the line.
+        err: whether it goes to standard error.
+    """
+    click.echo(printable(text), err=err)
+
+
+def echo_lines(text: str, *, colour: str | None = None) -> None:
+    """Print text of several lines, each as ``echo`` does: whoever has put them together answers for the line breaks.
+
+    Args:
+        text: the lines.
+        colour: of the text on a terminal; None: as it is there.
+    """
+    click.secho("\n".join(map(printable, text.split("\n"))), fg=colour)
+
+
 def print_json(value: Any) -> None:
     """Print a value as indented JSON on standard output."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))
+
+
+def print_json_line(value: Any) -> None:
+    """Print a value as JSON in one line, in ASCII, on standard output."""
+    click.echo(printable_json(json.dumps(value)))
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
@@ -50,7 +79,7 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str |
     for name in header:
         table.add_column(name, overflow="fold", header_style="bold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in row))
     screen = console()
     with screen.capture() as capture:
         screen.print(table)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -127,10 +125,3 @@ def look_after(checks: list[Callable[[], None]], stop: threading.Event, seconds:
             check()
         if stop.wait(1.0 if end is None else max(0.0, min(1.0, end - time.monotonic()))):
             return
-
-
-def log_to_stderr(level: int = logging.WARNING) -> None:
-    """Send the log to stderr."""
-    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)

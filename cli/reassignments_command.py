@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,12 @@ import click
 from cli.changing import print_notes
 from cli.config import load_settings
 from cli.options import config_option, format_option
-from cli.output import print_json, print_table
+from cli.output import echo, print_json, print_table
 from cli.reassignment_file import write_plan
 from cluster.reassignments import Reassignment, read_reassignments
 from schemas.config import Settings
 from schemas.errors import HeadroomError
+from schemas.text import shell_quoted
 
 MOST_ROWS = 40
 
@@ -64,13 +64,14 @@ def reassignments(config: str | None, output_format: str, topics: tuple[str, ...
 def _print(settings: Settings, found: Sequence[Reassignment], total: int, topics: Sequence[str]) -> None:
     others = f" (of {total} in all)" if len(found) < total else ""
     if not found:
-        click.echo(f"Cluster {settings.cluster.name}: no reassignment is running{_of(topics)}{others}.")
+        echo(f"Cluster {settings.cluster.name}: no reassignment is running{_of(topics)}{others}.")
         return
-    click.echo(f"Cluster {settings.cluster.name}: {_count(len(found))} running{_of(topics)}{others}.\n")
+    echo(f"Cluster {settings.cluster.name}: {_count(len(found))} running{_of(topics)}{others}.")
+    echo()
     header = ("partition", "replicas", "adding", "removing", "target", "leader")
     print_table("", header, [_row(reassignment) for reassignment in found[:MOST_ROWS]])
     if len(found) > MOST_ROWS:
-        click.echo(f"and {len(found) - MOST_ROWS} more; --format json shows all, --file PATH writes all")
+        echo(f"and {len(found) - MOST_ROWS} more; --format json shows all, --file PATH writes all")
 
 
 def _row(reassignment: Reassignment) -> tuple[str, ...]:
@@ -81,10 +82,11 @@ def _row(reassignment: Reassignment) -> tuple[str, ...]:
 
 def _print_file(settings: Settings, found: Sequence[Reassignment], file: Path) -> None:
     servers = settings.alerts.bootstrap_servers or settings.cluster.bootstrap_servers
-    click.echo(f"\nWrote {_count(len(found), plain=True)} to {file}. To cancel:")
-    click.echo(
-        f"  $ kafka-reassign-partitions.sh --bootstrap-server {shlex.quote(servers)} "
-        f"--reassignment-json-file {shlex.quote(str(file))} --cancel --preserve-throttles"
+    echo()
+    echo(f"Wrote {_count(len(found), plain=True)} to {file}. To cancel:")
+    echo(
+        f"  $ kafka-reassign-partitions.sh --bootstrap-server {shell_quoted(servers)} "
+        f"--reassignment-json-file {shell_quoted(str(file))} --cancel --preserve-throttles"
     )
 
 

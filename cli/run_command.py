@@ -11,9 +11,10 @@ import click
 from alerts.metrics import LiveState
 from cli.children import stop_when_orphaned
 from cli.collect_command import stop_on_signals
+from cli.logs import log_to_stderr
 from cli.metrics_server import serving_metrics
 from cli.options import configs_option, format_option
-from cli.pipeline import build_pipeline, configured, log_to_stderr, look_after, start_telling
+from cli.pipeline import build_pipeline, configured, look_after, start_telling
 from cli.telling import Teller
 from streaming.jobs.alert_path import Listeners
 from streaming.pipeline import Pipeline

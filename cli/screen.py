@@ -11,6 +11,8 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from schemas.text import printable
+
 # Off a terminal a note of a long step is printed this often at most.
 _NOTE_EVERY_S = 10.0
 
@@ -62,11 +64,11 @@ class Screen:
 
     def _line(self, spinner: Spinner, text: str) -> Spinner:
         note = f"  {self._note}" if self._note else ""
-        spinner.update(text=Text(f"{self._elapsed()}  {text}{note}", overflow="ellipsis", no_wrap=True))
+        spinner.update(text=Text(printable(f"{self._elapsed()}  {text}{note}"), overflow="ellipsis", no_wrap=True))
         return spinner
 
     def _print(self, at: str, text: str) -> None:
-        self._console.print(Text(f"{at}  {text}"), soft_wrap=True)
+        self._console.print(Text(printable(f"{at}  {text}")), soft_wrap=True)
 
     def _elapsed(self) -> str:
         minutes, seconds = divmod(int(time.monotonic() - self._start_s), 60)

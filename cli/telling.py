@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-import click
-
 from alerts.render import render_event
 from alerts.sides import SideState
 from alerts.units import duration, rate
+from cli.output import echo, echo_lines, print_json_line
 from schemas.findings import AlertEvent, State, Verdict
 
 _COLOURS = {State.FIRING.value: "red", State.RESOLVED.value: "green"}
@@ -33,18 +31,18 @@ class Teller:
         """Print events; as text only what fires, and the end of what has fired."""
         for event in events:
             if self._json:
-                click.echo(json.dumps({"type": "event", **event.as_objects()}))
+                print_json_line({"type": "event", **event.as_objects()})
                 continue
             if event.state == State.FIRING.value:
                 self._fired.add(event.alert_id)
             if event.alert_id in self._fired:
-                click.secho(render_event(event), fg=_COLOURS.get(event.state))
+                echo_lines(render_event(event), colour=_COLOURS.get(event.state))
 
     def standing(self, events: Sequence[AlertEvent]) -> None:
         """Print the alerts that a former run left firing."""
         firing = [event for event in events if event.state == State.FIRING.value]
         if firing and not self._json:
-            click.echo(f"{len(firing)} alert(s) fired before this start and are not resolved:")
+            echo(f"{len(firing)} alert(s) fired before this start and are not resolved:")
         self.events(firing)
 
     def tick(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
@@ -56,13 +54,13 @@ class Teller:
         self._shown[cluster] = picture
         if self._json:
             verdicts = [_side_json(side) for side in taking_part]
-            click.echo(json.dumps({"type": "verdicts", "cluster": cluster, "tick_ms": tick_ms, "sides": verdicts}))
+            print_json_line({"type": "verdicts", "cluster": cluster, "tick_ms": tick_ms, "sides": verdicts})
             return
         at = datetime.fromtimestamp(tick_ms / 1000, timezone.utc).strftime("%H:%M:%S")
         if not taking_part:
-            click.echo(f"{at} {cluster}: {len({side.broker for side in sides})} brokers, no replica is out of sync")
+            echo(f"{at} {cluster}: {len({side.broker for side in sides})} brokers, no replica is out of sync")
         for side in taking_part:
-            click.echo(f"{at} {cluster}: {_side_text(side)}")
+            echo(f"{at} {cluster}: {_side_text(side)}")
 
 
 def _side_text(side: SideState) -> str:

@@ -19,7 +19,7 @@ from cli.changing import (
 )
 from cli.config import load_settings
 from cli.options import config_option, format_option
-from cli.output import mb_per_s, print_json
+from cli.output import echo, mb_per_s, print_json
 from cli.parameters import BrokerIds, Rate
 from cli.throttle_plan import ApplyPlan, apply_plan
 from cli.throttle_plan_view import apply_notes, changes_json, command_words, print_plan
@@ -92,7 +92,7 @@ def apply(
     if output_format == "json":
         print_json(_plan_json(view, plan, outcome, execute))
     elif not plan.rates():
-        click.echo(f"Nothing to raise: {_lowest(plan)}.")
+        echo(f"Nothing to raise: {_lowest(plan)}.")
     elif execute:
         _print_in_force(plan, outcome)
     else:
@@ -119,7 +119,7 @@ def _print_in_force(plan: ApplyPlan, outcome: Outcome) -> None:
     if outcome.after:
         where = "where it was lower, on" if plan.raise_only else "on"
         rate = mb_per_s(plan.rate_bytes_per_s)
-        click.echo(f"In force: {rate} {where} {broker_names(sorted(outcome.after))}, read back from each.")
+        echo(f"In force: {rate} {where} {broker_names(sorted(outcome.after))}, read back from each.")
 
 
 def _plan_json(view: ThrottleView, plan: ApplyPlan, outcome: Outcome, execute: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from cli.changing import (
 )
 from cli.config import load_settings
 from cli.options import config_option, format_option
-from cli.output import print_json, print_table
+from cli.output import echo, print_json, print_table
 from cli.throttle_clear_plan import ClearPlan, clear_notes, clear_plan, require_idle
 from cli.throttle_view import ThrottleView, rate_text, read_view
 from cluster.throttles import clear_lists, clear_rates
@@ -60,9 +60,9 @@ def clear(
     if output_format == "json":
         print_json(_plan_json(plan, error, execute))
     elif plan.empty():
-        click.echo("Nothing to clear." if not plan.passed_over else "Nothing else to clear.")
+        echo("Nothing to clear." if not plan.passed_over else "Nothing else to clear.")
     elif execute and error is None:
-        click.echo("Cleared, and read back.")
+        echo("Cleared, and read back.")
     elif not execute:
         options = [f"--{only}"] * bool(only) + ["--cluster-default"] * cluster_default + ["--force"] * force
         print_nothing_changed(["throttle", "clear", *options], config)
@@ -100,7 +100,7 @@ def _print_plan(view: ThrottleView, plan: ClearPlan) -> None:
         rows.append((f"topic {topic}", config.leader_list or "none", config.follower_list or "none", *[""] * log_dirs))
     if rows:
         print_table("", ("to clear", "leader", "follower", *["log directories"] * log_dirs), rows)
-        click.echo()
+        echo()
 
 
 def _plan_json(plan: ClearPlan, error: HeadroomError | None, execute: bool) -> dict[str, Any]:

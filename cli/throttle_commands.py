@@ -6,7 +6,7 @@ import click
 
 from cli.config import load_settings
 from cli.options import config_option, format_option
-from cli.output import print_json, print_table
+from cli.output import echo, print_json, print_table
 from cli.throttle_apply import apply
 from cli.throttle_clear import clear
 from cli.throttle_view import read_view, remarks, view_header, view_json, view_rows
@@ -36,9 +36,9 @@ def show(config: str | None, output_format: str) -> None:
         print_json(view_json(view))
         return
     print_table("", view_header(view), view_rows(view))
-    click.echo()
+    echo()
     for remark in remarks(view):
-        click.echo(remark)
+        echo(remark)
 
 
 throttle.add_command(apply)

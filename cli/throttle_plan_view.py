@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-import click
-
-from cli.output import UNKNOWN, mb_per_s, print_table
+from cli.output import UNKNOWN, echo, mb_per_s, print_table
 from cli.rates import ACCURATE_BYTES_PER_S, LEAST_BYTES_PER_S
 from cli.throttle_plan import DOWN, Action, ApplyPlan, RateChange
 from cli.throttle_view import ThrottleView, rate_text
@@ -20,7 +18,7 @@ def print_plan(view: ThrottleView, plan: ApplyPlan) -> None:
     brokers = sorted({*plan.brokers(), *plan.passed_over})
     rows = [(str(b), *(_cell(view, b, role, changes.get((b, role))) for role in ROLES)) for b in brokers]
     print_table("", ("broker", "leader", "follower"), rows)
-    click.echo()
+    echo()
 
 
 def _cell(view: ThrottleView, broker: int, role: str, change: RateChange | None) -> str:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import click
-
 from alerts.delivery.lane import Lane
 from alerts.delivery.steps import Backlog, order
 from alerts.units import clock
 from cli.marks import now_ms, read_marks
-from cli.output import print_json, print_table
+from cli.output import echo, print_json, print_table
 from cli.tables import query_all
 from schemas.config import Settings
 from schemas.findings import AlertEvent
@@ -86,9 +84,9 @@ def show_undelivered(settings: Settings, output_format: str, kind: str | None) -
     elif found:
         print_table("", ("receiver", "event", "alert", "attempts", "last answer"), [_row(one) for one in found])
     elif settings.notify.receivers():
-        click.echo(f"Every receiver has every event: {', '.join(settings.notify.receivers())}.")
+        echo(f"Every receiver has every event: {', '.join(settings.notify.receivers())}.")
     else:
-        click.echo("No receiver of alerts is configured; the sections [notify] and [notify.*] name them.")
+        echo("No receiver of alerts is configured; the sections [notify] and [notify.*] name them.")
 
 
 def _as_json(one: Undelivered) -> dict[str, Any]:

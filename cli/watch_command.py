@@ -10,9 +10,11 @@ import click
 from alerts.sides import SideState
 from cli.children import ChildProcess, stop_when_orphaned
 from cli.collect_command import stop_on_signals
+from cli.logs import log_to_stderr
 from cli.metrics_server import serving_metrics
 from cli.options import configs_option, format_option
-from cli.pipeline import build_pipeline, configured, log_to_stderr, look_after, start_telling
+from cli.output import echo
+from cli.pipeline import build_pipeline, configured, look_after, start_telling
 from cli.telling import Teller
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
@@ -55,7 +57,7 @@ def watch(
         ]
         history = History(given.config)
         try:
-            click.echo("Starting the collector and Spark ...", err=True)
+            echo("Starting the collector and Spark ...", err=True)
             pipeline = build_pipeline(given, "headroom watch")
             try:
                 start_telling(pipeline, teller, Listeners(_first(history.allow, teller.tick), teller.events), live)

@@ -8,6 +8,7 @@ from typing import Any
 from alerts.delivery.words import Links, commands, numbers, reason
 from alerts.units import clock
 from schemas.findings import AlertEvent, Severity, State
+from schemas.text import printable
 
 # Slack's limits: characters of a section, of a field and of the text besides, blocks of a message.
 SECTION_MOST = 3000
@@ -37,7 +38,8 @@ def escaped(text: str, most: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # A name with a line break in it begins no line of its own.
+    return printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def headline(event: AlertEvent) -> str:

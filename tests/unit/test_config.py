@@ -140,6 +140,8 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
         ("HEADROOM_COLLECT__INTERVAL_S", "nan", "must be greater than 0"),
         ("HEADROOM_COLLECT__INTERVAL_S", "inf", "must be greater than 0"),
         ("HEADROOM_COLLECT__INTERVAL_S", "soon", "must be a valid number, unable to parse string as a number"),
+        ("HEADROOM_CLUSTER__NAME", "a\nb", "must have no control character or line break in it"),
+        ("HEADROOM_CLUSTER__NAME", "a\x1b[2J", "must have no control character or line break in it"),
         ("HEADROOM_COLLECT__PORT", "70000", "must be from 1 to 65535"),
         ("HEADROOM_ALERTS__EXIT_RATIO", "0.9", "must be 1 or more"),
         ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "10%", PERCENT),

@@ -1,0 +1,109 @@
+"""Text from outside: nothing that is printed or logged acts on a terminal, or begins a line of its own."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import logging
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli import output
+from cli.logs import LineFormatter
+from cli.screen import Screen
+from schemas.text import one_line, printable, printable_json, shell_quoted
+from tests.unit.hostile import ACTING, SHELL_NAMES, acts
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_characters_that_a_terminal_acts_on_are_escapes() -> None:
+    assert printable("a\x1b[2J\nb\x9b\u202e\u2028\ud800\x7f") == r"a\x1b[2J\nb\x9b\u202e\u2028\ud800\x7f"
+
+
+@pytest.mark.parametrize("text", ["", "orders-0", "größer × 2, 消費", "🙂", "a b…"])
+def test_text_of_any_script_stays_as_it_is(text: str) -> None:
+    assert printable(text) == text
+
+
+def test_a_line_is_one_line_of_bounded_length() -> None:
+    assert one_line(" a\n\tb  c\x1b ") == r"a b c\x1b"
+    # Four characters and the mark.
+    assert one_line("abcdefgh", 5) == "abcd…"
+    assert one_line("abcde", 5) == "abcde"
+
+
+def test_json_keeps_its_value_and_has_nothing_that_acts() -> None:
+    value = {"name": f"{ACTING}\ud800", "list": [1, None, "é"]}
+    for text in (json.dumps(value, ensure_ascii=False, indent=2), json.dumps(value)):
+        shown = printable_json(text)
+        assert acts(shown) == []
+        assert json.loads(shown) == value
+
+
+@pytest.mark.parametrize("name", SHELL_NAMES)
+def test_a_quoted_name_is_one_word_in_one_line(name: str, tmp_path: Path) -> None:
+    quoted = shell_quoted(name)
+    assert quoted.isprintable()
+    command = f"printf '%s' {quoted} > word"
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, timeout=20)
+    assert (tmp_path / "word").read_bytes() == name.encode()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["word"]
+
+
+def test_a_plain_name_is_quoted_as_ever() -> None:
+    assert [shell_quoted(name) for name in ("orders", "a b", "größer", "")] == ["orders", "'a b'", "'größer'", "''"]
+
+
+def test_what_is_printed_has_as_many_lines_as_its_maker_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    output.echo(f"cluster {ACTING}")
+    output.echo_lines(f"one\ntwo {printable(ACTING)}", colour="red")
+    output.print_table("", ("name", "value"), [("a", ACTING)])
+    output.print_json({"name": ACTING})
+    output.print_json_line({"name": ACTING})
+    said = capsys.readouterr().out
+    assert acts(said) == []
+    # One line, two lines, a table with its header, an object of three lines, and one of a single line. The table's cell
+    # is shorter than its 160 columns.
+    assert len(said.splitlines()) == 1 + 2 + 2 + 3 + 1
+    assert "[RESOLVED] all is well" not in [line.strip() for line in said.splitlines()]
+
+
+def test_a_step_of_a_long_command_is_printable() -> None:
+    shown = io.StringIO()
+    Screen(output.console(shown)).say(ACTING)
+    assert acts(shown.getvalue()) == []
+    assert shown.getvalue().count("\n") == 1
+
+
+def test_a_record_is_one_line_and_a_traceback_is_indented() -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(LineFormatter("%(levelname)s %(message)s"))
+    logger = logging.Logger("test")
+    logger.addHandler(handler)
+    logger.warning("of %s", ACTING)
+    try:
+        raise ValueError(ACTING)
+    except ValueError:
+        logger.exception("failed")
+    first, second, *trace = stream.getvalue().splitlines()
+    assert first.startswith("WARNING of orders")
+    assert second == "ERROR failed"
+    assert trace
+    assert all(line.startswith("  ") for line in trace)
+    assert acts(stream.getvalue()) == []
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "cli").glob("*.py")), ids=lambda path: path.name)
+def test_commands_print_by_what_makes_it_printable(path: Path) -> None:
+    if path.name == "output.py" or path.name.endswith("_docs.py"):
+        return
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    names = {ast.unparse(called) for called in calls}
+    # The line of an error is made printable in its place: the help needs no library for tables.
+    allowed = {"click.echo"} if path.name == "main.py" else set()
+    assert names & {"click.echo", "click.secho", "print", "sys.stdout.write"} <= allowed
