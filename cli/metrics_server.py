@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from importlib.metadata import PackageNotFoundError, version
-from socketserver import TCPServer
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from alerts.metrics import Health, Limits, LiveState, MetricsCollector, health
+from cli.bounded_server import BoundedServer
 from cli.marks import now_ms
 from cli.output import echo
 from cli.pipeline import Configured
@@ -26,6 +24,7 @@ from schemas.errors import HeadroomError
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.2
+_JSON = "application/json"
 
 
 def limits_of(given: Configured) -> dict[str, Limits]:
@@ -97,7 +96,7 @@ def open_server(settings: MetricsSettings) -> MetricsServer | None:
         return None
 
 
-class MetricsServer(ThreadingHTTPServer):
+class MetricsServer(BoundedServer):
     """Answers with a registry and a judgement; what it cannot tell is an error of the one request.
 
     Args:
@@ -109,24 +108,11 @@ class MetricsServer(ThreadingHTTPServer):
         judge: gives the health now.
     """
 
-    daemon_threads = True
-    # Else newer Pythons let a second watch have the same port, and a scrape would reach either.
-    allow_reuse_port = False
     registry: CollectorRegistry
     judge: Callable[[], Health]
 
     def __init__(self, host: str, port: int) -> None:
-        self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        super().__init__((host, port), _Handler)
-
-    def server_bind(self) -> None:
-        """Take the address, without the look-up of its name, which may last long where there is no DNS."""
-        TCPServer.server_bind(self)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Log a request that failed; that a client went away is no failure."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            log.exception("a request from %s failed", client_address)
+        super().__init__(host, port, _Handler)
 
     @property
     def url(self) -> str:
@@ -141,23 +127,28 @@ class _Handler(BaseHTTPRequestHandler):
     server: MetricsServer
     server_version = "headroom"
     sys_version = ""
-    # Who connects and says nothing is let go.
-    timeout = 10
 
     def do_GET(self) -> None:
-        """Answer with metrics or health."""
-        path = self.path.partition("?")[0]
-        if path == "/metrics":
-            encode, content_type = choose_encoder(self.headers.get("Accept") or "")
-            self._answer(200, content_type, encode(self.server.registry))
-        elif path == "/health":
-            judged = self.server.judge()
-            self._answer(200 if judged.healthy else 503, "application/json", _json(judged.as_json()))
-        else:
-            self._answer(404, "application/json", _json({"error": "there are /metrics and /health"}))
+        """Answer with metrics or health; what fails of that is this request's error, and nobody else's."""
+        try:
+            answer = self._content(self.path.partition("?")[0])
+        except Exception as error:
+            self.server.log_failure(type(error).__name__)
+            answer = 500, _JSON, _json({"error": "this could not be answered; the log names the error"})
+        self._answer(*answer)
 
     # A probe may ask for the status alone.
     do_HEAD = do_GET
+
+    def _content(self, path: str) -> tuple[int, str, bytes]:
+        if path == "/metrics":
+            # A header that was folded has line breaks in it, and its version goes into the answer's own.
+            encode, content_type = choose_encoder(" ".join((self.headers.get("Accept") or "").split()))
+            return 200, content_type, encode(self.server.registry)
+        if path == "/health":
+            judged = self.server.judge()
+            return 200 if judged.healthy else 503, _JSON, _json(judged.as_json())
+        return 404, _JSON, _json({"error": "there are /metrics and /health"})
 
     def _answer(self, status: int, content_type: str, body: bytes) -> None:
         self.send_response(status)

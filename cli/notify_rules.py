@@ -13,7 +13,7 @@ from schemas.findings import Severity
 # Lookups of what has arrived take an id, not a name.
 _CHANNEL = re.compile(r"[CGD][A-Z0-9]{6,}")
 _SEVERITIES = [severity.value for severity in reversed(Severity)]
-_URL = "must be a URL that begins with http:// or https://, without a password in it"
+_URL = "must be a URL that begins with http:// or https://, without a user or password in it"
 
 
 def notify_problems(notify: NotifySettings) -> Iterator[Problem]:
@@ -74,6 +74,6 @@ def _is_url(text: str) -> bool:
     try:
         url = urlsplit(text)
         # Reading the port checks it.
-        return url.scheme in ("http", "https") and bool(url.hostname) and url.password is None and url.port != 0
+        return url.scheme in ("http", "https") and bool(url.hostname) and "@" not in url.netloc and url.port != 0
     except ValueError:
         return False

@@ -315,7 +315,7 @@ class SlackSettings:
             ``HEADROOM_NOTIFY__SLACK__WEBHOOK_URL``.
         webhook_url_file: a file whose only content is that URL; None: not used.
         api_url: Slack's API.
-        timeout_s: longest wait for an answer.
+        timeout_s: longest time for one request and its whole answer.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -346,7 +346,7 @@ class AlertmanagerSettings:
         password_file: a file whose only content is that password; None: not used.
         ssl_cafile: PEM file of the authorities to trust; None: the system's.
         resend_s: a firing alert is sent again this often; one that is not for four times as long ends there by itself.
-        timeout_s: longest wait for an answer.
+        timeout_s: longest time for one request and its whole answer.
     """
 
     urls: str = ""
@@ -367,12 +367,12 @@ class WebhookSettings:
     """A web server of yours that takes each event as JSON.
 
     Attributes:
-        url: where events are posted to; empty: nowhere.
+        url: where events are posted to; empty: nowhere. A token in it is kept out of tables and logs.
         secret: what each post is signed with, by HMAC-SHA256; None: not signed. Give it by
             ``HEADROOM_NOTIFY__WEBHOOK__SECRET``.
         secret_file: a file whose only content is that secret; None: not used.
         ssl_cafile: PEM file of the authorities to trust; None: the system's.
-        timeout_s: longest wait for an answer.
+        timeout_s: longest time for one request and its whole answer.
     """
 
     url: str = ""

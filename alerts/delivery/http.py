@@ -1,50 +1,47 @@
-"""Posting JSON to a receiver: one deadline, no redirects, and errors that hold no secret.
-
-A redirect is not followed: the user, the signature and the alert would go to whom nobody has named.
-"""
+"""Posting JSON to a receiver, and what it answers in short: without a secret, and in one line that can be printed."""
 
 from __future__ import annotations
 
 import json
 import ssl
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from http.client import HTTPException, HTTPMessage
-from typing import IO, Any
+from http.client import HTTPException
+from typing import Any
 from urllib.parse import urlsplit
 
+from alerts.delivery.exchange import MOST_BYTES, Answer, exchange
 from alerts.delivery.receiver import DeliveryError
+from alerts.delivery.redaction import redacted, secrets_of
 from schemas.errors import HeadroomError
+from schemas.text import one_line
 
 # Gives a secret at the moment of its use; None: there is none.
 Secret = Callable[[], "str | None"]
 
+JSON = "application/json; charset=utf-8"
+
 _ANSWER_MOST = 200
-_READ_MOST = 1 << 16
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        return None
+# Of a body only its beginning is looked at, so that one that was cut in the middle of a secret shows no half of it.
+_LOOKED_AT = 4096
+_TOOK = range(200, 300)
 
 
 class Poster:
     """Posts to one or several servers.
 
     Args:
-        timeout_s: longest wait for an answer.
+        timeout_s: longest time for a whole exchange.
         ssl_cafile: PEM file of the authorities to trust; None: the system's.
         setting: name of the setting of that file, for the error.
+
+    Raises:
+        HeadroomError: the file cannot be used.
     """
 
     def __init__(self, timeout_s: float, ssl_cafile: str | None = None, setting: str = "") -> None:
         self._timeout_s = timeout_s
-        tls = urllib.request.HTTPSHandler(context=_tls_context(ssl_cafile, setting))
-        self._opener = urllib.request.build_opener(_NoRedirect, tls)
+        self._tls = _tls_context(ssl_cafile, setting)
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], hidden: Sequence[str | None] = ()) -> str:
         """Return what a server answered to a post that it took, in short.
@@ -53,48 +50,51 @@ class Poster:
             url: where to.
             body: JSON.
             headers: besides the type of the content.
-            hidden: secrets that an answer might repeat.
+            hidden: secrets that an answer might repeat, besides those in URL and headers.
 
         Raises:
             DeliveryError: it did not take it, or nothing is known of it.
         """
-        given = {"Content-Type": "application/json", "User-Agent": "headroom", **headers}
-        request = urllib.request.Request(url, data=body, headers=given, method="POST")
-        try:
-            with self._opener.open(request, timeout=self._timeout_s) as response:
-                return short(f"{response.status} {self._read(response)}", hidden)
-        except urllib.error.HTTPError as error:
-            with error:
-                raise self._refused(_where(url), error, hidden) from None
-        except (OSError, HTTPException) as error:
-            raise lost(_where(url), error) from None
-
-    def _read(self, response: Any) -> str:
-        """Return the beginning of an answer; a server that trickles it does not outlast the deadline."""
-        end_s, read = time.monotonic() + self._timeout_s, b""
-        while len(read) < _READ_MOST and time.monotonic() < end_s:
-            piece = response.read1(_READ_MOST)
-            if not piece:
-                break
-            read += piece
-        return read.decode("utf-8", "replace")
-
-    def _refused(self, where: str, error: urllib.error.HTTPError, hidden: Sequence[str | None]) -> DeliveryError:
-        try:
-            said = self._read(error)
-        except (OSError, HTTPException):
-            said = ""
+        where = _where(url)
+        answer = self.answer(where, url, body, headers)
+        secrets = [*hidden, *secrets_of(url, headers)]
+        text = f"{answer.status} {answer.body.decode('utf-8', 'replace')}"
+        if answer.status in _TOOK:
+            return short(text, secrets)
         # Of an error of its own a server may have taken the post all the same.
-        return DeliveryError(
-            short(f"{where}: answered {error.code} {said}", hidden),
-            retry_after_s(error.headers.get("Retry-After")),
-            unsent=error.code < 500,
+        raise DeliveryError(
+            short(f"{where}: answered {text}", secrets),
+            retry_after_s(answer.retry_after),
+            unsent=answer.status < 500,
         )
+
+    def answer(
+        self, where: str, url: str, body: bytes, headers: Mapping[str, str], most_bytes: int = MOST_BYTES
+    ) -> Answer:
+        """Return what a server answered to a post, whatever its status.
+
+        Args:
+            where: what an error calls the server.
+            url: where to.
+            body: body.
+            headers: they win over the type of the content, JSON.
+            most_bytes: most of the answer that is read.
+
+        Raises:
+            DeliveryError: it was not reached, or did not answer.
+        """
+        given = {"Content-Type": JSON, "User-Agent": "headroom", **headers}
+        try:
+            request = urllib.request.Request(url, data=body, headers=given, method="POST")
+            return exchange(request, self._tls, self._timeout_s, most_bytes)
+        except (OSError, HTTPException) as error:
+            raise lost(where, error) from None
 
 
 def json_body(content: Any) -> bytes:
     """Return JSON as it is sent."""
-    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+    # Half of a surrogate pair has no UTF-8; what replaces it here is how JSON escapes it.
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def retry_after_s(text: str | None) -> float | None:
@@ -104,22 +104,17 @@ def retry_after_s(text: str | None) -> float | None:
 
 def lost(where: str, error: BaseException) -> DeliveryError:
     """Return that a server was not reached, or did not answer; then nobody knows whether it took what was sent."""
-    reason = getattr(error, "reason", None)
-    cause = reason if isinstance(reason, BaseException) else error
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return DeliveryError(f"{where}: TLS failed: {cause.verify_message}", unsent=True)
-    if isinstance(cause, TimeoutError):
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return DeliveryError(f"{where}: TLS failed: {error.verify_message}", unsent=True)
+    if isinstance(error, TimeoutError):
         return DeliveryError(f"{where}: did not answer in time")
-    told = getattr(cause, "strerror", None) or type(cause).__name__
-    return DeliveryError(f"{where}: {told}", unsent=isinstance(cause, ConnectionRefusedError))
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return DeliveryError(f"{where}: {reason}", unsent=isinstance(error, ConnectionRefusedError))
 
 
 def short(text: str, hidden: Sequence[str | None] = ()) -> str:
-    """Return text in one line of bounded length, without the secrets that it might repeat."""
-    for secret in filter(None, hidden):
-        text = text.replace(secret, "***")
-    line = " ".join(text.split())
-    return line if len(line) <= _ANSWER_MOST else f"{line[: _ANSWER_MOST - 1]}…"
+    """Return text in one printable line of bounded length, without the secrets that it might repeat."""
+    return one_line(redacted(text, hidden)[:_LOOKED_AT], _ANSWER_MOST)
 
 
 def header_secret(secret: Secret, setting: str) -> str | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from alerts.delivery.receiver import Receipt
+from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.slack_api import SlackApi, SlackError, metadata, told_keys
 from alerts.delivery.slack_blocks import Block, alert_blocks, change_text, digest_blocks, plain_text
 from alerts.delivery.steps import event_key
@@ -27,6 +28,10 @@ _NO_EDIT = ("edit_window_closed", "cant_update_message")
 _GONE = ("message_not_found", "thread_not_found")
 # A bot without the right to read cannot look; rather twice than not at all.
 _NO_LOOK = ("missing_scope", "not_in_channel", "no_permission", "not_allowed_token_type")
+
+# What Slack calls channels and messages.
+_CHANNEL = re.compile(r"[A-Z0-9]{1,40}")
+_TS = re.compile(r"[0-9]{1,20}\.[0-9]{1,20}")
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class SlackReceiver:
             unfurl_links=False,
             unfurl_media=False,
         )
-        return Place(str(answer.get("channel", self._channel)), str(answer["ts"]), shared)
+        return Place(_named(_CHANNEL, answer, "channel", self._channel), _named(_TS, answer, "ts"), shared)
 
     def _looked(self, events: Sequence[AlertEvent]) -> dict[str, Receipt]:
         """Return by event key the receipts of messages that arrived in an earlier attempt."""
@@ -147,7 +152,9 @@ class SlackReceiver:
             self._cannot_look(error)
             return {}
         return {
-            key: _receipt("was there already", Place(self._channel, str(message["ts"]), len(told_keys(message)) > 1))
+            key: _receipt(
+                "was there already", Place(self._channel, _named(_TS, message, "ts"), len(told_keys(message)) > 1)
+            )
             for key, message in found.items()
         }
 
@@ -162,6 +169,18 @@ class SlackReceiver:
         if error.code not in _NO_LOOK:
             raise error
         log.warning("slack: cannot look whether a message arrived (%s), so it may come twice", error.code)
+
+
+def _named(form: re.Pattern[str], answer: Mapping[str, object], name: str, default: str = "") -> str:
+    """Return what Slack calls a channel or a message; it is kept, and sent in later requests.
+
+    Raises:
+        DeliveryError: it is not of the form that Slack gives it.
+    """
+    value = answer.get(name, default)
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise DeliveryError(f"slack: answered without a {name} that names anything")
+    return value
 
 
 def _receipt(answer: str, place: Place) -> Receipt:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import logging
+import json
 import re
-from collections.abc import Iterator, Sequence
-from http.client import HTTPException
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
-from slack_sdk import WebClient
-from slack_sdk.errors import SlackApiError
-
-from alerts.delivery.http import Secret, header_secret, lost, retry_after_s, short
+from alerts.delivery.exchange import Answer
+from alerts.delivery.http import Poster, Secret, header_secret, json_body, retry_after_s
 from alerts.delivery.receiver import DeliveryError
 from schemas.config import SlackSettings
 
 _EVENT_TYPE = "headroom_alert"
 # After these Slack may have done what it was asked all the same.
 _UNSURE = ("internal_error", "fatal_error", "request_timeout", "service_unavailable", "team_added_to_org")
-_CODE = re.compile(r"[a-z0-9_]+")
+_CODE = re.compile(r"[a-z0-9_]{1,80}")
+_FORM = "application/x-www-form-urlencoded"
 _PAGE = 200
+# A history that never ends is none.
+_PAGES_MOST = 100
+# A page of the longest messages has a few megabytes.
+_MOST_BYTES = 16_000_000
 _BUSY_S = 30.0
 
 
@@ -46,6 +49,7 @@ class SlackApi:
     def __init__(self, settings: SlackSettings, token: Secret) -> None:
         self._settings = settings
         self._token = token
+        self._poster = Poster(settings.timeout_s)
 
     def call(self, method: str, **arguments: Any) -> dict[str, Any]:
         """Return what Slack answers to a call of a method that writes.
@@ -54,28 +58,18 @@ class SlackApi:
             SlackError: it refused.
             DeliveryError: it was not reached, did not answer, or wants to be left alone.
         """
-        return self._call(method, json=arguments)
+        return self._call(method, json_body(arguments))
 
-    def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
-        client, token = self._client()
-        try:
-            # Never tried again in here: whether an attempt arrived is asked before the next one.
-            answer: Any = client.api_call(method, **arguments).data
-        except SlackApiError as error:
-            raise _refused(error, token) from None
-        except (OSError, HTTPException) as error:
-            raise lost("slack", error) from None
-        return dict(answer)
-
-    def _client(self) -> tuple[WebClient, str]:
+    def _call(self, method: str, body: bytes, **headers: str) -> dict[str, Any]:
+        # Never tried again in here: whether an attempt arrived is asked before the next one.
         token = header_secret(self._token, "notify.slack.token") or ""
-        settings = self._settings
-        silent = logging.getLogger(f"{__name__}.silent")
-        # Its own log shows what a request held.
-        silent.setLevel(logging.CRITICAL)
-        timeout_s: Any = settings.timeout_s
-        client = WebClient(token, base_url=settings.api_url, timeout=timeout_s, retry_handlers=[], logger=silent)
-        return client, token
+        url = f"{self._settings.api_url.rstrip('/')}/{method}"
+        given = {"Authorization": f"Bearer {token}", **headers}
+        answer = self._poster.answer("slack", url, body, given, _MOST_BYTES)
+        content = _content(answer)
+        if answer.status != 200 or content.get("ok") is not True:
+            raise _refused(answer, content)
+        return content
 
     def find(self, keys: Sequence[str], since_ms: int, thread_ts: str | None = None) -> dict[str, dict[str, Any]]:
         """Return by event key the messages that tell of events.
@@ -102,12 +96,13 @@ class SlackApi:
         where = {} if thread_ts is None else {"ts": thread_ts}
         page = {"oldest": f"{since_ms / 1000:.6f}", "limit": str(_PAGE), "include_all_metadata": "true"}
         cursor = ""
-        while True:
+        for _ in range(_PAGES_MOST):
             more = {"cursor": cursor} if cursor else {}
             # Methods that read take no JSON.
-            answer = self._call(method, params={"channel": self._settings.channel, **where, **page, **more})
-            yield from answer.get("messages", [])
-            cursor = (answer.get("response_metadata") or {}).get("next_cursor") or ""
+            form = urlencode({"channel": self._settings.channel, **where, **page, **more}).encode()
+            answer = self._call(method, form, **{"Content-Type": _FORM})
+            yield from (message for message in _list(answer.get("messages")) if isinstance(message, dict))
+            cursor = str(_object(answer.get("response_metadata")).get("next_cursor") or "")
             if not cursor:
                 return
 
@@ -117,24 +112,38 @@ def metadata(keys: Sequence[str]) -> dict[str, Any]:
     return {"event_type": _EVENT_TYPE, "event_payload": {"event_keys": ",".join(keys)}}
 
 
-def told_keys(message: dict[str, Any]) -> list[str]:
+def told_keys(message: Mapping[str, Any]) -> list[str]:
     """Return the keys of the events that a message tells of; none: it is not one of ours."""
-    found = message.get("metadata") or {}
+    found = _object(message.get("metadata"))
     if found.get("event_type") != _EVENT_TYPE:
         return []
-    return str((found.get("event_payload") or {}).get("event_keys", "")).split(",")
+    return str(_object(found.get("event_payload")).get("event_keys", "")).split(",")
 
 
-def _refused(error: SlackApiError, token: str) -> DeliveryError:
-    response: Any = error.response
-    status = getattr(response, "status_code", None) or response.get("status")
-    headers = {name.lower(): value for name, value in (response.headers or {}).items()} if status else {}
-    if status == 429:
-        wait_s = retry_after_s(str(headers.get("retry-after")))
+def _content(answer: Answer) -> dict[str, Any]:
+    """Return the object that an answer holds; an empty one if it holds none."""
+    try:
+        return _object(json.loads(answer.body)) if answer.whole else {}
+    # The second of an answer that nests more deeply than Python reads.
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _refused(answer: Answer, content: dict[str, Any]) -> DeliveryError:
+    if answer.status == 429:
+        wait_s = retry_after_s(answer.retry_after)
         return DeliveryError("slack: rate limited", _BUSY_S if wait_s is None else wait_s, unsent=True)
-    data = getattr(response, "data", response)
-    code = str(data.get("error")) if isinstance(data, dict) else ""
+    code = str(content.get("error", ""))
     # Of what does not speak Slack's words, a proxy say, nobody knows what it has passed on.
-    if not _CODE.fullmatch(code) or (status or 200) >= 500:
-        return DeliveryError(f"slack: answered {status}")
-    return SlackError(short(code, [token]), unsent=code not in _UNSURE)
+    if not _CODE.fullmatch(code) or answer.status >= 500:
+        cut = "" if answer.whole else ", and its answer was cut: it came too slowly, or was too long"
+        return DeliveryError(f"slack: answered {answer.status}{cut}")
+    return SlackError(code, unsent=code not in _UNSURE)

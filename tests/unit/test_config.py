@@ -19,7 +19,7 @@ SERVERS = {"HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "broker1:9092"}
 REPOSITORY = Path(__file__).parents[2]
 PERCENT = "must be a number of percent without a sign, such as 10 or 12.5"
 WINDOW_RULE = 'must be a time of day such as "01:00-05:00" (UTC) or "22:00-02:00 Europe/Berlin"'
-URL = "must be a URL that begins with http:// or https://, without a password in it"
+URL = "must be a URL that begins with http:// or https://, without a user or password in it"
 
 
 @pytest.fixture
@@ -174,6 +174,7 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
         ("HEADROOM_NOTIFY__ALERTMANAGER__USERNAME", "me", "is not set but a user is"),
         ("HEADROOM_NOTIFY__ALERTMANAGER__PASSWORD", "p", "is not set but a password is"),
         ("HEADROOM_NOTIFY__WEBHOOK__URL", "https://me:secret@a/", URL),
+        ("HEADROOM_NOTIFY__WEBHOOK__URL", "https://token@a/", URL),
         ("HEADROOM_NOTIFY__WEBHOOK__SECRET", "s", "is not set but a secret is"),
         ("HEADROOM_ALERTS__LEADER_IMBALANCE_PERCENTAGE", "101", "must be from 0 to 100"),
         ("HEADROOM_ELECTIONS__BATCH_PARTITIONS", "0", "must be 1 or more"),

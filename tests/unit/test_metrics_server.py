@@ -106,6 +106,27 @@ def test_an_address_of_the_newer_protocol_is_served(capsys: pytest.CaptureFixtur
         assert get(f"{url}/health")[0] == 200
 
 
+@pytest.mark.parametrize("accept", ["application/openmetrics-text; version=a.b.c", "text/plain;version=x.y"])
+def test_an_accept_that_cannot_be_parsed_is_an_error_of_that_request_in_one_line(
+    accept: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(capsys, Clock()) as (_, url), caplog.at_level(logging.WARNING):
+        assert [get(f"{url}/metrics", Accept=accept)[0] for _ in range(3)] == [500] * 3
+        assert get(f"{url}/metrics")[0] == 200
+    assert [(record.levelname, record.exc_info) for record in caplog.records] == [("WARNING", None)]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_header_that_is_folded_puts_none_into_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    with served(capsys, Clock()) as (_, url), socket.socket() as client:
+        client.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+        folded = b"Accept: application/openmetrics-text; version=9.0\r\n X-Injected: 1\r\n"
+        client.sendall(b"GET /metrics HTTP/1.0\r\n" + folded + b"\r\n")
+        head = client.makefile("rb").read().partition(b"\r\n\r\n")[0]
+    assert head.startswith(b"HTTP/1.0 200")
+    assert not [line for line in head.split(b"\r\n") if line.strip().startswith(b"X-Injected")]
+
+
 def test_a_port_that_was_named_and_is_taken_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
