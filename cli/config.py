@@ -14,6 +14,7 @@ from cli.config_sources import Given, Key, all_sections, from_environment, from_
 from cli.maintenance_rules import maintenance_windows
 from cli.problem import Problem
 from cli.units import parse_bytes_per_s, parse_duration_s, parse_percentage
+from cluster.key_files import require_readable
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -40,10 +41,15 @@ def load_settings(path: str | None, environ: Mapping[str, str] | None = None) ->
         environ: the environment; None: this process's.
 
     Raises:
-        HeadroomError: a key is unknown, a value is not allowed, or ``cluster.bootstrap_servers`` is missing.
+        HeadroomError: a key is unknown, a value is not allowed, ``cluster.bootstrap_servers`` is missing, or a file of
+            certificates or keys cannot be used.
     """
     settings, places = _read(path, os.environ if environ is None else environ)
     _told(lambda: require_cluster(settings), places)
+    # Spark reads the ticks, wherever they are.
+    own_ticks = bool(settings.ticks.bootstrap_servers.strip())
+    require_readable(settings.cluster, "cluster", by_spark=not own_ticks)
+    require_readable(settings.ticks, "ticks", by_spark=own_ticks)
     return settings
 
 

@@ -11,14 +11,13 @@ from typing import Any
 
 from cli.nearest import nearest
 from schemas.config import MaintenanceWindow, Settings
+from schemas.environment import PREFIX, is_setting
 from schemas.errors import HeadroomError
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-PREFIX = "HEADROOM_"
 
 # A section, with dots if it is within another, and a name in it.
 Key = tuple[str, str]
@@ -119,7 +118,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[Key, Given]:
     known = {env_name(key): (key, default) for key, default in all_keys().items()}
     given: dict[Key, Given] = {}
     for name, text in environ.items():
-        if not name.startswith(PREFIX) or "__" not in name or not text:
+        if not is_setting(name) or not text:
             continue
         if name not in known:
             raise HeadroomError(f"environment variable {name}", "is no setting", nearest(name, known))

@@ -11,8 +11,9 @@ from kafka.errors import KafkaError, UnknownBrokerIdError
 from kafka.protocol.metadata import MetadataRequest
 
 from cluster.bootstrap import first_to_answer
+from cluster.refusal import Refusal, why_refused
 from cluster.secrets import secret
-from schemas.config import KafkaSettings, SecurityProtocol, Settings
+from schemas.config import KafkaSettings, SecurityProtocol, Settings, TicksSettings
 from schemas.errors import HeadroomError
 
 CLIENT_ID = "headroom"
@@ -59,7 +60,8 @@ def _tls(kafka: KafkaSettings) -> dict[str, Any]:
         "ssl_cafile": kafka.ssl_cafile,
         "ssl_certfile": kafka.ssl_certfile,
         "ssl_keyfile": kafka.ssl_keyfile,
-        "ssl_password": kafka.ssl_key_password,
+        # Without one OpenSSL would ask for that of an encrypted key at the terminal.
+        "ssl_password": kafka.ssl_key_password or "",
         "ssl_check_hostname": kafka.ssl_check_hostname,
     }
 
@@ -158,21 +160,24 @@ class AdminLink:
 
 
 def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
-    options = connection_options(kafka) | {"bootstrap_timeout_ms": kafka.request_timeout_ms}
+    section = "ticks" if isinstance(kafka, TicksSettings) else "cluster"
+    options = connection_options(kafka, section)
     servers = options.pop("bootstrap_servers")
+    limits = {"bootstrap_timeout_ms": kafka.request_timeout_ms}
     try:
         return first_to_answer(
             servers,
-            lambda server: _client(bootstrap_servers=[server], **options),
+            lambda server: _client(bootstrap_servers=[server], **options, **limits),
             KafkaAdminClient.close,
             kafka.request_timeout_ms / 1000,
         )
     except (KafkaError, OSError, ValueError) as error:
-        raise HeadroomError(
-            f"cluster.bootstrap_servers {kafka.bootstrap_servers}",
+        refusal = why_refused(kafka, options, servers, section) or Refusal(
             f"no broker could be reached ({type(error).__name__})",
             "Check the address, that the brokers are up, and the security settings.",
-        ) from None
+        )
+        subject = f"{section}.bootstrap_servers {kafka.bootstrap_servers}"
+        raise HeadroomError(subject, refusal.rule, refusal.remedy) from None
 
 
 def _client(**options: Any) -> KafkaAdminClient:

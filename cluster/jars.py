@@ -6,9 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
+from schemas.environment import JARS
 from schemas.errors import HeadroomError
 
-JARS_VARIABLE = "HEADROOM_JARS"
 _IN_CHECKOUT = Path(__file__).resolve().parent.parent / ".jars"
 
 
@@ -18,10 +18,10 @@ def jar_folder(configuration: str) -> Path:
     Raises:
         HeadroomError: set-up has not fetched them.
     """
-    folder = Path(os.environ.get(JARS_VARIABLE) or _IN_CHECKOUT) / configuration
+    folder = Path(os.environ.get(JARS) or _IN_CHECKOUT) / configuration
     if not any(folder.glob("*.jar")):
         raise HeadroomError(
-            str(folder), "holds no jars", f"Run `make setup` in the checkout, or let {JARS_VARIABLE} name the folder"
+            str(folder), "holds no jars", f"Run `make setup` in the checkout, or let {JARS} name the folder"
         )
     return folder
 

@@ -19,6 +19,7 @@ from cluster.jars import java_command
 from cluster.java_reader import CLASS_NAME, SOURCE
 from cluster.secrets import secret
 from schemas.config import CollectSettings
+from schemas.environment import without_settings
 from schemas.errors import HeadroomError
 
 
@@ -80,15 +81,16 @@ class JmxGateway:
         if self._gateway is not None:
             _forget_objects(self._gateway)
         try:
-            port, token, self._process = launch_gateway(
-                jarpath=jars[0],
-                java_path=java_command(),
-                classpath=os.pathsep.join(jars),
-                javaopts=self._java_options(),
-                die_on_exit=True,
-                enable_auth=True,
-                return_proc=True,
-            )
+            with without_settings():
+                port, token, self._process = launch_gateway(
+                    jarpath=jars[0],
+                    java_path=java_command(),
+                    classpath=os.pathsep.join(jars),
+                    javaopts=self._java_options(),
+                    die_on_exit=True,
+                    enable_auth=True,
+                    return_proc=True,
+                )
         except (OSError, Py4JError, ValueError):
             raise HeadroomError(
                 "Java", "cannot be started", "Install Java 17 or later and put it on the PATH."

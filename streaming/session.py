@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from schemas.config import SparkSettings
+from schemas.environment import JARS, without_settings
 from schemas.errors import HeadroomError
 
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
@@ -63,6 +65,19 @@ _LOCAL_CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",
 }
+# What the driver's JVM, or Spark's launcher, has to know before there is a socket to it.
+_AT_START = (
+    "spark.master",
+    "spark.driver.",
+    "spark.jars",
+    "spark.files",
+    "spark.archives",
+    "spark.submit.",
+    "spark.pyspark.",
+    "spark.kerberos.",
+    "spark.yarn.",
+    "spark.kubernetes.",
+)
 _LOG = Path(__file__).resolve().with_name("log4j2.properties")
 # The plans of Spark nest deeply, hence the stack.
 _DRIVER_OPTIONS = f"-Xss4m -Dlog4j2.configurationFile=file:{_LOG}"
@@ -88,11 +103,14 @@ def build_session(settings: SparkSettings, app_name: str, *, prompt: bool = True
         HeadroomError: the jars are not there, or Spark does not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = _submitted_conf(settings) if submitted() else _own_conf(settings, prompt)
     builder = SparkSession.builder.appName(app_name)
-    for key, value in (_submitted_conf(settings) if submitted() else _own_conf(settings, prompt)).items():
+    for key, value in conf.items():
         builder = builder.config(key, value)
     master = _given("spark.master") if submitted() else settings.master
     try:
+        if not submitted():
+            _start_jvm(conf)
         session = builder.getOrCreate()
     # The second is PySpark's own, as when the JVM ended at once.
     except (Py4JError, PySparkException) as error:
@@ -101,6 +119,17 @@ def build_session(settings: SparkSettings, app_name: str, *, prompt: bool = True
     _tell_of_missing_executors(session)
     _leave_stdout_alone(session)
     return session
+
+
+def _start_jvm(conf: Mapping[str, str]) -> None:
+    """Start the driver's JVM, if it does not run yet, with no more on its command line than it needs to start.
+
+    PySpark would put every setting there for as long as the JVM lives, for every user of the machine to read. The
+    others, keys of a store among them, reach it by the socket between the two.
+    """
+    at_start = {key: value for key, value in conf.items() if key.startswith(_AT_START)}
+    with without_settings():
+        SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(at_start.items())))
 
 
 def thorough(session: SparkSession) -> SparkSession:
@@ -166,10 +195,11 @@ def _own_conf(settings: SparkSettings, prompt: bool) -> dict[str, str]:
 
 def _archived_classes(settings: SparkSettings) -> str:
     """Return the options that let Spark's JVM map the classes that set-up has archived, where they are its own."""
-    if settings.jars or not CLASS_ARCHIVE.exists():
+    archive = CLASS_ARCHIVE if _jar_folder(settings) == PROJECT_JARS else _jar_folder(settings).with_suffix(".jsa")
+    if settings.jars or not archive.exists():
         return ""
     # Another Java than at set-up cannot use it, does without, and would say so at every start.
-    return f" -XX:SharedArchiveFile={CLASS_ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off"
+    return f" -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def _submitted_conf(settings: SparkSettings) -> dict[str, str]:
@@ -203,10 +233,17 @@ def jars(settings: SparkSettings) -> list[str]:
     Raises:
         HeadroomError: the folder has none.
     """
-    folder = Path(settings.jars) if settings.jars else PROJECT_JARS
+    folder = _jar_folder(settings)
     found = sorted(str(path) for path in folder.glob("*.jar"))
     if not found:
         raise HeadroomError(
             f"spark.jars ({folder})", "must hold the jars of Delta and of Spark's Kafka connector", "Run `make setup`."
         )
     return found
+
+
+def _jar_folder(settings: SparkSettings) -> Path:
+    if settings.jars:
+        return Path(settings.jars)
+    elsewhere = os.environ.get(JARS)
+    return Path(elsewhere) / "spark" if elsewhere else PROJECT_JARS

@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from schemas.config import KafkaSettings, SecurityProtocol
+from schemas.errors import HeadroomError
 from schemas.messages import ALERT_LANE
 
 # How long Spark tries to learn the offsets before its query fails: longer than a cluster takes to restart its brokers.
@@ -76,17 +77,27 @@ def _ssl_options(settings: KafkaSettings) -> dict[str, str]:
     if settings.ssl_cafile:
         options |= {
             "kafka.ssl.truststore.type": "PEM",
-            "kafka.ssl.truststore.certificates": Path(settings.ssl_cafile).read_text(),
+            "kafka.ssl.truststore.certificates": _pem(settings.ssl_cafile),
         }
     if settings.ssl_certfile and settings.ssl_keyfile:
+        key = _pem(settings.ssl_keyfile)
         options |= {
             "kafka.ssl.keystore.type": "PEM",
-            "kafka.ssl.keystore.certificate.chain": Path(settings.ssl_certfile).read_text(),
-            "kafka.ssl.keystore.key": Path(settings.ssl_keyfile).read_text(),
+            "kafka.ssl.keystore.certificate.chain": _pem(settings.ssl_certfile),
+            "kafka.ssl.keystore.key": key,
         }
-        if settings.ssl_key_password:
+        # With a password Java takes every key for an encrypted one (DefaultSslEngineFactory.PemStore.privateKey).
+        if settings.ssl_key_password and "BEGIN ENCRYPTED" in key:
             options["kafka.ssl.key.password"] = settings.ssl_key_password
     return options
+
+
+def _pem(file: str) -> str:
+    try:
+        # What stands beside the certificates in such a file may be in any encoding.
+        return Path(file).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise HeadroomError(file, f"cannot be read: {error.strerror}", "Name a PEM file.") from None
 
 
 class TicksTopic:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 
-from cli import main
-from schemas.config import KafkaSettings, SecurityProtocol, SparkSettings
+from cli import check_local, main
+from schemas.config import KafkaSettings, SecurityProtocol, Settings, SparkSettings
+from schemas.errors import HeadroomError
 from streaming import session
 from streaming.session import EXECUTOR_OPTIONS, not_started, redaction
 from streaming.sources import TicksTopic, kafka_options
@@ -169,3 +171,66 @@ def test_classes_of_other_jars_or_of_a_class_path_that_spark_makes_are_not_archi
         assert [o for o in driver_options(settings) if "Archive" in o] == []
     archive.unlink()
     assert [o for o in driver_options(SparkSettings()) if "Archive" in o] == []
+
+
+def started_with(monkeypatch: pytest.MonkeyPatch, conf: dict[str, str]) -> tuple[dict[str, str], set[str]]:
+    """Return what stands on the command line of the driver's JVM, and the names in its environment."""
+    seen: list[tuple[dict[str, str], set[str]]] = []
+
+    def start(*, conf: SparkConf) -> None:
+        seen.append((dict(conf.getAll()), set(os.environ)))
+
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", start)
+    # Without a JVM, as at a start: a conf that has none is a plain mapping.
+    monkeypatch.setattr(SparkContext, "_jvm", None)
+    session._start_jvm(conf)
+    ((on_command_line, environment),) = seen
+    return on_command_line, environment
+
+
+def test_no_setting_that_may_be_a_secret_is_on_the_command_line_of_the_jvm(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = {
+        "spark.hadoop.fs.s3a.secret.key": "hidden",
+        "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net": "hidden",
+        "spark.authenticate.secret": "hidden",
+        "spark.executorEnv.TOKEN": "hidden",
+        "spark.my.own": "hidden",
+    }
+    settings = SparkSettings(conf={**secrets, "spark.driver.maxResultSize": "2g"})
+    conf = session._own_conf(settings, prompt=True)
+    assert conf.items() >= secrets.items()
+    on_command_line, _ = started_with(monkeypatch, conf)
+    assert "hidden" not in on_command_line.values()
+    needed = {"spark.master", "spark.driver.memory", "spark.driver.extraClassPath", "spark.driver.extraJavaOptions"}
+    assert needed | {"spark.driver.maxResultSize"} <= on_command_line.keys()
+
+
+def test_the_jvm_gets_no_setting_by_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_CLUSTER__SASL_PASSWORD", "hidden")
+    monkeypatch.setenv("HEADROOM_JARS", "/opt/jars")
+    _, environment = started_with(monkeypatch, {})
+    assert "HEADROOM_CLUSTER__SASL_PASSWORD" not in environment
+    assert "HEADROOM_JARS" in environment
+    # It is there again for whoever reads the settings later.
+    assert os.environ["HEADROOM_CLUSTER__SASL_PASSWORD"] == "hidden"
+
+
+def test_the_jars_are_those_of_the_variable_for_the_watch_as_for_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own"
+    for folder in (own, tmp_path / "jars" / "spark"):
+        folder.mkdir(parents=True)
+        for name in ("delta-spark_2.13-4.4.0.jar", "spark-sql-kafka-0-10_2.13-4.2.0.jar"):
+            (folder / name).touch()
+    monkeypatch.setenv("HEADROOM_JARS", str(tmp_path / "jars"))
+    for settings, folder in ((SparkSettings(), tmp_path / "jars" / "spark"), (SparkSettings(jars=str(own)), own)):
+        assert {Path(jar).parent for jar in session.jars(settings)} == {folder}
+        assert str(folder) in check_local.jars(Settings(spark=settings)).found
+    (tmp_path / "jars" / "spark.jsa").touch()
+    assert f"-XX:SharedArchiveFile={tmp_path / 'jars' / 'spark.jsa'}" in driver_options(SparkSettings())
+    monkeypatch.setenv("HEADROOM_JARS", str(tmp_path / "nothing"))
+    with pytest.raises(HeadroomError):
+        session.jars(SparkSettings())

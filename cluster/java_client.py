@@ -1,0 +1,95 @@
+"""Kafka's client in Java, in a small JVM of its own: whether it connects as Spark's will."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from cluster.jars import java_command
+from cluster.jmx_gateway import gateway_jars
+from schemas.environment import without_settings
+from schemas.errors import HeadroomError
+from schemas.text import one_line
+
+_JAVA_OPTIONS = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+
+
+class JavaClientError(Exception):
+    """Kafka's client in Java could not be made, or could not connect; the text is its own, in one line."""
+
+
+def connect(jars: Path, options: Mapping[str, str], timeout_s: float) -> int:
+    """Return how many brokers a new client sees.
+
+    Args:
+        jars: folder with the jar of Kafka's clients.
+        options: of the client, secrets among them: none of it reaches a command line or a file.
+        timeout_s: longest wait for the answer.
+
+    Raises:
+        JavaClientError: it could not be made, or did not connect.
+        HeadroomError: Java, or a jar, is not there.
+    """
+    with _jvm(jars) as jvm:
+        properties = jvm.java.util.Properties()
+        for name, value in options.items():
+            properties.put(name, value)
+        try:
+            admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+            try:
+                nodes = admin.describeCluster().nodes()
+                return int(nodes.get(int(timeout_s * 1000), jvm.java.util.concurrent.TimeUnit.MILLISECONDS).size())
+            finally:
+                admin.close(jvm.java.time.Duration.ofMillis(0))
+        except Py4JJavaError as error:
+            raise JavaClientError(_cause(error.java_exception)) from None
+        except (Py4JError, OSError) as error:
+            raise JavaClientError(type(error).__name__) from None
+
+
+@contextmanager
+def _jvm(jars: Path) -> Iterator[Any]:
+    class_path = [*gateway_jars(), *_named(jars, "kafka-clients"), *_named(Path(gateway_jars()[0]).parent, "slf4j-api")]
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, without_settings():
+        try:
+            port, token, process = launch_gateway(
+                jarpath=class_path[0],
+                java_path=java_command(),
+                classpath=os.pathsep.join(class_path),
+                javaopts=_JAVA_OPTIONS,
+                die_on_exit=True,
+                enable_auth=True,
+                return_proc=True,
+                redirect_stderr=nowhere,
+            )
+        except (OSError, Py4JError, ValueError):
+            raise HeadroomError("Java", "cannot be started", "Install Java 17 or later.") from None
+        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
+        try:
+            yield gateway.jvm
+        finally:
+            with contextlib.suppress(Exception):
+                gateway.shutdown()
+            process.kill()
+            process.wait()
+
+
+def _named(folder: Path, name: str) -> list[str]:
+    found = sorted(str(path) for path in folder.glob(f"{name}-[0-9]*.jar"))
+    if not found:
+        raise HeadroomError(f"jar {name}", f"is not in {folder}", "Run `make setup`, or set spark.jars.")
+    return found[:1]
+
+
+def _cause(exception: Any) -> str:
+    """Return the last cause of a Java exception: those before it only say that something failed."""
+    while (cause := exception.getCause()) is not None:
+        exception = cause
+    return one_line(f"{exception.getClass().getSimpleName()}: {exception.getMessage()}", 300)

@@ -1,0 +1,198 @@
+"""Why a broker refuses a connection: authentication, trust, TLS where there is none, or a port without a listener."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from kafka.net.sasl import get_sasl_mechanism
+from kafka.net.transport import KafkaSSLTransport
+
+from cluster.handshake import NoKafkaError, Offer, Wire, wire
+from schemas.config import KafkaSettings, SecurityProtocol
+from schemas.text import one_line
+
+TIMEOUT_S = 3.0
+_ANY_MECHANISM = "PLAIN"
+_SASL = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+_TLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+# Alerts by which a broker tells that it wants another certificate of the client, or one at all.
+_CLIENT_CERTIFICATE = ("BAD_CERTIFICATE", "CERTIFICATE_REQUIRED", "CERTIFICATE_UNKNOWN", "UNKNOWN_CA")
+# Of the verification of a certificate: a name, an address that it does not carry (X509_V_ERR_*_MISMATCH).
+_MISMATCH = (62, 63, 64)
+
+
+class Refusal(NamedTuple):
+    """Why a connection fails, and what to do.
+
+    Attributes:
+        rule: what was expected and is not so; names the server.
+        remedy: what the reader can do now.
+        reached: whether something answered there: its word is worth more than that another server is down.
+    """
+
+    rule: str
+    remedy: str
+    reached: bool = True
+
+
+def why_refused(kafka: KafkaSettings, options: dict[str, Any], servers: list[str], section: str) -> Refusal | None:
+    """Return why none of the servers takes a connection; None: nothing is wrong with one of them now.
+
+    Args:
+        kafka: settings.
+        options: those of ``connection_options``.
+        servers: ``host:port`` of each.
+        section: section of the settings, for remedies.
+    """
+    probes = [_Probe(kafka, options, section, server) for server in servers]
+    with ThreadPoolExecutor(len(probes)) as pool:
+        found = list(pool.map(_Probe.refusal, probes))
+    if None in found:
+        return None
+    refusals = [refusal for refusal in found if refusal is not None]
+    answered = [refusal for refusal in refusals if refusal.reached]
+    if answered:
+        return answered[0]
+    rule = "no broker could be reached: " + "; ".join(refusal.rule for refusal in refusals)
+    return Refusal(rule, refusals[0].remedy, False)
+
+
+class _Probe:
+    """One server, asked step by step as a client connects."""
+
+    def __init__(self, kafka: KafkaSettings, options: dict[str, Any], section: str, server: str) -> None:
+        self._kafka = kafka
+        self._options = options
+        self._section = section
+        self._server = server
+        host, _, port = server.rpartition(":")
+        self._address = host.strip("[]"), int(port)
+
+    def refusal(self) -> Refusal | None:
+        try:
+            tls = self._tls()
+            with wire(*self._address, tls, TIMEOUT_S) as connection:
+                return self._by_sasl(connection, connection.offer(self._kafka.sasl_mechanism or _ANY_MECHANISM))
+        except ssl.SSLCertVerificationError as error:
+            return self._untrusted(error)
+        except ssl.SSLError as error:
+            return self._by_tls(error.reason or type(error).__name__)
+        except (NoKafkaError, ConnectionResetError, BrokenPipeError, struct.error):
+            return self._not_kafka()
+        except OSError as error:
+            return self._unreached(error)
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if self._kafka.security_protocol not in _TLS:
+            return None
+        names = KafkaSSLTransport.DEFAULT_CONFIG
+        return KafkaSSLTransport._build_ssl_context({name: self._options.get(name) for name in names})
+
+    def _by_sasl(self, connection: Wire, offer: Offer) -> Refusal | None:
+        wanted = self._kafka.security_protocol
+        if not offer.sasl:
+            without = "SSL" if wanted in _TLS else "PLAINTEXT"
+            rule = f"{self._server} does not use SASL, but {self._protocol()}"
+            return Refusal(rule, f"Set it to {without}, or name a port that uses SASL.") if wanted in _SASL else None
+        offered = ", ".join(offer.mechanisms) or "none"
+        if wanted not in _SASL:
+            rule = one_line(f"{self._server} asks for SASL ({offered}), but {self._protocol()}", 300)
+            return Refusal(rule, f"Set it to SASL_{'SSL' if wanted in _TLS else 'PLAINTEXT'}, with user and password.")
+        if not offer.accepted:
+            rule = f"{self._server} does not offer the mechanism {self._kafka.sasl_mechanism}; it offers {offered}"
+            return Refusal(one_line(rule, 300), f"Set {self._section}.sasl_mechanism to one of these.")
+        return self._by_password(connection)
+
+    def _by_password(self, connection: Wire) -> Refusal | None:
+        mechanism = get_sasl_mechanism(self._kafka.sasl_mechanism)(host=self._address[0], **self._options)
+        try:
+            while not mechanism.is_done():
+                reason, answer = connection.authenticate(mechanism.auth_bytes())
+                if reason is not None:
+                    return self._denied(reason)
+                mechanism.receive(answer)
+        except (NoKafkaError, ConnectionResetError):
+            return self._denied("it ended the connection")
+        # The signature of a broker that does not know the password, or an answer that is none.
+        except (ValueError, KeyError):
+            return self._denied("its answer does not prove that it knows the password")
+        return None if mechanism.is_authenticated() else self._denied("it did not accept the password")
+
+    def _denied(self, reason: str) -> Refusal:
+        # What a broker says comes from outside, and one that repeats what it got would show the password.
+        said = one_line(reason.replace(self._options["sasl_plain_password"] or "\0", "***"), 200)
+        who = f"user {self._kafka.sasl_username} by {self._kafka.sasl_mechanism}"
+        remedy = f"See {self._section}.sasl_username, its password, and {self._section}.sasl_mechanism."
+        return Refusal(f"{self._server} refused to authenticate {who} ({said})", remedy)
+
+    def _untrusted(self, error: ssl.SSLCertVerificationError) -> Refusal:
+        if error.verify_code in _MISMATCH:
+            rule = f"the certificate of {self._server} is not for this host ({error.verify_message})"
+            return Refusal(rule, "Name the broker as its certificate does, also in its advertised.listeners.")
+        cafile = self._kafka.ssl_cafile
+        authorities = f"{self._section}.ssl_cafile ({cafile})" if cafile else "this system's authorities"
+        rule = f"the certificate of {self._server} is not trusted by {authorities}: {error.verify_message}"
+        return Refusal(rule, f"Set {self._section}.ssl_cafile to the authority that signed it.")
+
+    def _by_tls(self, reason: str) -> Refusal:
+        if any(alert in reason for alert in _CLIENT_CERTIFICATE):
+            own = self._kafka.ssl_certfile
+            shown = f"refused the client's certificate {own}" if own else "asks for a certificate of the client"
+            rule = f"{self._server} {shown} ({reason})"
+            return Refusal(rule, f"Set {self._section}.ssl_certfile and ssl_keyfile to one that the broker trusts.")
+        if self._answers_in_plain():
+            rule = f"{self._server} does not speak TLS, but {self._protocol()}"
+            return Refusal(rule, "Set it without SSL, or name the port of TLS.")
+        return Refusal(
+            f"TLS with {self._server} failed ({reason})", "See the broker's log, and the TLS versions there."
+        )
+
+    def _not_kafka(self) -> Refusal:
+        if self._kafka.security_protocol not in _TLS and self._speaks_tls():
+            rule = f"{self._server} speaks TLS, but {self._protocol()}"
+            return Refusal(rule, "Set it to SSL or SASL_SSL, or name another port.")
+        if self._kafka.security_protocol in _TLS and self._answers_in_plain():
+            return self._by_tls("the connection was ended")
+        rule = f"{self._server} ended the connection, or gave no answer of Kafka's"
+        return Refusal(rule, "See that a Kafka broker listens there.")
+
+    def _protocol(self) -> str:
+        return f"{self._section}.security_protocol is {self._kafka.security_protocol.value}"
+
+    def _speaks_tls(self) -> bool:
+        # Nothing is sent by it: that the certificate is not looked at gives nothing away.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        try:
+            with wire(*self._address, context, TIMEOUT_S):
+                return True
+        # An alert is TLS too: the broker may ask for a certificate.
+        except ssl.SSLError as error:
+            return "ALERT" in (error.reason or "")
+        except OSError:
+            return False
+
+    def _answers_in_plain(self) -> bool:
+        try:
+            with wire(*self._address, None, TIMEOUT_S) as connection:
+                connection.offer(_ANY_MECHANISM)
+                return True
+        except (OSError, struct.error):
+            return False
+
+    def _unreached(self, error: OSError) -> Refusal:
+        found = next((entry for kind, entry in _UNREACHED if isinstance(error, kind)), None)
+        reason, remedy = found or (error.strerror or type(error).__name__, "Check the address, and the way to it.")
+        return Refusal(f"{self._server}: {reason}", remedy, False)
+
+
+_UNREACHED: tuple[tuple[type[OSError], tuple[str, str]], ...] = (
+    (ConnectionRefusedError, ("connection refused", "Check that the brokers are up, and the port.")),
+    (socket.gaierror, ("host name unknown", "Check the names in bootstrap_servers, and this machine's DNS.")),
+    (TimeoutError, ("no answer in time", "Look for a firewall on the way, or a broker that hangs.")),
+)

@@ -1,0 +1,26 @@
+"""Headroom's variables of the environment: settings, which may be secrets, and the folder of the jars."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PREFIX = "HEADROOM_"
+# Folder with the jars that set-up fetches, in place of .jars of the checkout.
+JARS = "HEADROOM_JARS"
+
+
+def is_setting(name: str) -> bool:
+    """Return whether a variable stands for a setting: ``HEADROOM_CLUSTER__NAME`` does, ``HEADROOM_JARS`` does not."""
+    return name.startswith(PREFIX) and "__" in name
+
+
+@contextmanager
+def without_settings() -> Iterator[None]:
+    """Start processes that get no setting by their environment, such as JVMs: they need none, and some are secrets."""
+    hidden = {name: os.environ.pop(name) for name in [name for name in os.environ if is_setting(name)]}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
