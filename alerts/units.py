@@ -39,12 +39,20 @@ def clock(epoch_ms: int | None) -> str:
     """Return a time of day such as ``12:34:56 UTC``; None: ``the start``."""
     if epoch_ms is None:
         return "the start"
-    return datetime.fromtimestamp(epoch_ms / 1000, timezone.utc).strftime("%H:%M:%S UTC")
+    return _formatted(epoch_ms, "%H:%M:%S UTC")
 
 
 def moment(epoch_ms: int) -> str:
-    """Return a date and time such as ``2026-11-21 12:34:56 UTC``."""
-    return datetime.fromtimestamp(epoch_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    """Return a date and time such as ``2026-11-21 12:34:56 UTC``; of one that no calendar has, the milliseconds."""
+    return _formatted(epoch_ms, "%Y-%m-%d %H:%M:%S UTC")
+
+
+def _formatted(epoch_ms: int, form: str) -> str:
+    try:
+        return datetime.fromtimestamp(epoch_ms / 1000, timezone.utc).strftime(form)
+    except (ValueError, OverflowError, OSError):
+        # Tables and messages may hold any number, and the rest of what is shown matters no less.
+        return f"{epoch_ms} ms after 1970"
 
 
 def _scaled(amount: float) -> str:

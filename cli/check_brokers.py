@@ -12,11 +12,12 @@ from kafka.errors import KafkaError
 
 from cli.check_result import Check, bounded, no, ok, unknown
 from cluster.admin import RATES_REMEDY, MetadataReader, read_broker_configs
-from cluster.client import AdminLink
+from cluster.client import AdminLink, connection_options
 from cluster.losses import REMEDIES, losses
 from cluster.mbeans import Plan
 from cluster.metrics_source import MetricsError, MetricsSource
 from cluster.model import Broker, Metrics, Snapshot
+from cluster.refusal import Refusal, why_refused
 from cluster.sources import metrics_source
 from schemas.config import CollectSettings, Settings, Source
 
@@ -50,8 +51,16 @@ class _Probe:
         try:
             read_broker_configs(self.link, broker.broker, READ_TIMEOUT_S)
         except KafkaError as error:
+            refusal = self._refusal(broker)
+            if refusal is not None:
+                return no(name, refusal.rule, refusal.remedy)
             return no(name, f"{broker.host}:{broker.port}: {type(error).__name__}", RATES_REMEDY)
         return ok(name, f"read from {broker.host}:{broker.port}")
+
+    def _refusal(self, broker: Broker) -> Refusal | None:
+        """Return why a broker refuses connections at the address that it advertises; None: it takes them."""
+        kafka = self.settings.cluster
+        return why_refused(kafka, connection_options(kafka), [f"{broker.host}:{broker.port}"], "cluster")
 
 
 def broker_checks(settings: Settings) -> list[Check]:

@@ -22,8 +22,9 @@ _STYLES = {Answer.OK: "green", Answer.NO: "bold red", Answer.UNKNOWN: "yellow"}
 @format_option
 @click.pass_context
 def check(ctx: click.Context, config: str | None, output_format: str) -> None:
-    """Check whether everything that Headroom needs is within reach: Java, jars, memory, the store, Kafka and the rights
-    there, the ticks topic, and every broker's metrics. Gives the remedy for each no. Exits with 1 if there is a no.
+    """Check whether everything that Headroom needs is within reach: Java, jars, memory, cores, the store, Kafka and the
+    rights there, by both clients that Headroom uses, the ticks topic, and every broker's metrics. Gives the remedy for
+    each no. Exits with 1 if there is a no.
 
     Changes nothing.
 
@@ -41,7 +42,7 @@ def check(ctx: click.Context, config: str | None, output_format: str) -> None:
 
 def run_checks(settings: Settings) -> Iterator[Check]:
     """Yield every check; those of the cluster are unknown while the cluster itself cannot be reached."""
-    from cli import check_brokers, check_kafka, check_local
+    from cli import check_brokers, check_kafka, check_local, check_spark
 
     for name, local in check_local.checks(settings):
         yield from bounded(name, 30, local)
@@ -51,6 +52,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     yield from cluster
     remote: list[tuple[str, Callable[[Settings], list[Check]]]] = [
         ("Ticks topic", check_kafka.ticks_checks),
+        ("Spark's Kafka client", check_spark.spark_checks),
         ("Brokers", check_brokers.broker_checks),
     ]
     for name, checks in remote:

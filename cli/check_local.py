@@ -12,15 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlparse
 
-import psutil
-
 from cli.check_result import Check, no, ok, unknown
+from cli.machine import available_bytes, cores, heap_bytes
 from cluster.jars import jar_folder, java_command
 from schemas.config import Settings
 
 LEAST_PYTHON = (3, 10)
 LEAST_JAVA = 17
-LEAST_MEMORY_BYTES = 2_000_000_000
+LEAST_CORES = 2
+# Of the alert path and of the history.
+SPARK_JVMS = 2
+BESIDES_HEAPS_BYTES = 3_000_000_000
 LEAST_DISK_BYTES = 2_000_000_000
 
 
@@ -30,7 +32,8 @@ def checks(settings: Settings) -> list[tuple[str, Callable[[], list[Check]]]]:
         ("Python", lambda: [python(sys.version_info[:2])]),
         ("Java", lambda: [java()]),
         ("Jars", lambda: [jars(settings)]),
-        ("Memory", lambda: [memory(_available_bytes())]),
+        ("Memory", lambda: [memory(available_bytes(), settings)]),
+        ("Cores", lambda: [cpu(cores())]),
         ("Store", lambda: [store(settings)]),
     ]
 
@@ -71,13 +74,32 @@ def jars(settings: Settings) -> Check:
     return ok("Jars", f"{len(names)} in {folder}")
 
 
-def memory(available_bytes: int) -> Check:
-    """Return whether that much free memory is enough for Spark and the collector."""
-    found = f"{available_bytes / 1e9:.1f} GB available"
-    if available_bytes >= LEAST_MEMORY_BYTES:
+def memory(free_bytes: int, settings: Settings) -> Check:
+    """Return whether the free memory is enough for a watch.
+
+    Args:
+        free_bytes: memory that new processes may take.
+        settings: ``[spark]`` sizes the heap of each of the two JVMs with Spark.
+    """
+    heap = settings.spark.conf.get("spark.driver.memory", settings.spark.driver_memory)
+    try:
+        needed_bytes = BESIDES_HEAPS_BYTES + SPARK_JVMS * heap_bytes(heap)
+    except ValueError:
+        return no("Memory", f"spark.driver_memory {heap} is no size", 'Write it as "1g" or "512m".')
+    need = f"a watch takes about {needed_bytes / 1e9:.1f} GB with spark.driver_memory {heap}"
+    found = f"{free_bytes / 1e9:.1f} GB available; {need}"
+    if free_bytes >= needed_bytes:
         return ok("Memory", found)
-    need = f"Free {LEAST_MEMORY_BYTES / 1e9:.0f} GB, or lower spark.driver_memory."
-    return no("Memory", found, need)
+    return no("Memory", found, f"Free {(needed_bytes - free_bytes) / 1e9:.1f} GB, or lower spark.driver_memory.")
+
+
+def cpu(count: float) -> Check:
+    """Return whether so many cores are enough for a watch."""
+    found = f"{count:g} for this process; a watch needs {LEAST_CORES}"
+    if count >= LEAST_CORES:
+        return ok("Cores", found)
+    remedy = "Give it more, or raise collect.interval_s: with fewer, a tick may not be evaluated before the next."
+    return unknown("Cores", found, remedy)
 
 
 def store(settings: Settings) -> Check:
@@ -103,7 +125,3 @@ def local_store(folder: Path) -> Check:
     if free < LEAST_DISK_BYTES:
         return no("Store", found, f"Free {LEAST_DISK_BYTES / 1e9:.0f} GB, or set store.path to a larger disk.")
     return ok("Store", found)
-
-
-def _available_bytes() -> int:
-    return int(psutil.virtual_memory().available)

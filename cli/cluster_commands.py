@@ -10,10 +10,15 @@ import click
 
 from cli.output import print_json_line
 from cluster.embedded import BrokerOptions, EmbeddedCluster, describe, stop_recorded, write_config
+from schemas.errors import HeadroomError
 
 _STOP_GRACE_S = 10.0
 _FOLDER = click.option(
-    "--dir", "folder", type=click.Path(path_type=Path), required=True, help="Folder of its data, logs and config."
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Folder of its data, logs and config.",
 )
 
 
@@ -56,7 +61,14 @@ def up(
     Example:  headroom cluster up --dir try --brokers 3
     """  # noqa: D301
     options = BrokerOptions(dict(map(_property, properties)), agents=agents)
-    embedded = EmbeddedCluster(folder, brokers, base_port, options)
+    try:
+        _start(EmbeddedCluster(folder, brokers, base_port, options), foreground)
+    except OSError as error:
+        rule = f"cannot be used ({error.strerror or type(error).__name__})"
+        raise HeadroomError(f"--dir {folder}", rule, "Name a folder that this user may write to.") from None
+
+
+def _start(embedded: EmbeddedCluster, foreground: bool) -> None:
     if foreground:
         with suppress(KeyboardInterrupt), embedded:
             _print(embedded)

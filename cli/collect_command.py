@@ -6,22 +6,27 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from cli.config import load_settings
 from cli.logs import log_to_stderr
-from cli.options import config_option
+from cli.options import config_option, for_option
 from cli.output import echo, print_json_line
+from cluster.any_broker import MetadataError
 from cluster.collector import Collector, TickReport
 from cluster.encode import Message
-from cluster.publisher import Sent
+from cluster.publisher import PublishError, Sent
+from schemas.errors import HeadroomError
+
+log = logging.getLogger(__name__)
 
 
 @click.command()
 @config_option
-@click.option("--for", "seconds", type=float, metavar="SECONDS", help="Stop after this long; without it, go on.")
+@for_option
 @click.option("--once", is_flag=True, help="Collect one tick and stop.")
 @click.option("--print", "print_ticks", is_flag=True, help="Print the messages as JSON lines instead of writing them.")
 @click.option("--verbose", is_flag=True, help="Report every tick on stderr.")
@@ -43,7 +48,7 @@ def collect(
     parent = os.getppid() if with_parent else None
     collector = Collector(settings, PrintSink() if print_ticks else None, _reporter(stop, verbose, parent))
     if once:
-        _collect_once(collector)
+        collect_once(collector)
         return
     timer = threading.Timer(seconds, stop.set) if seconds is not None else None
     if timer is not None:
@@ -52,12 +57,24 @@ def collect(
     collector.run(stop)
 
 
-def _collect_once(collector: Collector) -> None:
+def collect_once(collector: Collector) -> None:
+    """Collect and write one tick.
+
+    Raises:
+        HeadroomError: it could not be collected or written, or it was, but without the rows of a broker.
+    """
     try:
         collector.open()
-        collector.tick()
+        report = collector.tick()
+    except (MetadataError, PublishError) as error:
+        remedy = "See `headroom check`, which names the rights that are missing."
+        raise HeadroomError("the tick", str(error), remedy) from None
     finally:
         collector.close()
+    if report.unanswered:
+        rule = "; ".join(f"broker {row['broker']}: {row['reason']}" for row in report.unanswered)
+        remedy = "The tick has no rows of them. See `headroom check`."
+        raise HeadroomError("the tick", f"lacks {len(report.unanswered)} broker(s): {rule}", remedy)
 
 
 class PrintSink:
@@ -92,14 +109,34 @@ def stop_on_signals(stop: threading.Event) -> None:
         signal.signal(number, handle)
 
 
-def _reporter(stop: threading.Event, verbose: bool, parent: int | None) -> Any:
+def _reporter(stop: threading.Event, verbose: bool, parent: int | None) -> Callable[[TickReport], None]:
+    silent: set[int] = set()
+
     def report(done: TickReport) -> None:
         # An orphan has a new parent; the signal of the old one's death may never have come.
         if parent is not None and os.getppid() != parent:
             stop.set()
+        if done.failed is None:
+            _log_silent(silent, done)
         if verbose and done.failed is None:
-            silent = "".join(f"; broker {row['broker']}: {row['reason']}" for row in done.unanswered)
+            reasons = "".join(f"; broker {row['broker']}: {row['reason']}" for row in done.unanswered)
             counts = " ".join(f"{kind}={count}" for kind, count in done.rows.items())
-            echo(f"tick {done.tick_ms} in {done.duration_s * 1000:.0f} ms: {counts}{silent}", err=True)
+            echo(f"tick {done.tick_ms} in {done.duration_s * 1000:.0f} ms: {counts}{reasons}", err=True)
 
     return report
+
+
+def _log_silent(silent: set[int], done: TickReport) -> None:
+    """Log each broker that does not answer any more, with the reason, and each that answers again, once.
+
+    Args:
+        silent: those that did not in the tick before; brought up to date.
+        done: a tick that was written.
+    """
+    reasons = {int(row["broker"]): str(row["reason"]) for row in done.unanswered}
+    for broker in sorted(reasons.keys() - silent):
+        log.warning("broker %d did not answer: %s", broker, reasons[broker])
+    for broker in sorted(silent - reasons.keys()):
+        log.info("broker %d answers again", broker)
+    silent.clear()
+    silent.update(reasons)

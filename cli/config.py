@@ -77,10 +77,12 @@ def _plain(key: Key, given: Given) -> Any:
     try:
         if key in AMOUNTS and isinstance(given.value, str):
             return AMOUNTS[key](given.value)
+        if key == ("spark", "conf") and isinstance(given.value, dict):
+            return _flat(given.value)
     except ValueError as error:
         raise HeadroomError(given.place, str(error), "Put the value right.") from None
-    if key == ("spark", "conf") and isinstance(given.value, dict):
-        return _flat(given.value)
+    except RecursionError:
+        raise HeadroomError(given.place, "is nested too deeply", "Settings of Spark are names and texts.") from None
     if key == ("alerts", "maintenance"):
         return maintenance_windows(given.value, given.place)
     return given.value

@@ -11,7 +11,7 @@ from operator import attrgetter
 from cli.notify_rules import notify_problems
 from cli.problem import ONE_OF_TWO, Problem, secrets_beside
 from cli.units import parse_window
-from schemas.config import AlertSettings, CollectSettings, KafkaSettings, Settings, Source
+from schemas.config import AlertSettings, CollectSettings, KafkaSettings, Settings, Source, StoreSettings
 
 
 @dataclass(frozen=True)
@@ -22,77 +22,90 @@ class Range:
         least: the smallest allowed.
         above: whether ``least`` itself is left out.
         most: the greatest allowed.
+        bounded: whether both ends belong to its meaning, so that an error names both.
     """
 
     least: float
     above: bool = False
     most: float = math.inf
+    bounded: bool = False
 
-    def holds(self, value: float) -> bool:
-        """Return whether a number is allowed; infinity and NaN never are."""
-        enough = value > self.least if self.above else value >= self.least
-        return math.isfinite(value) and enough and value <= self.most
+    def broken_by(self, value: float) -> str | None:
+        """Return the rule that a number breaks; None: it is allowed. Infinity and NaN never are."""
+        if not (value > self.least if self.above else value >= self.least):
+            if self.bounded:
+                return f"must be from {self.least:g} to {self.most:g}"
+            return f"must be greater than {self.least:g}" if self.above else f"must be {self.least:g} or more"
+        if value > self.most or value == math.inf:
+            return f"must be from {self.least:g} to {self.most:g}" if self.bounded else f"must be {self._most()}"
+        return None
 
-    def __str__(self) -> str:
-        """Return the rule in words."""
-        if self.most < math.inf:
-            return f"must be from {self.least:g} to {self.most:g}"
-        return f"must be greater than {self.least:g}" if self.above else f"must be {self.least:g} or more"
+    def _most(self) -> str:
+        return f"at most {self.most:,}" if self.most < math.inf else "a number that is not infinite"
 
+
+# A year: longer waits are typing errors, and too long for the timers of Python and of the JVM.
+_LONGEST_S = 366 * 86_400
+# Settings of Kafka's that are whole numbers of 32 and 64 bits.
+_INT, _LONG = 2**31 - 1, 2**63 - 1
 
 POSITIVE = Range(0, above=True)
 NOT_NEGATIVE = Range(0)
 AT_LEAST_ONE = Range(1)
+SECONDS = Range(0, above=True, most=_LONGEST_S)
+NO_SECONDS_OR_MORE = Range(0, most=_LONGEST_S)
+DAYS = Range(0, most=36_500)
+COUNT = Range(1, most=_INT)
 
 RANGES: dict[tuple[str, str], Range] = {
-    ("cluster", "request_timeout_ms"): POSITIVE,
+    ("cluster", "request_timeout_ms"): Range(0, above=True, most=_INT),
     ("cluster", "replication_capacity"): POSITIVE,
-    ("ticks", "request_timeout_ms"): POSITIVE,
-    ("ticks", "partitions"): AT_LEAST_ONE,
-    ("ticks", "replication_factor"): NOT_NEGATIVE,
-    ("ticks", "retention_ms"): POSITIVE,
-    ("collect", "interval_s"): POSITIVE,
-    ("collect", "port"): Range(1, most=65535),
-    ("collect", "rate_window_s"): NOT_NEGATIVE,
-    ("collect", "broker_timeout_s"): NOT_NEGATIVE,
-    ("collect", "topic_config_max_age_s"): NOT_NEGATIVE,
-    ("collect", "metadata_max_age_s"): NOT_NEGATIVE,
-    ("store", "bronze_keep_days"): NOT_NEGATIVE,
-    ("store", "silver_keep_days"): NOT_NEGATIVE,
-    ("store", "gold_keep_days"): NOT_NEGATIVE,
-    ("store", "maintain_every_s"): NOT_NEGATIVE,
-    ("spark", "shuffle_partitions"): AT_LEAST_ONE,
-    ("spark", "gold_trigger_s"): NOT_NEGATIVE,
-    ("spark", "record_trigger_s"): NOT_NEGATIVE,
-    ("alerts", "hold_s"): NOT_NEGATIVE,
-    ("alerts", "resolve_s"): NOT_NEGATIVE,
+    ("ticks", "request_timeout_ms"): Range(0, above=True, most=_INT),
+    ("ticks", "partitions"): Range(1, most=100_000),
+    ("ticks", "replication_factor"): Range(0, most=32_767),
+    ("ticks", "retention_ms"): Range(0, above=True, most=_LONG),
+    ("collect", "interval_s"): SECONDS,
+    ("collect", "port"): Range(1, most=65535, bounded=True),
+    ("collect", "rate_window_s"): NO_SECONDS_OR_MORE,
+    ("collect", "broker_timeout_s"): NO_SECONDS_OR_MORE,
+    ("collect", "topic_config_max_age_s"): NO_SECONDS_OR_MORE,
+    ("collect", "metadata_max_age_s"): NO_SECONDS_OR_MORE,
+    ("store", "bronze_keep_days"): DAYS,
+    ("store", "silver_keep_days"): DAYS,
+    ("store", "gold_keep_days"): DAYS,
+    ("store", "maintain_every_s"): NO_SECONDS_OR_MORE,
+    ("spark", "shuffle_partitions"): Range(1, most=100_000),
+    ("spark", "gold_trigger_s"): NO_SECONDS_OR_MORE,
+    ("spark", "record_trigger_s"): NO_SECONDS_OR_MORE,
+    ("alerts", "hold_s"): NO_SECONDS_OR_MORE,
+    ("alerts", "resolve_s"): NO_SECONDS_OR_MORE,
     ("alerts", "exit_ratio"): AT_LEAST_ONE,
-    ("alerts", "stalled_s"): POSITIVE,
-    ("alerts", "no_data_s"): POSITIVE,
-    ("alerts", "under_replicated_s"): NOT_NEGATIVE,
-    ("alerts", "left_behind_s"): NOT_NEGATIVE,
-    ("alerts", "leader_imbalance_percentage"): Range(0, most=100),
-    ("alerts", "imbalance_s"): NOT_NEGATIVE,
+    ("alerts", "stalled_s"): SECONDS,
+    ("alerts", "no_data_s"): SECONDS,
+    ("alerts", "under_replicated_s"): NO_SECONDS_OR_MORE,
+    ("alerts", "left_behind_s"): NO_SECONDS_OR_MORE,
+    ("alerts", "leader_imbalance_percentage"): Range(0, most=100, bounded=True),
+    ("alerts", "imbalance_s"): NO_SECONDS_OR_MORE,
     ("alerts", "slip_ratio"): POSITIVE,
     ("alerts", "margin_ratio"): AT_LEAST_ONE,
-    ("alerts", "finish_within"): POSITIVE,
-    ("notify", "retry_s"): POSITIVE,
-    ("notify", "retry_max_s"): POSITIVE,
-    ("notify", "give_up_s"): NOT_NEGATIVE,
-    ("notify", "digest_after"): AT_LEAST_ONE,
-    ("notify.slack", "timeout_s"): POSITIVE,
-    ("notify.alertmanager", "resend_s"): POSITIVE,
-    ("notify.alertmanager", "timeout_s"): POSITIVE,
-    ("notify.webhook", "timeout_s"): POSITIVE,
-    ("metrics", "stale_after_s"): NOT_NEGATIVE,
-    ("metrics", "top_n"): NOT_NEGATIVE,
-    ("elections", "batch_partitions"): AT_LEAST_ONE,
-    ("elections", "batch_partitions_per_broker"): AT_LEAST_ONE,
+    ("alerts", "finish_within"): SECONDS,
+    ("notify", "retry_s"): SECONDS,
+    ("notify", "retry_max_s"): SECONDS,
+    ("notify", "give_up_s"): NO_SECONDS_OR_MORE,
+    ("notify", "digest_after"): COUNT,
+    ("notify.slack", "timeout_s"): SECONDS,
+    ("notify.alertmanager", "resend_s"): SECONDS,
+    ("notify.alertmanager", "timeout_s"): SECONDS,
+    ("notify.webhook", "timeout_s"): SECONDS,
+    ("metrics", "stale_after_s"): NO_SECONDS_OR_MORE,
+    ("metrics", "top_n"): Range(0, most=_INT),
+    ("elections", "batch_partitions"): COUNT,
+    ("elections", "batch_partitions_per_broker"): COUNT,
     ("elections", "batch_write_bytes_per_s"): POSITIVE,
     ("elections", "capacity_bytes_per_s"): POSITIVE,
     ("elections", "quiet_below"): POSITIVE,
-    ("elections", "settle_s"): POSITIVE,
-    ("elections", "pause_s"): NOT_NEGATIVE,
+    ("elections", "settle_s"): SECONDS,
+    ("elections", "pause_s"): NO_SECONDS_OR_MORE,
 }
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -125,8 +138,9 @@ def require_rules(settings: Settings) -> None:
 def _problems(settings: Settings) -> Iterator[Problem]:
     for key, allowed in RANGES.items():
         value = attrgetter(".".join(key))(settings)
-        if value is not None and not allowed.holds(value):
-            yield Problem(key, str(allowed))
+        rule = None if value is None else allowed.broken_by(value)
+        if rule is not None:
+            yield Problem(key, rule)
     yield from _texts(settings)
     yield from _sources(settings.collect)
     yield from _connection("cluster", settings.cluster)
@@ -145,12 +159,24 @@ def _texts(settings: Settings) -> Iterator[Problem]:
         yield Problem(("cluster", "name"), "must have no control character or line break in it")
     if settings.metrics.address() and not _is_server(settings.metrics.address(), least_port=0):
         yield Problem(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
+    yield from _store(settings.store)
     yield from _window(settings.elections.window)
     for broker, address in settings.collect.endpoints.items():
         if not broker.isdecimal():
             yield Problem(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
         if not _is_server(address):
             yield Problem(("collect", "endpoints"), f"must be host:port for broker {broker}")
+
+
+def _store(store: StoreSettings) -> Iterator[Problem]:
+    """Yield places of tables with a password in them: they stand in logs, errors and what commands print."""
+    for name in ("path", "checkpoint_path"):
+        place = getattr(store, name)
+        if "://" in place and ":" in place.partition("://")[2].partition("/")[0].rpartition("@")[0]:
+            remedy = "Give what opens the store by the environment, or by [spark.conf]: docs/deployment.md."
+            yield Problem(("store", name), "must have no password in it", remedy)
+        if not place.isprintable():
+            yield Problem(("store", name), "must have no control character or line break in it")
 
 
 def _ratios(alerts: AlertSettings) -> Iterator[Problem]:

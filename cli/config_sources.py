@@ -105,7 +105,10 @@ def _toml(file: Path) -> dict[str, Any]:
         raise HeadroomError(str(file), f"cannot be read ({error.strerror})", "Give another by --config.") from None
     except UnicodeDecodeError:
         raise HeadroomError(str(file), "is not UTF-8 text", "Save it as UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise HeadroomError(str(file), "is nested too deeply", "Settings are two tables deep at most.") from None
+    # Besides the errors of TOML one of Python: a number with more digits than it reads.
+    except ValueError as error:
         raise HeadroomError(str(file), f"is not TOML: {error}", "Put that line right.") from None
 
 
@@ -136,5 +139,5 @@ def from_environment(environ: Mapping[str, str]) -> dict[Key, Given]:
 def _json(text: str, place: str, what: str, example: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise HeadroomError(place, f"must be a JSON {what}", f"Write it as {example}.") from None

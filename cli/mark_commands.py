@@ -24,6 +24,7 @@ from schemas.findings import AlertEvent, Kind, State
 T = TypeVar("T")
 
 _LONGEST_S = 366 * 86_400.0
+_LONGEST_AHEAD_S = 10 * _LONGEST_S
 
 by_option = click.option("--by", metavar="NAME", help="Who says so; default: the login name.")
 
@@ -111,6 +112,8 @@ def silence(
         raise click.UsageError("Say which alerts: give at least one of --cluster, --kind and --subject.")
     settings, at_ms = read_settings(config), now_ms()
     begins_ms = at_ms if starts_ms is None else starts_ms
+    if begins_ms > at_ms + _LONGEST_AHEAD_S * 1000:
+        raise click.UsageError("--starts must be within ten years from now.")
     ends_ms = begins_ms + round(seconds * 1000)
     if ends_ms <= at_ms:
         raise click.UsageError(f"It would be over: it ends {moment(ends_ms)}. Give a later --starts or a longer --for.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from cli.parameters import Duration
+
 config_option = click.option(
     "--config",
     "config",
@@ -27,4 +29,15 @@ format_option = click.option(
     default="text",
     show_default=True,
     help="How to print the result.",
+)
+
+# A year, after which nobody waits for the end.
+_LONGEST_S = 366 * 86_400.0
+
+for_option = click.option(
+    "--for",
+    "seconds",
+    type=Duration(_LONGEST_S),
+    metavar="SECONDS",
+    help="Stop after this long, such as 90 or 10m; without it, go on.",
 )

@@ -13,7 +13,7 @@ from cli.children import stop_when_orphaned
 from cli.collect_command import stop_on_signals
 from cli.logs import log_to_stderr
 from cli.metrics_server import serving_metrics
-from cli.options import configs_option, format_option
+from cli.options import configs_option, for_option, format_option
 from cli.pipeline import build_pipeline, configured, look_after, start_telling
 from cli.telling import Teller
 from streaming.jobs.alert_path import Listeners
@@ -27,7 +27,7 @@ _DECIDING = {"watch", "alerts"}
 @click.argument("jobs", nargs=-1, required=True, type=click.Choice(["watch", "alerts", "gold", "record"]))
 @configs_option
 @format_option
-@click.option("--for", "seconds", type=float, metavar="SECONDS", help="Stop after this long; without it, go on.")
+@for_option
 @click.option("--nice", type=click.IntRange(0, 19), default=0, help="Run at lower priority: 0 to 19.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
 def run(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import Any
 
 from alerts.render import render_event
 from alerts.sides import SideState
-from alerts.units import duration, rate
+from alerts.units import clock, duration, rate
 from cli.output import echo, echo_lines, print_json_line
 from schemas.findings import AlertEvent, State, Verdict
 
@@ -56,7 +55,7 @@ class Teller:
             verdicts = [_side_json(side) for side in taking_part]
             print_json_line({"type": "verdicts", "cluster": cluster, "tick_ms": tick_ms, "sides": verdicts})
             return
-        at = datetime.fromtimestamp(tick_ms / 1000, timezone.utc).strftime("%H:%M:%S")
+        at = clock(tick_ms).removesuffix(" UTC")
         if not taking_part:
             echo(f"{at} {cluster}: {len({side.broker for side in sides})} brokers, no replica is out of sync")
         for side in taking_part:

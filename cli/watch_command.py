@@ -12,7 +12,7 @@ from cli.children import ChildProcess, stop_when_orphaned
 from cli.collect_command import stop_on_signals
 from cli.logs import log_to_stderr
 from cli.metrics_server import serving_metrics
-from cli.options import configs_option, format_option
+from cli.options import configs_option, for_option, format_option
 from cli.output import echo
 from cli.pipeline import build_pipeline, configured, look_after, start_telling
 from cli.telling import Teller
@@ -24,7 +24,7 @@ from streaming.session import submitted
 @click.command()
 @configs_option
 @format_option
-@click.option("--for", "seconds", type=float, metavar="SECONDS", help="Stop after this long; without it, go on.")
+@for_option
 @click.option("--without-collector", is_flag=True, help="Run only the Spark jobs: `headroom collect` runs elsewhere.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
 def watch(

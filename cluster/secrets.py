@@ -6,6 +6,9 @@ from pathlib import Path
 
 from schemas.errors import HeadroomError
 
+# The longest secret, a token say, has some thousand; a device may never end.
+_MOST_CHARACTERS = 65_536
+
 
 def secret(value: str | None, file: str | None, subject: str) -> str | None:
     """Return the password that a setting or its file holds; None when neither is set.
@@ -20,11 +23,22 @@ def secret(value: str | None, file: str | None, subject: str) -> str | None:
     """
     if value is not None or not file:
         return value
-    try:
-        text = Path(file).expanduser().read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not text"
-        raise HeadroomError(subject, f"cannot read {file}: {reason}", "Make it readable for this user.") from None
+    text = _text(file, subject).strip()
     if not text:
         raise HeadroomError(subject, f"{file} is empty", "Write the password into it.")
+    return text
+
+
+def _text(file: str, subject: str) -> str:
+    try:
+        with Path(file).expanduser().open(encoding="utf-8") as opened:
+            text = opened.read(_MOST_CHARACTERS + 1)
+    # A RuntimeError is Python's word for the home of a user that is not there.
+    except RuntimeError:
+        raise HeadroomError(subject, f"cannot read {file}: there is no such user", "Name the file in full.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not text"
+        raise HeadroomError(subject, f"cannot read {file}: {reason}", "Make it readable for this user.") from None
+    if len(text) > _MOST_CHARACTERS:
+        raise HeadroomError(subject, f"{file} is too long for a password", "Name a file that holds nothing else.")
     return text

@@ -30,6 +30,8 @@ _OUTLIVES = 4
 # An instance that was away is tried again this soon.
 _RETRY_S = 5.0
 _PATH = "/api/v2/alerts"
+# The last second that a date can be of.
+_LAST_MS = 253_402_300_799_000
 
 Alert = tuple[AlertEvent, str]
 
@@ -224,7 +226,7 @@ def notes(event: AlertEvent, links: dict[str, str]) -> dict[str, str]:
 
 
 def _time(epoch_ms: int) -> str:
-    at = datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
+    at = datetime.fromtimestamp(min(max(epoch_ms, 0), _LAST_MS) / 1000, timezone.utc)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -55,6 +55,16 @@ def test_a_password_file_that_is_missing_or_empty_is_an_error(tmp_path: Path) ->
         secret(None, str(tmp_path / "empty"), "cluster.sasl_password_file")
 
 
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [("~nosuchuser/x", "no such user"), ("/dev/zero", "too long"), ("a\0b", "not text"), ("/", "directory")],
+)
+def test_a_password_file_that_is_none_is_an_error_that_names_it(file: str, reason: str) -> None:
+    with pytest.raises(HeadroomError, match=reason) as error:
+        secret(None, file, "cluster.sasl_password_file")
+    assert error.value.subject == "cluster.sasl_password_file"
+
+
 def test_ticks_go_to_the_watched_cluster_unless_they_have_one_of_their_own() -> None:
     watched = ClusterSettings(bootstrap_servers="watched:1")
     assert ticks_options(Settings(cluster=watched))["bootstrap_servers"] == ["watched:1"]

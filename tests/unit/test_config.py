@@ -139,7 +139,14 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
     [
         ("HEADROOM_COLLECT__INTERVAL_S", "0", "must be greater than 0"),
         ("HEADROOM_COLLECT__INTERVAL_S", "nan", "must be greater than 0"),
-        ("HEADROOM_COLLECT__INTERVAL_S", "inf", "must be greater than 0"),
+        ("HEADROOM_COLLECT__INTERVAL_S", "inf", "must be at most 31,622,400"),
+        ("HEADROOM_COLLECT__INTERVAL_S", "1e300", "must be at most 31,622,400"),
+        ("HEADROOM_CLUSTER__REQUEST_TIMEOUT_MS", "9" * 24, "must be at most 2,147,483,647"),
+        ("HEADROOM_STORE__GOLD_KEEP_DAYS", "9" * 24, "must be at most 36,500"),
+        ("HEADROOM_STORE__PATH", "s3a://key:hidden@bucket/a", "must have no password in it"),
+        ("HEADROOM_STORE__CHECKPOINT_PATH", "hdfs://me:hidden@host:9000/a", "must have no password in it"),
+        ("HEADROOM_STORE__PATH", "a\nb", "must have no control character or line break in it"),
+        ("HEADROOM_CLUSTER__REPLICATION_CAPACITY", "1e999", "must be a number that is not infinite"),
         ("HEADROOM_COLLECT__INTERVAL_S", "soon", "must be a valid number, unable to parse string as a number"),
         ("HEADROOM_CLUSTER__NAME", "a\nb", "must have no control character or line break in it"),
         ("HEADROOM_CLUSTER__NAME", "a\x1b[2J", "must have no control character or line break in it"),
@@ -269,11 +276,47 @@ def test_headroom_toml_in_the_working_directory_is_read(tmp_path: Path, monkeypa
     assert load_settings(None, SERVERS).cluster.name == "here"
 
 
-@pytest.mark.parametrize("content", [None, b"[cluster\n", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "path",
+    ["s3a://bucket/a", "hdfs://host:9000/a:b@c", "abfss://box@account.dfs.core.windows.net/a", "/a:b@c", "a@b:c"],
+)
+def test_a_store_without_a_password_is_one(path: str) -> None:
+    assert load_settings(None, {**SERVERS, "HEADROOM_STORE__PATH": path}).store.path == path
+
+
+def test_a_place_of_the_store_with_a_password_is_in_no_error() -> None:
+    error = error_of(None, {**SERVERS, "HEADROOM_STORE__PATH": "s3a://key:hidden@bucket/a"})
+    assert "hidden" not in str(error)
+    assert "deployment.md" in error.remedy
+
+
+_DEEP = 20_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"[cluster\n",
+        b"\xff\xfe",
+        b"[alerts]\nmaintenance = " + b"[" * _DEEP + b"]" * _DEEP,
+        b"[spark.conf]\na = " + b"{a = " * _DEEP + b"1" + b"}" * _DEEP,
+        b"[spark.conf]\n" + b".".join([b"a"] * 2_000) + b" = 1\n",
+        b"[" + b".".join([b"a"] * 2_000) + b"]\n",
+        b"[collect]\nport = " + b"9" * 10_000,
+    ],
+    ids=["missing", "no TOML", "no text", "deep list", "deep tables", "deep key", "deep section", "a long number"],
+)
 def test_a_file_that_cannot_be_read_is_one_error(settings_file: Path, content: bytes | None) -> None:
     if content is not None:
         settings_file.write_bytes(content)
     assert str(settings_file) in error_of(settings_file, SERVERS).subject
+
+
+@pytest.mark.parametrize("text", ["[" * _DEEP, '{"a": ' * _DEEP, "9" * 10_000])
+def test_a_variable_that_is_nested_too_deeply_is_one_error(text: str) -> None:
+    for name in ("HEADROOM_ALERTS__MAINTENANCE", "HEADROOM_SPARK__CONF"):
+        assert name in error_of(None, {**SERVERS, name: text}).subject
 
 
 def test_the_commented_file_says_the_defaults(settings_file: Path) -> None:
