@@ -261,8 +261,8 @@ class SyntheticCluster:
 
     def _broker(self, broker: int) -> Row:
         rates = self._throttles[broker]
-        sources = ("none" if rate is None else "broker" for rate in (rates.leader, rates.follower))
-        known = BrokerThrottles(True, rates.leader, rates.follower, *sources)
+        leader, follower = ("none" if rate is None else "broker" for rate in (rates.leader, rates.follower))
+        known = BrokerThrottles(True, rates.leader, rates.follower, leader, follower)
         answered = BrokerRead(broker, known, Metrics(None, {}, {}, (), {}), None)
         return broker_row(Broker(broker, "127.0.0.1", 9000 + broker, alive=True), answered)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from cluster.columns import Row
@@ -18,6 +19,7 @@ from cluster.model import (
     Metrics,
     Partition,
     Reading,
+    ReplicationSettings,
     TopicConfig,
     TopicPartition,
 )
@@ -37,6 +39,7 @@ def broker_row(seen: Broker, read: BrokerRead | None) -> Row:
     """Return the row of a broker; ``read`` None: it was not asked, for the cluster does not list it as alive."""
     throttles = read.throttles if read is not None else _UNKNOWN
     balancing = read.balancing if read is not None else Balancing()
+    replication = read.replication if read is not None else ReplicationSettings()
     metrics = read.metrics if read is not None else None
     return {
         "broker": seen.broker,
@@ -55,6 +58,9 @@ def broker_row(seen: Broker, read: BrokerRead | None) -> Row:
         "auto_leader_rebalance": balancing.auto,
         "leader_imbalance_check_s": balancing.check_interval_s,
         "leader_imbalance_percentage": balancing.percentage,
+        **asdict(replication),
+        "log_dirs_throttle_bytes_per_s": throttles.log_dirs_bytes_per_s,
+        "log_dirs_throttle_source": throttles.log_dirs_source,
     }
 
 
@@ -79,14 +85,15 @@ def leader_row(partition: Partition) -> Row:
 
 def lacking_row(partition: Partition) -> Row:
     """Return the row of a partition that is not watched and lacks a replica: nothing of its logs is read for that."""
-    unread = ("compacted", "previous_leader", "switch_tick_ms", "topic_counters", "before_log", "before_topic_counters")
+    settings = ("compacted", "remote_storage", "recompressed")
+    unread = ("previous_leader", "switch_tick_ms", "topic_counters", "before_log", "before_topic_counters")
     return {
         **leader_row(partition),
         "offline": list(partition.offline),
         "leader_listed": [],
         "follower_listed": [],
         "logs": [],
-        **dict.fromkeys(unread),
+        **dict.fromkeys((*settings, *unread)),
     }
 
 

@@ -183,6 +183,8 @@ class TickBuilder:
             **leader_row(partition),
             "offline": list(partition.offline),
             "compacted": config.compacted if config is not None else None,
+            "remote_storage": config.remote_storage if config is not None else None,
+            "recompressed": config.recompressed if config is not None else None,
             **_listed_columns(listed),
             "previous_leader": switch.previous_leader if switch is not None else None,
             "switch_tick_ms": switch.switch_tick_ms if switch is not None else None,

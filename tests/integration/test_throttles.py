@@ -24,7 +24,7 @@ from tests.integration.support import create_topic, wait_until
 from tests.integration.ticks import settings_of
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-NO_RATES = BrokerThrottles(True, None, None, "none", "none")
+NO_RATES = BrokerThrottles(True, None, None, "none", "none", None, "none")
 MOVES = [
     Move("judged", 0, (1, 2), (2, 3)),
     Move("judged", 1, (2, 3), (3, 1)),
@@ -73,7 +73,9 @@ def test_our_lists_and_rates_are_those_that_kafkas_tool_sets(settings: Settings,
     state = read_throttles(settings)
     lists = {topic: TopicLists(c.leader_list, c.follower_list) for topic, c in state.lists.items()}
     assert lists == lists_of_plan(MOVES)
-    assert state.rates == dict.fromkeys((1, 2, 3), BrokerThrottles(True, 5_000_000, 5_000_000, "broker", "broker"))
+    assert state.rates == dict.fromkeys(
+        (1, 2, 3), BrokerThrottles(True, 5_000_000, 5_000_000, "broker", "broker", None, "none")
+    )
 
 
 def test_kafkas_tool_finds_and_clears_what_we_set(settings: Settings, tmp_path: Path) -> None:
@@ -95,14 +97,14 @@ def test_kafkas_tool_finds_and_clears_what_we_set(settings: Settings, tmp_path: 
 def test_a_rate_is_in_force_when_the_call_returns(settings: Settings) -> None:
     steps: list[str] = []
     in_force = apply_rates(settings, {1: 2_000_000, 3: 4_000_000}, on_step=steps.append)
-    assert in_force[1] == BrokerThrottles(True, 2_000_000, 2_000_000, "broker", "broker")
+    assert in_force[1] == BrokerThrottles(True, 2_000_000, 2_000_000, "broker", "broker", None, "none")
     assert read_throttles(settings).rates == {**in_force, 2: NO_RATES}
     assert "brokers 1, 3" in steps[0]
 
 
 def test_one_role_can_be_set_alone(settings: Settings) -> None:
     apply_rates(settings, {2: 3_000_000}, roles=["leader"])
-    assert read_throttles(settings).rates[2] == BrokerThrottles(True, 3_000_000, None, "broker", "none")
+    assert read_throttles(settings).rates[2] == BrokerThrottles(True, 3_000_000, None, "broker", "none", None, "none")
 
 
 def test_without_its_own_rate_a_broker_falls_back_to_the_cluster_default(settings: Settings) -> None:
@@ -110,7 +112,9 @@ def test_without_its_own_rate_a_broker_falls_back_to_the_cluster_default(setting
     alter_configs(link, [Change(BROKER, "", dict.fromkeys(RATE_KEYS, "9000000"))], 10)
     link.close()
     apply_rates(settings, {1: 2_000_000})
-    assert clear_rates(settings, [1])[1] == BrokerThrottles(True, 9_000_000, 9_000_000, "default", "default")
+    assert clear_rates(settings, [1])[1] == BrokerThrottles(
+        True, 9_000_000, 9_000_000, "default", "default", None, "none"
+    )
     assert clear_rates(settings, [1, 2, 3], cluster_default=True) == dict.fromkeys((1, 2, 3), NO_RATES)
 
 
@@ -120,7 +124,10 @@ def test_other_settings_of_a_broker_stay_as_they_are(settings: Settings) -> None
     alter_configs(link, [Change(BROKER, "1", {FOLLOWER_RATE: "1500000"})], 10)
     link.close()
     wait_until(
-        lambda: read_throttles(settings).rates[1] == BrokerThrottles(True, 2_000_000, 1_500_000, "broker", "broker"),
+        lambda: (
+            read_throttles(settings).rates[1]
+            == BrokerThrottles(True, 2_000_000, 1_500_000, "broker", "broker", None, "none")
+        ),
         10,
         "one rate changed, the other not",
         lambda: read_throttles(settings).rates[1],

@@ -59,6 +59,8 @@ def move(topic: str, partition: int, leader: int | None, replicas: Sequence[int]
         "topic_counters": None,
         "before_log": None,
         "before_topic_counters": None,
+        "remote_storage": False,
+        "recompressed": False,
     }
     return row | more
 
@@ -82,6 +84,14 @@ def broker(broker_id: int, leader: int | None, follower: int | None, **more: Any
         "auto_leader_rebalance": None,
         "leader_imbalance_check_s": None,
         "leader_imbalance_percentage": None,
+        "quota_window_num": None,
+        "quota_window_size_s": None,
+        "replica_fetch_max_bytes": None,
+        "replica_fetch_response_max_bytes": None,
+        "num_replica_fetchers": None,
+        "replica_fetch_backoff_ms": None,
+        "log_dirs_throttle_bytes_per_s": None,
+        "log_dirs_throttle_source": None,
     }
     return row | more
 

@@ -21,6 +21,7 @@ from cluster.model import (
     Metrics,
     Partition,
     Reading,
+    ReplicationSettings,
     Snapshot,
     TopicConfig,
     TopicPartition,
@@ -242,6 +243,44 @@ def test_brokers_tell_how_they_balance_leaders() -> None:
     rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), read)["brokers"]
     names = ("auto_leader_rebalance", "leader_imbalance_check_s", "leader_imbalance_percentage")
     assert [tuple(row[name] for name in names) for row in rows[:2]] == [(True, 300, 10), (None, None, None)]
+
+
+def test_brokers_report_how_they_replicate_and_what_limits_moves_between_their_directories() -> None:
+    read = reads(0, 1, 2)
+    rates = replace(RATES, log_dirs_bytes_per_s=8_000_000, log_dirs_source="broker")
+    read[1] = replace(read[1], throttles=rates, replication=ReplicationSettings(11, 1, 1_048_576, 10_485_760, 2, 1000))
+    read[2] = replace(read[2], throttles=replace(RATES, log_dirs_source="none"))
+    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), read)["brokers"]
+    names = (
+        "log_dirs_throttle_bytes_per_s",
+        "log_dirs_throttle_source",
+        "quota_window_num",
+        "quota_window_size_s",
+        "replica_fetch_max_bytes",
+        "replica_fetch_response_max_bytes",
+        "num_replica_fetchers",
+        "replica_fetch_backoff_ms",
+    )
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (8_000_000, "broker", 11, 1, 1_048_576, 10_485_760, 2, 1000),
+        (None, "none", *[None] * 6),
+        (None, None, *[None] * 6),
+    ]
+
+
+def test_moves_say_whether_segments_leave_the_log_unseen_and_who_compresses() -> None:
+    config = replace(LISTS, remote_storage=True, recompressed=False)
+    row = moves((snapshot(config=config), reads(0, 1)))
+    assert (row["remote_storage"], row["recompressed"]) == (True, False)
+    row = moves((snapshot(config=None), reads(0, 1)))
+    assert (row["remote_storage"], row["recompressed"]) == (None, None)
+
+
+def test_a_partition_that_lacks_a_replica_and_is_not_watched_has_the_columns_of_a_move() -> None:
+    still = replace(MOVING, adding=(), removing=())
+    (row,) = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(still, None), reads(0, 1))["moves"]
+    assert sorted(row) == sorted(names(ROWS["moves"]))
+    assert (row["remote_storage"], row["recompressed"], row["logs"]) == (None, None, [])
 
 
 def test_leaders_tell_how_old_their_metadata_is() -> None:
