@@ -13,6 +13,7 @@ from cluster.admin import MetadataReader
 from cluster.any_broker import MetadataError
 from cluster.brokers import BrokerReaders
 from cluster.client import AdminLink
+from cluster.clock import Clock
 from cluster.encode import Message, encode_rows
 from cluster.pace import Due, Pace
 from cluster.publisher import Publisher, PublishError, Sent, tick_end
@@ -62,10 +63,15 @@ class Collector:
         settings: all settings.
         sink: where ticks go; None: the ticks topic.
         on_tick: called after every tick.
+        clock: by which ticks have their times; None: this machine's.
     """
 
     def __init__(
-        self, settings: Settings, sink: Sink | None = None, on_tick: Callable[[TickReport], None] | None = None
+        self,
+        settings: Settings,
+        sink: Sink | None = None,
+        on_tick: Callable[[TickReport], None] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         collect = settings.collect
         self._settings = settings
@@ -81,7 +87,8 @@ class Collector:
         )
         readers = BrokerReaders(self._link, self._source, collect)
         builder = TickBuilder(self._window_ms, self._interval_ms)
-        self._survey = Survey(metadata, readers, builder, collect.timeout_s())
+        self._clock = clock or Clock()
+        self._survey = Survey(metadata, readers, builder, collect.timeout_s(), self._clock)
         # A tick that cannot be written must not hold up the sampling for much longer than its interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
         self._on_tick = on_tick or (lambda report: None)
@@ -122,14 +129,15 @@ class Collector:
             PublishError: something was not acknowledged: there is no ``tick_end``.
             HeadroomError: no broker could be reached at all.
         """
-        tick_ms, start = _now_ms(), time.monotonic()
-        seen = self._survey.look(tick_ms)
+        start = time.monotonic()
+        seen = self._survey.look(self._clock.now_ms())
+        tick_ms = seen.tick_ms
         messages = encode_rows(self._settings.cluster.name, tick_ms, seen.rows)
         sent = self._sink.send(messages)
         end = tick_end(
             sent,
             started_ms=tick_ms,
-            ended_ms=_now_ms(),
+            ended_ms=self._clock.now_ms(),
             interval_ms=self._interval_ms,
             rate_window_ms=self._window_ms,
             lateness_ms=lateness_ms,
@@ -147,7 +155,7 @@ class Collector:
             report = self.tick(int(lateness_s * 1000), due.skipped)
         except (MetadataError, PublishError, HeadroomError) as error:
             log.error("tick left out: %s", error)
-            report = TickReport(_now_ms(), time.monotonic() - start, {}, {}, [], str(error))
+            report = TickReport(self._clock.now_ms(), time.monotonic() - start, {}, {}, [], str(error))
         self._on_tick(report)
         return report.failed is None
 
@@ -198,7 +206,3 @@ class Health:
             self._longest_s,
         )
         self.__init__(now_s)  # type: ignore[misc]
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

@@ -32,6 +32,8 @@ _WATCHED_ONLY = ("log_start_offset", "size_bytes", "prev_log_start_offset", "pre
 _Part = Mapping[str, Sequence[Any]]
 _UNKNOWN = BrokerThrottles(known=False)
 _NONE = (None, None, None, None)
+# Columns that are times of the collector's clock.
+_TIMES = ("read_ms", "prev_read_ms", "unchanged_since_ms")
 Counted = tuple[Sample, "Sample | None"]
 
 
@@ -97,8 +99,18 @@ def lacking_row(partition: Partition) -> Row:
     }
 
 
-def log_sample(broker: int, now: Sample, earlier: Sample | None, lag_source: int | None) -> Row:
-    """Return a log with its earlier sample; values are (end, start, size, lag)."""
+def log_sample(
+    broker: int, now: Sample, earlier: Sample | None, lag_source: int | None, unchanged_since_ms: int | None = None
+) -> Row:
+    """Return a log with its earlier sample.
+
+    Args:
+        broker: that has it.
+        now: end, start, size and lag.
+        earlier: the same of about one rate window before; None: there is none.
+        lag_source: the broker that it is fetched from; None: not known.
+        unchanged_since_ms: since when its end has been the same; None: not known.
+    """
     end, start, size, lag = now.values
     prev_end, prev_start, prev_size, prev_lag = earlier.values if earlier is not None else _NONE
     return {
@@ -114,12 +126,18 @@ def log_sample(broker: int, now: Sample, earlier: Sample | None, lag_source: int
         "lag_offsets": lag,
         "prev_lag_offsets": prev_lag,
         "lag_source": lag_source,
+        "unchanged_since_ms": unchanged_since_ms,
     }
 
 
 def without_lag(sample: Row) -> Row:
-    """Return a log with its earlier sample, of ``log_sample``, as if no lag had been read."""
-    return {key: value for key, value in sample.items() if not key.startswith(("lag_", "prev_lag_"))}
+    """Return a log with its earlier sample, of ``log_sample``, without what a replica's copying shows by."""
+    return {key: value for key, value in sample.items() if not key.startswith(("lag_", "prev_lag_", "unchanged_"))}
+
+
+def shifted(row: Row, step_ms: int) -> Row:
+    """Return a sample of a log or of a topic's counters by a clock that was set."""
+    return row | {name: row[name] + step_ms for name in _TIMES if row.get(name) is not None}
 
 
 def topic_sample(counted: Counted, messages: Counted) -> Row:

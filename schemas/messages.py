@@ -68,7 +68,10 @@ ROWS: dict[str, str] = {
         # The last switch seen while the partition was watched; null: none.
         "previous_leader INT, switch_tick_ms BIGINT, "
         # One per replica whose broker answered; lag_offsets is the gauge (null: -1, gone), lag_source whom it fetches.
-        f"logs ARRAY<STRUCT<{_LOG_SAMPLE}, lag_offsets BIGINT, prev_lag_offsets BIGINT, lag_source INT>>, "
+        # unchanged_since_ms: the earliest reading since which the log's end has been the same as now, further back than
+        # a rate window; of a log first read now, now. Readings that failed neither count nor end it.
+        f"logs ARRAY<STRUCT<{_LOG_SAMPLE}, lag_offsets BIGINT, prev_lag_offsets BIGINT, lag_source INT, "
+        "unchanged_since_ms BIGINT>>, "
         # The topic's counters on the partition's leader; null: not read.
         f"topic_counters STRUCT<{_TOPIC_SAMPLE}>, "
         # The last samples under the previous leader, kept for one rate window after a switch; null otherwise.

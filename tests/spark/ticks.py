@@ -34,6 +34,7 @@ def log(broker: int, end: int, rate: float = 0.0, *, size: int | None = None, **
         "lag_offsets": None,
         "prev_lag_offsets": None,
         "lag_source": None,
+        "unchanged_since_ms": None,
     }
     return sample | more
 
