@@ -90,6 +90,7 @@ class Survey:
         return step_ms
 
     def _on_one_clock(self, reads: Mapping[int, BrokerRead], began_s: float, step_ms: int) -> dict[int, BrokerRead]:
+        # Times are cut to whole milliseconds, and to begin a reading takes less than one.
         until_ms = self._clock.now_ms() + 1
         from_ms = until_ms - int((self._clock.elapsed_s() - began_s) * 1000) - 2
         return {
