@@ -61,20 +61,21 @@ class KnownTopics:
         return all(current)
 
     def _keep(self, topic: Any, read_s: float) -> bool:
+        topic_id = str(topic.topic_id)
         known = self._topics.get(topic.name)
+        if known is not None and known.topic_id != topic_id:
+            # Deleted and made again: nothing of the one before holds for it.
+            known = None
         before = known.partitions if known is not None else {}
         partitions = dict(_partitions_of(topic, before))
+        newer = _newer(before, partitions) if partitions != before and topic_id not in _NO_IDS else {}
         left = self._hot.pop(topic.name, 0) - 1
-        same = known is not None and known.topic_id == str(topic.topic_id)
-        newer: dict[TopicPartition, Partition] = {}
-        if known is not None and same and known.partitions == partitions:
+        if known is not None and partitions == before:
             known.read_s = read_s
         else:
-            if known is not None and same and known.topic_id not in _NO_IDS:
-                newer = _newer(known.partitions, partitions)
             # The age of a topic is that of the oldest of its partitions.
             age_s = known.read_s if known is not None and newer else read_s
-            self._topics[topic.name] = _Topic(str(topic.topic_id), partitions | newer, age_s)
+            self._topics[topic.name] = _Topic(topic_id, partitions | newer, age_s)
             self._all, left = None, _HOT_READINGS
         if left > 0:
             self._hot[topic.name] = left

@@ -209,8 +209,8 @@ class Gathered:
     def take_log(self, part: str, name: TopicPartition, value: Reading | None) -> None:
         """Keep a part of a log, of several values the greatest; None: it said no number.
 
-        An exporter's rules may drop the key of a future log, so that two values come under one name. The copy starts,
-        ends and weighs no more than the log that it is a copy of.
+        An exporter's rules may drop the key of a future log, so that two values come under one name. The copy starts
+        and ends no later than the log, and is no larger (``ReplicaAlterLogDirsThread``).
         """
         if value is None or name not in self._wanted.get(part, ()):
             return
