@@ -129,7 +129,7 @@ class Collector:
             PublishError: something was not acknowledged: there is no ``tick_end``.
             HeadroomError: no broker could be reached at all.
         """
-        start = time.monotonic()
+        began_s = self._clock.elapsed_s()
         seen = self._survey.look(self._clock.now_ms())
         tick_ms = seen.tick_ms
         messages = encode_rows(self._settings.cluster.name, tick_ms, seen.rows)
@@ -137,7 +137,8 @@ class Collector:
         end = tick_end(
             sent,
             started_ms=tick_ms,
-            ended_ms=self._clock.now_ms(),
+            # The clock may have been set since the tick began.
+            ended_ms=tick_ms + int((self._clock.elapsed_s() - began_s) * 1000),
             interval_ms=self._interval_ms,
             rate_window_ms=self._window_ms,
             lateness_ms=lateness_ms,
@@ -147,7 +148,8 @@ class Collector:
         )
         self._sink.send_end(self._settings.cluster.name, tick_ms, len(messages), end)
         counts = {kind: len(of_kind) for kind, of_kind in seen.rows.items()}
-        return TickReport(tick_ms, time.monotonic() - start, sent.messages, counts, seen.unanswered, None)
+        duration_s = self._clock.elapsed_s() - began_s
+        return TickReport(tick_ms, duration_s, sent.messages, counts, seen.unanswered, None)
 
     def _tick_safely(self, due: Due, lateness_s: float) -> bool:
         start = time.monotonic()

@@ -7,6 +7,8 @@ from typing import Any
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError
 
+from cluster.configs import BROKER, LEADER_LIST
+
 UNKNOWN_TOPIC, NOT_AUTHORIZED, SERVER_ERROR = 3, 29, -1
 
 
@@ -32,6 +34,8 @@ class ManyTopics:
         moving: (topic, partition) that a reassignment moves to broker 3.
         pages: whether the brokers know DescribeTopicPartitions.
         silent: kinds of request that are not answered.
+        settings: what every broker reports of its own configuration.
+        setting_source: where that comes from, of DescribeConfigsResponse.ConfigSource.
         known: brokers that the connection knows.
         nodes_asked: the broker of each request.
     """
@@ -51,6 +55,8 @@ class ManyTopics:
         self.pages = True
         self.silent: set[str] = set()
         self.asked: list[str] = []
+        self.settings: dict[str, str] = {}
+        self.setting_source = 4
         self.known = [1]
         self.nodes_asked: list[int] = []
 
@@ -119,10 +125,13 @@ class ManyTopics:
         return Answer(error_code=0, topics=topics)
 
     def DescribeConfigsRequest(self, request: Any) -> Any:
-        name = "leader.replication.throttled.replicas"
-        return Answer(
-            results=[
-                Answer(error_code=0, resource_name=t, configs=[Answer(name=name, value=self.lists.get(t), synonyms=())])
-                for _, t, _ in request.resources
+        results = []
+        for kind, name, keys in request.resources:
+            values = self.settings if kind == BROKER else {LEADER_LIST: self.lists.get(name)}
+            configs = [
+                Answer(name=key, value=value, config_source=self.setting_source, synonyms=())
+                for key, value in values.items()
+                if key in keys
             ]
-        )
+            results.append(Answer(error_code=0, resource_name=name, configs=configs))
+        return Answer(results=results)

@@ -75,9 +75,10 @@ class Source:
 
 
 class Rows:
-    """A sink that keeps the rows of the last tick, by kind."""
+    """A sink that keeps the rows of the last tick, by kind; ``on_send`` is called before it does."""
 
     def __init__(self) -> None:
+        self.on_send: Callable[[], None] = lambda: None
         self.of: dict[str, list[Row]] = {}
         self.tick_ms = 0
         self.end: dict[str, Any] = {}
@@ -89,6 +90,7 @@ class Rows:
         pass
 
     def send(self, messages: list[Message]) -> Sent:
+        self.on_send()
         self.of = {}
         for message in map(json.loads, (message.value for message in messages)):
             columns = message.get("columns")
@@ -186,6 +188,19 @@ def test_rates_go_on_through_a_step_while_brokers_are_read(running: Running, ste
         assert rows.tick_ms == rows.end["tick_ms"] == rows.end["started_ms"] == START_MS + tick * 1000 + step_ms
         assert rows.end["ended_ms"] == rows.tick_ms
         assert {row["read_ms"] for row, _ in samples(rows)} == {rows.tick_ms}
+
+
+@STEPS
+def test_a_tick_lasts_as_long_as_it_did_when_the_clock_is_set_while_it_is_written(
+    running: Running, step_ms: int
+) -> None:
+    def set_clock() -> None:
+        running.now.elapsed_s += 0.25
+        running.now.set_ms += step_ms
+
+    running.rows.on_send = set_clock
+    rows = running.tick()
+    assert (rows.end["started_ms"], rows.end["ended_ms"]) == (START_MS + 1000, START_MS + 1250)
 
 
 @STEPS
