@@ -1,4 +1,4 @@
-"""The wall clock of the collector's machine, and steps in which somebody sets it."""
+"""The wall clock of the collector's machine, and the steps by which it is set."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def _elapsed_s() -> float:
 
 @dataclass(frozen=True)
 class Clock:
-    """Tells the time.
+    """A wall clock, and time that passes evenly beside it.
 
     Attributes:
-        wall_s: epoch seconds as the machine is set.
-        elapsed_s: seconds since any moment, which pass evenly whatever the wall clock is set to.
+        wall_s: returns epoch seconds, as the machine is set.
+        elapsed_s: returns seconds since a fixed moment, whatever the wall clock is set to.
     """
 
     wall_s: Callable[[], float] = time.time

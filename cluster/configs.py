@@ -80,8 +80,8 @@ def balancing_of(configs: Iterable[Any]) -> Balancing:
     """Return what a broker's answer says of Kafka's own balancing of leaders; a key that is missing is not known.
 
     In KRaft mode the controllers balance, each by the configuration of its own process (``ControllerServer``): the keys
-    of a broker that is no controller say nothing. The percentage counts only where somebody has set it: brokers of
-    Kafka 3 report their default all the same.
+    of a broker that is no controller say nothing. The percentage counts only if it is set explicitly: brokers of
+    Kafka 3 report Kafka's default too.
     """
     by_name = {config.name: config for config in configs}
     values = {name: config.value for name, config in by_name.items()}

@@ -37,9 +37,10 @@ class KnownTopics:
         return topic in self._topics
 
     def take(self, topic: Any, read_s: float) -> bool:
-        """Take over what a broker told of one topic, and return whether all of it was up to date.
+        """Take over a broker's answer about one topic, and return whether all of it was up to date.
 
-        What it could not tell, or what it shows as it was before, stays as it is known, and grows older.
+        A topic that it could not describe, or a partition that it shows as it was before, stays as it is known, and its
+        age grows.
         """
         if topic.error_code in _GONE:
             self.forget([topic.name])

@@ -130,7 +130,7 @@ class Balancing:
     Attributes:
         auto: auto.leader.rebalance.enable.
         check_interval_s: leader.imbalance.check.interval.seconds.
-        percentage: leader.imbalance.per.broker.percentage; None also where nobody has set it.
+        percentage: leader.imbalance.per.broker.percentage; None also if it is not set explicitly.
     """
 
     auto: bool | None = None
@@ -145,7 +145,7 @@ class ReplicationSettings:
     Attributes:
         quota_window_num: replication.quota.window.num, how many samples a replication quota is the mean of.
         quota_window_size_s: replication.quota.window.size.seconds, of one sample.
-        replica_fetch_max_bytes: replica.fetch.max.bytes, the most that a fetch takes of one partition, but for a
+        replica_fetch_max_bytes: replica.fetch.max.bytes, the most that a fetch takes of one partition, except for a
             larger first batch.
         replica_fetch_response_max_bytes: replica.fetch.response.max.bytes, the most that a whole fetch takes.
         num_replica_fetchers: num.replica.fetchers, threads for each broker that it fetches from.

@@ -47,7 +47,7 @@ ROWS: dict[str, str] = {
         "leader_quota_bytes_per_s DOUBLE, follower_quota_bytes_per_s DOUBLE, "
         # What the broker is told of Kafka's own balancing of leaders; null: unknown, or a key that it does not have, as
         # those of Kafka 4 have no leader.imbalance.per.broker.percentage. The first two are null also of a broker that
-        # is no controller in KRaft mode, the last one where nobody has set it.
+        # is no controller in KRaft mode, the last one if it is not set explicitly.
         "auto_leader_rebalance BOOLEAN, leader_imbalance_check_s BIGINT, leader_imbalance_percentage INT, "
         # A replication quota is a mean over quota_window_num samples of quota_window_size_s seconds each. Then how much
         # a replica's fetch takes of one partition and in all, by how many threads for each broker fetched from, and how

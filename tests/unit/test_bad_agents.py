@@ -346,6 +346,6 @@ def test_brokers_report_the_settings_that_shape_copies(stage: Stage) -> None:
         )
         assert (row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]) == (7000, "default")
         assert row["leader_imbalance_percentage"] == 15
-    # Kafka's own default: nobody has set it.
+    # Kafka's own default.
     stage.topics.setting_source = 5
     assert {row["leader_imbalance_percentage"] for row in of(stage.look(), "brokers")} == {None}

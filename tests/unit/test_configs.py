@@ -79,7 +79,7 @@ def test_how_a_broker_balances_leaders_is_what_it_tells() -> None:
 
 
 @pytest.mark.parametrize(("source", "percentage"), [(OWN, 10), (DEFAULT, 10), (FILE, 10), (UNSET, None)])
-def test_a_percentage_that_nobody_has_set_says_nothing(source: int, percentage: int | None) -> None:
+def test_a_percentage_that_is_not_set_says_nothing(source: int, percentage: int | None) -> None:
     # Brokers of Kafka 3 report their default of 10 with the source DEFAULT_CONFIG.
     assert balancing_of([setting(IMBALANCE_PERCENTAGE, "10", source)]).percentage == percentage
 
