@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 import pytest
@@ -15,6 +16,7 @@ HOUR_MS = 3_600_000
 
 @pytest.mark.parametrize(("step_ms", "words"), [(-HOUR_MS, "set back by 3600.0 s"), (20_000, "set forward by 20.0 s")])
 def test_a_step_is_found_once_and_logged(step_ms: int, words: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "cluster.clock")
     now = FakeTime()
     steps = ClockSteps(now.clock)
     now.elapsed_s += 5

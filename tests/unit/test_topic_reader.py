@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 import cluster.topic_reader
@@ -301,6 +303,7 @@ def test_a_broker_that_does_not_know_new_partitions_yet_takes_none_away() -> Non
 
 
 def test_a_broker_that_is_behind_is_asked_after_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "cluster.any_broker")
     made = ticks(FEW, first=0, known=[1, 2, 3])
     answer_of(made.link, leader=2, epoch=7, isr=[2])
     made.next()
