@@ -22,8 +22,16 @@ from tests.integration.ticks import collecting, settings_of
 RECORDS, RECORD_BYTES = 3000, 1000
 # A fetch of 1 MB goes through at once; then the mean of 11 s is above this for longer than the test takes.
 RATE_BYTES_PER_S = 2000
-# No rules: every key of an MBean is a label.
-EXPORTER = 'includeObjectNames: ["java.lang:type=Runtime", "kafka.log:type=Log,*", "kafka.server:*"]\n'
+# The rule for logs of jmx_exporter's kafka-0-8-2.yml, which takes the key of the copy into the partition's label.
+EXPORTER = """
+lowercaseOutputName: true
+includeObjectNames: ["java.lang:type=Runtime", "kafka.log:type=Log,*", "kafka.server:*"]
+rules:
+  - pattern: "kafka.log<type=Log, name=(.+), topic=(.+), partition=(.+)><>Value"
+    name: "kafka_log_$1"
+    labels: {topic: "$2", partition: "$3"}
+  - pattern: ".*"
+"""
 
 
 @pytest.fixture(scope="module")
