@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
 from planning.copies import Copy, End, Part
-from planning.long_run import YIELD_RATIOS, copy_bytes_per_s
+from planning.long_run import YIELD_RATIOS, burst_bytes, copy_bytes_per_s
+from schemas.findings import Role
 
 # Replicas that are done within this part of the time since the beginning are taken to be done together.
 _STEP_RATIO, _STEP_S = 0.03, 1.0
@@ -114,7 +115,6 @@ def _passes(end: End, copies: Sequence[Copy], in_sync_bytes_per_s: float) -> flo
     """Return what a quota lets through in the long run, bytes per second."""
     if end.applied_bytes_per_s is None:
         return _UNLIMITED_BYTES_PER_S
-    bursts = [copy.limits.burst_bytes(len(copy.parts)) for copy in copies]
-    # A leader counts a response before it lets the next one through; destinations wait for several at once.
-    burst = max(bursts) if end is copies[0].leader else sum(bursts)
+    role = Role.LEADER if end is copies[0].leader else Role.FOLLOWER
+    burst = burst_bytes(role, [copy.limits.burst_bytes(len(copy.parts)) for copy in copies])
     return copy_bytes_per_s(end.applied_bytes_per_s, in_sync_bytes_per_s, burst, end.window.settings)

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planning.limits import QuotaWindow
+from schemas.findings import Role
 
 # New bytes of those that count: a fetch ends in the middle of a producer's batch, whose beginning is sent again. Least,
 # usual and most; brokers do not report how large batches are.
 YIELD_RATIOS = (0.95, 0.985, 1.0)
+
+
+def burst_bytes(role: Role, responses: Iterable[float]) -> float:
+    """Return what one check of a quota lets through, bytes.
+
+    A leader counts each response before it checks the next fetch (``KafkaApis.handleFetchRequest``): one passes, the
+    largest at most. Every fetcher thread of a destination checks by itself, and counts what has arrived: all may pass.
+
+    Args:
+        role: whose quota.
+        responses: bytes of a full response of each of its fetchers (``FetchLimits.burst_bytes``).
+    """
+    return max(responses, default=0.0) if role is Role.LEADER else sum(responses)
 
 
 @dataclass(frozen=True)

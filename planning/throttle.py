@@ -146,8 +146,8 @@ class Demand:
         used_bytes_per_s: what counts against the quota now; None: not measured.
         catching_up: of a destination, the replicas that the throttle holds back; empty: not known one by one.
         sources: of a destination, what they come to per leader; empty: not known.
-        burst_bytes: what out-of-sync replicas get at once whenever the quota has room, at least (see
-            ``FetchLimits.burst_bytes``), summed over the brokers that they copy from or to; None if unknown.
+        burst_bytes: what one check of the quota lets through to out-of-sync replicas at once, however little room there
+            is (``planning.long_run.burst_bytes``); None if unknown.
         quota_window: samples of the broker's quotas.
         fetch: the broker's limits as a follower.
     """

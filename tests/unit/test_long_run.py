@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planning.copies import Conditions, Copy, End, Part, Simulation
 from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW, QuotaWindow
-from planning.long_run import catch_up_range_s, catch_up_s, copy_bytes_per_s, copy_rate
+from planning.long_run import burst_bytes, catch_up_range_s, catch_up_s, copy_bytes_per_s, copy_rate
 from planning.quota import steady
 from planning.quota_state import steady_bytes_per_s
 from planning.throttle import Demand
@@ -75,11 +75,12 @@ def test_it_is_what_comes_fetch_by_fetch(throttle_mb: float, in_sync_ratio: floa
     burst = float(DEFAULT_FETCH.burst_bytes(replicas))
     simulated = simulated_bytes_per_s(throttle, in_sync, replicas, phase)
     closed = copy_bytes_per_s(throttle, in_sync, burst, DEFAULT_WINDOW)
-    # One response more or less in a window of eleven seconds, and 3 % where there are many.
-    assert simulated == pytest.approx(closed, rel=0.03, abs=1.05 * burst / 11)
+    # One response more or less in a window of eleven seconds; and 6 %, for a window counts up to 12 s and comes again
+    # after 11.
+    assert abs(simulated - closed) <= 0.06 * closed + burst / 11
     rate = copy_rate(throttle, in_sync, burst, DEFAULT_WINDOW)
     assert rate.low <= 1.02 * simulated
-    assert simulated <= 1.03 * rate.high
+    assert simulated <= 1.06 * rate.high
     assert rate.low <= rate.middle
 
 
@@ -118,6 +119,39 @@ def test_a_range_is_open_where_the_least_does_not_gain() -> None:
     # 60 MB by 2.095 - 1, 1.976 - 1 and 1.9 - 1 MB/s.
     assert (low, middle, high) == pytest.approx((54.8, 61.5, 66.7), abs=0.1)
     assert catch_up_range_s(60 * MB, 1.95 * MB, rate)[2] is None
+
+
+def test_a_leader_lets_one_response_through_and_a_destination_one_of_each_leader() -> None:
+    assert burst_bytes(Role.LEADER, [ONE, TEN, TEN]) == TEN
+    assert burst_bytes(Role.FOLLOWER, [ONE, TEN, TEN]) == ONE + 2 * TEN
+    assert burst_bytes(Role.LEADER, []) == 0
+
+
+@pytest.mark.parametrize(
+    ("throttle_mb", "in_sync_mb", "burst", "measured_mb"),
+    [
+        # Measured on real brokers, over 70 s, with a throttle below what is required: one leader to three new brokers,
+        # ten partitions each; ten partitions from one leader; one; three; forty.
+        (1.0, 0.0, burst_bytes(Role.LEADER, [TEN] * 3), 1.845),
+        (0.8, 0.5, TEN, 0.926),
+        (1.1, 1.0, ONE, 0.171),
+        (2.2, 1.5, 3 * ONE, 0.819),
+        (1.5, 1.2, TEN, 0.919),
+    ],
+)
+def test_real_brokers_let_through_as_much(
+    throttle_mb: float, in_sync_mb: float, burst: float, measured_mb: float
+) -> None:
+    rate = copy_rate(throttle_mb * MB, in_sync_mb * MB, burst, DEFAULT_WINDOW)
+    assert rate.middle == pytest.approx(measured_mb * MB, rel=0.06)
+    assert rate.low <= measured_mb * MB <= rate.high
+
+
+def test_a_destination_of_several_leaders_gets_less_than_all_at_once() -> None:
+    # Measured on real brokers: three leaders, ten partitions each, throttle 1.0 MB/s: 2.284 MB/s.
+    rate = copy_rate(MB, 0.0, burst_bytes(Role.FOLLOWER, [TEN] * 3), DEFAULT_WINDOW)
+    alone = copy_rate(MB, 0.0, TEN, DEFAULT_WINDOW)
+    assert alone.middle < 2.284 * MB < rate.middle
 
 
 def demand(throttle_mb: float, in_sync_mb: float, required_mb: float, burst: float | None, replicas: int = 1) -> Demand:
