@@ -154,4 +154,19 @@ SITUATIONS: tuple[Case, ...] = (
         (_part((1, 2), (1, 3), 1.0, 100), _part((2, 1), (2, 3), 2.2, 100)),
         2.5e6,
     ),
+    Case("RF 1, one partition", (_part((1,), (3,), 3.0, 150),), 1.8e6),
+    Case("RF 1, two leaders, one destination", _parts(2, [((1,), (3,)), ((2,), (3,))], 1.5, 150), 1.8e6),
+    Case("RF 2, two destinations", _parts(2, [((1, 2), (1, 3)), ((2, 1), (2, 4))], 2.0, 150), 2.5e6),
+    Case("RF 2 becomes RF 3", (_part((1, 2), (1, 2, 3), 2.0, 150),), 3e6),
+    Case(
+        "RF 3, two leaders, one destination", _parts(2, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 3, 4))], 1.0, 120), 2e6
+    ),
+    Case(
+        "RF 2, each leader to each destination",
+        _parts(4, [((1, 2), (1, 3)), ((2, 1), (2, 3)), ((1, 2), (1, 4)), ((2, 1), (2, 4))], 1.0, 120),
+        2.5e6,
+    ),
+    Case("RF 2, eight partitions", _parts(8, [((1, 2), (1, 3))], 0.5, 60), 5e6),
+    Case("RF 2, large batches", (_part((1, 2), (1, 3), 2.0, 150),), 3e6, record_bytes=200_000),
+    Case("RF 3, the leader leaves", (_part((1, 2, 3), (4, 2, 3), 1.0, 120),), 2.5e6),
 )
