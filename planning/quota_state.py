@@ -175,11 +175,12 @@ def _count(window: Window, seen: _Seen, place: float, came_bytes: float) -> list
     means = [(window.elapsed_s(seen.ticks[0][0]), window.total_bytes)]
     for (before_s, before), (after_s, after) in pairwise(seen.ticks):
         first = seen.began == (before_s, after_s)
-        in_sync = (after if first else before).in_sync_bytes_per_s or 0.0
-        in_sync = steady_bytes_per_s(before.role, in_sync)
+        # Rates of the first ticks of a move are not known yet, and hardly other ones than those that follow.
+        rates = next((d for d in (after if first else before, after) if d.in_sync_bytes_per_s is not None), seen.now)
+        in_sync = steady_bytes_per_s(before.role, rates.in_sync_bytes_per_s or 0.0)
         at_s = before_s + (after_s - before_s) * place
         window.advance(at_s, in_sync)
-        copied = came_bytes if first else _copied_bytes(before, after, after_s - before_s)
+        copied = came_bytes if first else _copied_bytes(before, after, rates.behind_bytes_per_s * (after_s - before_s))
         if copied > 0:
             window.record(at_s, copied)
         window.advance(after_s, in_sync)
@@ -189,11 +190,11 @@ def _count(window: Window, seen: _Seen, place: float, came_bytes: float) -> list
     return means
 
 
-def _copied_bytes(before: Demand, after: Demand, seconds: float) -> float:
+def _copied_bytes(before: Demand, after: Demand, written_bytes: float) -> float:
     """Return what was copied between two ticks: by how much the lag fell short of what was written."""
     if not before.limited_replicas or before.remaining_bytes is None or after.remaining_bytes is None:
         return 0.0
-    return max(0.0, before.behind_bytes_per_s * seconds + before.remaining_bytes - after.remaining_bytes)
+    return max(0.0, written_bytes + before.remaining_bytes - after.remaining_bytes)
 
 
 def _mean(demand: Demand) -> float:

@@ -101,6 +101,15 @@ def test_what_passed_between_two_ticks_lies_between_them() -> None:
     assert left_bytes(window, 13.0) == 0.0
 
 
+def test_rates_that_were_not_known_yet_were_those_of_now() -> None:
+    now = demand(3)
+    unknown = {"in_sync_bytes_per_s": None, "required_bytes_per_s": None}
+    known = begun(now, (2.8, 2.6))
+    first = [(age, replace(d, **unknown) if d.limited_replicas else d) for age, d in known]
+    assert likeliest(now, first).total_bytes == pytest.approx(likeliest(now, known).total_bytes)
+    assert left_bytes(likeliest(now, first), 9.5) == left_bytes(likeliest(now, known), 9.5)
+
+
 def test_without_earlier_ticks_the_mean_came_evenly() -> None:
     window = likeliest(demand(2.4), [])
     assert left_bytes(window, 0.0) == pytest.approx(2.4 * 11.5, rel=0.05)
