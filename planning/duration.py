@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from planning.copies import Conditions, Copy, End, Simulation
+from planning.copies import Copy, End
 from planning.flow import Flow
 from planning.moves import copies_between
 from planning.quota_state import Guess, at_quantile, guesses, steady_bytes_per_s
+from planning.simulation import Conditions, Simulation
 from planning.throttle import Demand, Side
 from schemas.findings import Role
 

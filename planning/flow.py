@@ -20,8 +20,8 @@ _STEP_RATIO, _STEP_S = 0.03, 1.0
 _MOST_STEPS = 1_000
 # Longer than that is never; a copy without a limit is as good as done.
 _LONGEST_S, _UNLIMITED_BYTES_PER_S = 3e8, 1e12
-# Which copies behind a quota get more than others is chance, and lasts: as measured on real brokers and as simulated.
-_UNEVEN_RATIO = 0.7
+# Which copies behind a quota get more than others is chance, and lasts: as a ratio, on average.
+_UNEVEN_RATIO = 0.5
 
 
 class Flow:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from planning.copies import Conditions, Copy, End, Moving, Part, Simulation
+from planning.copies import Copy, End, Moving, Part
 from planning.flow import Flow
 from planning.limits import DEFAULT_WINDOW
 from planning.long_run import YIELD_RATIOS
 from planning.quota import steady
+from planning.simulation import Conditions, Simulation
 
 MB = 1_000_000.0
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planning.copies import Conditions, Copy, End, Part, Simulation
+from planning.copies import Copy, End, Part
 from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW, QuotaWindow
 from planning.long_run import burst_bytes, catch_up_range_s, catch_up_s, copy_bytes_per_s, copy_rate
 from planning.quota import steady
 from planning.quota_state import steady_bytes_per_s
+from planning.simulation import Conditions, Simulation
 from planning.throttle import Demand
 from schemas.findings import Role, Verdict
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.copies import Conditions, Copy, End, Moving, Part, Simulation
+from planning.copies import Copy, End, Moving, Part
 from planning.limits import DEFAULT_WINDOW, FetchLimits
 from planning.quota import steady
+from planning.simulation import Conditions, Simulation
 
 MB = 1_000_000.0
 # Batches so small that nothing is sent again.
