@@ -13,6 +13,7 @@ from planning.moves import copies_between
 from planning.quota_state import Guess, at_quantile, guesses, steady_bytes_per_s
 from planning.simulation import Conditions, Simulation
 from planning.throttle import Demand, Side
+from planning.write_rates import at_rate, forecast
 from schemas.findings import Role
 
 # New bytes of those that pass a throttle that binds, in the expected time of ``gold/throttle_headroom``.
@@ -30,6 +31,8 @@ _BATCHES_BYTES = (16e3, 4e3, 32e3, 8e3, 64e3, 16e3, 24e3)
 _BURSTS_BYTES_PER_S = (60e6, 120e6, 40e6, 60e6, 90e6, 30e6, 60e6)
 _RETRY_RATIOS = (0.5, 0.2, 1.0, 0.5, 0.2, 0.5, 1.0)
 _QUANTILES = (3, 0, 5, 2, 6, 1, 4)
+# Write rates, in standard deviations from what is expected.
+_WRITES = (0.0, 0.7, -0.7, -0.3, 0.3, 1.2, -1.2)
 _SCENARIOS = len(_QUANTILES)
 # Simulated for so long, and with so many events in all and in one scenario; the rest flows.
 _SIMULATED_S, _MOST_EVENTS, _EVENTS_EACH = 600.0, 24_000, 12_000
@@ -39,7 +42,7 @@ _FEW_SIDES = 6
 _PHASES, _PLACES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.25, 0.75)
 # What the range of several scenarios is wider on both ends: the delays of a machine, and rates that are known to some
 # percent. And as a ratio the range around one that stands alone.
-_ERROR_S, _ERROR_RATIO, _ALONE_RATIO = 1.0, 0.03, 0.1
+_ERROR_S, _ERROR_RATIO, _ALONE_RATIO = 1.0, 0.02, 0.1
 # How near the throttle for a deadline is sought, and how many times what is required it may be.
 _NEAR_RATIO, _MOST_TIMES = 1.01, 1e6
 
@@ -168,7 +171,8 @@ class _Scenarios:
     """
 
     def __init__(self, demands: Sequence[Demand], earlier: Earlier) -> None:
-        self._demands = demands
+        rates = forecast(demands, earlier)
+        self._demands = [[at_rate(d, rates.ratio + rates.spread * z) for d in demands] for z in _WRITES]
         few = len(demands) <= _FEW_SIDES
         phases, places = (_PHASES, _PLACES) if few else (_PHASES[2:3], _PLACES[:1])
         self._states: dict[Side, list[Guess]] = {
@@ -183,7 +187,7 @@ class _Scenarios:
             applied_s: seconds from now until it is applied.
             most: scenarios.
         """
-        if not any(d.remaining_bytes for d in self._demands):
+        if not any(d.remaining_bytes for d in self._demands[0]):
             return Finish(0.0, 0.0, 0.0)
         found: list[float | None] = []
         events = 0
@@ -204,14 +208,15 @@ class _Scenarios:
         """Return what is to be copied, every quota in the state that it has in one scenario."""
         quantile = (_QUANTILES[number] + 0.5) / _SCENARIOS
         ends = {}
-        for d in self._demands:
+        demands = self._demands[number]
+        for d in demands:
             side = d.broker, d.role
             # The states of leaders and of destinations have nothing to do with each other.
             window = at_quantile(self._states[side], quantile if d.role is Role.LEADER else 3 * quantile % 1)
             in_sync = steady_bytes_per_s(d.role, d.in_sync_bytes_per_s or 0.0)
             rates = d.throttle_bytes_per_s, applied_rate(d, throttle_bytes_per_s)
             ends[side] = End(window, in_sync, *rates)
-        return copies_between(self._demands, ends)
+        return copies_between(demands, ends)
 
 
 def _range(seconds: Sequence[float]) -> Finish:
