@@ -1,0 +1,164 @@
+"""Replicas that do not copy, and those that lost their place in the ISR: whose they are, why, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from alerts.sides import LostReplica, SideState
+from schemas.findings import Kind, Role, Severity
+from tests.unit.sides import assessed, found, kinds, partition, side
+
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+STALLED = partition(stalled=True)
+
+
+def destination(*partitions: Any, **more: Any) -> SideState:
+    """Broker 3, whose throttle is enough."""
+    return side(3, FOLLOWER, 9, 4, *(partitions or (STALLED,)), **more)
+
+
+@pytest.mark.parametrize(
+    ("stall", "alive", "cause", "why", "action"),
+    [
+        ("offline", False, "destination_down", "the broker is down", "restore_broker"),
+        ("offline", True, "destination_disk", "a log directory of it has failed, or is full", "inspect_broker"),
+        ("no_leader", True, "no_leader", "the partition has no leader", "restore_broker"),
+        ("not_fetching", True, "not_fetching", "the broker does not fetch it", "inspect_broker"),
+        ("unknown", True, "unknown", "no throttle explains it", "inspect_broker"),
+        (None, True, "unknown", "no throttle explains it", "inspect_broker"),
+    ],
+)
+def test_a_copy_that_stands_still_is_told_with_its_cause(
+    stall: str | None, alive: bool, cause: str, why: str, action: str
+) -> None:
+    finding = found(destination(stall=stall, alive=alive))
+    assert (finding.kind, finding.subject) == (Kind.REASSIGNMENT_STALLED, "broker 3 as destination")
+    assert (finding.severity, finding.hold_s) == (Severity.WARNING, 30)
+    assert finding.evidence["cause"] == cause
+    assert f"copies nothing of t-0 ({why}" in finding.summary.replace(
+        "the broker is up but the replica is offline: ", ""
+    )
+    assert finding.recommendation["action"] == action
+
+
+def test_a_copy_that_goes_on_does_not_stand_still() -> None:
+    assert kinds(destination(partition())) == set()
+
+
+def test_of_two_copies_the_one_that_a_throttle_starves_is_explained() -> None:
+    # Broker 1 leads t-0, and its throttle starves it; t-1 has another leader.
+    starving = side(1, LEADER, 2, 4, STALLED)
+    other = partition(1, leader=2, stalled=True)
+    finding = found(starving, destination(STALLED, other), kind=Kind.REASSIGNMENT_STALLED)
+    assert "copies nothing of t-1 (" in finding.summary
+
+
+def test_a_copy_beyond_a_cut_list_is_found_where_no_throttle_can_explain_it() -> None:
+    full = [partition(number) for number in range(20)]
+    finding = found(destination(*full, stalled_replicas=2))
+    assert "copies nothing of 2 partition(s) (" in finding.summary
+    finding = found(destination(STALLED, *full[1:], stalled_replicas=3))
+    assert "copies nothing of t-0 and 2 more (" in finding.summary
+    starving = side(1, LEADER, 2, 4, partition(30))
+    assert kinds(starving, destination(*full, stalled_replicas=2)) == {Kind.THROTTLE_BELOW_LEADER_WRITE}
+
+
+def test_a_destination_of_which_too_little_is_known_is_held() -> None:
+    assessment = assessed(destination(partition(), throttle_known=False))
+    assert (Kind.REASSIGNMENT_STALLED, "broker 3 as destination") in assessment.held
+
+
+def lost(broker: int, *names: tuple[str, bool], moving: int, resting: int, **more: Any) -> SideState:
+    """A broker that is a follower of partitions, given by topic and whether they move, and out of their ISR."""
+    return side(
+        broker,
+        more.pop("role", FOLLOWER),
+        None,
+        0,
+        limited=0,
+        lost=tuple(LostReplica(topic, 0, 1, moves) for topic, moves in names),
+        lost_replicas=moving + resting,
+        lost_moving_replicas=moving,
+        throttle_source="none",
+        **more,
+    )
+
+
+def test_a_broker_that_fell_out_of_the_isr_of_what_moves_is_found() -> None:
+    finding = found(lost(2, ("a", True), moving=1, resting=0))
+    assert (finding.kind, finding.subject) == (Kind.ISR_SHRINK_DURING_MOVE, "broker 2")
+    assert (finding.severity, finding.hold_s) == (Severity.WARNING, 60)
+    assert finding.summary == (
+        "Broker 2 has fallen behind: 1 of its replicas, of partitions that are moving, none of them a new one, "
+        "out of the ISR (a-0)"
+    )
+    assert finding.evidence["lost_replicas"] == 1
+    assert [p["topic"] for p in finding.evidence["partitions"]] == ["a"]
+    assert finding.recommendation["action"] == "inspect_broker"
+
+
+def test_a_broker_that_is_down_lacks_replicas_and_is_to_be_brought_back() -> None:
+    finding = found(lost(2, ("a", False), ("b", False), moving=0, resting=2, alive=False))
+    assert (finding.kind, finding.subject) == (Kind.UNDER_REPLICATED, "broker 2")
+    assert finding.summary == "Broker 2 is down: 2 of its replicas, none of them a new one, out of the ISR (a-0, b-0)"
+    assert finding.recommendation["action"] == "restore_broker"
+    # Nothing moves to it, so that there is nothing to cancel.
+    assert "cancel" not in finding.recommendation["reason"]
+
+
+def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:
+    shrunk, lacks = assessed(lost(2, ("a", True), ("b", False), moving=1, resting=30)).findings
+    assert (shrunk.kind, lacks.kind) == (Kind.ISR_SHRINK_DURING_MOVE, Kind.UNDER_REPLICATED)
+    assert shrunk.cause == lacks.cause == "broker 2"
+    assert shrunk.precedence < lacks.precedence
+    # Of 31 replicas the list has two.
+    assert "30 of its replicas" in lacks.summary
+    assert lacks.summary.endswith("(b-0 and 29 more)")
+
+
+def test_of_a_list_that_is_cut_before_the_first_name_the_number_is_told() -> None:
+    (_, lacks) = assessed(lost(2, ("a", True), moving=20, resting=3)).findings
+    assert lacks.summary.endswith("out of the ISR (3 partition(s))")
+
+
+def test_new_replicas_that_have_not_copied_all_yet_are_planned() -> None:
+    planned = partition(followers=2, in_sync_followers=1)
+    assert kinds(side(1, LEADER, 9, 4, planned, planned_partitions=1), destination(planned)) == set()
+
+
+# The rows of leaders count what their followers lost: it is told at these.
+def test_the_leader_of_a_lost_replica_has_not_fallen_behind() -> None:
+    leader = lost(1, ("a", False), moving=0, resting=1, role=LEADER)
+    follower = lost(2, ("a", False), moving=0, resting=1)
+    assert found(leader, follower).subject == "broker 2"
+    assert kinds(leader) == set()
+
+
+def test_what_a_broker_that_is_down_brings_about_has_one_cause_and_the_stalled_move_comes_first() -> None:
+    down = destination(
+        throttle_known=False,
+        alive=False,
+        stall="offline",
+        lost=(LostReplica("a", 0, 1, True), LostReplica("b", 0, 1, False)),
+        lost_replicas=2,
+        lost_moving_replicas=1,
+    )
+    findings = assessed(down).findings
+    assert {finding.cause for finding in findings} == {"broker 3"}
+    assert [f.kind for f in sorted(findings, key=lambda f: -f.weight)] == [
+        Kind.REASSIGNMENT_STALLED,
+        Kind.ISR_SHRINK_DURING_MOVE,
+        Kind.UNDER_REPLICATED,
+        Kind.NO_DATA,
+    ]
+
+
+# Below an alert of the same cause that fires already nobody would hear of it.
+@pytest.mark.parametrize(
+    ("stall", "cause"),
+    [("offline", "broker 3"), ("not_fetching", "broker 3"), ("no_leader", "no leader"), ("unknown", "")],
+)
+def test_a_stall_that_its_broker_does_not_explain_is_a_cause_of_its_own(stall: str, cause: str) -> None:
+    assert found(destination(stall=stall)).cause == cause
