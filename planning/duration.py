@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
 from planning.copies import Copy, End
 from planning.flow import Flow
@@ -173,6 +173,8 @@ class _Scenarios:
     def __init__(self, demands: Sequence[Demand], earlier: Earlier) -> None:
         rates = forecast(demands, earlier)
         self._demands = [[at_rate(d, rates.ratio + rates.spread * z) for d in demands] for z in _WRITES]
+        known = [d.batch_bytes for d in demands if d.batch_bytes is not None]
+        self._batches_bytes = [fmean(known)] * _SCENARIOS if known else _BATCHES_BYTES
         few = len(demands) <= _FEW_SIDES
         phases, places = (_PHASES, _PLACES) if few else (_PHASES[2:3], _PLACES[:1])
         self._states: dict[Side, list[Guess]] = {
@@ -201,7 +203,7 @@ class _Scenarios:
         return _range([seconds for seconds in found if seconds is not None])
 
     def _ended_s(self, number: int, throttle_bytes_per_s: float, applied_s: float) -> tuple[float | None, int]:
-        conditions = Conditions(_BATCHES_BYTES[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], number)
+        conditions = Conditions(self._batches_bytes[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], number)
         return copied_s(self._copies(number, throttle_bytes_per_s), applied_s, conditions, _EVENTS_EACH)
 
     def _copies(self, number: int, throttle_bytes_per_s: float) -> list[Copy]:

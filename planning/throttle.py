@@ -148,6 +148,7 @@ class Demand:
         sources: of a destination, what they come to per leader; empty: not known.
         burst_bytes: what one check of the quota lets through to out-of-sync replicas at once, however little room there
             is (``planning.long_run.burst_bytes``); None if unknown.
+        batch_bytes: of a leader, mean size of the producers' batches that it appends; None if unknown.
         quota_window: samples of the broker's quotas.
         fetch: the broker's limits as a follower.
     """
@@ -165,6 +166,7 @@ class Demand:
     catching_up: tuple[CatchingUp, ...] = ()
     sources: tuple[SourceLoad, ...] = ()
     burst_bytes: float | None = None
+    batch_bytes: float | None = None
     quota_window: QuotaWindow = DEFAULT_WINDOW
     fetch: FetchLimits = DEFAULT_FETCH
 

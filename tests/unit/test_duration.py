@@ -188,6 +188,17 @@ def test_settings_of_the_brokers_decide_the_bursts() -> None:
     assert small_s is None
 
 
+def test_batches_that_are_known_narrow_the_range_and_large_ones_move_it() -> None:
+    # 200 MB at 4.8 - 2 MB/s of which 2 are written: 0.8 MB/s. A tenth of 2.8 is sent again with batches of 200 kB.
+    now = demand(4, 200, 2, used_mb=3)
+    unknown, small, large = (finish([replace(now, batch_bytes=b)], 4.8 * MB) for b in (None, 8e3, 2e5))
+    assert unknown is not None
+    assert small is not None
+    assert large is not None
+    assert small.high_s - small.low_s < unknown.high_s - unknown.low_s
+    assert large.middle_s > 1.3 * small.middle_s
+
+
 @pytest.mark.parametrize(("throttle_mb", "ends"), [(1.9, False), (2.0, False), (3.0, False), (4.8, True)])
 def test_it_never_ends_where_less_passes_than_is_written(throttle_mb: float, ends: bool) -> None:
     now = demand(4, 20, 2, throttle_mb=1.5, used_mb=1.5)
