@@ -57,6 +57,7 @@ def run(only: str | None) -> None:
     """Measure on real brokers, print the figures, write them to benchmarks/results.json and docs/performance.md.
 
     Shorter runs by environment: BENCH_SWITCHES, BENCH_STARTS, BENCH_MOVES, BENCH_SITUATIONS, BENCH_MEMORY_S;
+    BENCH_FIRST_MOVE and BENCH_FIRST_SITUATION begin the groups finish and smallest later, to measure them in parts;
     BENCH_MEMORY_TICK_S sets the pace of the group memory; BENCH_PARTITIONS the sizes of the groups scale and standalone
     (its first) and BENCH_REPLICAS those of the group sources, by commas; BENCH_DAYS, BENCH_DAY_TICKS and
     BENCH_HOUR_TICKS the simulated time of the group tables; BENCH_FAULTS, BENCH_FAULT_S and BENCH_HEALTHY_S the
