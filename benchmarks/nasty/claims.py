@@ -56,13 +56,13 @@ def stalled_without_leader(destination: int) -> list[Claim]:
     return [Claim(Kind.REASSIGNMENT_STALLED, rf"broker {destination} as destination", check=check)]
 
 
-def numbers(throttle_bytes_per_s: float, load: Load, history_bytes: float, enough_bytes_per_s: float) -> list[Check]:
+def numbers(throttle_bytes_per_s: float, load: Load, to_copy_bytes: float, enough_bytes_per_s: float) -> list[Check]:
     """Return checks of the numbers of a throttle that is too low, against those counted by hand.
 
     Args:
         throttle_bytes_per_s: rate in force of the broker and role.
         load: what it carries.
-        history_bytes: what its new replicas had to copy when the move began.
+        to_copy_bytes: what its new replicas have to copy when the move begins.
         enough_bytes_per_s: greatest required rate of all brokers and roles, which the advice has to exceed.
     """
     in_sync, required = load.in_sync_bytes_per_s, load.required_bytes_per_s
@@ -71,7 +71,7 @@ def numbers(throttle_bytes_per_s: float, load: Load, history_bytes: float, enoug
         near("required_bytes_per_s", required, _RATE_TOLERANCE),
         # A replica that has been copied by a first burst counts as in sync.
         within("in_sync_bytes_per_s", in_sync * (1 - _RATE_TOLERANCE), in_sync + required * _RATE_TOLERANCE),
-        _unless_unknown(within("remaining_bytes", history_bytes * _LEAST_LEFT, history_bytes * _MOST_LEFT)),
+        _unless_unknown(within("remaining_bytes", to_copy_bytes * _LEAST_LEFT, to_copy_bytes * _MOST_LEFT)),
         _advises(enough_bytes_per_s * _LEAST_ADVISED, enough_bytes_per_s * _MOST_ADVISED),
     ]
 

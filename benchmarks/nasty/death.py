@@ -109,7 +109,7 @@ class LeaderDeath(NastyScene):
         led = [group for group in moving if group.leader({self.a}) == self.b]
         enough = max(load.required_bytes_per_s, inbound_load(groups, self.d).required_bytes_per_s)
         throttle = min(self.rates().values())
-        right = all_of(*numbers(throttle, load, stage.topic.history_bytes(led), enough))
+        right = all_of(*numbers(throttle, load, stage.topic.to_copy_bytes(led), enough))
         return stage.expect("throttle too low for who leads now", low_leaders(self.takers(), right), SWITCHED_S)
 
 

@@ -92,8 +92,8 @@ class LogDirectories(NastyScene):
 
     def play(self, stage: Stage) -> None:
         """Start both moves; follow the advice of the alert that is true, and compare the numbers with what happened."""
-        load, history = self.load_of_leader(), stage.topic.history_bytes(self.groups())
-        right = all_of(*numbers(self.throttle_bytes_per_s(), load, history, load.required_bytes_per_s))
+        load, to_copy = self.load_of_leader(), stage.topic.to_copy_bytes(self.groups())
+        right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
         claims = low_leaders([self.a], right)
         low = [stage.expect(f"throttle of broker {self.a} too low", claims, ALERT_S)] if self.low else []
         stage.start_move(self.rates())

@@ -44,7 +44,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
+import psutil
 from kafka.errors import KafkaError
 
 from benchmarks.harness import Ground, Say
@@ -153,9 +155,16 @@ def _played(tools: Tools, scene: NastyScene, attempt: int) -> Outcome:
                 void = str(error)
             finally:
                 played = outcome(scene, stage, void)
-                watch.stop()
+                _end(watch)
                 tools.damage.repair()
     return played
+
+
+def _end(watch: WatchProcess) -> None:
+    """Kill a watch with all its processes: nobody reads its tables any more."""
+    for process in watch.processes():
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def _await_steady(watch: WatchProcess) -> None:

@@ -70,8 +70,8 @@ class LeaderlessPartition(NastyScene):
             stage.fail_second_log_dir(self.d)
         await_true(lambda: stage.topic.leaders()[0] == _NO_LEADER, _LEADERLESS_S, "a partition without a leader")
         stage.note(f"{stage.topic.name}-0 has no leader")
-        load, history = self.load_of_leader(), stage.topic.history_bytes(self.groups()[1:])
-        right = all_of(*numbers(self.throttle_bytes_per_s(), load, history, load.required_bytes_per_s))
+        load, to_copy = self.load_of_leader(), stage.topic.to_copy_bytes(self.groups()[1:])
+        right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
         low = stage.expect(f"throttle of broker {self.a} too low", low_leaders([self.a], right), ALERT_S)
         claims = [
             *stalled_without_leader(self.c),
@@ -81,7 +81,7 @@ class LeaderlessPartition(NastyScene):
         stage.start_move(self.rates())
         stage.observe(BURST_S)
         stage.await_announced(low, leaderless)
-        stage.require_losing(_OBSERVED_S)
+        stage.require_losing(_OBSERVED_S, self.groups()[1:])
         follow_advice(stage)
         stage.over(low)
         put_right(stage, lambda: stage.start(self.d), lambda: self._await_leader(stage))

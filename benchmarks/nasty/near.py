@@ -82,7 +82,7 @@ class NearThreshold(NastyScene):
     def play(self, stage: Stage) -> None:
         """Let the move run for six cycles of bursts, and call true what happened in them; then follow the advice."""
         began_s = time.monotonic()
-        history = stage.topic.history_bytes(self.groups())
+        to_copy = stage.topic.to_copy_bytes(self.groups())
         stage.start_move(self.rates())
         stage.observe(BURST_S)
         growth = self._growth_bytes_per_s(stage)
@@ -91,7 +91,7 @@ class NearThreshold(NastyScene):
         stage.note(f"the lag grows by {growth / 1e6:.2f} MB/s: the move {what}")
         if not finishes:
             load = self.load_of_leader()
-            right = all_of(*numbers(self.throttle_bytes_per_s(), load, history, load.required_bytes_per_s))
+            right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
             name = f"throttle of broker {self.a} too low"
             stage.expect(name, low_leaders([self.a], right), ALERT_S, required=fails, from_s=began_s)
         follow_advice(stage)

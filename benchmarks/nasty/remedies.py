@@ -46,9 +46,9 @@ def put_right(stage: Stage, act: Callable[[], None], await_well: Callable[[], No
 
 
 def await_promised_end(stage: Stage, longest_s: float) -> None:
-    """Wait for the end of the move, and keep how it compares with the finish that the last advice promised."""
+    """Keep when the move ended, if the last advice promised that within some time; else it is not waited for."""
     promised = [one for one in stage.followed if one.promised_finish_s is not None]
-    if stage.await_end(longest_s) and promised:
+    if promised and (promised[-1].promised_finish_s or 0.0) <= longest_s and stage.await_end(1.5 * longest_s):
         promised[-1].finished_s = time.monotonic()
 
 

@@ -75,8 +75,8 @@ class RestartBefore(NastyScene):
         if len(led) != 1:
             raise failure(f"the moving partitions have several leaders after the restarts: {sorted(led)}")
         leader, throttle, load = led.pop(), next(iter(self.rates().values())), self.load_of_leader()
-        history = stage.topic.history_bytes(self.groups())
-        right = all_of(*numbers(throttle, load, history, load.required_bytes_per_s), blames_no_switch)
+        to_copy = stage.topic.to_copy_bytes(self.groups())
+        right = all_of(*numbers(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
         low = stage.expect(f"throttle of broker {leader} too low", low_leaders([leader], right), ALERT_S)
         stage.start_move(self.rates())
         stage.observe(BURST_S)

@@ -69,9 +69,9 @@ class ShortThrottle(NastyScene):
     def play(self, stage: Stage) -> None:
         """Start the move, wait for its alert, and follow the advice."""
         throttle, load = self.throttle_bytes_per_s(), self.load_of_leader()
-        history = stage.topic.history_bytes(self.groups())
+        to_copy = stage.topic.to_copy_bytes(self.groups())
         right = all_of(
-            *numbers(throttle, load, history, load.required_bytes_per_s), severe(severity_of(throttle, load))
+            *numbers(throttle, load, to_copy, load.required_bytes_per_s), severe(severity_of(throttle, load))
         )
         low = stage.expect(f"throttle of broker {self.a} too low", low_leaders([self.a], right), ALERT_S)
         stage.start_move(self.rates())

@@ -139,20 +139,24 @@ class Stage:
             rates: those of brokers that are down are left out.
             chosen: partitions that begin to move; None: all that are to move.
         """
-        shown = ", ".join(f"{b} {role.value} {rate / 1e6:.2f}" for (b, role), rate in sorted(rates.items()))
+        shown = _shown(rates)
         count = sum(group.count for group in self.groups if group.moves) if chosen is None else len(chosen)
         self.note(f"move of {count} partition(s) starts; rates in MB/s: {shown}")
         self.topic.start_move(rates, chosen)
 
-    def require_losing(self, length_s: float) -> None:
+    def require_losing(self, length_s: float, chosen: Collection[Group] | None = None) -> None:
         """Let the scene go on for a time, in which new replicas have to fall further behind or get nothing.
+
+        Args:
+            length_s: for how long.
+            chosen: groups of which this holds; None: all.
 
         Raises:
             HeadroomError: they gained: what the scene calls true did not happen.
         """
-        before = self.topic.missing_bytes()
+        before = self.topic.missing_bytes(chosen)
         self.observe(length_s)
-        after = self.topic.missing_bytes()
+        after = self.topic.missing_bytes(chosen)
         self.note(f"{before / 1e6:.1f} MB to copy, {length_s:.0f} s later {after / 1e6:.1f} MB")
         if after < before:
             raise failure(f"new replicas gained, though the throttle is too low: {before} to {after} bytes")
@@ -219,3 +223,14 @@ class Stage:
         """Return once every replica of a broker is in sync, but for those that a move adds."""
         await_true(lambda: not self.topic.out_of_sync(broker), _IN_SYNC_S, f"replicas of broker {broker} in sync")
         self.note(f"the replicas of broker {broker} are in sync")
+
+
+def _shown(rates: Rates) -> str:
+    """Return rates in MB/s, those that are the same for all brokers once."""
+    by_role = {role: {b: f"{rate / 1e6:.2f}" for (b, of), rate in sorted(rates.items()) if of is role} for role in Role}
+    texts = []
+    for role, found in by_role.items():
+        same = len(found) > 1 and len(set(found.values())) == 1
+        each = next(iter(found.values())) if same else ", ".join(f"{b}: {rate}" for b, rate in found.items())
+        texts.append(f"{role.value} {each or 'none'}")
+    return "; ".join(texts)

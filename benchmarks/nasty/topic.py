@@ -35,6 +35,7 @@ _BATCH_RECORDS = 3
 _LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 _VALUES = 16
 _ASK_S = 30.0
+_FILL_S = 180.0
 _POLL_S = 0.5
 
 
@@ -104,7 +105,8 @@ class LargeTopic:
                 for _ in range(min(_BATCH_RECORDS, owed[number])):
                     producer.send(self.name, next(values), partition=number)
             owed = {number: left - _BATCH_RECORDS for number, left in owed.items() if left > _BATCH_RECORDS}
-        producer.close(timeout=120)
+        producer.flush(timeout=_FILL_S)
+        producer.close()
 
     def place(self, log_dirs: Mapping[tuple[int, int], Path]) -> None:
         """Move replicas to log directories; a replica that does not exist yet is created there.
@@ -180,16 +182,23 @@ class LargeTopic:
         """Return the leader of each partition, -1 if it has none."""
         return [int(one["leader_id"]) for one in self.metadata()]
 
-    def history_bytes(self, chosen: Collection[Group]) -> int:
-        """Return what new replicas of some groups have to copy when the move begins."""
-        sizes = zip(self.partitions, self._sizes, strict=True)
-        return sum(size * len(group.adding) for group, size in sizes if group in chosen)
-
-    def missing_bytes(self) -> int:
-        """Return how much smaller the new logs are than the largest original one, on brokers that are up."""
+    def to_copy_bytes(self, chosen: Collection[Group]) -> int:
+        """Return what new replicas of some groups have to copy in all: as much as their partitions' largest logs."""
         sizes = self._log_sizes()
-        moving = ((number, group) for number, group in enumerate(self.partitions) if group.moves)
-        return sum(_missing(number, group, sizes) for number, group in moving)
+        return sum(_whole(number, group, sizes) * len(group.adding) for number, group in self._moving_of(chosen))
+
+    def missing_bytes(self, chosen: Collection[Group] | None = None) -> int:
+        """Return how much smaller new logs are than the largest original one of their partition.
+
+        Args:
+            chosen: groups that count; None: all. Brokers that are down have no logs.
+        """
+        sizes = self._log_sizes()
+        return sum(_missing(number, group, sizes) for number, group in self._moving_of(chosen))
+
+    def _moving_of(self, chosen: Collection[Group] | None) -> list[tuple[int, Group]]:
+        numbered = enumerate(self.partitions)
+        return [(number, group) for number, group in numbered if group.moves and (chosen is None or group in chosen)]
 
     def _log_sizes(self) -> dict[tuple[int, int], int]:
         alive = [broker for broker in self._ground.brokers if broker not in self.down]
@@ -254,9 +263,13 @@ class LargeTopic:
                 time.sleep(_POLL_S)
 
 
+def _whole(number: int, group: Group, sizes: Mapping[tuple[int, int], int]) -> int:
+    return max((sizes.get((number, broker), 0) for broker in group.before), default=0)
+
+
 def _missing(number: int, group: Group, sizes: Mapping[tuple[int, int], int]) -> int:
-    whole = max((sizes.get((number, broker), 0) for broker in group.before), default=0)
-    return sum(whole - sizes.get((number, broker), 0) for broker in group.adding)
+    whole = _whole(number, group, sizes)
+    return sum(max(0, whole - sizes.get((number, broker), 0)) for broker in group.adding)
 
 
 def both_roles(brokers: Iterable[int], leader: float, follower: float) -> dict[tuple[int, Role], float]:

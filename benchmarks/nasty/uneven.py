@@ -75,14 +75,15 @@ class UnevenThrottles(NastyScene):
         """Start the move, follow the advice; then leave throttles behind, and follow the advice about these."""
         broker, role = self.short()
         load = self.load_of_short()
-        history = stage.topic.history_bytes(self.groups() if self.inbound else self.groups()[:1])
-        right = all_of(*numbers(self.rates()[broker, role], load, history, load.required_bytes_per_s))
+        held_back = self.groups() if self.inbound else self.groups()[:1]
+        to_copy = stage.topic.to_copy_bytes(held_back)
+        right = all_of(*numbers(self.rates()[broker, role], load, to_copy, load.required_bytes_per_s))
         claims = low_inbound([broker], right) if self.inbound else low_leaders([broker], right)
         low = stage.expect(f"rate of broker {broker} as {role.value} too low", claims, ALERT_S)
         stage.start_move(self.rates())
         stage.observe(BURST_S)
         stage.await_announced(low)
-        stage.require_losing(_LOSING_S)
+        stage.require_losing(_LOSING_S, held_back)
         follow_advice(stage)
         stage.over(low)
         stage.observe(_AFTER_S)
