@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import psutil
 from kafka import KafkaAdminClient
@@ -22,10 +23,12 @@ from cluster.embedded import BrokerOptions, BrokerProcess, EmbeddedCluster, writ
 from schemas.errors import HeadroomError
 
 Say = Callable[[str], None]
+T = TypeVar("T")
 _SUBJECT = "benchmark"
 # controlled.shutdown.max.retries x controlled.shutdown.retry.backoff.ms is 15 s, and logs are flushed after that.
 _STOP_S = 60.0
 _POLL_S = 0.1
+_ASK_S, _ASK_AGAIN_S = 30.0, 0.5
 _REMEDY = "Nothing is kept of this group; run it again with the machine quiet."
 
 
@@ -155,9 +158,29 @@ class Ground:
 
     def reconnect(self) -> None:
         """Replace the admin client by a new one."""
+        old, self.admin = self.admin, self.connect()
         with suppress(KafkaError):
-            self.admin.close()
-        self.admin = self.connect()
+            old.close()
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Return an answer of the brokers; a question that fails is asked again by a new client, for a while.
+
+        Args:
+            question: has to use ``admin`` as it is then.
+
+        Raises:
+            KafkaError: no answer came in time.
+        """
+        give_up = time.monotonic() + _ASK_S
+        while True:
+            try:
+                return question()
+            except KafkaError:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(_ASK_AGAIN_S)
+                with suppress(KafkaError):
+                    self.reconnect()
 
     def connect(self) -> KafkaAdminClient:
         """Return an admin client of its own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from benchmarks.nasty.acts import await_in_sync, finish_fast, start_move
 from benchmarks.nasty.claims import low_leaders, numbers, of_broker
 from benchmarks.nasty.groups import Group, Load, inbound_load, leader_load
 from benchmarks.nasty.remedies import follow_advice, put_right
@@ -89,7 +90,7 @@ class LeaderDeath(NastyScene):
 
     def play(self, stage: Stage) -> None:
         """Kill the leader in a healthy move, follow the advice, let the move end, and bring the broker back."""
-        stage.start_move(self.rates())
+        start_move(stage, self.rates())
         stage.observe(_HEALTHY_S)
         low = [] if self.enough else [self._too_low(stage)]
         dead = stage.expect(f"broker {self.a} is dead", of_broker(self.a), DEAD_S)
@@ -109,7 +110,7 @@ class LeaderDeath(NastyScene):
         led = [group for group in moving if group.leader({self.a}) == self.b]
         enough = max(load.required_bytes_per_s, inbound_load(groups, self.d).required_bytes_per_s)
         throttle = min(self.rates().values())
-        right = all_of(*numbers(throttle, load, stage.topic.to_copy_bytes(led), enough))
+        right = all_of(*numbers(throttle, load, stage.topic.logs.to_copy_bytes(led), enough))
         return stage.expect("throttle too low for who leads now", low_leaders(self.takers(), right), SWITCHED_S)
 
 
@@ -142,23 +143,23 @@ class DestinationDeath(NastyScene):
 
     def play(self, stage: Stage) -> None:
         """Kill the destination, wait for its alert, and bring it back."""
-        stage.start_move(self.rates())
+        start_move(stage, self.rates())
         stage.observe(_HEALTHY_S)
         dead = stage.expect(f"broker {self.d} is dead", of_broker(self.d), DEAD_S)
         stage.kill(self.d)
         stage.await_announced(dead)
         stage.observe(_OBSERVED_S)
-        put_right(stage, lambda: stage.start(self.d), lambda: stage.await_in_sync(self.d))
+        put_right(stage, lambda: stage.start(self.d), lambda: await_in_sync(stage, self.d))
         stage.over(dead)
         follow_advice(stage)
-        stage.finish_fast()
+        finish_fast(stage)
         stage.clear()
         stage.observe(_AFTER_S)
 
 
 def finish_and_bring_back(stage: Stage, broker: int) -> None:
     """Let the move end without a broker, clear the throttles, and start the broker again."""
-    stage.finish_fast()
+    finish_fast(stage)
     stage.clear()
 
     def start() -> None:
@@ -166,7 +167,7 @@ def finish_and_bring_back(stage: Stage, broker: int) -> None:
         # Rates of a broker that is down cannot be cleared; it has them again now.
         stage.clear()
 
-    put_right(stage, start, lambda: stage.await_in_sync(broker))
+    put_right(stage, start, lambda: await_in_sync(stage, broker))
 
 
 def _required(load: Load) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from benchmarks.harness import failure
+from benchmarks.nasty.acts import await_end, start_move
 from benchmarks.nasty.claims import low_leaders, numbers
 from benchmarks.nasty.groups import Group, Load, leader_load
 from benchmarks.nasty.remedies import follow_advice
@@ -92,21 +93,21 @@ class LogDirectories(NastyScene):
 
     def play(self, stage: Stage) -> None:
         """Start both moves; follow the advice of the alert that is true, and compare the numbers with what happened."""
-        load, to_copy = self.load_of_leader(), stage.topic.to_copy_bytes(self.groups())
+        load, to_copy = self.load_of_leader(), stage.topic.logs.to_copy_bytes(self.groups())
         right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
         claims = low_leaders([self.a], right)
         low = [stage.expect(f"throttle of broker {self.a} too low", claims, ALERT_S)] if self.low else []
-        stage.start_move(self.rates())
+        start_move(stage, self.rates())
         stage.observe(_STEADY_S)
-        stage.topic.limit_log_dir_moves(self.broker, _DIRS_BYTES_PER_S)
-        count = stage.topic.swap_log_dirs(self.broker, range(_MOVED))
+        stage.topic.logs.limit_log_dir_moves(self.broker, _DIRS_BYTES_PER_S)
+        count = stage.topic.logs.swap_log_dirs(self.broker, range(_MOVED))
         stage.note(f"{count} replicas of broker {self.broker} move between its log directories")
         samples = self._samples(stage)
         stage.await_announced(*low)
         self._compare(stage, samples)
         follow_advice(stage)
         stage.over(*low)
-        if not self.low and not stage.await_end(_LATE_S):
+        if not self.low and not await_end(stage, _LATE_S):
             raise failure("a healthy move did not end")
         stage.clear()
         stage.observe(_AFTER_S)
@@ -115,7 +116,7 @@ class LogDirectories(NastyScene):
         found: list[Sample] = []
         until_s = time.monotonic() + _WINDOW_S
         while time.monotonic() < until_s and (moving := len(stage.topic.moving())):
-            found.append(Sample(time.time(), moving, stage.topic.missing_bytes()))
+            found.append(Sample(time.time(), moving, stage.topic.logs.missing_bytes()))
             stage.observe(_SAMPLE_S)
         return found
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.harness import Ground
+from benchmarks.nasty.acts import await_in_sync, finish_fast, start_move
 from benchmarks.nasty.claims import of_broker
 from benchmarks.nasty.death import DEAD_S
 from benchmarks.nasty.groups import Group, partitions
@@ -69,20 +70,20 @@ class GrowingFault(NastyScene):
     def play(self, stage: Stage) -> None:
         """Let the small alert fire, then kill the broker while a large move to it is under way."""
         if self.stalls:
-            stage.start_move(self.rates(), [0])
+            start_move(stage, self.rates(), [0])
             stage.observe(_COPYING_S)
         small = stage.expect("one replica is lost", of_broker(self.d), SMALL_S)
         stage.fail_second_log_dir(self.d)
         stage.await_announced(small)
         stage.observe(_ACTIVE_S)
-        stage.start_move(self.rates())
+        start_move(stage, self.rates())
         stage.observe(_MOVING_S)
         large = stage.expect("its broker is dead, with hundreds", of_broker(self.d, tells_extent(_EXTENT)), DEAD_S)
         stage.kill(self.d)
         stage.await_announced(large)
         stage.observe(_OBSERVED_S)
-        put_right(stage, lambda: stage.start(self.d), lambda: stage.await_in_sync(self.d))
+        put_right(stage, lambda: stage.start(self.d), lambda: await_in_sync(stage, self.d))
         stage.over(small, large)
-        stage.finish_fast()
+        finish_fast(stage)
         stage.clear()
         stage.observe(_AFTER_S)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from benchmarks.harness import failure
+from benchmarks.nasty.acts import await_end, start_move
 from benchmarks.nasty.groups import Group
 from benchmarks.nasty.remedies import follow_advice
 from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
@@ -60,10 +61,10 @@ class LargeMove(NastyScene):
 
     def play(self, stage: Stage) -> None:
         """Let the move run to its end; advice of infos is followed in the middle of it."""
-        stage.start_move(self.rates())
-        if not stage.await_end(_EARLY_S):
+        start_move(stage, self.rates())
+        if not await_end(stage, _EARLY_S):
             follow_advice(stage)
-            if not stage.await_end(_LATE_S):
+            if not await_end(stage, _LATE_S):
                 raise failure("a healthy move did not end")
         stage.clear()
         stage.observe(_AFTER_S)

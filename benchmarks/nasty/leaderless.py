@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.harness import Ground, await_true
+from benchmarks.nasty.acts import await_in_sync, finish_fast, require_losing, start_move
 from benchmarks.nasty.claims import low_leaders, numbers, of_broker, stalled_without_leader
 from benchmarks.nasty.groups import Group, Load, leader_load
 from benchmarks.nasty.remedies import follow_advice, put_right
@@ -70,7 +71,7 @@ class LeaderlessPartition(NastyScene):
             stage.fail_second_log_dir(self.d)
         await_true(lambda: stage.topic.leaders()[0] == _NO_LEADER, _LEADERLESS_S, "a partition without a leader")
         stage.note(f"{stage.topic.name}-0 has no leader")
-        load, to_copy = self.load_of_leader(), stage.topic.to_copy_bytes(self.groups()[1:])
+        load, to_copy = self.load_of_leader(), stage.topic.logs.to_copy_bytes(self.groups()[1:])
         right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
         low = stage.expect(f"throttle of broker {self.a} too low", low_leaders([self.a], right), ALERT_S)
         claims = [
@@ -78,18 +79,18 @@ class LeaderlessPartition(NastyScene):
             *of_broker(self.d, lambda one: f"{stage.topic.name}-0" in one.summary),
         ]
         leaderless = stage.expect(f"{stage.topic.name}-0 has no leader", claims, _STALLED_S)
-        stage.start_move(self.rates())
+        start_move(stage, self.rates())
         stage.observe(BURST_S)
         stage.await_announced(low, leaderless)
-        stage.require_losing(_OBSERVED_S, self.groups()[1:])
+        require_losing(stage, _OBSERVED_S, self.groups()[1:])
         follow_advice(stage)
         stage.over(low)
         put_right(stage, lambda: stage.start(self.d), lambda: self._await_leader(stage))
         stage.over(leaderless, *dead)
-        stage.finish_fast()
+        finish_fast(stage)
         stage.clear()
         stage.observe(_AFTER_S)
 
     def _await_leader(self, stage: Stage) -> None:
         await_true(lambda: stage.topic.leaders()[0] != _NO_LEADER, _LEADERLESS_S, "a leader of the partition")
-        stage.await_in_sync(self.d)
+        await_in_sync(stage, self.d)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar
 
+from benchmarks.nasty.acts import start_move
 from benchmarks.nasty.claims import low_leaders, numbers
 from benchmarks.nasty.groups import Group, Load, leader_load
 from benchmarks.nasty.remedies import follow_advice
@@ -82,8 +83,8 @@ class NearThreshold(NastyScene):
     def play(self, stage: Stage) -> None:
         """Let the move run for six cycles of bursts, and call true what happened in them; then follow the advice."""
         began_s = time.monotonic()
-        to_copy = stage.topic.to_copy_bytes(self.groups())
-        stage.start_move(self.rates())
+        to_copy = stage.topic.logs.to_copy_bytes(self.groups())
+        start_move(stage, self.rates())
         stage.observe(BURST_S)
         growth = self._growth_bytes_per_s(stage)
         finishes, fails = decided(growth, self.groups()[0].writes_bytes_per_s)
@@ -103,7 +104,7 @@ class NearThreshold(NastyScene):
         samples: list[tuple[float, float]] = []
         until_s = time.monotonic() + _WINDOW_S
         while time.monotonic() < until_s:
-            samples.append((time.monotonic(), stage.topic.missing_bytes()))
+            samples.append((time.monotonic(), stage.topic.logs.missing_bytes()))
             stage.observe(_SAMPLE_S)
         return slope_per_s(samples)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from benchmarks.nasty.acts import await_end
 from benchmarks.nasty.advice import BY_HAND, Followed, RatesInForce, resolve_limit_s
 from benchmarks.nasty.stage import Stage
 from benchmarks.nasty.truth import Announcement, announcement_of
@@ -48,7 +49,7 @@ def put_right(stage: Stage, act: Callable[[], None], await_well: Callable[[], No
 def await_promised_end(stage: Stage, longest_s: float) -> None:
     """Keep when the move ended, if the last advice promised that within some time; else it is not waited for."""
     promised = [one for one in stage.followed if one.promised_finish_s is not None]
-    if promised and (promised[-1].promised_finish_s or 0.0) <= longest_s and stage.await_end(1.5 * longest_s):
+    if promised and (promised[-1].promised_finish_s or 0.0) <= longest_s and await_end(stage, 1.5 * longest_s):
         promised[-1].finished_s = time.monotonic()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from benchmarks.harness import failure
+from benchmarks.nasty.acts import await_end, require_losing, restart_in_order, start_move
 from benchmarks.nasty.claims import low_leaders, numbers, of_broker
 from benchmarks.nasty.groups import Group, Load
 from benchmarks.nasty.remedies import await_promised_end, follow_advice
@@ -26,7 +27,7 @@ def roll(stage: Stage) -> None:
     """Restart all brokers in order; while one is down or out of sync, alerts about it are true."""
     for broker in stage.ground.brokers:
         away = stage.expect(f"broker {broker} restarts", of_broker(broker), _NEVER_S, required=False)
-        stage.restart_in_order(broker)
+        restart_in_order(stage, broker)
         stage.over(away)
 
 
@@ -75,13 +76,13 @@ class RestartBefore(NastyScene):
         if len(led) != 1:
             raise failure(f"the moving partitions have several leaders after the restarts: {sorted(led)}")
         leader, throttle, load = led.pop(), next(iter(self.rates().values())), self.load_of_leader()
-        to_copy = stage.topic.to_copy_bytes(self.groups())
+        to_copy = stage.topic.logs.to_copy_bytes(self.groups())
         right = all_of(*numbers(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
         low = stage.expect(f"throttle of broker {leader} too low", low_leaders([leader], right), ALERT_S)
-        stage.start_move(self.rates())
+        start_move(stage, self.rates())
         stage.observe(BURST_S)
         stage.await_announced(low)
-        stage.require_losing(_LOSING_S)
+        require_losing(stage, _LOSING_S)
         follow_advice(stage)
         stage.over(low)
         stage.observe(_AFTER_S)
@@ -113,13 +114,13 @@ class RestartMidst(NastyScene):
 
     def play(self, stage: Stage) -> None:
         """Restart every broker while the partitions move, and let the move end."""
-        stage.start_move(self.rates())
+        start_move(stage, self.rates())
         stage.observe(_MIDDLE_S)
         roll(stage)
         if not stage.topic.moving():
             raise failure("the move had ended before the last restart")
         follow_advice(stage)
-        if not stage.await_end(_LATE_S):
+        if not await_end(stage, _LATE_S):
             raise failure("a healthy move did not end")
         stage.clear()
         stage.observe(_AFTER_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from benchmarks.nasty.acts import require_losing, start_move
 from benchmarks.nasty.claims import low_leaders, numbers, severity_of
 from benchmarks.nasty.groups import Group, Load, leader_load
 from benchmarks.nasty.remedies import await_promised_end, follow_advice
@@ -69,15 +70,15 @@ class ShortThrottle(NastyScene):
     def play(self, stage: Stage) -> None:
         """Start the move, wait for its alert, and follow the advice."""
         throttle, load = self.throttle_bytes_per_s(), self.load_of_leader()
-        to_copy = stage.topic.to_copy_bytes(self.groups())
+        to_copy = stage.topic.logs.to_copy_bytes(self.groups())
         right = all_of(
             *numbers(throttle, load, to_copy, load.required_bytes_per_s), severe(severity_of(throttle, load))
         )
         low = stage.expect(f"throttle of broker {self.a} too low", low_leaders([self.a], right), ALERT_S)
-        stage.start_move(self.rates())
+        start_move(stage, self.rates())
         stage.observe(BURST_S)
         stage.await_announced(low)
-        stage.require_losing(_LOSING_S)
+        require_losing(stage, _LOSING_S)
         follow_advice(stage)
         stage.over(low)
         stage.observe(_AFTER_S)

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.harness import Ground, Say, await_true, failure
+from benchmarks.harness import Ground, Say
 from benchmarks.nasty.advice import Followed, Turns
 from benchmarks.nasty.damage import Damage
 from benchmarks.nasty.groups import Group
 from benchmarks.nasty.shell import Shell
-from benchmarks.nasty.topic import LargeTopic, Rates
+from benchmarks.nasty.topic import LargeTopic
 from benchmarks.nasty.truth import Announcement, Cause, Claim, announcements
 from cli.watch_process import WatchProcess
-from schemas.errors import HeadroomError
-from schemas.findings import Role
 
 _POLL_S = 0.5
-_MOVE_END_S = 150.0
-_IN_SYNC_S = 150.0
-# Far above what any scene writes: what is left of a move is copied within a minute.
-FAST_BYTES_PER_S = 60e6
 
 
 @dataclass
@@ -132,58 +125,6 @@ class Stage:
     def _announced(self, cause: Cause) -> bool:
         return any(cause.announced_by(one) for one in self.announcements())
 
-    def start_move(self, rates: Rates, chosen: Collection[int] | None = None) -> None:
-        """Start the move under rates by broker and role.
-
-        Args:
-            rates: those of brokers that are down are left out.
-            chosen: partitions that begin to move; None: all that are to move.
-        """
-        shown = _shown(rates)
-        count = sum(group.count for group in self.groups if group.moves) if chosen is None else len(chosen)
-        self.note(f"move of {count} partition(s) starts; rates in MB/s: {shown}")
-        self.topic.start_move(rates, chosen)
-
-    def require_losing(self, length_s: float, chosen: Collection[Group] | None = None) -> None:
-        """Let the scene go on for a time, in which new replicas have to fall further behind or get nothing.
-
-        Args:
-            length_s: for how long.
-            chosen: groups of which this holds; None: all.
-
-        Raises:
-            HeadroomError: they gained: what the scene calls true did not happen.
-        """
-        before = self.topic.missing_bytes(chosen)
-        self.observe(length_s)
-        after = self.topic.missing_bytes(chosen)
-        self.note(f"{before / 1e6:.1f} MB to copy, {length_s:.0f} s later {after / 1e6:.1f} MB")
-        if after < before:
-            raise failure(f"new replicas gained, though the throttle is too low: {before} to {after} bytes")
-
-    def await_end(self, deadline_s: float) -> bool:
-        """Return whether the move ended in time."""
-        with suppress(HeadroomError):
-            await_true(lambda: not self.topic.moving(), deadline_s, "the end of the move")
-            self.note("the move has ended")
-            return True
-        return False
-
-    def finish_fast(self, rates: Mapping[tuple[int, Role], float] | None = None) -> None:
-        """Raise rates so far that the move ends soon, and return when it has; a planned act.
-
-        Args:
-            rates: by broker and role; None: of both roles of all brokers that are up.
-
-        Raises:
-            HeadroomError: it did not end.
-        """
-        alive = [broker for broker in self.ground.brokers if broker not in self.topic.down]
-        self.topic.set_rates(rates or {(b, role): FAST_BYTES_PER_S for b in alive for role in Role})
-        self.note("rates raised for the end of the move")
-        await_true(lambda: not self.topic.moving(), _MOVE_END_S, f"the end of the move of {self.topic.name}")
-        self.note("the move has ended")
-
     def compare(self, name: str, found: float | None, expected: float, tolerance_ratio: float) -> None:
         """Keep whether a number is what was counted by hand; one that is not known is not compared."""
         if found is None:
@@ -202,13 +143,6 @@ class Stage:
         self.note(f"broker {broker} is killed")
         self.tools.damage.kill(broker)
 
-    def restart_in_order(self, broker: int) -> None:
-        """Stop a broker as a rolling restart does, start it, and return when its replicas are in sync."""
-        self.note(f"broker {broker} is stopped")
-        self.tools.damage.stop(broker)
-        self.start(broker)
-        self.await_in_sync(broker)
-
     def fail_second_log_dir(self, broker: int) -> None:
         """Make the second log directory of a broker fail."""
         self.note(f"the second log directory of broker {broker} fails")
@@ -218,19 +152,3 @@ class Stage:
         """Start a broker, with all its log directories."""
         self.tools.damage.start(broker)
         self.note(f"broker {broker} is started")
-
-    def await_in_sync(self, broker: int) -> None:
-        """Return once every replica of a broker is in sync, but for those that a move adds."""
-        await_true(lambda: not self.topic.out_of_sync(broker), _IN_SYNC_S, f"replicas of broker {broker} in sync")
-        self.note(f"the replicas of broker {broker} are in sync")
-
-
-def _shown(rates: Rates) -> str:
-    """Return rates in MB/s, those that are the same for all brokers once."""
-    by_role = {role: {b: f"{rate / 1e6:.2f}" for (b, of), rate in sorted(rates.items()) if of is role} for role in Role}
-    texts = []
-    for role, found in by_role.items():
-        same = len(found) > 1 and len(set(found.values())) == 1
-        each = next(iter(found.values())) if same else ", ".join(f"{b}: {rate}" for b, rate in found.items())
-        texts.append(f"{role.value} {each or 'none'}")
-    return "; ".join(texts)

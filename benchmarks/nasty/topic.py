@@ -4,39 +4,32 @@ from __future__ import annotations
 
 import os
 import random
-import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
 from benchmarks.harness import Ground, failure
 from benchmarks.nasty.groups import Group, partitions
-from cluster.alter import Change, alter_configs
-from cluster.client import AdminLink
-from cluster.configs import BROKER
+from benchmarks.nasty.logs import TopicLogs
 from cluster.load import PacedLoad
 from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates
 from planning.lists import Move, lists_of_plan
 from schemas.findings import Role
 
-T = TypeVar("T")
 # Broker and role to bytes per second; one that is missing has no rate.
 Rates = Mapping[tuple[int, Role], float]
 RECORD_BYTES = 10_000
 # As cluster.load: a fetch ends in the middle of a batch, whose beginning is then sent twice, so batches are small.
 _BATCH_BYTES = 32_768
 _BATCH_RECORDS = 3
-_LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 _VALUES = 16
-_ASK_S = 30.0
 _FILL_S = 180.0
-_POLL_S = 0.5
 
 
 class LargeTopic:
@@ -49,6 +42,10 @@ class LargeTopic:
         draw: source of the partitions' sizes.
         down: brokers that are down; others change it.
         log_dirs: directory in which a replica is created, by partition and broker; others go where the broker chooses.
+
+    Attributes:
+        partitions: the group of each partition, by number.
+        logs: what the brokers' disks hold of it.
     """
 
     def __init__(
@@ -67,6 +64,7 @@ class LargeTopic:
         self._ground = ground
         self._sizes = [size for group in groups for size in group.sizes(draw)]
         self._log_dirs = log_dirs or {}
+        self.logs = TopicLogs(ground, name, self.partitions, down)
         self._started: set[int] = set()
         written = [(number, group.write_bytes_per_s) for number, group in enumerate(self.partitions)]
         rates = {(name, number): rate for number, rate in written if rate > 0}
@@ -74,7 +72,7 @@ class LargeTopic:
 
     def __enter__(self) -> LargeTopic:
         """Return this topic with its history, its load running."""
-        self.place(self._log_dirs)
+        self.logs.place(self._log_dirs)
         replicas = {number: list(group.before) for number, group in enumerate(self.partitions)}
         self._ground.admin.create_topics({self.name: {"assignments": replicas}}, wait_for_metadata=True)
         self._fill()
@@ -87,7 +85,7 @@ class LargeTopic:
         with suppress(KafkaError):
             self.cancel()
         self.clear_throttles()
-        self.ask(lambda: self._ground.admin.delete_topics([self.name]))
+        self._ground.ask(lambda: self._ground.admin.delete_topics([self.name]))
 
     def _fill(self) -> None:
         """Write the history, the same number of batches to every partition before the next round."""
@@ -107,19 +105,6 @@ class LargeTopic:
             owed = {number: left - _BATCH_RECORDS for number, left in owed.items() if left > _BATCH_RECORDS}
         producer.flush(timeout=_FILL_S)
         producer.close()
-
-    def place(self, log_dirs: Mapping[tuple[int, int], Path]) -> None:
-        """Move replicas to log directories; a replica that does not exist yet is created there.
-
-        Args:
-            log_dirs: absolute directory by partition and broker.
-
-        Source: Kafka 4.3.1, ``ReplicaManager.alterReplicaLogDirs``, which keeps the directory of a replica that is to
-        come, and answers that there is none.
-        """
-        if log_dirs:
-            wanted = {(self.name, number, broker): str(path) for (number, broker), path in log_dirs.items()}
-            self._ground.admin.alter_replica_log_dirs(wanted)
 
     def start_move(self, rates: Rates, chosen: Collection[int] | None = None) -> None:
         """Set lists and rates as ``kafka-reassign-partitions --execute --additional`` does, and start the move.
@@ -163,12 +148,12 @@ class LargeTopic:
 
     def moving(self) -> list[int]:
         """Return the partitions that are being reassigned."""
-        found = self.ask(lambda: self._ground.admin.list_partition_reassignments())
+        found = self._ground.ask(lambda: self._ground.admin.list_partition_reassignments())
         return sorted(one.partition for one in found if one.topic == self.name)
 
     def metadata(self) -> list[dict[str, Any]]:
         """Return what Kafka's metadata has of each partition: leader, replicas, ISR and offline replicas."""
-        found = self.ask(lambda: self._ground.admin.describe_topics([self.name]))
+        found = self._ground.ask(lambda: self._ground.admin.describe_topics([self.name]))
         return sorted(found[0]["partitions"], key=lambda one: one["partition_index"])
 
     def out_of_sync(self, broker: int) -> list[int]:
@@ -182,94 +167,12 @@ class LargeTopic:
         """Return the leader of each partition, -1 if it has none."""
         return [int(one["leader_id"]) for one in self.metadata()]
 
-    def to_copy_bytes(self, chosen: Collection[Group]) -> int:
-        """Return what new replicas of some groups have to copy in all: as much as their partitions' largest logs."""
-        sizes = self._log_sizes()
-        return sum(_whole(number, group, sizes) * len(group.adding) for number, group in self._moving_of(chosen))
-
-    def missing_bytes(self, chosen: Collection[Group] | None = None) -> int:
-        """Return how much smaller new logs are than the largest original one of their partition.
-
-        Args:
-            chosen: groups that count; None: all. Brokers that are down have no logs.
-        """
-        sizes = self._log_sizes()
-        return sum(_missing(number, group, sizes) for number, group in self._moving_of(chosen))
-
-    def _moving_of(self, chosen: Collection[Group] | None) -> list[tuple[int, Group]]:
-        numbered = enumerate(self.partitions)
-        return [(number, group) for number, group in numbered if group.moves and (chosen is None or group in chosen)]
-
-    def _log_sizes(self) -> dict[tuple[int, int], int]:
-        alive = [broker for broker in self._ground.brokers if broker not in self.down]
-        return {
-            (found["partition_index"], broker["broker"]): found["partition_size"]
-            for broker in self.ask(lambda: self._ground.admin.describe_log_dirs(brokers=alive))
-            for folder in broker["log_dirs"]
-            for topic in folder["topics"]
-            if topic["name"] == self.name
-            for found in topic["partitions"]
-            if not found["is_future_key"]
-        }
-
-    def swap_log_dirs(self, broker: int, chosen: Collection[int]) -> int:
-        """Return how many replicas of some partitions on a broker begin to move to its other log directory."""
-        first, second = self._ground.log_dir(broker), self._ground.log_dir(broker, second=True)
-        now = {number: path for number, path in self._log_dirs_of(broker).items() if number in chosen}
-        self.place({(number, broker): second if path == first else first for number, path in now.items()})
-        return len(now)
-
-    def limit_log_dir_moves(self, broker: int, bytes_per_s: int) -> None:
-        """Limit the copies between the log directories of a broker."""
-        link = AdminLink(self._ground.settings.cluster)
-        try:
-            alter_configs(link, [Change(BROKER, str(broker), {_LOG_DIRS_RATE: str(bytes_per_s)})], _ASK_S)
-        finally:
-            link.close()
-
-    def _log_dirs_of(self, broker: int) -> dict[int, Path]:
-        """Return the directory of each replica on a broker, by partition."""
-        found = self.ask(lambda: self._ground.admin.describe_log_dirs(brokers=[broker]))
-        return {
-            one["partition_index"]: Path(folder["log_dir"])
-            for folder in found[0]["log_dirs"]
-            for topic in folder["topics"]
-            if topic["name"] == self.name
-            for one in topic["partitions"]
-            if not one["is_future_key"]
-        }
-
     def _reassign(self, replicas: Mapping[int, list[int] | None]) -> dict[TopicPartition, object]:
         if not replicas:
             return {}
         targets = {TopicPartition(self.name, number): wanted for number, wanted in replicas.items()}
         answers = self._ground.admin.alter_partition_reassignments(targets)
         return {key: error for key, error in answers.items() if error}
-
-    def ask(self, question: Callable[[], T]) -> T:
-        """Return an answer of the brokers; a question that failed is asked again for a while.
-
-        Raises:
-            KafkaError: no answer came in time.
-        """
-        give_up = time.monotonic() + _ASK_S
-        while True:
-            try:
-                return question()
-            except KafkaError:
-                if time.monotonic() > give_up:
-                    raise
-                self._ground.reconnect()
-                time.sleep(_POLL_S)
-
-
-def _whole(number: int, group: Group, sizes: Mapping[tuple[int, int], int]) -> int:
-    return max((sizes.get((number, broker), 0) for broker in group.before), default=0)
-
-
-def _missing(number: int, group: Group, sizes: Mapping[tuple[int, int], int]) -> int:
-    whole = _whole(number, group, sizes)
-    return sum(max(0, whole - sizes.get((number, broker), 0)) for broker in group.adding)
 
 
 def both_roles(brokers: Iterable[int], leader: float, follower: float) -> dict[tuple[int, Role], float]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from benchmarks.nasty.acts import FAST_BYTES_PER_S, finish_fast, require_losing, start_move
 from benchmarks.nasty.claims import low_inbound, low_leaders, numbers
 from benchmarks.nasty.groups import Group, Load, inbound_load, leader_load
 from benchmarks.nasty.remedies import follow_advice
 from benchmarks.nasty.scenes import MB, NastyScene
 from benchmarks.nasty.short import ALERT_S, BURST_S, SIZES
-from benchmarks.nasty.stage import FAST_BYTES_PER_S, Stage
+from benchmarks.nasty.stage import Stage
 from benchmarks.nasty.topic import Rates
 from benchmarks.nasty.truth import Claim, all_of
 from schemas.findings import Kind, Role
@@ -76,14 +77,14 @@ class UnevenThrottles(NastyScene):
         broker, role = self.short()
         load = self.load_of_short()
         held_back = self.groups() if self.inbound else self.groups()[:1]
-        to_copy = stage.topic.to_copy_bytes(held_back)
+        to_copy = stage.topic.logs.to_copy_bytes(held_back)
         right = all_of(*numbers(self.rates()[broker, role], load, to_copy, load.required_bytes_per_s))
         claims = low_inbound([broker], right) if self.inbound else low_leaders([broker], right)
         low = stage.expect(f"rate of broker {broker} as {role.value} too low", claims, ALERT_S)
-        stage.start_move(self.rates())
+        start_move(stage, self.rates())
         stage.observe(BURST_S)
         stage.await_announced(low)
-        stage.require_losing(_LOSING_S, held_back)
+        require_losing(stage, _LOSING_S, held_back)
         follow_advice(stage)
         stage.over(low)
         stage.observe(_AFTER_S)
@@ -94,7 +95,7 @@ class UnevenThrottles(NastyScene):
         few = {(self.a, Role.LEADER): FAST_BYTES_PER_S, (self.d, Role.FOLLOWER): FAST_BYTES_PER_S}
         if self.number % 4 >= 2:
             stage.topic.clear_rates()
-        stage.finish_fast(few if self.number % 4 >= 2 else None)
+        finish_fast(stage, few if self.number % 4 >= 2 else None)
         hold_s = stage.ground.settings.alerts.left_behind_s
         claims = [Claim(Kind.THROTTLE_LEFT_BEHIND, "throttles")]
         left = stage.expect("throttles left behind", claims, hold_s + _LEFT_S)
