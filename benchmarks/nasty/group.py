@@ -71,6 +71,7 @@ _FIRST_VERDICT_S = 240.0
 # A write rate is a mean over 10 s of the load alone, and takes a sample from before that.
 _STEADY_S = 14.0
 _ATTEMPTS = 2
+_REASON_CHARACTERS = 500
 
 
 def measure(say: Say) -> list[Figure]:
@@ -140,24 +141,28 @@ def _played(tools: Tools, scene: NastyScene, attempt: int) -> Outcome:
     """Return a scene as it went; afterwards all brokers are up, nothing moves, and no throttle is left."""
     name = f"{scene.key.replace('_', '-')}-{scene.number}-{attempt}"
     store = tools.ground.folder / f"store-{name}"
-    void = None
-    with tools.ground.watch(store) as watch:
-        topic = LargeTopic(
-            tools.ground, name, scene.groups(), scene.sizes_draw(), tools.damage.down, scene.log_dirs(tools.ground)
-        )
-        with topic:
-            stage = Stage(tools, watch, store, topic)
-            try:
-                _await_steady(watch)
-                stage.began_s = time.monotonic()
-                scene.play(stage)
-            except (HeadroomError, KafkaError) as error:
-                void = str(error)
-            finally:
-                played = outcome(scene, stage, void)
-                _end(watch)
-                tools.damage.repair()
-    return played
+    topic = LargeTopic(
+        tools.ground, name, scene.groups(), scene.sizes_draw(), tools.damage.down, scene.log_dirs(tools.ground)
+    )
+    with tools.ground.watch(store) as watch, topic:
+        stage = Stage(tools, watch, store, topic)
+        try:
+            void = _story(scene, stage)
+            return outcome(scene, stage, void)
+        finally:
+            _end(watch)
+            tools.damage.repair()
+
+
+def _story(scene: NastyScene, stage: Stage) -> str | None:
+    """Play a scene, and return why it does not count; None if it does."""
+    try:
+        _await_steady(stage.watch)
+        stage.began_s = time.monotonic()
+        scene.play(stage)
+    except (HeadroomError, KafkaError) as error:
+        return str(error)[:_REASON_CHARACTERS]
+    return None
 
 
 def _end(watch: WatchProcess) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
-from benchmarks.harness import Ground, failure
+from benchmarks.harness import Ground, await_true, failure
 from benchmarks.nasty.groups import Group, partitions
 from benchmarks.nasty.logs import TopicLogs
 from cluster.load import PacedLoad
@@ -73,11 +73,25 @@ class LargeTopic:
     def __enter__(self) -> LargeTopic:
         """Return this topic with its history, its load running."""
         self.logs.place(self._log_dirs)
-        replicas = {number: list(group.before) for number, group in enumerate(self.partitions)}
-        self._ground.admin.create_topics({self.name: {"assignments": replicas}}, wait_for_metadata=True)
+        self._create()
         self._fill()
         self._load.start()
         return self
+
+    def _create(self) -> None:
+        """Create the topic with the leaders alone, and add the other replicas while it is empty.
+
+        A request to create a topic has to give all partitions the same number of replicas.
+
+        Source: Kafka 4.3.1, ``ReplicationControlManager.createTopic``.
+        """
+        replicas = {number: list(group.before) for number, group in enumerate(self.partitions)}
+        leaders = {number: before[:1] for number, before in replicas.items()}
+        self._ground.admin.create_topics({self.name: {"assignments": leaders}}, wait_for_metadata=True)
+        refused = self._reassign({number: before for number, before in replicas.items() if len(before) > 1})
+        if refused:
+            raise failure(f"replicas were not added: {refused}")
+        await_true(lambda: not self.moving(), _FILL_S, f"replicas of {self.name}")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """End load and move, clear the throttles, delete the topic; all brokers have to be up."""
