@@ -77,14 +77,6 @@ def finish_fast(stage: Stage, rates: Mapping[tuple[int, Role], float] | None = N
     stage.note("the move has ended")
 
 
-def restart_in_order(stage: Stage, broker: int) -> None:
-    """Stop a broker as a rolling restart does, start it, and return when its replicas are in sync."""
-    stage.note(f"broker {broker} is stopped")
-    stage.tools.damage.stop(broker)
-    stage.start(broker)
-    await_in_sync(stage, broker)
-
-
 def await_in_sync(stage: Stage, broker: int) -> None:
     """Return once every replica of a broker is in sync, but for those that a move adds."""
     await_true(lambda: not stage.topic.out_of_sync(broker), _IN_SYNC_S, f"replicas of broker {broker} in sync")

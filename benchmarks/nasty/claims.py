@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from benchmarks.nasty.groups import Load
-from benchmarks.nasty.truth import Announcement, Check, Claim, near, within
+from benchmarks.nasty.truth import Announcement, Check, Claim, Tells, every, near, within
 from schemas.findings import Kind, Severity
 
 # What the death of a broker brings about; alerts about any of it are about the same cause.
@@ -25,15 +25,17 @@ _LEAST_LEFT, _MOST_LEFT = 0.6, 1.3
 _LEAST_ADVISED, _MOST_ADVISED = 1.0, 1.2 * (1 + _RATE_TOLERANCE)
 
 
-def of_broker(broker: int, tells: Callable[[Announcement], bool] = lambda announcement: True) -> list[Claim]:
+def of_broker(broker: int, tells: Tells = every, stalled: Tells | None = None) -> list[Claim]:
     """Return what alerts may say of a broker that is down, or whose replicas have fallen out of sync.
 
     Args:
         broker: broker id.
         tells: whether an announcement is about this at all.
+        stalled: the same of a move that is stalled; None: as ``tells``.
     """
     subject = rf"broker {broker}( as (leader|destination))?"
-    return [Claim(kind, subject, tells) for kind in _OF_A_DEAD_BROKER]
+    of_moves = {Kind.REASSIGNMENT_STALLED: stalled or tells}
+    return [Claim(kind, subject, of_moves.get(kind, tells)) for kind in _OF_A_DEAD_BROKER]
 
 
 def low_leaders(brokers: Sequence[int], check: Check) -> list[Claim]:

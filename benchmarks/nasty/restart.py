@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from benchmarks.harness import failure
-from benchmarks.nasty.acts import await_end, require_losing, restart_in_order, start_move
+from benchmarks.nasty.acts import await_end, await_in_sync, require_losing, start_move
 from benchmarks.nasty.claims import low_leaders, numbers, of_broker
 from benchmarks.nasty.groups import Group, Load
 from benchmarks.nasty.remedies import await_promised_end, follow_advice
@@ -14,7 +16,7 @@ from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
 from benchmarks.nasty.short import ALERT_S, BURST_S, COUNT, SIZES
 from benchmarks.nasty.stage import Stage
 from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import all_of, blames_no_switch
+from benchmarks.nasty.truth import GRACE_S, Announcement, all_of, blames_no_switch
 
 # From the last restart to the move; the first switch is then some minutes old.
 _CALM_S = 60.0
@@ -24,11 +26,34 @@ _NEVER_S = 0.0
 
 
 def roll(stage: Stage) -> None:
-    """Restart all brokers in order; while one is down or out of sync, alerts about it are true."""
+    """Restart all brokers in order; alerts about one that is down or out of sync are true.
+
+    One that is up again but not in sync yet has lost replicas; but it copies, so that no move to it is stalled.
+    """
     for broker in stage.ground.brokers:
-        away = stage.expect(f"broker {broker} restarts", of_broker(broker), _NEVER_S, required=False)
-        restart_in_order(stage, broker)
+        down = Down()
+        claims = of_broker(broker, stalled=down.tells)
+        away = stage.expect(f"broker {broker} restarts", claims, _NEVER_S, required=False)
+        stage.stop(broker)
+        stage.start(broker)
+        down.until_s = time.monotonic()
+        await_in_sync(stage, broker)
         stage.over(away)
+
+
+@dataclass
+class Down:
+    """A time in which a broker is down.
+
+    Attributes:
+        until_s: when it was up again, seconds of the monotonic clock.
+    """
+
+    until_s: float = float("inf")
+
+    def tells(self, announcement: Announcement) -> bool:
+        """Return whether an announcement came while the broker was down, or with the tick that saw that."""
+        return announcement.at_s <= self.until_s + GRACE_S
 
 
 class RestartBefore(NastyScene):
@@ -105,7 +130,7 @@ class RestartMidst(NastyScene):
         write = self.loaded(0.06, 0.1) * MB / 40
         a, b, c, d = self.a, self.b, self.c, self.d
         moves = (((a, b), (a, c)), ((b, a), (b, d)), ((c, d), (c, a)), ((d, c), (d, b)))
-        return tuple(Group(40, before, after, write, 3_500_000, 4_000_000) for before, after in moves)
+        return tuple(Group(40, before, after, write, 5_000_000, 5_500_000) for before, after in moves)
 
     def rates(self) -> Rates:
         """Return a rate that is enough whoever leads: at worst one broker leads two groups, with two followers each."""

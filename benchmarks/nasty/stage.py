@@ -143,6 +143,11 @@ class Stage:
         self.note(f"broker {broker} is killed")
         self.tools.damage.kill(broker)
 
+    def stop(self, broker: int) -> None:
+        """Stop a broker in order."""
+        self.note(f"broker {broker} is stopped")
+        self.tools.damage.stop(broker)
+
     def fail_second_log_dir(self, broker: int) -> None:
         """Make the second log directory of a broker fail."""
         self.note(f"the second log directory of broker {broker} fails")

@@ -50,8 +50,17 @@ class Announcement:
 Check = Callable[[Announcement], "str | None"]
 
 
+# Returns whether an announcement is about a cause at all.
+Tells = Callable[[Announcement], bool]
+
+
 def all_right(_announcement: Announcement) -> None:
     """Return that nothing is wrong: a claim without numbers."""
+
+
+def every(_announcement: Announcement) -> bool:
+    """Return that an announcement of the right kind and subject is about the cause, whatever else it says."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ class Claim:
 
     kind: Kind
     subject: str
-    tells: Callable[[Announcement], bool] = lambda announcement: True
+    tells: Tells = every
     check: Check = all_right
 
     def matches(self, announcement: Announcement) -> bool:
@@ -180,7 +189,7 @@ def blames_no_switch(announcement: Announcement) -> str | None:
     return f"a leader switch is blamed: {announcement.summary}" if blamed else None
 
 
-def tells_extent(count: int) -> Callable[[Announcement], bool]:
+def tells_extent(count: int) -> Tells:
     """Return a test that the sentence shows a number of replicas or partitions, or that the broker is down.
 
     Args:

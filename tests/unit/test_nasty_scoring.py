@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.nasty.advice import Followed, Turns, lowered, resolve_limit_s
+from benchmarks.nasty.claims import of_broker
+from benchmarks.nasty.restart import Down
 from benchmarks.nasty.scoring import score
 from benchmarks.nasty.shell import Shell, tool_scripts
 from benchmarks.nasty.truth import (
@@ -221,3 +223,16 @@ def test_headroom_in_that_shell_is_the_code_of_this_checkout(tmp_path: Path) -> 
     assert (ran.code, "--rate" in ran.output) == (2, True)
     # The folder of a shell is not that of the checkout.
     assert f"PYTHONPATH={CHECKOUT} " in tool_scripts()["headroom"]
+
+
+def test_a_broker_that_is_up_again_has_lost_replicas_but_stalls_no_move() -> None:
+    away = Cause("restarts", of_broker(4, stalled=Down(until_s=150).tells), 100, 0, required=False, until_s=180)
+
+    def true(at_s: float, kind: Kind, subject: str) -> bool:
+        return score([away], [announcement(at_s, kind=kind, subject=subject)]).false == []
+
+    assert true(150 + GRACE_S, Kind.REASSIGNMENT_STALLED, "broker 4 as destination")
+    assert not true(150.1 + GRACE_S, Kind.REASSIGNMENT_STALLED, "broker 4 as destination")
+    assert true(180 + GRACE_S, LOST, "broker 4")
+    assert not true(180.1 + GRACE_S, LOST, "broker 4")
+    assert not true(140, LOST, "broker 3")
