@@ -30,6 +30,7 @@ from benchmarks import (
     tables,
 )
 from benchmarks.harness import Say
+from benchmarks.nasty import group as nasty
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
 from cli.output import print_table
 from schemas.errors import HeadroomError
@@ -46,6 +47,7 @@ GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
     "sources": sources.measure,
     "standalone": standalone.measure,
     "precision": precision.measure,
+    "nasty": nasty.measure,
     "kills": kills.measure,
     "elections": elections.measure,
 }
@@ -62,7 +64,8 @@ def run(only: str | None) -> None:
     (its first) and BENCH_REPLICAS those of the group sources, by commas; BENCH_DAYS, BENCH_DAY_TICKS and
     BENCH_HOUR_TICKS the simulated time of the group tables; BENCH_FAULTS, BENCH_FAULT_S and BENCH_HEALTHY_S the
     faults, their greatest length and the time of healthy moves of the group precision, and BENCH_STOCK_FOR_RATIO how
-    far the times of its stock rules are shortened; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
+    far the times of its stock rules are shortened; BENCH_SCENES and BENCH_SCENES_EACH the scenes of the group nasty and
+    how many of each class; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
     and how long its receivers are away; BENCH_ELECTION_PLANS the plans of the group elections
     and BENCH_ELECTION_ROUNDS its rounds on real brokers.
     """
