@@ -20,7 +20,7 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError
 
-from benchmarks.harness import Ground, Say, failure
+from benchmarks.harness import Ground, Say, await_true, failure
 from benchmarks.results import CHECKOUT, Figure, percentile
 
 _TOPIC = "elections"
@@ -160,15 +160,6 @@ def elect_in_batches(ground: Ground) -> None:
 
 def _all_at_once(ground: Ground) -> None:
     ground.admin.elect_leaders(_PREFERRED, {_TOPIC: list(range(_PARTITIONS))})
-
-
-def await_true(condition: Callable[[], bool], deadline_s: float, what: str) -> None:
-    """Return once a condition holds, which is asked some ten times a second."""
-    give_up = time.monotonic() + deadline_s
-    while not condition():
-        if time.monotonic() > give_up:
-            raise failure(f"not within {deadline_s:.0f} s: {what}")
-        time.sleep(_POLL_S)
 
 
 class Leads:

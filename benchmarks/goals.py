@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 
-_HOLDS = {"at most": operator.le, "at least": operator.ge, "under": operator.lt}
+_HOLDS: dict[str, Callable[[float, float], bool]] = {
+    "at most": operator.le,
+    "at least": operator.ge,
+    "under": operator.lt,
+    "within": lambda value, limit: abs(value) <= limit,
+}
 
 
 @dataclass(frozen=True)
@@ -13,7 +19,7 @@ class Goal:
     """The limit of one figure.
 
     Attributes:
-        sign: at most, at least or under.
+        sign: at most, at least, under, or within (of 0).
         limit: in the figure's unit.
     """
 
@@ -29,8 +35,12 @@ GOALS: dict[str, Goal] = {
     "switch_to_alert_s_median": Goal("at most", 3),
     "switch_to_alert_s_p95": Goal("at most", 5),
     "start_to_first_verdict_s": Goal("at most", 25),
-    "finish_error_ratio_median": Goal("at most", 0.15),
-    "recommended_over_smallest_ratio_max": Goal("at most", 1.3),
+    "finish_error_ratio_median": Goal("at most", 0.05),
+    "finish_error_ratio_max": Goal("at most", 0.2),
+    "finish_bias_ratio": Goal("within", 0.03),
+    "finish_range_hit_ratio": Goal("at least", 0.8),
+    "finish_range_width_ratio_median": Goal("at most", 0.3),
+    "recommended_over_smallest_ratio_max": Goal("at most", 1.25),
     "memory_growth_ratio_per_hour": Goal("at most", 0.05),
     "sustained_interval_s_200k": Goal("at most", 10),
     "ceiling_ratio_200k": Goal("at least", 0.4),

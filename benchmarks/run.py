@@ -30,6 +30,7 @@ from benchmarks import (
     tables,
 )
 from benchmarks.harness import Say
+from benchmarks.nasty import group as nasty
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
 from cli.output import print_table
 from schemas.errors import HeadroomError
@@ -46,6 +47,7 @@ GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
     "sources": sources.measure,
     "standalone": standalone.measure,
     "precision": precision.measure,
+    "nasty": nasty.measure,
     "kills": kills.measure,
     "elections": elections.measure,
 }
@@ -57,11 +59,13 @@ def run(only: str | None) -> None:
     """Measure on real brokers, print the figures, write them to benchmarks/results.json and docs/performance.md.
 
     Shorter runs by environment: BENCH_SWITCHES, BENCH_STARTS, BENCH_MOVES, BENCH_SITUATIONS, BENCH_MEMORY_S;
+    BENCH_FIRST_MOVE and BENCH_FIRST_SITUATION begin the groups finish and smallest later, to measure them in parts;
     BENCH_MEMORY_TICK_S sets the pace of the group memory; BENCH_PARTITIONS the sizes of the groups scale and standalone
     (its first) and BENCH_REPLICAS those of the group sources, by commas; BENCH_DAYS, BENCH_DAY_TICKS and
     BENCH_HOUR_TICKS the simulated time of the group tables; BENCH_FAULTS, BENCH_FAULT_S and BENCH_HEALTHY_S the
     faults, their greatest length and the time of healthy moves of the group precision, and BENCH_STOCK_FOR_RATIO how
-    far the times of its stock rules are shortened; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
+    far the times of its stock rules are shortened; BENCH_SCENES and BENCH_SCENES_EACH the scenes of the group nasty and
+    how many of each class; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
     and how long its receivers are away; BENCH_ELECTION_PLANS the plans of the group elections
     and BENCH_ELECTION_ROUNDS its rounds on real brokers.
     """

@@ -16,7 +16,8 @@ from planning.lists import Move, TopicLists, lists_of_plan
 
 RECORD_BYTES = 10_000
 _PREFERRED = 0
-_FILL_BYTES_PER_S = 8e6
+# History is written as fast as that to a partition, and to all of them: a producer's thread does little more.
+_FILL_BYTES_PER_S, _FILL_ALL_BYTES_PER_S = 8e6, 40e6
 # The rate window is 10 s: by then every write rate is that of the live load alone.
 _LIVE_BEFORE_S = 14.0
 
@@ -45,14 +46,16 @@ class Scene:
         ground: the brokers.
         topic: its name.
         parts: its partitions, numbered in this order.
+        record_bytes: size of a record's value.
     """
 
-    def __init__(self, ground: Ground, topic: str, parts: Sequence[Part]) -> None:
+    def __init__(self, ground: Ground, topic: str, parts: Sequence[Part], record_bytes: int = RECORD_BYTES) -> None:
         self.topic = topic
         self.parts = parts
         self._ground = ground
-        rates = {(topic, number): _FILL_BYTES_PER_S for number in range(len(parts))}
-        self._load = PacedLoad(ground.bootstrap_servers, rates, RECORD_BYTES)
+        fill_bytes_per_s = min(_FILL_BYTES_PER_S, _FILL_ALL_BYTES_PER_S / len(parts))
+        rates = {(topic, number): fill_bytes_per_s for number in range(len(parts))}
+        self._load = PacedLoad(ground.bootstrap_servers, rates, record_bytes)
 
     def __enter__(self) -> Scene:
         """Return this scene when its history is written and its write rates are steady."""

@@ -1,13 +1,17 @@
-"""Group ``smallest``: the recommended throttle against the smallest that is found enough by trial."""
+"""Group ``smallest``: the recommended throttle against the smallest that is found enough by trial.
+
+Situations that were measured with the same commit count together, so a run may be made in parts.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
 from benchmarks.cases import SITUATIONS, Case
 from benchmarks.harness import Ground, Say, failure
-from benchmarks.results import Figure
+from benchmarks.results import CHECKOUT, Figure, commit, percentile
 from benchmarks.scene import Scene
 from planning.duration import QUOTA_CYCLE_S
 
@@ -17,22 +21,29 @@ _MEASURED_CYCLES = 3
 
 
 def measure(say: Say) -> list[Figure]:
-    """Return the ratios over the first BENCH_SITUATIONS situations (default: all).
+    """Return the ratios over BENCH_SITUATIONS situations (default: all), from BENCH_FIRST_SITUATION on.
 
     Raises:
         HeadroomError: an alert did not come, or no throttle near the recommended one was enough.
     """
-    situations = SITUATIONS[: int(os.environ.get("BENCH_SITUATIONS", len(SITUATIONS)))]
+    first = int(os.environ.get("BENCH_FIRST_SITUATION", 0))
+    situations = SITUATIONS[first:][: int(os.environ.get("BENCH_SITUATIONS", len(SITUATIONS)))]
+    folder = CHECKOUT / "build" / "smallest" / commit()
+    folder.mkdir(parents=True, exist_ok=True)
     with Ground(4) as ground:
-        ratios = [_ratio(ground, number, case, say) for number, case in enumerate(situations)]
+        for number, case in enumerate(situations):
+            ratio = _ratio(ground, number, case, say)
+            (folder / f"{case.name}.json").write_text(json.dumps(ratio), encoding="utf-8")
+    ratios = [float(json.loads(path.read_text(encoding="utf-8"))) for path in folder.glob("*.json")]
     return [
         Figure("recommended_over_smallest_ratio_max", max(ratios), "ratio", len(ratios)),
+        Figure("recommended_over_smallest_ratio_median", percentile(ratios, 0.5), "ratio", len(ratios)),
         Figure("recommended_over_smallest_ratio_min", min(ratios), "ratio", len(ratios)),
     ]
 
 
 def _ratio(ground: Ground, number: int, case: Case, say: Say) -> float:
-    with Scene(ground, f"smallest-{number}", case.parts) as scene:
+    with Scene(ground, f"smallest-{number}", case.parts, case.record_bytes) as scene:
         scene.start_move(case.throttle_bytes_per_s)
         recommended = _recommended(ground, number, case)
         say(f"{case.name}: recommended {recommended / 1e6:.2f} MB/s")

@@ -12,7 +12,7 @@ from kafka.protocol.admin import DescribeConfigsRequest, ListPartitionReassignme
 
 from cluster.any_broker import AnyBroker, MetadataError
 from cluster.client import AdminLink
-from cluster.configs import BROKER, BROKER_KEYS, balancing_of, rates_of
+from cluster.configs import BROKER, BROKER_KEYS, balancing_of, rates_of, replication_of
 from cluster.model import Broker, BrokerConfigs, Partition, Snapshot, TopicPartition
 from cluster.topic_configs import TopicConfigs
 from cluster.topic_reader import TopicReader
@@ -138,7 +138,7 @@ def read_whole(reader: MetadataReader) -> Snapshot:
 
 
 def read_broker_configs(link: AdminLink, broker: int, timeout_s: float) -> BrokerConfigs:
-    """Return the throttle rates in force on a broker, and how it balances leaders, as that broker tells them.
+    """Return the throttle rates in force on a broker, and how it balances and replicates, as that broker reports it.
 
     Raises:
         KafkaError: the broker did not answer in time, or refused.
@@ -149,7 +149,7 @@ def read_broker_configs(link: AdminLink, broker: int, timeout_s: float) -> Broke
     result = link.ask(request, broker, timeout_s).results[0]
     if result.error_code:
         raise kafka_errors.for_code(result.error_code)(result.error_message)
-    return BrokerConfigs(rates_of(result.configs), balancing_of(result.configs))
+    return BrokerConfigs(rates_of(result.configs), balancing_of(result.configs), replication_of(result.configs))
 
 
 def _topics_of(moves: Mapping[TopicPartition, _Move]) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection
 from typing import Any
@@ -10,6 +11,7 @@ from kafka.errors import KafkaError, UnsupportedVersionError
 
 from cluster.client import AdminLink
 
+log = logging.getLogger(__name__)
 # Two tries in a tick must fit: one on a broker that hangs, one on another.
 _TRIES = 2
 
@@ -39,6 +41,7 @@ class AnyBroker:
         self._timeout_s = timeout_s
         self._clock = clock
         self._preferred: int | None = None
+        self._behind: int | None = None
         self.alive: Collection[int] = ()
 
     def ask(self, what: str, request: Any) -> Any:
@@ -57,6 +60,12 @@ class AnyBroker:
             HeadroomError: no broker could be reached at all.
         """
         return self._ask(what, request, self._link.forwarding, share * self._timeout_s)
+
+    def ask_last(self) -> None:
+        """Ask the broker that answered last after all others from now on: its metadata is behind."""
+        if self._preferred is not None:
+            log.warning("broker %d reports metadata from before what is known; others are asked first", self._preferred)
+            self._behind, self._preferred = self._preferred, None
 
     def _ask(self, what: str, request: Any, link: AdminLink, timeout_s: float) -> Any:
         deadline = self._clock() + timeout_s
@@ -78,7 +87,7 @@ class AnyBroker:
 
     def _candidates(self) -> list[int]:
         known = dict.fromkeys([*self._link.nodes(), *self.alive])
-        return sorted(known, key=lambda node: node != self._preferred)
+        return sorted(known, key=lambda node: (node == self._behind, node != self._preferred))
 
 
 def _short(error: KafkaError) -> str:

@@ -81,7 +81,7 @@ class BrokerReaders:
             log.exception("broker %d: its metrics could not be understood", broker.broker)
             rule = f"its metrics could not be understood ({type(failed).__name__})"
             error = str(HeadroomError(self._endpoint(broker), rule, NOT_ITS_OWN))
-        return BrokerRead(broker.broker, configs.throttles, metrics, error, configs.balancing)
+        return BrokerRead(broker.broker, configs.throttles, metrics, error, configs.balancing, configs.replication)
 
     def _note_lost(self, broker: int, plan: Plan, metrics: Metrics) -> str | None:
         """Return what the broker's answer leaves out, if anything, and log it when that is news."""

@@ -13,6 +13,7 @@ from cluster.admin import MetadataReader
 from cluster.any_broker import MetadataError
 from cluster.brokers import BrokerReaders
 from cluster.client import AdminLink
+from cluster.clock import Clock
 from cluster.encode import Message, encode_rows
 from cluster.pace import Due, Pace
 from cluster.publisher import Publisher, PublishError, Sent, tick_end
@@ -62,10 +63,15 @@ class Collector:
         settings: all settings.
         sink: where ticks go; None: the ticks topic.
         on_tick: called after every tick.
+        clock: by which ticks have their times; None: this machine's.
     """
 
     def __init__(
-        self, settings: Settings, sink: Sink | None = None, on_tick: Callable[[TickReport], None] | None = None
+        self,
+        settings: Settings,
+        sink: Sink | None = None,
+        on_tick: Callable[[TickReport], None] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         collect = settings.collect
         self._settings = settings
@@ -81,7 +87,8 @@ class Collector:
         )
         readers = BrokerReaders(self._link, self._source, collect)
         builder = TickBuilder(self._window_ms, self._interval_ms)
-        self._survey = Survey(metadata, readers, builder, collect.timeout_s())
+        self._clock = clock or Clock()
+        self._survey = Survey(metadata, readers, builder, collect.timeout_s(), self._clock)
         # A tick that cannot be written must not hold up the sampling for much longer than its interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
         self._on_tick = on_tick or (lambda report: None)
@@ -122,14 +129,16 @@ class Collector:
             PublishError: something was not acknowledged: there is no ``tick_end``.
             HeadroomError: no broker could be reached at all.
         """
-        tick_ms, start = _now_ms(), time.monotonic()
-        seen = self._survey.look(tick_ms)
+        began_s = self._clock.elapsed_s()
+        seen = self._survey.look(self._clock.now_ms())
+        tick_ms = seen.tick_ms
         messages = encode_rows(self._settings.cluster.name, tick_ms, seen.rows)
         sent = self._sink.send(messages)
         end = tick_end(
             sent,
             started_ms=tick_ms,
-            ended_ms=_now_ms(),
+            # The clock may have been set since the tick began.
+            ended_ms=tick_ms + int((self._clock.elapsed_s() - began_s) * 1000),
             interval_ms=self._interval_ms,
             rate_window_ms=self._window_ms,
             lateness_ms=lateness_ms,
@@ -139,7 +148,8 @@ class Collector:
         )
         self._sink.send_end(self._settings.cluster.name, tick_ms, len(messages), end)
         counts = {kind: len(of_kind) for kind, of_kind in seen.rows.items()}
-        return TickReport(tick_ms, time.monotonic() - start, sent.messages, counts, seen.unanswered, None)
+        duration_s = self._clock.elapsed_s() - began_s
+        return TickReport(tick_ms, duration_s, sent.messages, counts, seen.unanswered, None)
 
     def _tick_safely(self, due: Due, lateness_s: float) -> bool:
         start = time.monotonic()
@@ -147,7 +157,7 @@ class Collector:
             report = self.tick(int(lateness_s * 1000), due.skipped)
         except (MetadataError, PublishError, HeadroomError) as error:
             log.error("tick left out: %s", error)
-            report = TickReport(_now_ms(), time.monotonic() - start, {}, {}, [], str(error))
+            report = TickReport(self._clock.now_ms(), time.monotonic() - start, {}, {}, [], str(error))
         self._on_tick(report)
         return report.failed is None
 
@@ -198,7 +208,3 @@ class Health:
             self._longest_s,
         )
         self.__init__(now_s)  # type: ignore[misc]
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

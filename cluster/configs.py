@@ -1,15 +1,17 @@
-"""The configuration keys of Kafka's replication throttles and leader balancing, and how their answers read."""
+"""The configuration keys of Kafka's replication, throttles and leader balancing, and how their answers read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from cluster.model import Balancing, BrokerThrottles, TopicConfig
+from cluster.model import Balancing, BrokerThrottles, ReplicationSettings, TopicConfig
 
 TOPIC = 2
 BROKER = 4
+# DescribeConfigsResponse.ConfigSource: set on this broker while it runs; set nowhere.
 _DYNAMIC_BROKER = 2
+_DEFAULT_CONFIG = 5
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
@@ -19,17 +21,39 @@ LEADER_LIST = "leader.replication.throttled.replicas"
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
 CLEANUP_POLICY = "cleanup.policy"
 MIN_INSYNC = "min.insync.replicas"
+# Brokers from before tiered storage do not have it.
+REMOTE_STORAGE = "remote.storage.enable"
+COMPRESSION = "compression.type"
 AUTO_REBALANCE = "auto.leader.rebalance.enable"
 CHECK_INTERVAL = "leader.imbalance.check.interval.seconds"
 # Brokers of Kafka 4 have none.
 IMBALANCE_PERCENTAGE = "leader.imbalance.per.broker.percentage"
+# Empty, or missing, in ZooKeeper mode.
+PROCESS_ROLES = "process.roles"
+# By attribute of ReplicationSettings.
+REPLICATION_KEYS = {
+    "quota_window_num": "replication.quota.window.num",
+    "quota_window_size_s": "replication.quota.window.size.seconds",
+    "replica_fetch_max_bytes": "replica.fetch.max.bytes",
+    "replica_fetch_response_max_bytes": "replica.fetch.response.max.bytes",
+    "num_replica_fetchers": "num.replica.fetchers",
+    "replica_fetch_backoff_ms": "replica.fetch.backoff.ms",
+}
 RATE_KEYS = (LEADER_RATE, FOLLOWER_RATE)
 ALL_RATE_KEYS = (*RATE_KEYS, LOG_DIRS_RATE)
-BROKER_KEYS = (*ALL_RATE_KEYS, AUTO_REBALANCE, CHECK_INTERVAL, IMBALANCE_PERCENTAGE)
+BROKER_KEYS = (
+    *ALL_RATE_KEYS,
+    AUTO_REBALANCE,
+    CHECK_INTERVAL,
+    IMBALANCE_PERCENTAGE,
+    PROCESS_ROLES,
+    *REPLICATION_KEYS.values(),
+)
 LIST_KEYS = (LEADER_LIST, FOLLOWER_LIST)
-TOPIC_KEYS = (*LIST_KEYS, CLEANUP_POLICY, MIN_INSYNC)
+TOPIC_KEYS = (*LIST_KEYS, CLEANUP_POLICY, MIN_INSYNC, REMOTE_STORAGE, COMPRESSION)
 # Kafka's own default: a rate that was never set.
 _UNLIMITED = 2**63 - 1
+_AS_PRODUCED = "producer"
 
 
 def rates_of(configs: Iterable[Any]) -> BrokerThrottles:
@@ -53,14 +77,31 @@ def _rate(config: Any) -> tuple[int | None, str]:
 
 
 def balancing_of(configs: Iterable[Any]) -> Balancing:
-    """Return what a broker's answer says of Kafka's own balancing of leaders; a key that is missing is not known."""
-    values = {config.name: config.value for config in configs}
+    """Return what a broker's answer says of Kafka's own balancing of leaders; a key that is missing is not known.
+
+    In KRaft mode the controllers balance, each by the configuration of its own process (``ControllerServer``): the keys
+    of a broker that is no controller say nothing. The percentage counts only if it is set explicitly: brokers of
+    Kafka 3 report Kafka's default too.
+    """
+    by_name = {config.name: config for config in configs}
+    values = {name: config.value for name, config in by_name.items()}
+    roles = {role.strip() for role in (values.get(PROCESS_ROLES) or "").split(",")} - {""}
+    if roles and "controller" not in roles:
+        values = {name: value for name, value in values.items() if name not in (AUTO_REBALANCE, CHECK_INTERVAL)}
+    if IMBALANCE_PERCENTAGE in by_name and by_name[IMBALANCE_PERCENTAGE].config_source == _DEFAULT_CONFIG:
+        del values[IMBALANCE_PERCENTAGE]
     auto = values.get(AUTO_REBALANCE)
     return Balancing(
         auto=None if auto is None else auto == "true",
         check_interval_s=_whole(values.get(CHECK_INTERVAL)),
         percentage=_whole(values.get(IMBALANCE_PERCENTAGE)),
     )
+
+
+def replication_of(configs: Iterable[Any]) -> ReplicationSettings:
+    """Return how a broker's answer says that it replicates; a key that is missing is not known."""
+    values = {config.name: config.value for config in configs}
+    return ReplicationSettings(**{name: _whole(values.get(key)) for name, key in REPLICATION_KEYS.items()})
 
 
 def _whole(text: str | None) -> int | None:
@@ -72,4 +113,12 @@ def topic_config_of(configs: Iterable[Any]) -> TopicConfig:
     values = {config.name: config.value for config in configs}
     policy = {part.strip() for part in (values.get(CLEANUP_POLICY) or "").split(",")}
     lists = (values.get(LEADER_LIST) or None, values.get(FOLLOWER_LIST) or None)
-    return TopicConfig(*lists, "compact" in policy, min_insync_replicas=_whole(values.get(MIN_INSYNC)))
+    compression = values.get(COMPRESSION)
+    return TopicConfig(
+        *lists,
+        "compact" in policy,
+        min_insync_replicas=_whole(values.get(MIN_INSYNC)),
+        remote_storage=values.get(REMOTE_STORAGE) == "true",
+        # LogValidator leaves batches alone that have the topic's codec already; no metric shows how many do.
+        recompressed=None if compression is None else compression != _AS_PRODUCED,
+    )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from cluster.mbeans import BROKER_METERS, EXPORTER, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
+from cluster.mbeans import BROKER_METERS, EXPORTER, FUTURE, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
 
 _DOMAIN = re.compile(r"(?:^|_)kafka_(server|log)_(.+)$")
 # Keys of the MBean within the metric's name: a fetcher, and with it a partition or the broker fetched from.
@@ -22,9 +22,15 @@ _KEYS_IN_NAME = re.compile(
     r"(?:_topic_(?P<topic>.+)_partition_(?P<partition>\d+)|_brokerhost_.+_brokerport_\d+)?(?P<rest>_value|_count|_total)?$"
 )
 _FETCHER_IN_LABEL = re.compile(r"client_?id_replicafetcherthread_(\d+)_(\d+)", re.IGNORECASE)
+# In a value: a greedy rule takes the key into another label, and the exporter adds the whole name of the MBean
+# (_objectname) to samples that would have the same labels.
+_FUTURE_IN_VALUE = f"{FUTURE}=true"
 _GAUGE = re.compile(r"(?:total)?(.*?)(?:value)?")
 _RATES = "(?:one|five|fifteen)minuterate|meanrate"
 _METER = re.compile(rf"(?:total)?(.*?)(?:persec)?(?:total|count|({_RATES}))?(?:count|({_RATES}))?(?:alltopics)?")
+
+# Labels, in lower case and without signs, and the keys of MBeans that they are made of.
+_KEYS = {"topic": "topic", "partition": "partition", "name": "name", "isfuture": FUTURE}
 
 
 def _plain_names(names: Iterable[str], ending: str = "") -> dict[str, str]:
@@ -88,7 +94,7 @@ def meaning_of(metric: str) -> Meaning | None:
 
 
 def keys_in(meaning: Meaning, labels: dict[str, str], topic_of: Callable[[str], str | None]) -> dict[str, str]:
-    """Return the keys of the MBean behind a sample, ``name`` among them if a label has it.
+    """Return the keys of the MBean behind a sample, ``name`` and ``is-future`` among them if a label has it.
 
     Args:
         meaning: of the metric.
@@ -97,6 +103,8 @@ def keys_in(meaning: Meaning, labels: dict[str, str], topic_of: Callable[[str], 
     """
     keys: dict[str, str] = {}
     for label, value in labels.items():
+        if _FUTURE_IN_VALUE in value:
+            keys[FUTURE] = "true"
         key = _key_of(label)
         if key is not None:
             keys[key] = value
@@ -156,7 +164,7 @@ def _thread(number: str, broker: str) -> str:
 @lru_cache(maxsize=10_000)
 def _key_of(label: str) -> str | None:
     plain = label.lower().replace("_", "")
-    return plain if plain in ("topic", "partition", "name") else None
+    return _KEYS.get(plain)
 
 
 @lru_cache(maxsize=10_000)

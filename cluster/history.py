@@ -74,6 +74,12 @@ class History(Generic[_Key]):
         for broker in [broker for broker in self._samples if broker not in brokers]:
             del self._samples[broker]
 
+    def shift(self, step_ms: int) -> None:
+        """Move the times of all samples along with a clock that was set."""
+        for of_broker in self._samples.values():
+            for key, samples in of_broker.items():
+                of_broker[key] = deque(sample._replace(read_ms=sample.read_ms + step_ms) for sample in samples)
+
     def __len__(self) -> int:
         return sum(len(samples) for keys in self._samples.values() for samples in keys.values())
 

@@ -181,14 +181,15 @@ def _exchange(connection: HTTPConnection, request: Request, deadline: Deadline) 
         connection.connect()
     connection.sock.settimeout(deadline.left_s())
     connection.response_class = partial(_TimedResponse, deadline.left_s)  # type: ignore[assignment]
-    asked_s = time.time()
+    asked_s, began_s = time.time(), time.monotonic()
     connection.request("GET" if request.body is None else "POST", request.path, request.body, dict(request.headers))
     response = connection.getresponse()
-    first_s = time.time()
+    # Not by the wall clock again: if it is set meanwhile, half way between two clocks is a time of neither.
+    waited_s = time.monotonic() - began_s
     if response.status != 200:
         answered = f"answered {response.status} {response.reason[:100]}"
         raise _Refusal(*_REFUSED.get(response.status, (answered, "See the log of the agent, or of the broker.")))
-    return Answer(int((asked_s + first_s) / 2 * 1000), _body(response))
+    return Answer(int((asked_s + waited_s / 2) * 1000), _body(response))
 
 
 def _body(response: HTTPResponse) -> bytes:

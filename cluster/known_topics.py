@@ -14,6 +14,8 @@ from cluster.model import Partition, TopicPartition
 _HOT_READINGS = 3
 _GONE = {UnknownTopicOrPartitionError.errno, TopicAuthorizationFailedError.errno}
 _NEVER = float("-inf")
+# Of brokers that report no topic ids, before Kafka 2.8: a topic made again cannot be known from the one before it.
+_NO_IDS = {"None", "00000000-0000-0000-0000-000000000000"}
 
 
 @dataclass(slots=True)
@@ -34,35 +36,51 @@ class KnownTopics:
     def __contains__(self, topic: object) -> bool:
         return topic in self._topics
 
-    def take(self, topic: Any, read_s: float) -> None:
-        """Take over what a broker told of one topic; what it could not tell stays as it was, and grows older."""
+    def take(self, topic: Any, read_s: float) -> bool:
+        """Take over a broker's answer about one topic, and return whether all of it was up to date.
+
+        A topic that it could not describe, or a partition that it shows as it was before, stays as it is known, and its
+        age grows.
+        """
         if topic.error_code in _GONE:
             self.forget([topic.name])
         elif not topic.error_code:
-            self._keep(topic, read_s)
+            return self._keep(topic, read_s)
+        return True
 
-    def take_range(self, first: str, end: str | None, topics: Collection[Any], read_s: float) -> None:
+    def take_range(self, first: str, end: str | None, topics: Collection[Any], read_s: float) -> bool:
         """Take over all topics from the name ``first`` up to, not including, ``end``; None: up to the last.
 
         One in between that is not among them is gone.
+
+        Returns:
+            Whether all of it was up to date.
         """
         told = {topic.name for topic in topics}
         self.forget([t for t in self._topics if t not in told and first <= t and (end is None or t < end)])
-        for topic in topics:
-            self.take(topic, read_s)
+        current = [self.take(topic, read_s) for topic in topics]
+        return all(current)
 
-    def _keep(self, topic: Any, read_s: float) -> None:
+    def _keep(self, topic: Any, read_s: float) -> bool:
+        topic_id = str(topic.topic_id)
         known = self._topics.get(topic.name)
+        if known is not None and known.topic_id != topic_id:
+            # Deleted and made again: nothing of the one before holds for it.
+            known = None
         before = known.partitions if known is not None else {}
         partitions = dict(_partitions_of(topic, before))
+        newer = _newer(before, partitions) if partitions != before and topic_id not in _NO_IDS else {}
         left = self._hot.pop(topic.name, 0) - 1
-        if known is not None and known.topic_id == str(topic.topic_id) and known.partitions == partitions:
+        if known is not None and partitions == before:
             known.read_s = read_s
         else:
-            self._topics[topic.name] = _Topic(str(topic.topic_id), partitions, read_s)
+            # The age of a topic is that of the oldest of its partitions.
+            age_s = known.read_s if known is not None and newer else read_s
+            self._topics[topic.name] = _Topic(topic_id, partitions | newer, age_s)
             self._all, left = None, _HOT_READINGS
         if left > 0:
             self._hot[topic.name] = left
+        return not newer
 
     def forget(self, topics: Iterable[str]) -> None:
         """Drop topics that are gone."""
@@ -135,3 +153,22 @@ def _partitions_of(
         )
         known = before.get(name)
         yield name, known if known == now else now
+
+
+def _newer(
+    known: Mapping[TopicPartition, Partition], answer: Mapping[TopicPartition, Partition]
+) -> dict[TopicPartition, Partition]:
+    """Return the known partitions of a topic that an answer about the same topic shows as they were before.
+
+    They stay whole: with an older leader its replicas and ISR are of that time too. The epoch of a leader only rises,
+    and no topic loses partitions.
+
+    Source: ``org.apache.kafka.clients.Metadata.updateLatestMetadata``, which passes over an older epoch likewise.
+    """
+    return {name: partition for name, partition in known.items() if _is_older(answer.get(name), partition.leader_epoch)}
+
+
+def _is_older(partition: Partition | None, known_epoch: int | None) -> bool:
+    if partition is None:
+        return True
+    return partition.leader_epoch is not None and known_epoch is not None and partition.leader_epoch < known_epoch

@@ -13,6 +13,11 @@ _FETCHER = "ReplicaFetcherThread-"
 _DOMAINS = {"Runtime": "java.lang", "Log": "kafka.log"}
 # Delta's longest whole number; what is longer was never counted by a broker.
 _MOST = 2**63
+# More digits than any partition's number has.
+_PARTITION_DIGITS = 9
+# A replica that is moved to another log directory of its broker has a second log there, a copy, until
+# LogManager.replaceCurrentWithFutureLog puts it in the place of the first. UnifiedLog.newMetrics gives it this key.
+FUTURE = "is-future"
 
 TOPIC_METERS = ("BytesInPerSec", "MessagesInPerSec")
 _CONSUMED = "BytesOutPerSec"
@@ -191,8 +196,7 @@ class Gathered:
     def take(self, kind: str, name: str | None, keys: Mapping[str, str], value: Reading | None) -> None:
         """Keep a value of an MBean of this type, name and further keys; None: it said no number.
 
-        Raises:
-            ValueError: a partition's number is none.
+        A value whose partition has no number is dropped, and so is one of a future log.
         """
         if value is not None and kind in self._takers:
             self._takers[kind](kind, name or "", keys, value)
@@ -203,8 +207,15 @@ class Gathered:
         return [name for name in self._wanted[part] if name not in told]
 
     def take_log(self, part: str, name: TopicPartition, value: Reading | None) -> None:
-        """Keep a part of a log; None: it said no number."""
-        if value is not None and name in self._wanted.get(part, ()):
+        """Keep a part of a log, of several values the greatest; None: it said no number.
+
+        An exporter's rules may drop the key of a future log, so that two values come under one name. The copy starts
+        and ends no later than the log, and is no larger (``ReplicaAlterLogDirsThread``).
+        """
+        if value is None or name not in self._wanted.get(part, ()):
+            return
+        known = self._logs[part].get(name)
+        if known is None or value.value > known.value:
             self._logs[part][name] = value
 
     def metrics(self, rates_only: Iterable[str] = ()) -> Metrics:
@@ -228,8 +239,8 @@ class Gathered:
     def _take_lag(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
         fetcher = keys.get("clientId", "")
         source = source_broker(fetcher)
-        if name == LAGS.name and source is not None and "topic" in keys and "partition" in keys:
-            partition = TopicPartition(keys["topic"], int(keys["partition"]))
+        partition = _partition_of(keys)
+        if name == LAGS.name and source is not None and partition is not None:
             offsets = int(value.value)
             self._lags[partition, fetcher] = Lag(partition, source, fetcher, offsets if offsets >= 0 else None)
 
@@ -240,8 +251,9 @@ class Gathered:
             self._counters[Meter(f"{kind}.{name}", fetcher=fetcher, source_broker=source)] = value
 
     def _take_log(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
-        if "topic" in keys and "partition" in keys:
-            self.take_log(name, TopicPartition(keys["topic"], int(keys["partition"])), value)
+        partition = _partition_of(keys)
+        if partition is not None and FUTURE not in keys:
+            self.take_log(name, partition, value)
 
     def _take_meter(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
         topic = keys.get("topic") or None
@@ -255,6 +267,14 @@ class Gathered:
 
     def _take_quota(self, kind: str, _name: str, _keys: Mapping[str, str], value: Reading) -> None:
         self._gauges[Meter(f"{kind}.byte-rate")] = value
+
+
+def _partition_of(keys: Mapping[str, str]) -> TopicPartition | None:
+    topic, number = keys.get("topic"), keys.get("partition", "")
+    # int() would take signs, spaces and the digits of other scripts too.
+    if topic is None or not (number.isascii() and number.isdigit() and len(number) <= _PARTITION_DIGITS):
+        return None
+    return TopicPartition(topic, int(number))
 
 
 def _whole(reading: Reading | None) -> int | None:

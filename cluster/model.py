@@ -63,6 +63,10 @@ class TopicConfig:
         compacted: whether cleanup.policy has compact.
         current: whether it was read when it was due; false: it is what was last known.
         min_insync_replicas: min.insync.replicas, its own or the broker's; None: not told.
+        remote_storage: whether segments move to remote storage: those that are deleted locally then do not raise the
+            log start (``UnifiedLog``). None: not known.
+        recompressed: whether the topic has a codec of its own, so that the log may grow by other bytes than producers
+            send. None: not known.
     """
 
     leader_list: str | None
@@ -70,6 +74,8 @@ class TopicConfig:
     compacted: bool
     current: bool = True
     min_insync_replicas: int | None = None
+    remote_storage: bool | None = None
+    recompressed: bool | None = None
 
     @property
     def listed(self) -> bool:
@@ -124,7 +130,7 @@ class Balancing:
     Attributes:
         auto: auto.leader.rebalance.enable.
         check_interval_s: leader.imbalance.check.interval.seconds.
-        percentage: leader.imbalance.per.broker.percentage.
+        percentage: leader.imbalance.per.broker.percentage; None also if it is not set explicitly.
     """
 
     auto: bool | None = None
@@ -133,11 +139,35 @@ class Balancing:
 
 
 @dataclass(frozen=True)
+class ReplicationSettings:
+    """How a broker replicates; None: not known.
+
+    Attributes:
+        quota_window_num: replication.quota.window.num, how many samples a replication quota is the mean of.
+        quota_window_size_s: replication.quota.window.size.seconds, of one sample.
+        replica_fetch_max_bytes: replica.fetch.max.bytes, the most that a fetch takes of one partition, except for a
+            larger first batch.
+        replica_fetch_response_max_bytes: replica.fetch.response.max.bytes, the most that a whole fetch takes.
+        num_replica_fetchers: num.replica.fetchers, threads for each broker that it fetches from.
+        replica_fetch_backoff_ms: replica.fetch.backoff.ms, how long a fetcher waits after an error, and while there is
+            no partition that it may fetch, as under a quota that is exceeded.
+    """
+
+    quota_window_num: int | None = None
+    quota_window_size_s: int | None = None
+    replica_fetch_max_bytes: int | None = None
+    replica_fetch_response_max_bytes: int | None = None
+    num_replica_fetchers: int | None = None
+    replica_fetch_backoff_ms: int | None = None
+
+
+@dataclass(frozen=True)
 class BrokerConfigs:
-    """What a broker told of its own configuration."""
+    """What a broker reports of its own configuration."""
 
     throttles: BrokerThrottles
     balancing: Balancing = Balancing()
+    replication: ReplicationSettings = ReplicationSettings()
 
 
 class Meter(NamedTuple):
@@ -205,6 +235,7 @@ class BrokerRead:
         metrics: what its MBeans said; None: they could not be read.
         error: why not, or what is lost because it does not tell all; None: nothing is lost.
         balancing: how it is told to balance leaders.
+        replication: how it replicates.
     """
 
     broker: int
@@ -212,3 +243,4 @@ class BrokerRead:
     metrics: Metrics | None
     error: str | None
     balancing: Balancing = Balancing()
+    replication: ReplicationSettings = ReplicationSettings()

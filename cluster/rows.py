@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from cluster.columns import Row
@@ -18,6 +19,7 @@ from cluster.model import (
     Metrics,
     Partition,
     Reading,
+    ReplicationSettings,
     TopicConfig,
     TopicPartition,
 )
@@ -30,6 +32,8 @@ _WATCHED_ONLY = ("log_start_offset", "size_bytes", "prev_log_start_offset", "pre
 _Part = Mapping[str, Sequence[Any]]
 _UNKNOWN = BrokerThrottles(known=False)
 _NONE = (None, None, None, None)
+# Columns that are times of the collector's clock.
+_TIMES = ("read_ms", "prev_read_ms", "unchanged_since_ms")
 Counted = tuple[Sample, "Sample | None"]
 
 
@@ -37,6 +41,7 @@ def broker_row(seen: Broker, read: BrokerRead | None) -> Row:
     """Return the row of a broker; ``read`` None: it was not asked, for the cluster does not list it as alive."""
     throttles = read.throttles if read is not None else _UNKNOWN
     balancing = read.balancing if read is not None else Balancing()
+    replication = read.replication if read is not None else ReplicationSettings()
     metrics = read.metrics if read is not None else None
     return {
         "broker": seen.broker,
@@ -55,6 +60,9 @@ def broker_row(seen: Broker, read: BrokerRead | None) -> Row:
         "auto_leader_rebalance": balancing.auto,
         "leader_imbalance_check_s": balancing.check_interval_s,
         "leader_imbalance_percentage": balancing.percentage,
+        **asdict(replication),
+        "log_dirs_throttle_bytes_per_s": throttles.log_dirs_bytes_per_s,
+        "log_dirs_throttle_source": throttles.log_dirs_source,
     }
 
 
@@ -79,19 +87,30 @@ def leader_row(partition: Partition) -> Row:
 
 def lacking_row(partition: Partition) -> Row:
     """Return the row of a partition that is not watched and lacks a replica: nothing of its logs is read for that."""
-    unread = ("compacted", "previous_leader", "switch_tick_ms", "topic_counters", "before_log", "before_topic_counters")
+    settings = ("compacted", "remote_storage", "recompressed")
+    unread = ("previous_leader", "switch_tick_ms", "topic_counters", "before_log", "before_topic_counters")
     return {
         **leader_row(partition),
         "offline": list(partition.offline),
         "leader_listed": [],
         "follower_listed": [],
         "logs": [],
-        **dict.fromkeys(unread),
+        **dict.fromkeys((*settings, *unread)),
     }
 
 
-def log_sample(broker: int, now: Sample, earlier: Sample | None, lag_source: int | None) -> Row:
-    """Return a log with its earlier sample; values are (end, start, size, lag)."""
+def log_sample(
+    broker: int, now: Sample, earlier: Sample | None, lag_source: int | None, unchanged_since_ms: int | None = None
+) -> Row:
+    """Return a log with its earlier sample.
+
+    Args:
+        broker: that has it.
+        now: end, start, size and lag.
+        earlier: the same of about one rate window before; None: there is none.
+        lag_source: the broker that it is fetched from; None: not known.
+        unchanged_since_ms: since when its end has been the same; None: not known.
+    """
     end, start, size, lag = now.values
     prev_end, prev_start, prev_size, prev_lag = earlier.values if earlier is not None else _NONE
     return {
@@ -107,12 +126,18 @@ def log_sample(broker: int, now: Sample, earlier: Sample | None, lag_source: int
         "lag_offsets": lag,
         "prev_lag_offsets": prev_lag,
         "lag_source": lag_source,
+        "unchanged_since_ms": unchanged_since_ms,
     }
 
 
 def without_lag(sample: Row) -> Row:
-    """Return a log with its earlier sample, of ``log_sample``, as if no lag had been read."""
-    return {key: value for key, value in sample.items() if not key.startswith(("lag_", "prev_lag_"))}
+    """Return a log with its earlier sample, of ``log_sample``, without what a replica's copying shows by."""
+    return {key: value for key, value in sample.items() if not key.startswith(("lag_", "prev_lag_", "unchanged_"))}
+
+
+def shifted(row: Row, step_ms: int) -> Row:
+    """Return a sample of a log or of a topic's counters by a clock that was set."""
+    return row | {name: row[name] + step_ms for name in _TIMES if row.get(name) is not None}
 
 
 def topic_sample(counted: Counted, messages: Counted) -> Row:

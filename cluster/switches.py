@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from cluster.columns import Row
 from cluster.model import Partition, TopicPartition
+from cluster.rows import shifted
 
 # How long a switch is remembered of a partition that nobody watches yet.
 _MEMORY_MS = 600_000
@@ -18,6 +19,10 @@ class Before:
 
     log: Row
     topic_counters: Row | None
+
+    def shifted(self, step_ms: int) -> Before:
+        """Return the same rows by a clock that was set."""
+        return Before(shifted(self.log, step_ms), self.topic_counters and shifted(self.topic_counters, step_ms))
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,14 @@ class Switch:
     previous_leader: int
     switch_tick_ms: int | None
     before: Before | None
+
+    def shifted(self, step_ms: int) -> Switch:
+        """Return the same switch by a clock that was set."""
+        return Switch(
+            self.previous_leader,
+            None if self.switch_tick_ms is None else self.switch_tick_ms + step_ms,
+            self.before and self.before.shifted(step_ms),
+        )
 
 
 @dataclass(slots=True)
@@ -91,6 +104,12 @@ class Switches:
         """Drop partitions whose topic was made anew."""
         for name in names:
             self._states.pop(name, None)
+
+    def shift(self, step_ms: int) -> None:
+        """Move the times of all switches and of the rows from before them along with a clock that was set."""
+        for state in self._states.values():
+            state.before = state.before and state.before.shifted(step_ms)
+            state.switch = state.switch and state.switch.shifted(step_ms)
 
     def of(self, name: TopicPartition, tick_ms: int) -> Switch | None:
         """Return the partition's last switch as a tick is to tell it; None: none is known."""

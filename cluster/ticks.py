@@ -21,12 +21,14 @@ from cluster.rows import (
     log_columns,
     log_sample,
     meter_columns,
+    shifted,
     topic_sample,
     topic_throttle_row,
     without_lag,
 )
 from cluster.switches import Before, Switches
 from cluster.tracks import Samples, Tracks
+from cluster.unchanged import UnchangedEnds
 from cluster.watched import Listed, lacking_partitions, listed_brokers
 
 Rows = dict[str, Sequence[Row]]
@@ -83,6 +85,7 @@ class TickBuilder:
         self._counters: Tracks[Meter] = Tracks(window_ms, interval_ms)
         self._ends: Tracks[TopicPartition] = Tracks(window_ms, interval_ms)
         self._log_history: History[TopicPartition] = History(window_ms, interval_ms)
+        self._unchanged = UnchangedEnds()
         self._switches = Switches(window_ms)
         self._started_ms: dict[int, int] = {}
         self._topic_ids: Mapping[str, str] = {}
@@ -120,10 +123,26 @@ class TickBuilder:
             ),
         }
 
+    def shift(self, step_ms: int) -> None:
+        """Move all kept times along with the wall clock of this machine, which was set by ``step_ms``.
+
+        So the two times of a row are of one clock, and rates continue. When a broker's process started is a time of
+        that broker's own clock, and stays.
+        """
+        self._counters.shift(step_ms)
+        self._ends.shift(step_ms)
+        self._log_history.shift(step_ms)
+        self._unchanged.shift(step_ms)
+        self._switches.shift(step_ms)
+        for broker, said in self._said.items():
+            logs = {name: shifted(row, step_ms) for name, row in said.logs.items()}
+            self._said[broker] = _Said(broker, self._counters.latest(broker), self._ends.latest(broker), logs)
+
     def _forget_gone(self, snapshot: Snapshot) -> None:
         self._counters.keep_brokers(snapshot.brokers)
         self._ends.keep_brokers(snapshot.brokers)
         self._log_history.keep_brokers(snapshot.brokers)
+        self._unchanged.keep_brokers(snapshot.brokers)
         self._said = {broker: said for broker, said in self._said.items() if broker in snapshot.brokers}
         remade = {t for t, known in self._topic_ids.items() if snapshot.topic_ids.get(t, known) != known}
         if remade:
@@ -134,6 +153,7 @@ class TickBuilder:
         names = [name for name in snapshot.partitions if name.topic in topics]
         self._ends.forget_keys(names)
         self._log_history.forget_keys(names)
+        self._unchanged.forget_keys(names)
         self._counters.forget_keys([meter for t in topics for meter in (topic_bytes(t), topic_messages(t))])
         self._switches.forget(names)
 
@@ -148,6 +168,7 @@ class TickBuilder:
     def _watched_logs(self, broker: int, metrics: Metrics, watched: set[TopicPartition]) -> dict[TopicPartition, Row]:
         names = watched & metrics.logs.keys()
         self._log_history.keep_only(broker, names)
+        self._unchanged.keep_only(broker, names)
         lags = {lag.partition: lag for lag in metrics.lags if lag.partition in names}
         return {name: self._log(broker, name, metrics.logs[name], lags.get(name)) for name in names}
 
@@ -156,10 +177,13 @@ class TickBuilder:
             # Only now it is watched: its end was read before.
             for sample in self._ends.samples(broker, name):
                 self._log_history.add(broker, name, _end_only(sample))
+                self._unchanged.add(broker, name, sample.values[0] or 0, sample.read_ms)
         offsets = lag.lag_offsets if lag is not None else None
         now = Sample(read.read_ms, (read.log_end_offset, read.log_start_offset, read.size_bytes, offsets))
         earlier = self._log_history.add(broker, name, now)
-        return log_sample(broker, now, earlier, lag.source_broker if lag is not None else None)
+        unchanged_since_ms = self._unchanged.add(broker, name, read.log_end_offset, read.read_ms)
+        source = lag.source_broker if lag is not None else None
+        return log_sample(broker, now, earlier, source, unchanged_since_ms)
 
     def _before(self, name: TopicPartition, leader: int) -> Before | None:
         said = self._said.get(leader)
@@ -183,6 +207,8 @@ class TickBuilder:
             **leader_row(partition),
             "offline": list(partition.offline),
             "compacted": config.compacted if config is not None else None,
+            "remote_storage": config.remote_storage if config is not None else None,
+            "recompressed": config.recompressed if config is not None else None,
             **_listed_columns(listed),
             "previous_leader": switch.previous_leader if switch is not None else None,
             "switch_tick_ms": switch.switch_tick_ms if switch is not None else None,

@@ -94,9 +94,13 @@ class TopicReader:
         asked_s = self._clock()
         wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
         answer = self._brokers.ask(_WHAT, MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
-        for topic in answer.topics:
-            self.known.take(topic, asked_s)
+        current = [self.known.take(topic, asked_s) for topic in answer.topics]
+        self._note_answer(all(current))
         return list(answer.brokers)
+
+    def _note_answer(self, current: bool) -> None:
+        if not current:
+            self._brokers.ask_last()
 
     def _by_request(self, topics: Collection[str]) -> Iterator[list[str]]:
         """Return the topics cut into requests; of no topics, one request without any."""
@@ -113,7 +117,7 @@ class TopicReader:
     def _read_whole(self) -> Sequence[Any]:
         asked_s = self._clock()
         answer = self._brokers.ask(_WHAT, MetadataRequest(topics=None, allow_auto_topic_creation=False))
-        self.known.take_range("", None, [topic for topic in answer.topics if topic.name], asked_s)
+        self._note_answer(self.known.take_range("", None, [topic for topic in answer.topics if topic.name], asked_s))
         return list(answer.brokers)
 
     def _read_first(self, began_s: float) -> Sequence[Any]:
@@ -187,7 +191,7 @@ class TopicReader:
             if not after[1]:
                 break
         self._next = after[0]
-        self.known.take_range(first, self._next or None, told.values(), asked_s)
+        self._note_answer(self.known.take_range(first, self._next or None, told.values(), asked_s))
         return sum(len(topic.partitions) for topic in told.values())
 
 

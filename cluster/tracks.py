@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import lt
 from typing import Generic, TypeVar
@@ -31,6 +31,10 @@ class _Frame:
 
     def drop(self, place: int) -> None:
         self.read_ms[place] = self.values[place] = _NONE
+
+    def shift(self, step_ms: int) -> None:
+        self.at_ms += step_ms
+        self.read_ms = array("q", [at if at == _NONE else at + step_ms for at in self.read_ms])
 
     def sample(self, place: int) -> Sample | None:
         read_ms = self.read_ms[place]
@@ -90,6 +94,14 @@ class Tracks(Generic[_Key]):
         track = self._tracks.setdefault(broker, _Track())
         return track.add(readings, self._window_ms, self._stale_ms)
 
+    def latest(self, broker: int) -> Samples[_Key]:
+        """Return what a broker said last, with the earlier samples.
+
+        Raises:
+            KeyError: nothing is known of it.
+        """
+        return self._tracks[broker].latest()
+
     def samples(self, broker: int, key: _Key) -> list[Sample]:
         """Return the samples that are kept of a key, oldest first."""
         track = self._tracks.get(broker)
@@ -109,6 +121,11 @@ class Tracks(Generic[_Key]):
         """Drop brokers that the cluster does not name any more."""
         for broker in [broker for broker in self._tracks if broker not in brokers]:
             del self._tracks[broker]
+
+    def shift(self, step_ms: int) -> None:
+        """Move the times of all samples along with a clock that was set."""
+        for track in self._tracks.values():
+            track.shift(step_ms)
 
     def __len__(self) -> int:
         return sum(len(track) for track in self._tracks.values())
@@ -132,9 +149,16 @@ class _Track(Generic[_Key]):
             frames.popleft()
         while frames and now.at_ms - frames[0].at_ms > stale_ms:
             frames.popleft()
-        before = self._oldest()
         frames.append(now)
-        return Samples(self._places, now, before)
+        return self.latest()
+
+    def latest(self) -> Samples[_Key]:
+        *earlier, now = self._frames
+        return Samples(self._places, now, _oldest(earlier))
+
+    def shift(self, step_ms: int) -> None:
+        for frame in self._frames:
+            frame.shift(step_ms)
 
     def samples(self, key: _Key) -> list[Sample]:
         place = self._places.get(key)
@@ -166,16 +190,17 @@ class _Track(Generic[_Key]):
                     for frame in self._frames:
                         frame.drop(place)
 
-    def _oldest(self) -> _Frame | None:
-        """Return the oldest sample of every key: of one that came later than the others, its first."""
-        if not self._frames or _NONE not in self._frames[0].read_ms:
-            return self._frames[0] if self._frames else None
-        oldest = self._frames[0]
-        read_ms, values = array("q", oldest.read_ms), array("q", oldest.values)
-        for place in [place for place, at in enumerate(read_ms) if at == _NONE]:
-            found = next((frame for frame in self._frames if frame.read_ms[place] != _NONE), oldest)
-            read_ms[place], values[place] = found.read_ms[place], found.values[place]
-        return _Frame(oldest.at_ms, read_ms, values)
+
+def _oldest(frames: Sequence[_Frame]) -> _Frame | None:
+    """Return the oldest sample of every key: of one that came later than the others, its first."""
+    if not frames or _NONE not in frames[0].read_ms:
+        return frames[0] if frames else None
+    oldest = frames[0]
+    read_ms, values = array("q", oldest.read_ms), array("q", oldest.values)
+    for place in [place for place, at in enumerate(read_ms) if at == _NONE]:
+        found = next((frame for frame in frames if frame.read_ms[place] != _NONE), oldest)
+        read_ms[place], values[place] = found.read_ms[place], found.values[place]
+    return _Frame(oldest.at_ms, read_ms, values)
 
 
 def _or_none(column: array[int]) -> list[int | None]:

@@ -1,7 +1,7 @@
 """What a replication throttle means for the replicas behind it, and which throttle is enough.
 
 The rule is Kafka's own (``ReplicationQuotaManager`` with ``ReplicaManager.shouldLeaderThrottle`` and
-``ReplicaFetcherThread.shouldFollowerThrottle``): a quota counts the traffic of in-sync and out-of-sync followers of the
+``RemoteLeaderEndPoint.shouldFollowerThrottle``): a quota counts the traffic of in-sync and out-of-sync followers of the
 listed partitions, but holds back the out-of-sync ones only. Hence the two marks of every broker and role: the in-sync
 traffic, below which out-of-sync replicas get nothing, and the whole traffic, below which they fall back for ever.
 """
@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from planning.long_run import copy_rate
 from schemas.findings import Role, Verdict
 
 Side = tuple[int, Role]
@@ -107,6 +109,27 @@ class CatchingUp:
 
 
 @dataclass(frozen=True)
+class SourceLoad:
+    """What out-of-sync replicas of one destination copy from one leader, as sums over all of them.
+
+    Attributes:
+        leader: the broker they copy from.
+        replicas: out-of-sync replicas that the destination's throttle holds back.
+        remaining_bytes: what they still have to copy; None if unknown.
+        write_bytes_per_s: what is written to them meanwhile; None if unknown.
+        largest_remaining_bytes: what the one that is furthest behind still has to copy; None if unknown.
+        leaving_bytes_per_s: in-sync traffic of the leader that ends once they are in sync, because replicas leave.
+    """
+
+    leader: int
+    replicas: int
+    remaining_bytes: int | None
+    write_bytes_per_s: float | None
+    largest_remaining_bytes: int | None = None
+    leaving_bytes_per_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Demand:
     """What one broker's throttle of one role has to carry.
 
@@ -122,6 +145,12 @@ class Demand:
         throttle_known: whether the rate in force, and the lists of all partitions of the side, could be read.
         used_bytes_per_s: what counts against the quota now; None: not measured.
         catching_up: of a destination, the replicas that the throttle holds back; empty: not known one by one.
+        sources: of a destination, what they come to per leader; empty: not known.
+        burst_bytes: what one check of the quota lets through to out-of-sync replicas at once, however little room there
+            is (``planning.long_run.burst_bytes``); None if unknown.
+        batch_bytes: of a leader, mean size of the producers' batches that it appends; None if unknown.
+        quota_window: samples of the broker's quotas.
+        fetch: the broker's limits as a follower.
     """
 
     broker: int
@@ -135,6 +164,18 @@ class Demand:
     throttle_known: bool = True
     used_bytes_per_s: float | None = None
     catching_up: tuple[CatchingUp, ...] = ()
+    sources: tuple[SourceLoad, ...] = ()
+    burst_bytes: float | None = None
+    batch_bytes: float | None = None
+    quota_window: QuotaWindow = DEFAULT_WINDOW
+    fetch: FetchLimits = DEFAULT_FETCH
+
+    @property
+    def behind_bytes_per_s(self) -> float:
+        """Return what is written to listed out-of-sync replicas, bytes per second; 0 if unknown."""
+        if self.required_bytes_per_s is None:
+            return 0.0
+        return max(0.0, self.required_bytes_per_s - (self.in_sync_bytes_per_s or 0.0))
 
     @property
     def verdict(self) -> Verdict:
@@ -150,8 +191,18 @@ class Demand:
         if self.throttle_bytes_per_s <= self.in_sync_bytes_per_s:
             return Verdict.STARVED
         if self.throttle_bytes_per_s <= self.required_bytes_per_s:
-            return Verdict.LOSING
+            return Verdict.SLOW if self._gains_by_bursts else Verdict.LOSING
         return Verdict.CATCHING_UP
+
+    @property
+    def _gains_by_bursts(self) -> bool:
+        """Return whether responses that no quota cuts bring more than is written, though the throttle is too low."""
+        if self.burst_bytes is None or self.throttle_bytes_per_s is None:
+            return False
+        copied = copy_rate(
+            self.throttle_bytes_per_s, self.in_sync_bytes_per_s or 0.0, self.burst_bytes, self.quota_window
+        )
+        return copied.middle > self.behind_bytes_per_s
 
 
 class Share(NamedTuple):

@@ -22,6 +22,8 @@ class Verdict(str, Enum):
     Attributes:
         IDLE: none is out of sync, so the throttle holds nobody back.
         CATCHING_UP: it exceeds what is required: they get there.
+        SLOW: it does not exceed what is required, but they gain all the same: no quota cuts a response, so they get at
+            least one in every window of the quota.
         LOSING: it exceeds the in-sync traffic but not what is required: their lag grows.
         STARVED: it does not exceed the in-sync traffic: they get nothing.
         UNTHROTTLED: no rate and list limits them.
@@ -30,6 +32,7 @@ class Verdict(str, Enum):
 
     IDLE = "idle"
     CATCHING_UP = "catching_up"
+    SLOW = "slow"
     LOSING = "losing"
     STARVED = "starved"
     UNTHROTTLED = "unthrottled"

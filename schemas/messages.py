@@ -46,12 +46,16 @@ ROWS: dict[str, str] = {
         # LeaderReplication and FollowerReplication byte-rate: what counts against the quota; null: no such MBean now.
         "leader_quota_bytes_per_s DOUBLE, follower_quota_bytes_per_s DOUBLE, "
         # What the broker is told of Kafka's own balancing of leaders; null: unknown, or a key that it does not have, as
-        # those of Kafka 4 have no leader.imbalance.per.broker.percentage.
+        # those of Kafka 4 have no leader.imbalance.per.broker.percentage. The first two are null also of a broker that
+        # is no controller in KRaft mode, the last one if it is not set explicitly.
         "auto_leader_rebalance BOOLEAN, leader_imbalance_check_s BIGINT, leader_imbalance_percentage INT, "
-        # Settings that shape a throttled copy, under Kafka's names; null: not told.
+        # A replication quota is a mean over quota_window_num samples of quota_window_size_s seconds each. Then how much
+        # a replica's fetch takes of one partition and in all, by how many threads for each broker fetched from, and how
+        # long one waits after an error or while there is no partition that it may fetch. null: unknown.
         "quota_window_num INT, quota_window_size_s INT, replica_fetch_max_bytes BIGINT, "
         "replica_fetch_response_max_bytes BIGINT, num_replica_fetchers INT, replica_fetch_backoff_ms INT, "
-        # The throttle of moves between log directories, replica.alter.log.dirs.io.max.bytes.per.second; null: none.
+        # The throttle of moves between log directories, replica.alter.log.dirs.io.max.bytes.per.second; null: none, or,
+        # with a source of null, unknown.
         "log_dirs_throttle_bytes_per_s BIGINT, log_dirs_throttle_source STRING"
     ),
     # One row per partition that moves, or that a throttled replica list names: all that its verdict needs. And one
@@ -64,15 +68,17 @@ ROWS: dict[str, str] = {
         # The last switch seen while the partition was watched; null: none.
         "previous_leader INT, switch_tick_ms BIGINT, "
         # One per replica whose broker answered; lag_offsets is the gauge (null: -1, gone), lag_source whom it fetches.
-        # unchanged_since_ms: earliest reading since which the log's end has been the same as now.
+        # unchanged_since_ms: the earliest reading since which the log's end has been the same as now, further back than
+        # a rate window; of a log first read now, now. Readings that failed neither count nor end it.
         f"logs ARRAY<STRUCT<{_LOG_SAMPLE}, lag_offsets BIGINT, prev_lag_offsets BIGINT, lag_source INT, "
         "unchanged_since_ms BIGINT>>, "
         # The topic's counters on the partition's leader; null: not read.
         f"topic_counters STRUCT<{_TOPIC_SAMPLE}>, "
         # The last samples under the previous leader, kept for one rate window after a switch; null otherwise.
         f"before_log STRUCT<{_LOG_SAMPLE}>, before_topic_counters STRUCT<{_TOPIC_SAMPLE}>, "
-        # remote.storage.enable of the topic, and whether the broker compresses what it gets in another way
-        # (compression.type is not producer); null: unknown.
+        # Whether remote.storage.enable is true: segments that are deleted locally then do not raise the log start; and
+        # whether compression.type is another than producer: the log may grow by other bytes than BytesInPerSec counts.
+        # null: unknown.
         "remote_storage BOOLEAN, recompressed BOOLEAN"
     ),
     # One row per partition of the cluster.

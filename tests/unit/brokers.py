@@ -7,6 +7,8 @@ from typing import Any
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError
 
+from cluster.configs import BROKER, LEADER_LIST
+
 UNKNOWN_TOPIC, NOT_AUTHORIZED, SERVER_ERROR = 3, 29, -1
 
 
@@ -25,10 +27,17 @@ class ManyTopics:
     Attributes:
         sizes: partitions of each topic; each has the replicas 1 and 2.
         leaders: leader of a (topic, partition), 1 if it is not among them.
+        epochs: leader epoch of a (topic, partition), 0 if it is not among them.
+        isrs: in-sync replicas of a (topic, partition), both replicas if it is not among them.
+        ids: id of a topic, its name if it is not among them.
         errors: topics of which the brokers tell an error by name.
         moving: (topic, partition) that a reassignment moves to broker 3.
         pages: whether the brokers know DescribeTopicPartitions.
         silent: kinds of request that are not answered.
+        settings: what every broker reports of its own configuration.
+        setting_source: where that comes from, of DescribeConfigsResponse.ConfigSource.
+        known: brokers that the connection knows.
+        nodes_asked: the broker of each request.
     """
 
     def __init__(self, sizes: dict[str, int], page: int = 4) -> None:
@@ -37,18 +46,26 @@ class ManyTopics:
         self.page = page
         self.alive = [1, 2, 3]
         self.leaders: dict[tuple[str, int], int] = {}
+        self.epochs: dict[tuple[str, int], int] = {}
+        self.isrs: dict[tuple[str, int], list[int]] = {}
+        self.ids: dict[str, str | None] = {}
         self.errors: dict[str, int] = {}
         self.moving: list[tuple[str, int]] = []
         self.lists: dict[str, str] = {}
         self.pages = True
         self.silent: set[str] = set()
         self.asked: list[str] = []
+        self.settings: dict[str, str] = {}
+        self.setting_source = 4
+        self.known = [1]
+        self.nodes_asked: list[int] = []
 
     def nodes(self) -> list[int]:
-        return [1]
+        return self.known
 
     def ask(self, request: Any, node: int, timeout_s: float) -> Any:
         kind = type(request).__name__
+        self.nodes_asked.append(node)
         if kind in self.silent:
             raise KafkaTimeoutError(f"after {timeout_s} s")
         return getattr(self, kind)(request)
@@ -88,15 +105,15 @@ class ManyTopics:
         error = self.errors.get(name, 0 if name in self.sizes else UNKNOWN_TOPIC)
         numbers = range(begin, min(end, self.sizes.get(name, 0))) if not error else ()
         partitions = [self._partition(name, number) for number in numbers]
-        return Answer(error_code=error, name=name, topic_id=name, partitions=partitions)
+        return Answer(error_code=error, name=name, topic_id=self.ids.get(name, name), partitions=partitions)
 
     def _partition(self, topic: str, number: int) -> Any:
         return Answer(
             partition_index=number,
             leader_id=self.leaders.get((topic, number), 1),
-            leader_epoch=0,
+            leader_epoch=self.epochs.get((topic, number), 0),
             replica_nodes=[1, 2, 3] if (topic, number) in self.moving else [1, 2],
-            isr_nodes=[1, 2],
+            isr_nodes=self.isrs.get((topic, number), [1, 2]),
             offline_replicas=[],
         )
 
@@ -108,10 +125,13 @@ class ManyTopics:
         return Answer(error_code=0, topics=topics)
 
     def DescribeConfigsRequest(self, request: Any) -> Any:
-        name = "leader.replication.throttled.replicas"
-        return Answer(
-            results=[
-                Answer(error_code=0, resource_name=t, configs=[Answer(name=name, value=self.lists.get(t), synonyms=())])
-                for _, t, _ in request.resources
+        results = []
+        for kind, name, keys in request.resources:
+            values = self.settings if kind == BROKER else {LEADER_LIST: self.lists.get(name)}
+            configs = [
+                Answer(name=key, value=value, config_source=self.setting_source, synonyms=())
+                for key, value in values.items()
+                if key in keys
             ]
-        )
+            results.append(Answer(error_code=0, resource_name=name, configs=configs))
+        return Answer(results=results)

@@ -181,6 +181,26 @@ cp_kafka_server_brokertopicmetrics_replicationbytesinpersec 0.125
 """
 )
 
+# What the exporter (1.0.1) makes of a log that is copied to another directory of the broker, ``is-future=true`` last or
+# first among the keys of its MBean, and under which rules; {} is the metric's part. The copy of orders-0 ends at 10.
+FUTURES = {
+    "no rules": 'kafka_log_Log_Value{{is_future="true",name="{0}",partition="0",topic="orders"}} 10.0',
+    "no rules, lower case": 'kafka_log_log_value{{is_future="true",name="{0}",partition="0",topic="orders"}} 10.0',
+    # kafka-0-8-2.yml and Confluent's: the pattern of the partition takes in all that follows.
+    "kafka-0-8-2.yml": 'kafka_log_{0}{{partition="0, is-future=true",topic="orders"}} 10.0',
+    "kafka-0-8-2.yml, first": 'kafka_log_{0}_is_future_true{{partition="0",topic="orders"}} 10.0',
+    "confluent": 'kafka_log_log_{0}{{partition="0, is-future=true",topic="orders"}} 10.0',
+    # kafka-2_0_0.yml, kafka-kraft-3_0_0.yml and Strimzi's: the rule of two keys.
+    "example": 'kafka_log_log_{0}_topic_orders{{is_future="true",partition="0"}} 10.0',
+    "example, first": 'kafka_log_log_{0}_is_future_true{{partition="0",topic="orders"}} 10.0',
+    # Rules that drop the key: the exporter adds the whole name where two samples would have the same labels.
+    "dropped": 'kafka_log_log_{0}{{_objectname="kafka.log<type=Log, name={0}, topic=orders, partition=0, is-future=true>'
+    '<>Value",partition="0",topic="orders"}} 10.0',
+    # Older exporters do not.
+    "dropped, same labels": 'kafka_log_log_{0}{{partition="0",topic="orders"}} 10.0',
+    "a label of its own": 'kafka_log_log_{0}{{future="true",partition="0",topic="orders"}} 10.0',
+}
+
 WHOLE = {
     "example": EXAMPLE,
     "kraft": KRAFT,

@@ -76,10 +76,10 @@ def by_exporter(values: Values) -> bytes:
     lines = []
     for mbean, value in values.items():
         domain, _, keys = mbean.partition(":")
-        labels = dict(pair.split("=") for pair in keys.split(","))
+        labels = dict(pair.split("=", 1) for pair in keys.split(","))
         names = [domain.replace(".", "_"), labels.pop("type"), labels.pop("name", "StartTime")]
         end = "_count" if names[-1].endswith("PerSec") else ""
-        told = ",".join(f'{label}="{text}"' for label, text in labels.items())
+        told = ",".join(f'{label.replace("-", "_")}="{text}"' for label, text in labels.items())
         lines.append(f"{'_'.join(names).lower()}{end}{{{told}}} {value}\n")
     return "".join(lines).encode()
 
@@ -303,3 +303,49 @@ def test_partitions_that_the_metadata_has_before_their_brokers_cost_nothing_else
     assert (seen.unanswered, len(ends(seen, "orders"))) == ([], 140)
     assert len(of(seen, "leaders")) == 153
     assert [row["error"] for row in of(seen, "brokers")] == [None, None, None]
+
+
+@pytest.mark.parametrize("key_first", [True, False])
+def test_a_log_that_is_copied_to_another_directory_changes_no_row(stage: Stage, key_first: bool) -> None:
+    for number in (0, 1):
+        names = f"topic=pay,partition={number}"
+        keys = f"is-future=true,{names}" if key_first else f"{names},is-future=true"
+        copies = {f"kafka.log:type=Log,name={part},{keys}": 10 for part in ("LogEndOffset", "Size", "LogStartOffset")}
+        # Before and after the MBeans of the log itself.
+        stage.told[1] = {**copies, **stage.told[1]} if number else {**stage.told[1], **copies}
+    # One log is gone, so that all names of a pattern are looked at.
+    del stage.told[1]["kafka.log:type=Log,name=LogEndOffset,topic=orders,partition=7"]
+    seen = stage.look()
+    assert seen.unanswered == []
+    logs = {(row["topic"], row["partition"]): row["log_end_offset"] for row in of(seen, "logs")}
+    assert set(logs.values()) == {900}
+    assert len(logs) == 149
+
+
+@pytest.mark.parametrize("number", ["", "0 is-future=true", "x"])
+def test_a_partition_that_is_no_number_costs_no_broker_its_rows(stage: Stage, number: str) -> None:
+    stage.told[BAD][f"{LAG},topic=orders,partition={number}"] = 5
+    seen = stage.look()
+    assert seen.unanswered == []
+    assert {(row["broker"], row["lag_offsets"]) for row in of(seen, "lags")} == {(BAD, 0)}
+
+
+def test_brokers_report_the_settings_that_shape_copies(stage: Stage) -> None:
+    reported = {
+        "replication.quota.window.num": "21",
+        "replica.fetch.backoff.ms": "500",
+        "replica.alter.log.dirs.io.max.bytes.per.second": "7000",
+        "leader.imbalance.per.broker.percentage": "15",
+    }
+    stage.topics.settings = reported
+    for row in of(stage.look(), "brokers"):
+        assert (row["quota_window_num"], row["replica_fetch_backoff_ms"], row["num_replica_fetchers"]) == (
+            21,
+            500,
+            None,
+        )
+        assert (row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]) == (7000, "default")
+        assert row["leader_imbalance_percentage"] == 15
+    # Kafka's own default.
+    stage.topics.setting_source = 5
+    assert {row["leader_imbalance_percentage"] for row in of(stage.look(), "brokers")} == {None}

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from benchmarks import elections
-from benchmarks.election_latency import Taken, figures
-from benchmarks.finish import Outcome
+from benchmarks.election_latency import Taken
+from benchmarks.election_latency import figures as election_figures
+from benchmarks.finish import Outcome, figures
 from benchmarks.memory import after_warm_up, growth_ratio_per_hour
 from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
 from benchmarks.tables import require_bounded
 from benchmarks.week import KEPT
+from planning.duration import Finish
 from planning.elections import Reason, plan_elections
 from schemas.errors import HeadroomError
 
@@ -88,14 +90,28 @@ def test_the_warm_up_does_not_count() -> None:
     assert after_warm_up([(0, 1), (20, 2), (25, 3), (100, 4)]) == [(25, 3), (100, 4)]
 
 
-@pytest.mark.parametrize(
-    ("promised_s", "real_s", "ratio"),
-    # 6 of 40 s too late, 6 of 40 s too early; no promise is wholly wrong.
-    [(40.0, 46.0, 0.15), (40.0, 34.0, 0.15), (None, 30.0, 1.0)],
-)
-def test_an_error_is_told_against_the_promise(promised_s: float | None, real_s: float, ratio: float) -> None:
-    outcome = Outcome("case", promised_s, real_s, 4e6, 4.8e6, 10e6)
-    assert outcome.error_ratio == pytest.approx(ratio)
+def test_promises_are_held_against_what_came() -> None:
+    outcomes = [
+        # 10 % late and in the range, 20 % early and out of it, 5 % late and at its end.
+        Outcome(Finish(80, 100, 120), 50, 110),
+        Outcome(Finish(90, 100, 110), 100, 80),
+        Outcome(Finish(195, 200, 210), None, 210),
+        # Nothing was promised.
+        Outcome(None, None, 60),
+    ]
+    found = {figure.name: (figure.value, figure.n) for figure in figures(outcomes)}
+    assert found == {
+        "finish_error_ratio_median": (pytest.approx(0.1), 3),
+        "finish_error_ratio_max": (pytest.approx(0.2), 3),
+        "finish_bias_ratio": (pytest.approx(0.05), 3),
+        "finish_range_hit_ratio": (pytest.approx(2 / 3), 3),
+        # 40 of 100, 20 of 100, 15 of 200 s.
+        "finish_range_width_ratio_median": (pytest.approx(0.2), 3),
+        # 110 for 50 s, and 80 for 100 s: 1.2 too late and 0.2 too early.
+        "finish_printed_error_ratio_median": (pytest.approx(0.7), 2),
+        "finish_printed_bias_ratio": (pytest.approx(0.5), 2),
+        "finish_unknown_ratio": (pytest.approx(0.25), 4),
+    }
 
 
 def week(files: list[int]) -> list[dict[str, Any]]:
@@ -118,7 +134,7 @@ def test_a_table_may_grow_until_all_days_are_there_and_no_further() -> None:
 def test_latencies_of_both_ways_are_told_over_all_rounds_together() -> None:
     batched = [Taken((0.1,), (0.1, 0.1), 5.0), Taken((0.3,), (0.1, 0.3), 5.0)]
     at_once = [Taken((0.4,), (0.2,), 1.0), Taken((0.4,), (0.2,), 1.0)]
-    told = {figure.name: figure.value for figure in figures(batched, at_once)}
+    told = {figure.name: figure.value for figure in election_figures(batched, at_once)}
     # Place 0.99 x 1 of 0.1 to 0.3, and 0.99 x 3 = 2.97 of 0.1, 0.1, 0.1, 0.3.
     assert told["produce_p99_batched_s"] == pytest.approx(0.298)
     assert told["produce_p99_all_at_once_s"] == pytest.approx(0.4)

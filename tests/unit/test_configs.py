@@ -5,28 +5,41 @@ from __future__ import annotations
 from types import SimpleNamespace as Answer
 from typing import Any
 
+import pytest
+
 from cluster.configs import (
     AUTO_REBALANCE,
+    BROKER_KEYS,
     CHECK_INTERVAL,
     CLEANUP_POLICY,
+    COMPRESSION,
     FOLLOWER_RATE,
     IMBALANCE_PERCENTAGE,
     LEADER_LIST,
     LEADER_RATE,
     LOG_DIRS_RATE,
     MIN_INSYNC,
+    PROCESS_ROLES,
+    REMOTE_STORAGE,
+    TOPIC_KEYS,
     balancing_of,
     rates_of,
+    replication_of,
     topic_config_of,
 )
-from cluster.model import Balancing, BrokerThrottles, TopicConfig
+from cluster.model import Balancing, BrokerThrottles, ReplicationSettings, TopicConfig
 
-OWN, DEFAULT = 2, 3
+# DescribeConfigsResponse.ConfigSource: of the broker, of all brokers, in the broker's file, and Kafka's own default.
+OWN, DEFAULT, FILE, UNSET = 2, 3, 4, 5
 
 
 def rate(name: str, source: int, *values: str) -> Any:
     """A rate and its synonyms, the one in force first."""
     return Answer(name=name, value=values[0], config_source=source, synonyms=[Answer(value=v) for v in values])
+
+
+def setting(name: str, value: str | None, source: int = FILE) -> Any:
+    return Answer(name=name, value=value, config_source=source, synonyms=[])
 
 
 def test_a_rate_is_the_brokers_own_or_the_cluster_default() -> None:
@@ -59,15 +72,75 @@ def test_other_keys_of_the_same_answer_say_nothing_of_the_rates() -> None:
 
 
 def test_how_a_broker_balances_leaders_is_what_it_tells() -> None:
-    told = {AUTO_REBALANCE: "true", CHECK_INTERVAL: "300", IMBALANCE_PERCENTAGE: "10"}
-    assert balancing_of(Answer(name=n, value=v) for n, v in told.items()) == Balancing(True, 300, 10)
+    told = {AUTO_REBALANCE: "true", CHECK_INTERVAL: "300", IMBALANCE_PERCENTAGE: "15"}
+    assert balancing_of(setting(n, v) for n, v in told.items()) == Balancing(True, 300, 15)
     # A broker of Kafka 4 has no percentage.
-    assert balancing_of([Answer(name=AUTO_REBALANCE, value="false")]) == Balancing(False, None, None)
+    assert balancing_of([setting(AUTO_REBALANCE, "false")]) == Balancing(False, None, None)
+
+
+@pytest.mark.parametrize(("source", "percentage"), [(OWN, 10), (DEFAULT, 10), (FILE, 10), (UNSET, None)])
+def test_a_percentage_that_is_not_set_says_nothing(source: int, percentage: int | None) -> None:
+    # Brokers of Kafka 3 report their default of 10 with the source DEFAULT_CONFIG.
+    assert balancing_of([setting(IMBALANCE_PERCENTAGE, "10", source)]).percentage == percentage
+
+
+@pytest.mark.parametrize(
+    ("roles", "auto", "check_s"),
+    [
+        # In KRaft mode the controllers balance; a broker that is one too reports its own settings.
+        ("broker", None, None),
+        ("broker,controller", True, 300),
+        ("controller, broker", True, 300),
+        # ZooKeeper mode: the key is empty, or older brokers do not have it.
+        ("", True, 300),
+        (None, True, 300),
+    ],
+)
+def test_balancing_is_known_from_controllers_alone(roles: str | None, auto: bool | None, check_s: int | None) -> None:
+    told = [setting(AUTO_REBALANCE, "true", UNSET), setting(CHECK_INTERVAL, "300", UNSET)]
+    told += [] if roles is None else [setting(PROCESS_ROLES, roles)]
+    assert balancing_of([*told, setting(IMBALANCE_PERCENTAGE, "20")]) == Balancing(auto, check_s, 20)
+
+
+def test_how_a_broker_replicates_is_what_it_reports() -> None:
+    # Kafka's defaults: https://kafka.apache.org/documentation/#brokerconfigs
+    reported = {
+        "replication.quota.window.num": "11",
+        "replication.quota.window.size.seconds": "1",
+        "replica.fetch.max.bytes": "1048576",
+        "replica.fetch.response.max.bytes": "10485760",
+        "num.replica.fetchers": "1",
+        "replica.fetch.backoff.ms": "1000",
+    }
+    assert set(reported) <= set(BROKER_KEYS)
+    settings = replication_of([setting(name, value, UNSET) for name, value in reported.items()])
+    assert settings == ReplicationSettings(11, 1, 1_048_576, 10_485_760, 1, 1000)
+    assert replication_of([]) == ReplicationSettings(None, None, None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("reported", "remote_storage", "recompressed"),
+    [
+        ({REMOTE_STORAGE: "true", COMPRESSION: "producer"}, True, False),
+        ({REMOTE_STORAGE: "false", COMPRESSION: "zstd"}, False, True),
+        # uncompressed: the broker takes compressed batches apart.
+        ({COMPRESSION: "uncompressed"}, False, True),
+        # Brokers that have no tiered storage do not return the key.
+        ({}, False, None),
+    ],
+)
+def test_a_topic_says_where_its_segments_go_and_who_compresses_them(
+    reported: dict[str, str], remote_storage: bool, recompressed: bool | None
+) -> None:
+    config = topic_config_of([setting(name, value) for name, value in reported.items()])
+    assert (config.remote_storage, config.recompressed) == (remote_storage, recompressed)
+    assert {REMOTE_STORAGE, COMPRESSION} <= set(TOPIC_KEYS)
 
 
 def test_a_topic_without_lists_has_none_and_may_be_compacted() -> None:
     policy = Answer(name=CLEANUP_POLICY, value="compact,delete")
-    assert topic_config_of([Answer(name=LEADER_LIST, value=""), policy]) == TopicConfig(None, None, compacted=True)
+    config = TopicConfig(None, None, compacted=True, remote_storage=False)
+    assert topic_config_of([Answer(name=LEADER_LIST, value=""), policy]) == config
     assert topic_config_of([Answer(name=CLEANUP_POLICY, value="delete")]).compacted is False
 
 

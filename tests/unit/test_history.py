@@ -76,3 +76,11 @@ def test_what_a_broker_no_longer_has_is_dropped() -> None:
     assert len(samples) == 1
     samples.keep_brokers({2})
     assert len(samples) == 0
+
+
+def test_samples_move_with_the_clock() -> None:
+    samples = history()
+    for second in (100, 101):
+        samples.add(1, "bytes", Sample(second * 1000, (second,)))
+    samples.shift(-60_000)
+    assert samples.add(1, "bytes", Sample(42_000, (102,))) == Sample(40_000, (100,))

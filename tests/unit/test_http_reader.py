@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -80,6 +81,15 @@ def test_the_time_of_a_reading_lies_half_way_to_the_answer() -> None:
         read_ms = HttpReader(CollectSettings()).ask(1, server.endpoint, QUESTION, Deadline(PATIENCE_S)).read_ms
         ended = time.time()
     assert began * 1000 + 190 <= read_ms <= ended * 1000 - 190
+
+
+def test_a_clock_that_is_set_during_a_reading_makes_no_time_between_two_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 10,000 s when it is asked, an hour earlier when it answers.
+    clock = SimpleNamespace(time=iter([10_000.0, 6400.0]).__next__, monotonic=time.monotonic)
+    with agent(saying(b"\n")) as server:
+        monkeypatch.setattr("cluster.http_reader.time", clock)
+        read_ms = HttpReader(CollectSettings()).ask(1, server.endpoint, QUESTION, Deadline(PATIENCE_S)).read_ms
+    assert 10_000_000 <= read_ms <= 10_000_000 + PATIENCE_S * 1000 / 2
 
 
 def trickled_head(connection: Agent) -> None:

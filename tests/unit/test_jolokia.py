@@ -82,6 +82,21 @@ def test_the_logs_of_a_pattern_are_found_however_the_agent_orders_the_keys(spell
     assert found == {n: n for n in range(201) if n not in (7, 8)}
 
 
+@pytest.mark.parametrize(
+    "future", [LOG.format("LogEndOffset", "{},is-future=true"), LOG.format("LogEndOffset,is-future=true", "{}")]
+)
+@pytest.mark.parametrize("future_first", [True, False])
+def test_a_pattern_gives_no_log_that_is_copied_to_another_directory(future: str, future_first: bool) -> None:
+    led = [TopicPartition("orders", n) for n in range(201)]
+    # Partition 7 was deleted since, so that all names are taken apart; 8 has only its copy there.
+    real = {LOG.format("LogEndOffset", n): {"Value": 900 + n} for n in range(201) if n not in (7, 8)}
+    copies = {future.format(n): {"Value": n} for n in range(201)}
+    values = {**copies, **real} if future_first else {**real, **copies}
+    metrics, _ = answered({"kafka.log:type=Log,name=LogEndOffset,*": values}, Plan([], led, []))
+    found = {name.partition: log.log_end_offset for name, log in metrics.logs.items()}
+    assert found == {n: 900 + n for n in range(201) if n not in (7, 8)}
+
+
 def test_values_land_where_they_belong_and_the_others_are_dropped() -> None:
     lags = "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,*"
     fetcher = "clientId=ReplicaFetcherThread-0-3"

@@ -132,3 +132,48 @@ def test_the_keys_of_an_object_name_may_come_in_any_order() -> None:
 )
 def test_the_source_broker_stands_last_in_the_fetchers_name(client_id: str, source: int | None) -> None:
     assert source_broker(client_id) == source
+
+
+LOG_KEYS = {"topic": "orders", "partition": "1"}
+FUTURE_KEYS = LOG_KEYS | {"is-future": "true"}
+
+
+@pytest.mark.parametrize("order", [(LOG_KEYS, FUTURE_KEYS), (FUTURE_KEYS, LOG_KEYS)])
+def test_a_log_that_is_copied_to_another_directory_never_counts_as_the_real_one(
+    order: tuple[dict[str, str], ...],
+) -> None:
+    gathered = Gathered(PLAN)
+    for keys in order:
+        # The copy ends at 10 of 900, or was cut back less than the log since.
+        gathered.take("Log", "LogEndOffset", keys, reading(1, 10 if "is-future" in keys else 900))
+        gathered.take("Log", "Size", keys, reading(1, 99_999 if "is-future" in keys else 12_345))
+    assert gathered.metrics().logs == {WATCHED: LogReading(1, 900, None, 12_345)}
+
+
+def test_a_copy_alone_is_no_log() -> None:
+    gathered = Gathered(PLAN)
+    gathered.take("Log", "LogEndOffset", FUTURE_KEYS, reading(1, 10))
+    assert gathered.metrics().logs == {}
+
+
+@pytest.mark.parametrize("values", [(900, 10), (10, 900)])
+def test_of_two_values_of_one_log_the_greater_counts_whichever_comes_first(values: tuple[int, int]) -> None:
+    gathered = Gathered(PLAN)
+    for value in values:
+        for part in ("LogEndOffset", "LogStartOffset", "Size"):
+            gathered.take("Log", part, LOG_KEYS, reading(1, value))
+    assert gathered.metrics().logs == {WATCHED: LogReading(1, 900, 900, 900)}
+
+
+@pytest.mark.parametrize(
+    "number", ["", "x", "0, is-future=true", "-1", "+1", " 1", "1_0", "1.0", "\u0661", "\u00b2", "9" * 10, "9" * 5000]
+)
+def test_a_value_whose_partition_has_no_number_costs_itself_alone(number: str) -> None:
+    gathered = Gathered(PLAN)
+    fetcher = {"clientId": "ReplicaFetcherThread-0-3"}
+    for keys in ({"topic": "orders", "partition": number}, {"topic": "orders"}, LOG_KEYS):
+        gathered.take("Log", "LogEndOffset", keys, reading(1, 900))
+        gathered.take("FetcherLagMetrics", "ConsumerLag", keys | fetcher, reading(1, 7))
+    metrics = gathered.metrics()
+    assert metrics.logs == {WATCHED: LogReading(1, 900, None, None)}
+    assert metrics.lags == (Lag(WATCHED, 3, "ReplicaFetcherThread-0-3", 7),)

@@ -151,6 +151,25 @@ def test_lags_of_far_more_replicas_than_the_broker_has_are_refused() -> None:
         plausible(parsed(text), PLAN, "jmx_exporter h:1")
 
 
+@pytest.mark.parametrize("form", expositions.FUTURES)
+@pytest.mark.parametrize("name", expositions.WHOLE)
+def test_a_log_that_is_copied_to_another_directory_changes_nothing(name: str, form: str) -> None:
+    text = expositions.WHOLE[name]
+    # Without rules the attribute's name keeps its case.
+    parts = ("LogEndOffset", "Size", "LogStartOffset")
+    copies = [expositions.FUTURES[form].format(part if "no rules" in form else part.lower()) + "\n" for part in parts]
+    assert parsed(text + "".join(copies)) == parsed("".join(copies) + text) == parsed(text)
+
+
+@pytest.mark.parametrize("number", ["", "0 ", "all", "0, is-future=true", "1e3"])
+def test_a_partition_that_is_no_number_costs_its_sample_alone(number: str) -> None:
+    labels = f'{{clientId="ReplicaFetcherThread-0-2",partition="{number}",topic="orders"}}'
+    text = expositions.KRAFT + f"kafka_log_log_logendoffset{labels} 5.0\n{LAG}{labels} 5.0\n"
+    assert parsed(text) == parsed(expositions.KRAFT)
+    with pytest.raises(ValueError, match="is not a sample"):
+        parsed(text + f"{LAG}{labels} five\n")
+
+
 def test_the_same_rows_ten_times_count_once() -> None:
     assert parsed(expositions.EXAMPLE * 10) == parsed(expositions.EXAMPLE)
 

@@ -94,9 +94,8 @@ def test_no_throttle_will_do_where_the_need_exceeds_the_capacity(capacity_mb: fl
 
 def test_a_deadline_raises_the_advice_as_far_as_the_capacity_allows() -> None:
     wished = advised([demand(1, 8, 600)], finish_within_s=60)
-    # 600 MB within 60 s are 10 MB/s above the 8.
-    assert wished.throttle_bytes_per_s is not None
-    assert wished.throttle_bytes_per_s >= 18_000_000
+    # 600 MB within 60 s are 10 MB/s above the 8; the last of six bursts comes some seconds sooner or later.
+    assert wished.throttle_bytes_per_s == pytest.approx(18_000_000, rel=0.05)
     assert not wished.misses_deadline
     capped = advised([demand(1, 8, 600)], finish_within_s=60, capacity_bytes_per_s=12 * MB)
     assert (capped.throttle_bytes_per_s, capped.misses_deadline) == (12_000_000, True)

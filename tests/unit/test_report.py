@@ -114,3 +114,13 @@ def test_the_page_has_a_section_for_every_group_with_its_own_figures() -> None:
 )
 def test_a_goal_is_met_on_its_side_of_the_limit(sign: str, met: list[bool]) -> None:
     assert [Goal(sign, 1.0).is_met(value) for value in (0.9, 1.0, 1.1)] == met
+
+
+def test_a_goal_may_lie_on_either_side_of_nothing() -> None:
+    assert [Goal("within", 1.0).is_met(value) for value in (-1.1, -1.0, 0.0, 1.0, 1.1)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]

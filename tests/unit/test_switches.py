@@ -82,3 +82,24 @@ def test_partitions_that_are_gone_or_made_anew_are_forgotten() -> None:
     switches = following(1, 2)
     switches.observe(2000, {}, set())
     assert switches.of(NAME, 2000) is None
+
+
+def test_switches_and_what_is_remembered_for_the_next_one_move_with_the_clock() -> None:
+    def rows(read_ms: int) -> Before:
+        return Before({"broker": 1, "read_ms": read_ms, "prev_read_ms": None}, {"bytes_in": 5, "read_ms": read_ms})
+
+    switches = following(3)
+    switches.remember(NAME, rows(500))
+    switches.shift(60_000)
+    switches.observe(61_000, led_by(2), {NAME})
+    assert switches.of(NAME, 61_000) == Switch(3, 61_000, rows(60_500))
+    switches.shift(-30_000)
+    assert switches.of(NAME, 31_000 + WINDOW_MS) == Switch(3, 31_000, rows(30_500))
+    assert switches.of(NAME, 31_001 + WINDOW_MS) == Switch(3, 31_000, None)
+
+
+def test_a_partition_without_a_leader_has_no_time_to_move() -> None:
+    switches = following(1, None)
+    switches.remember(NAME, UNDER_2)
+    switches.shift(60_000)
+    assert switches.of(NAME, 61_000) == Switch(1, None, UNDER_1)

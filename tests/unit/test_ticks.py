@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cluster.history import Sample
 from cluster.mbeans import LEADER_QUOTA, topic_bytes, topic_messages
 from cluster.model import (
     Balancing,
@@ -21,10 +22,12 @@ from cluster.model import (
     Metrics,
     Partition,
     Reading,
+    ReplicationSettings,
     Snapshot,
     TopicConfig,
     TopicPartition,
 )
+from cluster.rows import log_sample, shifted
 from cluster.ticks import Rows, TickBuilder, unanswered
 from cluster.watched import Plans, watched_partitions
 from schemas.messages import ROWS
@@ -204,6 +207,68 @@ def test_a_topic_made_anew_has_no_earlier_samples_and_no_switch() -> None:
     assert row["previous_leader"] is None
 
 
+def unchanged_since(row: dict[str, Any]) -> dict[int, int]:
+    """Return since when the log of each broker ends where it does, milliseconds."""
+    return {log["broker"]: log["unchanged_since_ms"] for log in row["logs"]}
+
+
+def ended_at(tick_ms: int, end: int, *brokers: int) -> dict[int, BrokerRead]:
+    """These brokers answered, their logs all end here; the others did not answer."""
+    answered = {b: BrokerRead(b, RATES, metrics(tick_ms, end), None) for b in brokers}
+    return answered | {b: BrokerRead(b, RATES, None, "hangs") for b in (1, 2, 3) if b not in brokers}
+
+
+def test_an_end_is_unchanged_since_long_before_the_rate_window() -> None:
+    ticks = [(snapshot(), reads(s * 1000, 1) | {3: ended_at(s * 1000, 50, 3)[3]}) for s in range(61)]
+    # 60 s are six windows; the log of broker 1 grows in every tick.
+    assert unchanged_since(moves(*ticks)) == {1: 60_000, 3: 0}
+
+
+def test_a_broker_that_does_not_answer_neither_ends_nor_begins_what_is_unchanged() -> None:
+    ticks = [(snapshot(), ended_at(0, 50, 1, 3)), *[(snapshot(), ended_at(s * 1000, 50, 1)) for s in range(1, 50)]]
+    assert unchanged_since(moves(*ticks)) == {1: 0}
+    assert unchanged_since(moves(*ticks, (snapshot(), ended_at(50_000, 50, 1, 3)))) == {3: 0, 1: 0}
+    assert unchanged_since(moves(*ticks, (snapshot(), ended_at(50_000, 49, 1, 3)))) == {3: 50_000, 1: 50_000}
+
+
+def test_a_log_that_is_gone_for_a_tick_is_unchanged_since_it_came_back() -> None:
+    without = ended_at(1000, 50, 1, 3)
+    assert without[3].metrics is not None
+    without[3].metrics.logs.clear()
+    row = moves((snapshot(), ended_at(0, 50, 1, 3)), (snapshot(), without), (snapshot(), ended_at(2000, 50, 1, 3)))
+    assert unchanged_since(row) == {3: 2000, 1: 0}
+
+
+def test_a_topic_made_again_is_unchanged_since_then() -> None:
+    anew = snapshot(topic_id="b")
+    row = moves((snapshot(), ended_at(0, 50, 1, 2, 3)), (anew, ended_at(1000, 50, 1, 2, 3)))
+    assert unchanged_since(row) == {1: 1000, 2: 1000, 3: 1000}
+
+
+def test_a_broker_that_was_taken_out_of_the_cluster_begins_again() -> None:
+    away = replace(snapshot(replace(MOVING, replicas=(2, 1), adding=())))
+    del away.brokers[3]
+    row = moves((snapshot(), ended_at(0, 50, 1, 3)), (away, ended_at(1000, 50, 1)), (snapshot(), ended_at(2000, 50, 3)))
+    assert unchanged_since(row) == {3: 2000}
+
+
+def test_a_partition_that_is_watched_from_now_on_is_unchanged_since_its_end_was_read_first() -> None:
+    builder, unwatched = TickBuilder(WINDOW_MS, 1000), snapshot(replace(MOVING, adding=(), removing=()), None)
+    for second, end in enumerate((49, 50, 50)):
+        tick(builder, second * 1000, unwatched, ended_at(second * 1000, end, 1))
+    (row,) = tick(builder, 3000, snapshot(), ended_at(3000, 50, 1, 3))["moves"]
+    assert unchanged_since(row) == {3: 3000, 1: 1000}
+
+
+def test_a_sample_moves_with_the_clock_in_all_its_times() -> None:
+    now, earlier = Sample(5000, (9, 0, 900, None)), Sample(2000, (8, 0, 800, None))
+    assert shifted(log_sample(1, now, earlier, 2, 4000), -1000) == log_sample(
+        1, now._replace(read_ms=4000), earlier._replace(read_ms=1000), 2, 3000
+    )
+    first = log_sample(1, now, None, None)
+    assert shifted(first, 7) == first | {"read_ms": 5007}
+
+
 def test_lag_gauges_stand_with_the_replica_that_they_are_of() -> None:
     row = moves((snapshot(), reads(0, 3, lag=4)), (snapshot(), reads(1000, 3, lag=2)))
     (log,) = row["logs"]
@@ -242,6 +307,44 @@ def test_brokers_tell_how_they_balance_leaders() -> None:
     rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), read)["brokers"]
     names = ("auto_leader_rebalance", "leader_imbalance_check_s", "leader_imbalance_percentage")
     assert [tuple(row[name] for name in names) for row in rows[:2]] == [(True, 300, 10), (None, None, None)]
+
+
+def test_brokers_report_how_they_replicate_and_what_limits_moves_between_their_directories() -> None:
+    read = reads(0, 1, 2)
+    rates = replace(RATES, log_dirs_bytes_per_s=8_000_000, log_dirs_source="broker")
+    read[1] = replace(read[1], throttles=rates, replication=ReplicationSettings(11, 1, 1_048_576, 10_485_760, 2, 1000))
+    read[2] = replace(read[2], throttles=replace(RATES, log_dirs_source="none"))
+    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), read)["brokers"]
+    names = (
+        "log_dirs_throttle_bytes_per_s",
+        "log_dirs_throttle_source",
+        "quota_window_num",
+        "quota_window_size_s",
+        "replica_fetch_max_bytes",
+        "replica_fetch_response_max_bytes",
+        "num_replica_fetchers",
+        "replica_fetch_backoff_ms",
+    )
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (8_000_000, "broker", 11, 1, 1_048_576, 10_485_760, 2, 1000),
+        (None, "none", *[None] * 6),
+        (None, None, *[None] * 6),
+    ]
+
+
+def test_moves_say_whether_segments_leave_the_log_unseen_and_who_compresses() -> None:
+    config = replace(LISTS, remote_storage=True, recompressed=False)
+    row = moves((snapshot(config=config), reads(0, 1)))
+    assert (row["remote_storage"], row["recompressed"]) == (True, False)
+    row = moves((snapshot(config=None), reads(0, 1)))
+    assert (row["remote_storage"], row["recompressed"]) == (None, None)
+
+
+def test_a_partition_that_lacks_a_replica_and_is_not_watched_has_the_columns_of_a_move() -> None:
+    still = replace(MOVING, adding=(), removing=())
+    (row,) = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(still, None), reads(0, 1))["moves"]
+    assert sorted(row) == sorted(names(ROWS["moves"]))
+    assert (row["remote_storage"], row["recompressed"], row["logs"]) == (None, None, [])
 
 
 def test_leaders_tell_how_old_their_metadata_is() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 import cluster.topic_reader
@@ -230,3 +232,86 @@ def test_a_broker_whose_pages_do_not_go_on_is_told() -> None:
     made = ticks({"a": 9}, first=0, page=0)
     with pytest.raises(MetadataError, match="no page after"):
         made.next()
+
+
+SWITCHED, STILL = TopicPartition("a", 0), TopicPartition("a", 1)
+FEW = {"a": 2, "b": 1}
+
+
+def answer_of(link: ManyTopics, leader: int, epoch: int, isr: list[int]) -> None:
+    """Let the brokers report this of partition 0 of topic a."""
+    link.leaders["a", 0], link.epochs["a", 0], link.isrs["a", 0] = leader, epoch, isr
+
+
+@pytest.mark.parametrize("sizes", [FEW, SIZES | FEW], ids=["whole", "many"])
+def test_an_answer_of_a_broker_that_is_behind_is_no_leader_switch(sizes: dict[str, int]) -> None:
+    # Of many topics, those with a throttled replica list are read by name in every tick.
+    made = ticks(sizes, lists={"a": "0:1"})
+    answer_of(made.link, leader=2, epoch=7, isr=[2])
+    assert made.next().partitions[SWITCHED].leader == 2
+    answer_of(made.link, leader=1, epoch=6, isr=[1, 2])
+    made.link.isrs["a", 1] = [1]
+    behind = made.next()
+    seen = behind.partitions[SWITCHED]
+    assert (seen.leader, seen.leader_epoch, seen.isr) == (2, 7, (2,))
+    # The epoch of the other partition is the same: what is reported of it counts. The topic is as old as before.
+    assert behind.partitions[STILL].isr == (1,)
+    assert behind.ages_ms["a"] == 10_000
+    answer_of(made.link, leader=1, epoch=8, isr=[1, 2])
+    now = made.next()
+    assert (now.partitions[SWITCHED].leader, now.partitions[SWITCHED].isr, now.ages_ms["a"]) == (1, (1, 2), 0)
+
+
+def test_pages_of_a_broker_that_is_behind_change_no_leader() -> None:
+    made = ticks()
+    made.link.leaders["t00", 1], made.link.epochs["t00", 1] = 2, 3
+    made.next()
+    made.link.leaders["t00", 1], made.link.epochs["t00", 1] = 1, 2
+    # Read by name while it changes, and in its turn six ticks later.
+    leaders = [made.next().partitions[TopicPartition("t00", 1)].leader for _ in range(8)]
+    assert leaders == [2] * 8
+
+
+def test_a_topic_made_again_begins_with_small_epochs() -> None:
+    made = ticks(FEW)
+    answer_of(made.link, leader=2, epoch=7, isr=[2])
+    made.next()
+    made.link.ids["a"] = "made again"
+    answer_of(made.link, leader=1, epoch=0, isr=[1, 2])
+    seen = made.next().partitions[SWITCHED]
+    assert (seen.leader, seen.leader_epoch, seen.isr) == (1, 0, (1, 2))
+
+
+@pytest.mark.parametrize("no_id", [None, "00000000-0000-0000-0000-000000000000"])
+def test_without_topic_ids_a_small_epoch_may_be_that_of_a_topic_made_again(no_id: str | None) -> None:
+    made = ticks(FEW, ids={"a": no_id}, epochs={("a", 0): 7})
+    answer_of(made.link, leader=2, epoch=0, isr=[1, 2])
+    assert made.next().partitions[SWITCHED].leader == 2
+
+
+@pytest.mark.parametrize(("known", "reported"), [(7, -1), (-1, 0)])
+def test_where_an_epoch_is_unknown_the_answer_counts(known: int, reported: int) -> None:
+    made = ticks(FEW, epochs={("a", 0): known})
+    answer_of(made.link, leader=2, epoch=reported, isr=[1, 2])
+    assert made.next().partitions[SWITCHED].leader == 2
+
+
+def test_a_broker_that_does_not_know_new_partitions_yet_takes_none_away() -> None:
+    made = ticks({"a": 2})
+    made.link.sizes["a"] = 1
+    assert set(made.next().partitions) == {SWITCHED, STILL}
+
+
+def test_a_broker_that_is_behind_is_asked_after_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "cluster.any_broker")
+    made = ticks(FEW, first=0, known=[1, 2, 3])
+    answer_of(made.link, leader=2, epoch=7, isr=[2])
+    made.next()
+    assert set(made.link.nodes_asked) == {1}
+    answer_of(made.link, leader=1, epoch=6, isr=[1, 2])
+    made.next()
+    assert "broker 1 reports metadata from before what is known" in caplog.text
+    answer_of(made.link, leader=2, epoch=7, isr=[2])
+    made.link.nodes_asked.clear()
+    made.next()
+    assert set(made.link.nodes_asked) == {2}

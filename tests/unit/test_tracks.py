@@ -96,6 +96,27 @@ def test_the_samples_of_a_key_are_those_since_it_was_reset() -> None:
     assert len(kept.samples(1, "b")) == 3
 
 
+def test_samples_move_with_the_clock_and_missing_ones_stay_missing() -> None:
+    kept = tracks()
+    kept.add(1, readings(100, a=1))
+    kept.add(1, readings(101, a=2, b=5))
+    kept.shift(-60_000)
+    latest = kept.latest(1)
+    assert latest.of("a") == (Sample(41_000, (2,)), Sample(40_000, (1,)))
+    assert latest.of("b") == (Sample(41_000, (5,)), None)
+    later = kept.add(1, readings(42, a=3, b=6))
+    assert (earlier(later, "a"), earlier(later, "b")) == (Sample(40_000, (1,)), Sample(41_000, (5,)))
+
+
+def test_samples_that_move_by_a_window_stay_within_it() -> None:
+    kept = tracks()
+    for second in range(100, 115):
+        kept.add(1, readings(second, a=second))
+    kept.shift(3_600_000)
+    # By the new clock 115 is 3,715; a window of 10 s before it is what was read at 105.
+    assert earlier(kept.add(1, readings(3715, a=115)), "a") == Sample(3_705_000, (105,))
+
+
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(0, 9), min_size=1), min_size=1, max_size=30))
 def test_many_values_have_the_earlier_samples_of_few(said: list[dict[str, int]]) -> None:
     many, few = tracks(), History[str](WINDOW_MS, interval_ms=1000)

@@ -1,0 +1,30 @@
+"""``python -m benchmarks.nasty``: plays the scenes of BENCH_SCENES and prints the figures, without keeping these."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from typing import Any
+
+import click
+
+from benchmarks.nasty.group import measure
+from cli.output import print_table
+
+
+def main() -> None:
+    """Play and print."""
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    signal.signal(signal.SIGTERM, _interrupt)
+    began_s = time.monotonic()
+    found = measure(lambda text: click.echo(f"{time.monotonic() - began_s:7.1f} s  {text}"))
+    print_table("", ("name", "value", "unit", "n"), [(f.name, f"{f.value:.3f}", f.unit, str(f.n)) for f in found])
+
+
+def _interrupt(_number: int, _frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

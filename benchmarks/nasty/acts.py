@@ -1,0 +1,94 @@
+"""What is done to the cluster in several scenes, and what Kafka itself then shows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+
+from benchmarks.harness import await_true, failure
+from benchmarks.nasty.groups import Group
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.topic import Rates
+from schemas.errors import HeadroomError
+from schemas.findings import Role
+
+_MOVE_END_S = 150.0
+_IN_SYNC_S = 150.0
+# Far above what any scene writes: what is left of a move is copied within a minute.
+FAST_BYTES_PER_S = 60e6
+
+
+def start_move(stage: Stage, rates: Rates, chosen: Collection[int] | None = None) -> None:
+    """Start the move under rates by broker and role.
+
+    Args:
+        stage: the scene.
+        rates: those of brokers that are down are left out.
+        chosen: partitions that begin to move; None: all that are to move.
+    """
+    shown = _shown(rates)
+    count = sum(group.count for group in stage.groups if group.moves) if chosen is None else len(chosen)
+    stage.note(f"move of {count} partition(s) starts; rates in MB/s: {shown}")
+    stage.topic.start_move(rates, chosen)
+
+
+def require_losing(stage: Stage, length_s: float, chosen: Collection[Group] | None = None) -> None:
+    """Let the scene go on for a time, in which new replicas have to fall further behind or get nothing.
+
+    Args:
+        stage: the scene.
+        length_s: for how long.
+        chosen: groups of which this holds; None: all.
+
+    Raises:
+        HeadroomError: they gained: what the scene calls true did not happen.
+    """
+    before = stage.topic.logs.missing_bytes(chosen)
+    stage.observe(length_s)
+    after = stage.topic.logs.missing_bytes(chosen)
+    stage.note(f"{before / 1e6:.1f} MB to copy, {length_s:.0f} s later {after / 1e6:.1f} MB")
+    if after < before:
+        raise failure(f"new replicas gained, though the throttle is too low: {before} to {after} bytes")
+
+
+def await_end(stage: Stage, deadline_s: float) -> bool:
+    """Return whether the move ended in time."""
+    with suppress(HeadroomError):
+        await_true(lambda: not stage.topic.moving(), deadline_s, "the end of the move")
+        stage.note("the move has ended")
+        return True
+    return False
+
+
+def finish_fast(stage: Stage, rates: Mapping[tuple[int, Role], float] | None = None) -> None:
+    """Raise rates so far that the move ends soon, and return when it has; a planned act.
+
+    Args:
+        stage: the scene.
+        rates: by broker and role; None: of both roles of all brokers that are up.
+
+    Raises:
+        HeadroomError: it did not end.
+    """
+    alive = [broker for broker in stage.ground.brokers if broker not in stage.topic.down]
+    stage.topic.set_rates(rates or {(b, role): FAST_BYTES_PER_S for b in alive for role in Role})
+    stage.note("rates raised for the end of the move")
+    await_true(lambda: not stage.topic.moving(), _MOVE_END_S, f"the end of the move of {stage.topic.name}")
+    stage.note("the move has ended")
+
+
+def await_in_sync(stage: Stage, broker: int) -> None:
+    """Return once every replica of a broker is in sync, but for those that a move adds."""
+    await_true(lambda: not stage.topic.out_of_sync(broker), _IN_SYNC_S, f"replicas of broker {broker} in sync")
+    stage.note(f"the replicas of broker {broker} are in sync")
+
+
+def _shown(rates: Rates) -> str:
+    """Return rates in MB/s, those that are the same for all brokers once."""
+    by_role = {role: {b: f"{rate / 1e6:.2f}" for (b, of), rate in sorted(rates.items()) if of is role} for role in Role}
+    texts = []
+    for role, found in by_role.items():
+        same = len(found) > 1 and len(set(found.values())) == 1
+        each = next(iter(found.values())) if same else ", ".join(f"{b}: {rate}" for b, rate in found.items())
+        texts.append(f"{role.value} {each or 'none'}")
+    return "; ".join(texts)

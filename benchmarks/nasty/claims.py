@@ -1,0 +1,108 @@
+"""What alerts may say of the causes that occur in several scenes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.nasty.groups import Load
+from benchmarks.nasty.truth import Announcement, Check, Claim, Tells, every, near, within
+from schemas.findings import Kind, Severity
+
+# What the death of a broker brings about; alerts about any of it are about the same cause.
+_OF_A_DEAD_BROKER = (
+    Kind.REASSIGNMENT_STALLED,
+    Kind.ISR_SHRINK_DURING_MOVE,
+    Kind.UNDER_REPLICATED,
+    Kind.NO_DATA,
+    Kind.PREFERRED_LEADER_UNAVAILABLE,
+)
+# Write rates are measured over 10 s, in records of 10 kB.
+_RATE_TOLERANCE = 0.15
+_EXACT = 0.001
+# Bursts into the empty window of a new throttle are some 10 MB per pair of brokers; the lag grows meanwhile.
+_LEAST_LEFT, _MOST_LEFT = 0.6, 1.3
+# A margin of 1.2 on a rate that is off by as much as it may be.
+_LEAST_ADVISED, _MOST_ADVISED = 1.0, 1.2 * (1 + _RATE_TOLERANCE)
+
+
+def of_broker(broker: int, tells: Tells = every, stalled: Tells | None = None) -> list[Claim]:
+    """Return what alerts may say of a broker that is down, or whose replicas have fallen out of sync.
+
+    Args:
+        broker: broker id.
+        tells: whether an announcement is about this at all.
+        stalled: the same of a move that is stalled; None: as ``tells``.
+    """
+    subject = rf"broker {broker}( as (leader|destination))?"
+    of_moves = {Kind.REASSIGNMENT_STALLED: stalled or tells}
+    return [Claim(kind, subject, of_moves.get(kind, tells)) for kind in _OF_A_DEAD_BROKER]
+
+
+def low_leaders(brokers: Sequence[int], check: Check) -> list[Claim]:
+    """Return what alerts may say of a throttle that is too low for what leaders send."""
+    return [Claim(Kind.THROTTLE_BELOW_LEADER_WRITE, rf"broker ({_either(brokers)}) as leader", check=check)]
+
+
+def low_inbound(brokers: Sequence[int], check: Check) -> list[Claim]:
+    """Return what alerts may say of a throttle that is too low for what destinations receive."""
+    return [Claim(Kind.THROTTLE_BELOW_INBOUND, rf"broker ({_either(brokers)}) as destination", check=check)]
+
+
+def stalled_without_leader(destination: int) -> list[Claim]:
+    """Return what alerts may say of a partition that moves and has no leader."""
+
+    def check(announcement: Announcement) -> str | None:
+        cause = announcement.evidence.get("cause")
+        return None if cause == "no_leader" else f"the cause is {cause}, not no_leader"
+
+    return [Claim(Kind.REASSIGNMENT_STALLED, rf"broker {destination} as destination", check=check)]
+
+
+def numbers(throttle_bytes_per_s: float, load: Load, to_copy_bytes: float, enough_bytes_per_s: float) -> list[Check]:
+    """Return checks of the numbers of a throttle that is too low, against those counted by hand.
+
+    Args:
+        throttle_bytes_per_s: rate in force of the broker and role.
+        load: what it carries.
+        to_copy_bytes: what its new replicas have to copy when the move begins.
+        enough_bytes_per_s: greatest required rate of all brokers and roles, which the advice has to exceed.
+    """
+    in_sync, required = load.in_sync_bytes_per_s, load.required_bytes_per_s
+    return [
+        near("throttle_bytes_per_s", throttle_bytes_per_s, _EXACT),
+        near("required_bytes_per_s", required, _RATE_TOLERANCE),
+        # A replica that has been copied by a first burst counts as in sync.
+        within("in_sync_bytes_per_s", in_sync * (1 - _RATE_TOLERANCE), in_sync + required * _RATE_TOLERANCE),
+        _unless_unknown(within("remaining_bytes", to_copy_bytes * _LEAST_LEFT, to_copy_bytes * _MOST_LEFT)),
+        _advises(enough_bytes_per_s * _LEAST_ADVISED, enough_bytes_per_s * _MOST_ADVISED),
+    ]
+
+
+def severity_of(throttle_bytes_per_s: float, load: Load) -> Severity:
+    """Return the severity of a throttle that is too low: critical if new replicas get nothing."""
+    return Severity.CRITICAL if throttle_bytes_per_s <= load.in_sync_bytes_per_s else Severity.WARNING
+
+
+def _either(brokers: Sequence[int]) -> str:
+    return "|".join(str(broker) for broker in brokers)
+
+
+def _unless_unknown(check: Check) -> Check:
+    """Return a check of what is left to copy that lets it be unknown: that is said, and not wrong."""
+
+    def checked(announcement: Announcement) -> str | None:
+        return None if announcement.evidence.get("remaining_bytes") is None else check(announcement)
+
+    return checked
+
+
+def _advises(least: float, most: float) -> Check:
+    """Return a check of the recommended throttle, where there is one."""
+
+    def check(announcement: Announcement) -> str | None:
+        advised = announcement.recommendation.get("throttle_bytes_per_s")
+        if advised is None or least <= advised <= most:
+            return None
+        return f"the recommended throttle is {advised:.0f}, not {least:.0f} to {most:.0f}"
+
+    return check

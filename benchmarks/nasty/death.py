@@ -1,0 +1,174 @@
+"""A leader or a destination dies in a large move; the throttle of who takes over may then be too low as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from benchmarks.nasty.acts import await_in_sync, finish_fast, start_move
+from benchmarks.nasty.claims import low_leaders, numbers, of_broker
+from benchmarks.nasty.groups import Group, Load, inbound_load, leader_load
+from benchmarks.nasty.remedies import follow_advice, put_right
+from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
+from benchmarks.nasty.short import SIZES
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.topic import Rates, both_roles
+from benchmarks.nasty.truth import Cause, all_of
+
+# Time for the controllers to give up a dead broker: broker.session.timeout.ms.
+SESSION_S = 9.0
+# From there on, with the holds of the watch: 20 s for replicas, none for a shortfall that a switch has caused.
+DEAD_S, SWITCHED_S = SESSION_S + 45.0, SESSION_S + 20.0
+_HEALTHY_S, _OBSERVED_S, _AFTER_S = 15.0, 12.0, 5.0
+_SMALL = (20_000, 60_000)
+
+
+class LeaderDeath(NastyScene):
+    """A leader dies; others take over."""
+
+    key: ClassVar[str] = "death"
+
+    @property
+    def split(self) -> bool:
+        """Return whether two brokers take over; else one does."""
+        return self.number % 4 in (1, 3)
+
+    @property
+    def enough(self) -> bool:
+        """Return whether the throttle is enough after the death too."""
+        return self.number % 4 >= 2
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        takers = "two take over" if self.split else "one takes over"
+        return f"leader dies, {takers}, throttle then {'enough' if self.enough else 'too low'}"
+
+    @property
+    def unit_bytes_per_s(self) -> float:
+        """Return what is written to the partitions of the dead leader together."""
+        return self.loaded(0.7, 0.9) * MB
+
+    def groups(self) -> Sequence[Group]:
+        """Return partitions led by the broker that dies, and by those that take over; and some that do not move."""
+        unit, a, b, c, d = self.unit_bytes_per_s, self.a, self.b, self.c, self.d
+        rest = (Group(40, (c, a), (c, a), 0.0, *_SMALL), Group(20, (a, c), (a, c), 0.0, *_SMALL))
+        if self.split:
+            return (
+                Group(30, (a, b, c), (b, c, d), unit / 60, *SIZES),
+                Group(30, (a, c, b), (c, b, d), unit / 60, *SIZES),
+                Group(40, (b, c), (b, d), 1.5 * unit / 40, *SIZES),
+                Group(40, (c, b), (c, d), 1.5 * unit / 40, *SIZES),
+                *rest,
+            )
+        return (
+            Group(60, (a, b, c), (b, c, d), unit / 60, *SIZES),
+            Group(60, (b, c, a), (b, c, d), unit / 60, *SIZES),
+            *rest,
+        )
+
+    def takers(self) -> tuple[int, ...]:
+        """Return the brokers that take over."""
+        return (self.b, self.c) if self.split else (self.b,)
+
+    def load_before(self) -> Load:
+        """Return the greatest load of a leader while all are up."""
+        return max((leader_load(self.groups(), b) for b in (self.a, self.b, self.c)), key=_required)
+
+    def load_after(self) -> Load:
+        """Return the load of each of those that take over."""
+        return max((leader_load(self.groups(), b, {self.a}) for b in self.takers()), key=_required)
+
+    def rates(self) -> Rates:
+        """Return one rate for leaders, and one for destinations that holds nothing back.
+
+        In units, the leaders require 3 before the death and 4 after it; with the dead one back, 6.
+        """
+        unit = self.unit_bytes_per_s
+        leader = (8.0 if self.enough else self.between(3.25, 3.5)) * unit
+        return both_roles(range(1, BROKERS + 1), leader, 8 * unit if self.split or self.enough else leader)
+
+    def play(self, stage: Stage) -> None:
+        """Kill the leader in a healthy move, follow the advice, let the move end, and bring the broker back."""
+        start_move(stage, self.rates())
+        stage.observe(_HEALTHY_S)
+        low = [] if self.enough else [self._too_low(stage)]
+        dead = stage.expect(f"broker {self.a} is dead", of_broker(self.a), DEAD_S)
+        stage.kill(self.a)
+        stage.await_announced(*low, dead)
+        stage.observe(_OBSERVED_S)
+        follow_advice(stage)
+        stage.over(*low)
+        stage.observe(_AFTER_S)
+        finish_and_bring_back(stage, self.a)
+        stage.over(dead)
+        stage.observe(_AFTER_S)
+
+    def _too_low(self, stage: Stage) -> Cause:
+        groups, load = self.groups(), self.load_after()
+        moving = [group for group in groups if group.moves]
+        led = [group for group in moving if group.leader({self.a}) == self.b]
+        enough = max(load.required_bytes_per_s, inbound_load(groups, self.d).required_bytes_per_s)
+        throttle = min(self.rates().values())
+        right = all_of(*numbers(throttle, load, stage.topic.logs.to_copy_bytes(led), enough))
+        return stage.expect("throttle too low for who leads now", low_leaders(self.takers(), right), SWITCHED_S)
+
+
+class DestinationDeath(NastyScene):
+    """A destination dies that other replicas are on too."""
+
+    key: ClassVar[str] = "destination"
+    count: ClassVar[int] = 2
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        return "destination dies in a move of 120 partitions"
+
+    @property
+    def unit_bytes_per_s(self) -> float:
+        """Return what is written to the partitions of one leader together."""
+        return self.loaded(0.6, 1.0) * MB
+
+    def groups(self) -> Sequence[Group]:
+        """Return partitions of two leaders that move to the broker that dies, and some that are on it already."""
+        write, a, b, c, d = self.unit_bytes_per_s / 60, self.a, self.b, self.c, self.d
+        rest = (Group(40, (c, d), (c, d), 0.0, *_SMALL), Group(20, (d, c), (d, c), 0.0, *_SMALL))
+        return Group(60, (a, b), (a, d), write, *SIZES), Group(60, (b, a), (b, d), write, *SIZES), *rest
+
+    def rates(self) -> Rates:
+        """Return a rate that is enough; in units, every leader and the destination require 2."""
+        rate = self.between(3.0, 3.8) * self.unit_bytes_per_s
+        return both_roles(range(1, BROKERS + 1), rate, rate)
+
+    def play(self, stage: Stage) -> None:
+        """Kill the destination, wait for its alert, and bring it back."""
+        start_move(stage, self.rates())
+        stage.observe(_HEALTHY_S)
+        dead = stage.expect(f"broker {self.d} is dead", of_broker(self.d), DEAD_S)
+        stage.kill(self.d)
+        stage.await_announced(dead)
+        stage.observe(_OBSERVED_S)
+        put_right(stage, lambda: stage.start(self.d), lambda: await_in_sync(stage, self.d))
+        stage.over(dead)
+        follow_advice(stage)
+        finish_fast(stage)
+        stage.clear()
+        stage.observe(_AFTER_S)
+
+
+def finish_and_bring_back(stage: Stage, broker: int) -> None:
+    """Let the move end without a broker, clear the throttles, and start the broker again."""
+    finish_fast(stage)
+    stage.clear()
+
+    def start() -> None:
+        stage.start(broker)
+        # Rates of a broker that is down cannot be cleared; it has them again now.
+        stage.clear()
+
+    put_right(stage, start, lambda: await_in_sync(stage, broker))
+
+
+def _required(load: Load) -> float:
+    return load.required_bytes_per_s

@@ -1,0 +1,159 @@
+"""Replicas move between log directories of a broker while a throttled move runs: no alert and no number is wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from benchmarks.harness import failure
+from benchmarks.nasty.acts import await_end, start_move
+from benchmarks.nasty.claims import low_leaders, numbers
+from benchmarks.nasty.groups import Group, Load, leader_load
+from benchmarks.nasty.remedies import follow_advice
+from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
+from benchmarks.nasty.short import ALERT_S, COUNT, SIZES
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.topic import Rates, both_roles
+from benchmarks.nasty.truth import all_of
+from cli.tables import query
+from schemas.tables import THROTTLE_HEADROOM
+
+_MOVED = 20
+# Slow enough that the copies outlast the alert, fast enough that they keep up with what is written to them.
+_DIRS_BYTES_PER_S = 1_500_000
+_STEADY_S, _WINDOW_S, _SAMPLE_S, _AFTER_S = 10.0, 50.0, 1.5, 5.0
+_LATE_S = 240.0
+# What is required falls while replicas are completed between two readings; a rate window is 10 s.
+_TOLERANCE = 0.2
+# Sizes are read some seconds apart, while bursts of 10 MB arrive.
+_LEFT_TOLERANCE, _LEAST_MISSING = 0.3, 50 * MB
+# The gold job writes in bigger batches than the alert path.
+_ROWS_S, _LAST_ROW_MS = 120.0, 3_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was true of a move at one time.
+
+    Attributes:
+        at_s: epoch seconds.
+        moving: partitions that are being reassigned.
+        missing_bytes: what new replicas had to copy.
+    """
+
+    at_s: float
+    moving: int
+    missing_bytes: int
+
+
+class LogDirectories(NastyScene):
+    """Replicas of the leader, of an in-sync follower or of the destination move to another directory."""
+
+    key: ClassVar[str] = "directories"
+
+    @property
+    def low(self) -> bool:
+        """Return whether the throttle is too low."""
+        return self.number % 4 >= 2
+
+    @property
+    def broker(self) -> int:
+        """Return the broker whose replicas move between directories."""
+        return (self.c, self.a, self.a, self.b)[self.number % 4]
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        role = ("destination", "leader", "leader", "in-sync follower")[self.number % 4]
+        throttle = "too low" if self.low else "enough"
+        return f"{_MOVED} replicas of the {role} move between directories, throttle {throttle}"
+
+    def groups(self) -> Sequence[Group]:
+        """Return partitions of one leader."""
+        write = self.loaded(1.4, 2.0) * MB / COUNT
+        return (Group(COUNT, (self.a, self.b), (self.a, self.c), write, *SIZES),)
+
+    def load_of_leader(self) -> Load:
+        """Return what the leader has to send when the move begins."""
+        return leader_load(self.groups(), self.a)
+
+    def throttle_bytes_per_s(self) -> float:
+        """Return the rate."""
+        load = self.load_of_leader()
+        if self.low:
+            return load.in_sync_bytes_per_s * self.between(1.3, 1.6)
+        return load.required_bytes_per_s * self.between(1.35, 1.5)
+
+    def rates(self) -> Rates:
+        """Return the same rate for all."""
+        throttle = self.throttle_bytes_per_s()
+        return both_roles(range(1, BROKERS + 1), throttle, throttle)
+
+    def play(self, stage: Stage) -> None:
+        """Start both moves; follow the advice of the alert that is true, and compare the numbers with what happened."""
+        load, to_copy = self.load_of_leader(), stage.topic.logs.to_copy_bytes(self.groups())
+        right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
+        claims = low_leaders([self.a], right)
+        low = [stage.expect(f"throttle of broker {self.a} too low", claims, ALERT_S)] if self.low else []
+        start_move(stage, self.rates())
+        stage.observe(_STEADY_S)
+        stage.topic.logs.limit_log_dir_moves(self.broker, _DIRS_BYTES_PER_S)
+        count = stage.topic.logs.swap_log_dirs(self.broker, range(_MOVED))
+        stage.note(f"{count} replicas of broker {self.broker} move between its log directories")
+        samples = self._samples(stage)
+        stage.await_announced(*low)
+        self._compare(stage, samples)
+        follow_advice(stage)
+        stage.over(*low)
+        if not self.low and not await_end(stage, _LATE_S):
+            raise failure("a healthy move did not end")
+        stage.clear()
+        stage.observe(_AFTER_S)
+
+    def _samples(self, stage: Stage) -> list[Sample]:
+        found: list[Sample] = []
+        until_s = time.monotonic() + _WINDOW_S
+        while time.monotonic() < until_s and (moving := len(stage.topic.moving())):
+            found.append(Sample(time.time(), moving, stage.topic.logs.missing_bytes()))
+            stage.observe(_SAMPLE_S)
+        return found
+
+    def _compare(self, stage: Stage, samples: Sequence[Sample]) -> None:
+        """Compare what the table of verdicts has of the leader with what was true then.
+
+        Raises:
+            HeadroomError: the move had ended before there was anything to compare, or the table was not written.
+        """
+        if not samples:
+            raise failure("the move had ended before replicas moved between directories")
+        for row in leader_rows(stage, self.a, samples[0].at_s, samples[-1].at_s):
+            sample = min(samples, key=lambda one: abs(one.at_s - row["tick_ms"] / 1000))
+            at = f"at {row['tick_ms']}"
+            stage.compare(f"required {at}", row["required_bytes_per_s"], self.required(sample), _TOLERANCE)
+            if sample.missing_bytes >= _LEAST_MISSING:
+                stage.compare(f"remaining {at}", row["remaining_bytes"], sample.missing_bytes, _LEFT_TOLERANCE)
+
+    def required(self, sample: Sample) -> float:
+        """Return what the leader had to send: of a completed partition only the new replica fetches."""
+        write = self.groups()[0].write_bytes_per_s
+        return write * (2 * sample.moving + (COUNT - sample.moving))
+
+
+def leader_rows(stage: Stage, broker: int, from_s: float, until_s: float) -> list[dict[str, Any]]:
+    """Return the rows of ``gold/throttle_headroom`` of a leader between two times, epoch seconds.
+
+    Raises:
+        HeadroomError: they were not written in time.
+    """
+    sql = (
+        f"SELECT * FROM data WHERE broker = {broker} AND role = 'leader' "
+        f"AND tick_ms BETWEEN {from_s * 1000:.0f} AND {until_s * 1000:.0f} ORDER BY tick_ms"
+    )
+
+    def rows() -> list[dict[str, Any]]:
+        found = query(str(stage.store), THROTTLE_HEADROOM.path, sql) or []
+        return found if found and found[-1]["tick_ms"] >= until_s * 1000 - _LAST_ROW_MS else []
+
+    return stage.watch.wait(rows, _ROWS_S, f"rows of {THROTTLE_HEADROOM.path} for broker {broker}", _SAMPLE_S)

@@ -1,0 +1,89 @@
+"""A small alert is active when a large fault comes: one replica is out of sync, then its broker dies with hundreds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from benchmarks.harness import Ground
+from benchmarks.nasty.acts import await_in_sync, finish_fast, start_move
+from benchmarks.nasty.claims import of_broker
+from benchmarks.nasty.death import DEAD_S
+from benchmarks.nasty.groups import Group, partitions
+from benchmarks.nasty.remedies import put_right
+from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.topic import Rates, both_roles
+from benchmarks.nasty.truth import tells_extent
+
+# The next checkpoint finds the directory gone within 5 s; replicas are held for 20 s before they are announced.
+SMALL_S = 45.0
+# Of 220 or more that the broker holds.
+_EXTENT = 50
+_COPYING_S, _ACTIVE_S, _MOVING_S, _OBSERVED_S, _AFTER_S = 8.0, 10.0, 8.0, 10.0, 5.0
+_LEAST, _MOST = 20_000, 60_000
+
+
+class GrowingFault(NastyScene):
+    """One replica's log directory fails, and later its broker dies."""
+
+    key: ClassVar[str] = "growing"
+
+    @property
+    def stalls(self) -> bool:
+        """Return whether the one replica is a new one, whose move stalls; else an old one, out of sync."""
+        return self.number % 2 == 1
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        return f"{'a small move stalls' if self.stalls else 'one replica is lost'}, then its broker dies with hundreds"
+
+    def groups(self) -> Sequence[Group]:
+        """Return the one partition, then those that the broker holds, leads, and gets by the move."""
+        a, b, d = self.a, self.b, self.d
+        write = self.loaded(0.3, 0.6) * MB / 60
+        if self.stalls:
+            one = Group(1, (a, b), (a, d), 20_000, 40 * MB, 40 * MB)
+        else:
+            one = Group(1, (a, d), (a, d), 20_000, MB, MB)
+        return (
+            one,
+            Group(100, (a, d), (a, d), 0.0, _LEAST, _MOST),
+            Group(60, (d, b), (d, b), 0.0, _LEAST, _MOST),
+            Group(60, (b, a), (b, d), write, 1_600_000, 2_400_000),
+        )
+
+    def rates(self) -> Rates:
+        """Return a rate far above what is written, under which 40 MB are not copied before the directory fails."""
+        rate = self.between(4.0, 5.0) * MB
+        return both_roles(range(1, BROKERS + 1), rate, rate)
+
+    def log_dirs(self, ground: Ground) -> Mapping[tuple[int, int], Path]:
+        """Return the second directory for the one replica, and the first for all others of its broker."""
+        held = [
+            number for number, group in enumerate(partitions(self.groups())) if self.d in group.before + group.after
+        ]
+        return {(number, self.d): ground.log_dir(self.d, second=number == 0) for number in held}
+
+    def play(self, stage: Stage) -> None:
+        """Let the small alert fire, then kill the broker while a large move to it is under way."""
+        if self.stalls:
+            start_move(stage, self.rates(), [0])
+            stage.observe(_COPYING_S)
+        small = stage.expect("one replica is lost", of_broker(self.d), SMALL_S)
+        stage.fail_second_log_dir(self.d)
+        stage.await_announced(small)
+        stage.observe(_ACTIVE_S)
+        start_move(stage, self.rates())
+        stage.observe(_MOVING_S)
+        large = stage.expect("its broker is dead, with hundreds", of_broker(self.d, tells_extent(_EXTENT)), DEAD_S)
+        stage.kill(self.d)
+        stage.await_announced(large)
+        stage.observe(_OBSERVED_S)
+        put_right(stage, lambda: stage.start(self.d), lambda: await_in_sync(stage, self.d))
+        stage.over(small, large)
+        finish_fast(stage)
+        stage.clear()
+        stage.observe(_AFTER_S)

@@ -1,0 +1,70 @@
+"""Healthy moves of 240 and 600 partitions, at a low and at a high throttle: nothing is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from benchmarks.harness import failure
+from benchmarks.nasty.acts import await_end, start_move
+from benchmarks.nasty.groups import Group
+from benchmarks.nasty.remedies import follow_advice
+from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.topic import Rates, both_roles
+
+_COUNTS = (240, 600)
+_LEAST_BYTES = 200_000
+# Together some 500 to 660 MB.
+_MOST_BYTES = {240: 4 * MB, 600: 2 * MB}
+_LOW, _HIGH = (4.0 * MB, 5.5 * MB), (20.0 * MB, 30.0 * MB)
+# Nothing, or a little: a record of 10 kB now and then in each partition.
+_WRITES = (0.0, 0.25 * MB, 0.5 * MB)
+_EARLY_S, _LATE_S, _AFTER_S = 35.0, 300.0, 8.0
+
+
+class LargeMove(NastyScene):
+    """A healthy move; a third of the partitions changes its leader when it is done, as planned."""
+
+    key: ClassVar[str] = "large"
+
+    @property
+    def partitions(self) -> int:
+        """Return how many partitions move."""
+        return _COUNTS[self.number // 2 % 2]
+
+    @property
+    def low(self) -> bool:
+        """Return whether the throttle is low."""
+        return self.number % 2 == 0
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        return f"healthy move of {self.partitions} partitions, {'low' if self.low else 'high'} throttle"
+
+    def groups(self) -> Sequence[Group]:
+        """Return the partitions: two thirds go to one destination, a third leaves its leader."""
+        third = self.partitions // 3
+        write = _WRITES[int(self.load * len(_WRITES))] / self.partitions
+        sizes = (_LEAST_BYTES, _MOST_BYTES[self.partitions])
+        return (
+            Group(third, (self.a, self.b), (self.a, self.c), write, *sizes),
+            Group(third, (self.b, self.a), (self.b, self.c), write, *sizes),
+            Group(third, (self.a, self.b), (self.b, self.d), write, *sizes),
+        )
+
+    def rates(self) -> Rates:
+        """Return one rate for all, far above what is written."""
+        rate = self.between(*(_LOW if self.low else _HIGH))
+        return both_roles(range(1, BROKERS + 1), rate, rate)
+
+    def play(self, stage: Stage) -> None:
+        """Let the move run to its end; advice of infos is followed in the middle of it."""
+        start_move(stage, self.rates())
+        if not await_end(stage, _EARLY_S):
+            follow_advice(stage)
+            if not await_end(stage, _LATE_S):
+                raise failure("a healthy move did not end")
+        stage.clear()
+        stage.observe(_AFTER_S)

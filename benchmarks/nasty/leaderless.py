@@ -1,0 +1,96 @@
+"""A partition without a leader among others whose throttle is too low: two causes, each announced once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from benchmarks.harness import Ground, await_true
+from benchmarks.nasty.acts import await_in_sync, finish_fast, require_losing, start_move
+from benchmarks.nasty.claims import low_leaders, numbers, of_broker, stalled_without_leader
+from benchmarks.nasty.groups import Group, Load, leader_load
+from benchmarks.nasty.remedies import follow_advice, put_right
+from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
+from benchmarks.nasty.short import ALERT_S, BURST_S, COUNT, SIZES
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.topic import Rates, both_roles
+from benchmarks.nasty.truth import all_of
+
+_NO_LEADER = -1
+_LEADERLESS_S, _STALLED_S, _OBSERVED_S, _AFTER_S = 40.0, 45.0, 10.0, 5.0
+
+
+class LeaderlessPartition(NastyScene):
+    """The only replica of one partition is lost, and the others lose behind their throttle."""
+
+    key: ClassVar[str] = "leaderless"
+
+    @property
+    def dies(self) -> bool:
+        """Return whether the broker of the only replica dies; else the log directory of that replica fails."""
+        return self.number % 2 == 1
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        return f"{'broker' if self.dies else 'log directory'} of an only replica lost, throttle of 60 others too low"
+
+    def groups(self) -> Sequence[Group]:
+        """Return the partition with one replica, and those of the leader whose throttle is too low."""
+        write = self.loaded(1.6, 2.4) * MB / COUNT
+        return (
+            Group(1, (self.d,), (self.c,), 0.0, 5 * MB, 5 * MB),
+            Group(COUNT, (self.a, self.b), (self.a, self.c), write, *SIZES),
+        )
+
+    def load_of_leader(self) -> Load:
+        """Return what the leader of the others has to send."""
+        return leader_load(self.groups(), self.a)
+
+    def throttle_bytes_per_s(self) -> float:
+        """Return the rate: between what is in sync and what is required."""
+        return self.load_of_leader().in_sync_bytes_per_s * self.between(1.3, 1.6)
+
+    def rates(self) -> Rates:
+        """Return the same rate for all."""
+        throttle = self.throttle_bytes_per_s()
+        return both_roles(range(1, BROKERS + 1), throttle, throttle)
+
+    def log_dirs(self, ground: Ground) -> Mapping[tuple[int, int], Path]:
+        """Return the second directory for the only replica; nothing else is in it."""
+        return {(0, self.d): ground.log_dir(self.d, second=True)}
+
+    def play(self, stage: Stage) -> None:
+        """Lose the leader, start the move, follow the advice, and bring the leader back."""
+        if self.dies:
+            dead = [stage.expect(f"broker {self.d} is dead", of_broker(self.d), 0.0, required=False)]
+            stage.kill(self.d)
+        else:
+            dead = []
+            stage.fail_second_log_dir(self.d)
+        await_true(lambda: stage.topic.leaders()[0] == _NO_LEADER, _LEADERLESS_S, "a partition without a leader")
+        stage.note(f"{stage.topic.name}-0 has no leader")
+        load, to_copy = self.load_of_leader(), stage.topic.logs.to_copy_bytes(self.groups()[1:])
+        right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
+        low = stage.expect(f"throttle of broker {self.a} too low", low_leaders([self.a], right), ALERT_S)
+        claims = [
+            *stalled_without_leader(self.c),
+            *of_broker(self.d, lambda one: f"{stage.topic.name}-0" in one.summary),
+        ]
+        leaderless = stage.expect(f"{stage.topic.name}-0 has no leader", claims, _STALLED_S)
+        start_move(stage, self.rates())
+        stage.observe(BURST_S)
+        stage.await_announced(low, leaderless)
+        require_losing(stage, _OBSERVED_S, self.groups()[1:])
+        follow_advice(stage)
+        stage.over(low)
+        put_right(stage, lambda: stage.start(self.d), lambda: self._await_leader(stage))
+        stage.over(leaderless, *dead)
+        finish_fast(stage)
+        stage.clear()
+        stage.observe(_AFTER_S)
+
+    def _await_leader(self, stage: Stage) -> None:
+        await_true(lambda: stage.topic.leaders()[0] != _NO_LEADER, _LEADERLESS_S, "a leader of the partition")
+        await_in_sync(stage, self.d)

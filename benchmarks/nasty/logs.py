@@ -1,0 +1,111 @@
+"""What the disks of the brokers hold of a topic: how much new replicas have to copy, and in which directories."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.harness import Ground
+from benchmarks.nasty.groups import Group
+from cluster.alter import Change, alter_configs
+from cluster.client import AdminLink
+from cluster.configs import BROKER
+
+_LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+_ALTER_S = 30.0
+
+
+class TopicLogs:
+    """The logs of a topic, as the brokers that are up report them.
+
+    Args:
+        ground: the brokers.
+        name: of the topic.
+        partitions: the group of each partition, by number.
+        down: brokers that are down; others change it.
+    """
+
+    def __init__(self, ground: Ground, name: str, partitions: Sequence[Group], down: set[int]) -> None:
+        self._ground = ground
+        self._name = name
+        self._partitions = partitions
+        self._down = down
+
+    def place(self, log_dirs: Mapping[tuple[int, int], Path]) -> None:
+        """Move replicas to log directories; a replica that does not exist yet is created there.
+
+        Args:
+            log_dirs: absolute directory by partition and broker.
+
+        Source: Kafka 4.3.1, ``ReplicaManager.alterReplicaLogDirs``, which keeps the directory of a replica that is to
+        come, and answers that there is none.
+        """
+        if log_dirs:
+            wanted = {(self._name, number, broker): str(path) for (number, broker), path in log_dirs.items()}
+            self._ground.admin.alter_replica_log_dirs(wanted)
+
+    def to_copy_bytes(self, chosen: Collection[Group]) -> int:
+        """Return what new replicas of some groups have to copy in all: as much as their partitions' largest logs."""
+        sizes = self._log_sizes()
+        return sum(_whole(number, group, sizes) * len(group.adding) for number, group in self._moving_of(chosen))
+
+    def missing_bytes(self, chosen: Collection[Group] | None = None) -> int:
+        """Return how much smaller new logs are than the largest original one of their partition.
+
+        Args:
+            chosen: groups that count; None: all. Brokers that are down have no logs.
+        """
+        sizes = self._log_sizes()
+        return sum(_missing(number, group, sizes) for number, group in self._moving_of(chosen))
+
+    def _moving_of(self, chosen: Collection[Group] | None) -> list[tuple[int, Group]]:
+        numbered = enumerate(self._partitions)
+        return [(number, group) for number, group in numbered if group.moves and (chosen is None or group in chosen)]
+
+    def _log_sizes(self) -> dict[tuple[int, int], int]:
+        alive = [broker for broker in self._ground.brokers if broker not in self._down]
+        return {
+            (found["partition_index"], broker["broker"]): found["partition_size"]
+            for broker in self._ground.ask(lambda: self._ground.admin.describe_log_dirs(brokers=alive))
+            for folder in broker["log_dirs"]
+            for topic in folder["topics"]
+            if topic["name"] == self._name
+            for found in topic["partitions"]
+            if not found["is_future_key"]
+        }
+
+    def swap_log_dirs(self, broker: int, chosen: Collection[int]) -> int:
+        """Return how many replicas of some partitions on a broker begin to move to its other log directory."""
+        first, second = self._ground.log_dir(broker), self._ground.log_dir(broker, second=True)
+        now = {number: path for number, path in self._log_dirs_of(broker).items() if number in chosen}
+        self.place({(number, broker): second if path == first else first for number, path in now.items()})
+        return len(now)
+
+    def limit_log_dir_moves(self, broker: int, bytes_per_s: int) -> None:
+        """Limit the copies between the log directories of a broker."""
+        link = AdminLink(self._ground.settings.cluster)
+        try:
+            alter_configs(link, [Change(BROKER, str(broker), {_LOG_DIRS_RATE: str(bytes_per_s)})], _ALTER_S)
+        finally:
+            link.close()
+
+    def _log_dirs_of(self, broker: int) -> dict[int, Path]:
+        """Return the directory of each replica on a broker, by partition."""
+        found = self._ground.ask(lambda: self._ground.admin.describe_log_dirs(brokers=[broker]))
+        return {
+            one["partition_index"]: Path(folder["log_dir"])
+            for folder in found[0]["log_dirs"]
+            for topic in folder["topics"]
+            if topic["name"] == self._name
+            for one in topic["partitions"]
+            if not one["is_future_key"]
+        }
+
+
+def _whole(number: int, group: Group, sizes: Mapping[tuple[int, int], int]) -> int:
+    return max((sizes.get((number, broker), 0) for broker in group.before), default=0)
+
+
+def _missing(number: int, group: Group, sizes: Mapping[tuple[int, int], int]) -> int:
+    whole = _whole(number, group, sizes)
+    return sum(max(0, whole - sizes.get((number, broker), 0)) for broker in group.adding)

@@ -1,0 +1,120 @@
+"""Throttles just above and just below in-sync use and required: what really happens decides what is true."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar
+
+from benchmarks.nasty.acts import start_move
+from benchmarks.nasty.claims import low_leaders, numbers
+from benchmarks.nasty.groups import Group, Load, leader_load
+from benchmarks.nasty.remedies import follow_advice
+from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
+from benchmarks.nasty.short import ALERT_S, BURST_S
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.topic import Rates, both_roles
+from benchmarks.nasty.truth import all_of
+from benchmarks.results import slope_per_s
+
+_LEAST_OFF, _MOST_OFF = 0.04, 0.08
+# Many partitions are written to little, so that a burst weighs much against it, and few a lot.
+_MANY, _MANY_WRITES, _MANY_BYTES = 60, 1.2 * MB, 2 * MB
+_FEW, _FEW_WRITES, _FEW_BYTES = 3, 2.4 * MB, 40 * MB
+# Six cycles of bursts of some 12 s.
+_WINDOW_S, _SAMPLE_S = 72.0, 1.5
+# The lag against what is written: one that falls by more than the first share of it, the move finishes; one that grows
+# by more than the second, it does not. Between the two nobody can say.
+_GAINS_RATIO, _LOSES_RATIO = 0.05, 0.02
+_AFTER_S = 5.0
+
+
+class NearThreshold(NastyScene):
+    """A throttle within eight percent of what decides."""
+
+    key: ClassVar[str] = "near"
+    count: ClassVar[int] = 6
+
+    # Of each variant: whether the threshold is required (else in-sync use), whether above it, whether many partitions.
+    _VARIANTS: ClassVar[Sequence[tuple[bool, bool, bool]]] = (
+        (True, False, True),
+        (True, False, False),
+        (True, True, True),
+        (True, True, False),
+        (False, True, False),
+        (False, False, True),
+    )
+
+    @property
+    def _variant(self) -> tuple[bool, bool, bool]:
+        return self._VARIANTS[self.number % len(self._VARIANTS)]
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        required, above, many = self._variant
+        threshold = "required" if required else "in-sync use"
+        return f"throttle just {'above' if above else 'below'} {threshold}, {_MANY if many else _FEW} partitions"
+
+    def groups(self) -> Sequence[Group]:
+        """Return partitions of one leader."""
+        count, writes, size = (
+            (_MANY, _MANY_WRITES, _MANY_BYTES) if self._variant[2] else (_FEW, _FEW_WRITES, _FEW_BYTES)
+        )
+        return (Group(count, (self.a, self.b), (self.a, self.c), writes / count, round(0.8 * size), round(1.2 * size)),)
+
+    def load_of_leader(self) -> Load:
+        """Return what the leader has to send."""
+        return leader_load(self.groups(), self.a)
+
+    def throttle_bytes_per_s(self) -> float:
+        """Return the rate of the leader."""
+        required, above, _ = self._variant
+        load = self.load_of_leader()
+        threshold = load.required_bytes_per_s if required else load.in_sync_bytes_per_s
+        off = self.between(_LEAST_OFF, _MOST_OFF)
+        return threshold * (1 + off if above else 1 - off)
+
+    def rates(self) -> Rates:
+        """Return the rate for leaders, and one for destinations that holds nothing back."""
+        required = self.load_of_leader().required_bytes_per_s
+        return both_roles(range(1, BROKERS + 1), self.throttle_bytes_per_s(), 5 * required)
+
+    def play(self, stage: Stage) -> None:
+        """Let the move run for six cycles of bursts, and call true what happened in them; then follow the advice."""
+        began_s = time.monotonic()
+        to_copy = stage.topic.logs.to_copy_bytes(self.groups())
+        start_move(stage, self.rates())
+        stage.observe(BURST_S)
+        growth = self._growth_bytes_per_s(stage)
+        finishes, fails = decided(growth, self.groups()[0].writes_bytes_per_s)
+        what = "finishes" if finishes else "does not finish" if fails else "may finish or not"
+        stage.note(f"the lag grows by {growth / 1e6:.2f} MB/s: the move {what}")
+        if not finishes:
+            load = self.load_of_leader()
+            right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
+            name = f"throttle of broker {self.a} too low"
+            stage.expect(name, low_leaders([self.a], right), ALERT_S, required=fails, from_s=began_s)
+        follow_advice(stage)
+        stage.over(*stage.causes)
+        stage.observe(_AFTER_S)
+
+    def _growth_bytes_per_s(self, stage: Stage) -> float:
+        """Return how fast the lag grew over the window; a move that has ended in it gains all that it had to copy."""
+        samples: list[tuple[float, float]] = []
+        until_s = time.monotonic() + _WINDOW_S
+        while time.monotonic() < until_s:
+            samples.append((time.monotonic(), stage.topic.logs.missing_bytes()))
+            stage.observe(_SAMPLE_S)
+        return slope_per_s(samples)
+
+
+def decided(growth_bytes_per_s: float, writes_bytes_per_s: float) -> tuple[bool, bool]:
+    """Return whether a move finishes, and whether it does not; neither if nobody can say.
+
+    Args:
+        growth_bytes_per_s: how fast the lag of the new replicas grew.
+        writes_bytes_per_s: what is written to the partitions.
+    """
+    finishes = growth_bytes_per_s < -_GAINS_RATIO * writes_bytes_per_s
+    return finishes, growth_bytes_per_s > _LOSES_RATIO * writes_bytes_per_s

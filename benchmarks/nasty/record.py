@@ -1,0 +1,216 @@
+"""What happened in each scene, for build/nasty.json and for a reader of the terminal."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.nasty.advice import Followed, RatesInForce
+from benchmarks.nasty.scenes import NastyScene
+from benchmarks.nasty.scoring import Score, ScoredAlert, score
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.truth import Announcement, Cause
+from benchmarks.results import CHECKOUT
+from cli.output import print_table
+from cli.watch_lines import Line
+
+RECORD = CHECKOUT / "build" / "nasty.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One scene as it went.
+
+    Attributes:
+        scene: what was played.
+        void: why it does not count: what was to be true did not happen; None: it counts.
+        causes: what was true.
+        announcements: every firing event, infos too.
+        score: what the alerts come to.
+        followed: advice that was followed.
+        checked: numbers that were compared with those counted by hand.
+        wrong_numbers: those of them that were wrong.
+        record: all of it, ready for JSON.
+    """
+
+    scene: NastyScene
+    void: str | None
+    causes: Sequence[Cause]
+    announcements: Sequence[Announcement]
+    score: Score
+    followed: Sequence[Followed]
+    checked: int
+    wrong_numbers: Sequence[str]
+    record: dict[str, Any]
+
+
+def outcome(scene: NastyScene, stage: Stage, void: str | None) -> Outcome:
+    """Return what became of a scene.
+
+    Args:
+        scene: what was played.
+        stage: where it was played.
+        void: why it does not count; None: it counts.
+    """
+    fired = stage.announcements()
+    scored = score(stage.causes, fired)
+    causes, followed = list(stage.causes), list(stage.followed)
+    return Outcome(
+        scene,
+        void,
+        causes,
+        fired,
+        scored,
+        followed,
+        stage.checked,
+        list(stage.wrong_numbers),
+        _record(scene, stage, void, scored),
+    )
+
+
+def keep(outcomes: Sequence[Outcome], path: Path = RECORD) -> None:
+    """Write what happened so far."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps([one.record for one in outcomes], indent=2) + "\n", encoding="utf-8")
+
+
+def print_outcomes(outcomes: Sequence[Outcome]) -> None:
+    """Print a line for each scene, then every alert and every piece of advice that is not as it should be."""
+    header = (
+        "scene",
+        "what happens",
+        "alerts",
+        "false",
+        "doubled",
+        "missing",
+        "advice",
+        "failed",
+        "unresolved",
+        "void",
+    )
+    print_table("Scenes", header, [_row(one) for one in outcomes])
+    for one in outcomes:
+        for problem in problems(one):
+            print(f"{one.scene.name}: {problem}")
+
+
+def problems(one: Outcome) -> list[str]:
+    """Return in a sentence each what was not as it should be, with the text of the alert."""
+    began_s = one.record["began_monotonic_s"]
+    found = [f"void: {one.void}"] if one.void else []
+    found += [f"false: {_shown(alert, began_s)} ({alert.wrong})" for alert in one.score.false]
+    found += [f"doubled, {alert.cause}: {_shown(alert, began_s)}" for alert in one.score.doubled]
+    found += [f"missing: {name}" for name in one.score.missing]
+    for followed in one.followed:
+        alert = f"{followed.announcement.kind}, {followed.announcement.subject}"
+        found += [f"{alert}: exit code {ran.code}: {ran.line}: {ran.output}" for ran in followed.lines if ran.code]
+        found += [f"{alert}: lowered {broker} as {role.value}" for broker, role in followed.lowered]
+        if not followed.resolves:
+            found.append(f"{alert}: not resolved within {followed.limit_s:.0f} s by {followed.way}")
+    return [*found, *(f"wrong number: {text}" for text in one.wrong_numbers)]
+
+
+def _shown(alert: ScoredAlert, began_s: float) -> str:
+    first = alert.first
+    return f"{first.at_s - began_s:.0f} s {first.severity} {first.kind} [{first.subject}] {first.summary}"
+
+
+def _row(one: Outcome) -> tuple[str, ...]:
+    counts = (
+        len(one.score.alerts),
+        len(one.score.false),
+        len(one.score.doubled),
+        len(one.score.missing),
+        len(one.followed),
+        sum(1 for followed in one.followed for ran in followed.lines if ran.code),
+        sum(1 for followed in one.followed if not followed.resolves),
+    )
+    return (one.scene.name, one.scene.title, *(str(count) for count in counts), "void" if one.void else "")
+
+
+def _record(scene: NastyScene, stage: Stage, void: str | None, scored: Score) -> dict[str, Any]:
+    epoch_s = time.time() - time.monotonic()
+    return {
+        "scene": scene.name,
+        "title": scene.title,
+        "parameters": vars(scene),
+        "began_s": epoch_s + stage.began_s,
+        "began_monotonic_s": stage.began_s,
+        "void": void,
+        "notes": [{"s": round(at_s, 1), "text": text} for at_s, text in stage.notes],
+        "causes": [_cause(cause, stage.began_s, scored) for cause in stage.causes],
+        "alerts": [_alert(alert, stage) for alert in scored.alerts],
+        "infos": [_announcement(one, stage.began_s) for one in stage.announcements() if not one.pages_somebody],
+        "advice": [_followed(followed, stage.began_s) for followed in stage.followed],
+        "verdicts": [_verdicts(line, stage.began_s) for line in stage.watch.lines if line.said["type"] == "verdicts"],
+        "checked_numbers": stage.checked,
+        "wrong_numbers": list(stage.wrong_numbers),
+    }
+
+
+def _cause(cause: Cause, began_s: float, scored: Score) -> dict[str, Any]:
+    return {
+        "name": cause.name,
+        "required": cause.required,
+        "missing": cause.name in scored.missing,
+        "from_s": round(cause.from_s - began_s, 1),
+        "until_s": None if cause.until_s is None else round(cause.until_s - began_s, 1),
+        "within_s": cause.within_s,
+        "claims": [f"{claim.kind.value} {claim.subject}" for claim in cause.claims],
+    }
+
+
+def _alert(alert: ScoredAlert, stage: Stage) -> dict[str, Any]:
+    resolved = stage.watch.resolved(alert.first.alert_id)
+    return {
+        "alert_id": alert.first.alert_id,
+        "cause": alert.cause,
+        "wrong": alert.wrong,
+        "doubled": alert in score(stage.causes, stage.announcements()).doubled,
+        "resolved_s": None if resolved is None else round(resolved.at_s - stage.began_s, 1),
+        "announcements": [_announcement(one, stage.began_s) for one in alert.announcements],
+    }
+
+
+def _announcement(one: Announcement, began_s: float) -> dict[str, Any]:
+    evidence = {key: value for key, value in one.evidence.items() if key != "partitions"}
+    return {
+        "s": round(one.at_s - began_s, 1),
+        "kind": one.kind,
+        "subject": one.subject,
+        "severity": one.severity,
+        "summary": one.summary,
+        "evidence": {**evidence, "partitions_shown": len(one.evidence.get("partitions") or ())},
+        "recommendation": one.recommendation,
+    }
+
+
+def _followed(followed: Followed, began_s: float) -> dict[str, Any]:
+    finished_s = followed.finished_s
+    return {
+        "kind": followed.announcement.kind,
+        "subject": followed.announcement.subject,
+        "way": followed.way,
+        "lines": [vars(ran) for ran in followed.lines],
+        "rates_before": _rates(followed.before),
+        "rates_after": _rates(followed.after),
+        "lowered": [f"broker {broker} as {role.value}" for broker, role in followed.lowered],
+        "done_s": round(followed.done_s - began_s, 1),
+        "limit_s": followed.limit_s,
+        "resolved_s": None if followed.resolved_s is None else round(followed.resolved_s - began_s, 1),
+        "resolves": followed.resolves,
+        "promised_finish_s": followed.promised_finish_s,
+        "real_finish_s": None if finished_s is None else round(finished_s - followed.done_s, 1),
+    }
+
+
+def _rates(rates: RatesInForce) -> dict[str, float | None]:
+    return {f"{broker} {role.value}": rate for (broker, role), rate in sorted(rates.items())}
+
+
+def _verdicts(line: Line, began_s: float) -> dict[str, Any]:
+    return {"s": round(line.at_s - began_s, 1), "brokers": line.said["sides"]}

@@ -1,0 +1,151 @@
+"""Rolling restarts: before a move whose throttle is then too low, and in the middle of a healthy move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from benchmarks.harness import failure
+from benchmarks.nasty.acts import await_end, await_in_sync, require_losing, start_move
+from benchmarks.nasty.claims import low_leaders, numbers, of_broker
+from benchmarks.nasty.groups import Group, Load
+from benchmarks.nasty.remedies import await_promised_end, follow_advice
+from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
+from benchmarks.nasty.short import ALERT_S, BURST_S, COUNT, SIZES
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.topic import Rates, both_roles
+from benchmarks.nasty.truth import GRACE_S, Announcement, all_of, blames_no_switch
+
+# From the last restart to the move; the first switch is then some minutes old.
+_CALM_S = 60.0
+_LOSING_S, _AFTER_S, _END_S = 20.0, 5.0, 60.0
+_MIDDLE_S, _LATE_S = 10.0, 300.0
+_NEVER_S = 0.0
+
+
+def roll(stage: Stage) -> None:
+    """Restart all brokers in order; alerts about one that is down or out of sync are true.
+
+    One that is up again but not in sync yet has lost replicas; but it copies, so that no move to it is stalled.
+    """
+    for broker in stage.ground.brokers:
+        down = Down()
+        claims = of_broker(broker, stalled=down.tells)
+        away = stage.expect(f"broker {broker} restarts", claims, _NEVER_S, required=False)
+        stage.stop(broker)
+        stage.start(broker)
+        down.until_s = time.monotonic()
+        await_in_sync(stage, broker)
+        stage.over(away)
+
+
+@dataclass
+class Down:
+    """A time in which a broker is down.
+
+    Attributes:
+        until_s: when it was up again, seconds of the monotonic clock.
+    """
+
+    until_s: float = float("inf")
+
+    def tells(self, announcement: Announcement) -> bool:
+        """Return whether an announcement came while the broker was down, or with the tick that saw that."""
+        return announcement.at_s <= self.until_s + GRACE_S
+
+
+class RestartBefore(NastyScene):
+    """A rolling restart, then a move whose throttle is too low: no switch is to blame."""
+
+    key: ClassVar[str] = "restart_before"
+    count: ClassVar[int] = 2
+
+    @property
+    def starves(self) -> bool:
+        """Return whether new replicas get nothing."""
+        return self.number % 2 == 1
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        return f"rolling restart, then a move that {'starves' if self.starves else 'loses'}"
+
+    @property
+    def writes_bytes_per_s(self) -> float:
+        """Return what is written to the moving partitions together."""
+        return self.loaded(1.6, 2.4) * MB
+
+    def groups(self) -> Sequence[Group]:
+        """Return partitions that one of two brokers leads after the restarts, and others that do not move."""
+        write = self.writes_bytes_per_s / COUNT
+        rest = [Group(40, pair, pair, 0.0, 20_000, 60_000) for pair in ((self.c, self.d), (self.d, self.b))]
+        return (Group(COUNT, (self.a, self.b), (self.a, self.c), write, *SIZES), *rest)
+
+    def load_of_leader(self) -> Load:
+        """Return what the leader has to send, whichever of the two it is: to the other one, and to the new replica."""
+        return Load(self.writes_bytes_per_s, 2 * self.writes_bytes_per_s)
+
+    def rates(self) -> Rates:
+        """Return the same rate for all, too low."""
+        ratio = self.between(0.5, 0.8) if self.starves else self.between(1.25, 1.5)
+        throttle = ratio * self.writes_bytes_per_s
+        return both_roles(range(1, BROKERS + 1), throttle, throttle)
+
+    def play(self, stage: Stage) -> None:
+        """Restart, wait, start the move, and follow the advice of its alert."""
+        roll(stage)
+        stage.observe(_CALM_S)
+        led = set(stage.topic.leaders()[:COUNT])
+        if len(led) != 1:
+            raise failure(f"the moving partitions have several leaders after the restarts: {sorted(led)}")
+        leader, throttle, load = led.pop(), next(iter(self.rates().values())), self.load_of_leader()
+        to_copy = stage.topic.logs.to_copy_bytes(self.groups())
+        right = all_of(*numbers(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
+        low = stage.expect(f"throttle of broker {leader} too low", low_leaders([leader], right), ALERT_S)
+        start_move(stage, self.rates())
+        stage.observe(BURST_S)
+        stage.await_announced(low)
+        require_losing(stage, _LOSING_S)
+        follow_advice(stage)
+        stage.over(low)
+        stage.observe(_AFTER_S)
+        await_promised_end(stage, _END_S)
+
+
+class RestartMidst(NastyScene):
+    """A rolling restart in the middle of a healthy move."""
+
+    key: ClassVar[str] = "restart_during"
+    count: ClassVar[int] = 2
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        return "rolling restart in the middle of a healthy move of 160 partitions"
+
+    def groups(self) -> Sequence[Group]:
+        """Return partitions of all brokers, each of which gets some of another's."""
+        write = self.loaded(0.06, 0.1) * MB / 40
+        a, b, c, d = self.a, self.b, self.c, self.d
+        moves = (((a, b), (a, c)), ((b, a), (b, d)), ((c, d), (c, a)), ((d, c), (d, b)))
+        return tuple(Group(40, before, after, write, 5_000_000, 5_500_000) for before, after in moves)
+
+    def rates(self) -> Rates:
+        """Return a rate that is enough whoever leads: at worst one broker leads two groups, with two followers each."""
+        rate = self.between(2.2, 2.6) * MB
+        return both_roles(range(1, BROKERS + 1), rate, rate)
+
+    def play(self, stage: Stage) -> None:
+        """Restart every broker while the partitions move, and let the move end."""
+        start_move(stage, self.rates())
+        stage.observe(_MIDDLE_S)
+        roll(stage)
+        if not stage.topic.moving():
+            raise failure("the move had ended before the last restart")
+        follow_advice(stage)
+        if not await_end(stage, _LATE_S):
+            raise failure("a healthy move did not end")
+        stage.clear()
+        stage.observe(_AFTER_S)

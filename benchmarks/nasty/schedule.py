@@ -1,0 +1,55 @@
+"""Which scenes are played, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.harness import failure
+from benchmarks.nasty.death import DestinationDeath, LeaderDeath
+from benchmarks.nasty.directories import LogDirectories
+from benchmarks.nasty.growing import GrowingFault
+from benchmarks.nasty.large import LargeMove
+from benchmarks.nasty.leaderless import LeaderlessPartition
+from benchmarks.nasty.near import NearThreshold
+from benchmarks.nasty.restart import RestartBefore, RestartMidst
+from benchmarks.nasty.scenes import NastyScene
+from benchmarks.nasty.short import ShortThrottle
+from benchmarks.nasty.uneven import UnevenThrottles
+
+CLASSES: tuple[type[NastyScene], ...] = (
+    LargeMove,
+    ShortThrottle,
+    LeaderDeath,
+    DestinationDeath,
+    RestartBefore,
+    RestartMidst,
+    UnevenThrottles,
+    NearThreshold,
+    GrowingFault,
+    LogDirectories,
+    LeaderlessPartition,
+)
+
+
+def schedule(wanted: str = "", each: int | None = None) -> list[NastyScene]:
+    """Return the scenes to play, class by class.
+
+    Args:
+        wanted: names of classes, or of single scenes (``near:2``), separated by commas; empty: all.
+        each: how many scenes of each class that is named as a whole; None: as many as the class has.
+
+    Raises:
+        HeadroomError: there is no class of such a name, or no such number.
+    """
+    classes = {of.key: of for of in CLASSES}
+    names = [name.strip() for name in wanted.split(",") if name.strip()] or list(classes)
+    return [scene for name in names for scene in _named(name, classes, each)]
+
+
+def _named(name: str, classes: dict[str, type[NastyScene]], each: int | None) -> Sequence[NastyScene]:
+    key, _, number = name.partition(":")
+    if key not in classes or (number and not number.isdigit()):
+        raise failure(f"BENCH_SCENES names {name!r}; there are {', '.join(classes)}, and near:2 for one scene")
+    if number:
+        return [classes[key].drawn(int(number))]
+    return [classes[key].drawn(n) for n in range(classes[key].count if each is None else each)]

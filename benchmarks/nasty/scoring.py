@@ -1,0 +1,99 @@
+"""The worth of a scene's alerts: which are true, which false, which doubled, and which causes have none."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.nasty.truth import Announcement, Cause
+
+
+@dataclass(frozen=True)
+class ScoredAlert:
+    """One alert that paged somebody.
+
+    Attributes:
+        announcements: those of its announcements that page, in their order.
+        cause: name of the cause that it is about; None if there is none.
+        wrong: why it is false; None if it is true.
+    """
+
+    announcements: tuple[Announcement, ...]
+    cause: str | None
+    wrong: str | None
+
+    @property
+    def first(self) -> Announcement:
+        """Return the announcement that paged first."""
+        return self.announcements[0]
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the alerts of a scene come to.
+
+    Attributes:
+        alerts: every alert that paged, in the order in which they did.
+        required: number of causes that had to be announced.
+        missing: names of those that were not, or not in time, or with wrong numbers.
+        doubled: alerts beyond the first of each cause.
+    """
+
+    alerts: tuple[ScoredAlert, ...]
+    required: int
+    missing: tuple[str, ...]
+    doubled: tuple[ScoredAlert, ...]
+
+    @property
+    def false(self) -> list[ScoredAlert]:
+        """Return the alerts that are not true."""
+        return [one for one in self.alerts if one.wrong is not None]
+
+
+def score(causes: Sequence[Cause], announcements: Sequence[Announcement]) -> Score:
+    """Return what the announcements of a scene are worth.
+
+    An alert is true if everything by which it pages is: each announcement is about a cause of that time, and its
+    numbers are right. A cause is missing if no announcement, of a new alert or of one that is active, tells of it in
+    time. An alert is about one cause; of several that its first announcement could be about, the one with the fewest
+    alerts, so that none is counted as doubled that has a cause of its own.
+
+    Args:
+        causes: all that is wrong in the scene; those that matter most come first.
+        announcements: every firing event, in their order.
+    """
+    pages = [one for one in announcements if one.pages_somebody]
+    by_alert: dict[str, list[Announcement]] = defaultdict(list)
+    for one in pages:
+        by_alert[one.alert_id].append(one)
+    taken: dict[int, list[ScoredAlert]] = defaultdict(list)
+    alerts = []
+    for own in by_alert.values():
+        cause = _cause_of(own[0], causes, taken)
+        scored = ScoredAlert(tuple(own), cause.name if cause else None, _wrong(own, causes))
+        alerts.append(scored)
+        if cause is not None:
+            taken[id(cause)].append(scored)
+    required = [cause for cause in causes if cause.required]
+    missing = [cause.name for cause in required if not any(cause.announced_by(page) for page in pages)]
+    doubled = [scored for several in taken.values() for scored in several[1:]]
+    return Score(tuple(alerts), len(required), tuple(missing), tuple(doubled))
+
+
+def _cause_of(first: Announcement, causes: Sequence[Cause], taken: dict[int, list[ScoredAlert]]) -> Cause | None:
+    possible = [cause for cause in causes if cause.claim_of(first) is not None]
+    return min(possible, key=lambda cause: len(taken.get(id(cause), ())), default=None)
+
+
+def _wrong(own: Sequence[Announcement], causes: Sequence[Cause]) -> str | None:
+    """Return what is wrong in the first wrong announcement of an alert; None if all are right."""
+    return next((wrong for one in own if (wrong := _wrong_in(one, causes)) is not None), None)
+
+
+def _wrong_in(announcement: Announcement, causes: Sequence[Cause]) -> str | None:
+    claims = [claim for cause in causes if (claim := cause.claim_of(announcement)) is not None]
+    if not claims:
+        return "nothing of the kind was wrong then"
+    wrong = [claim.check(announcement) for claim in claims]
+    return None if None in wrong else wrong[0]

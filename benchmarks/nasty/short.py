@@ -1,0 +1,85 @@
+"""Sixty partitions on one leader whose throttle starves or loses: one alert, of that leader, with the right numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from benchmarks.nasty.acts import require_losing, start_move
+from benchmarks.nasty.claims import low_leaders, numbers, severity_of
+from benchmarks.nasty.groups import Group, Load, leader_load
+from benchmarks.nasty.remedies import await_promised_end, follow_advice
+from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.topic import Rates, both_roles
+from benchmarks.nasty.truth import all_of, severe
+
+COUNT = 60
+# Larger than the megabyte of a turn, so that no first burst completes a replica and changes the arithmetic.
+SIZES = (1_600_000, 2_400_000)
+# Bursts into the empty window of a new throttle are over by then.
+BURST_S = 15.0
+ALERT_S = 30.0
+_LOSING_S, _AFTER_S, _END_S = 25.0, 5.0, 60.0
+
+
+class ShortThrottle(NastyScene):
+    """A throttle too low from the start."""
+
+    key: ClassVar[str] = "short"
+
+    @property
+    def starves(self) -> bool:
+        """Return whether new replicas get nothing; else they get less than is written."""
+        return self.number % 2 == 0
+
+    @property
+    def in_sync_followers(self) -> int:
+        """Return how many in-sync followers each partition has."""
+        return 1 + self.number // 2 % 2
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        return f"{COUNT} partitions {'starve' if self.starves else 'lose'}, RF {self.in_sync_followers + 1}"
+
+    def groups(self) -> Sequence[Group]:
+        """Return partitions that all have the same leader."""
+        others = (self.b, self.d)[: self.in_sync_followers]
+        kept = others[1:]
+        write = self.loaded(1.6, 2.4) * MB / COUNT
+        return (Group(COUNT, (self.a, *others), (self.a, self.c, *kept), write, *SIZES),)
+
+    def load_of_leader(self) -> Load:
+        """Return what the leader has to send."""
+        return leader_load(self.groups(), self.a)
+
+    def throttle_bytes_per_s(self) -> float:
+        """Return the rate: below the in-sync traffic, or less than two thirds from there to what is required."""
+        load = self.load_of_leader()
+        if self.starves:
+            return load.in_sync_bytes_per_s * self.between(0.5, 0.8)
+        room = load.required_bytes_per_s - load.in_sync_bytes_per_s
+        return load.in_sync_bytes_per_s + room * self.between(0.3, 0.6)
+
+    def rates(self) -> Rates:
+        """Return the same rate for all."""
+        throttle = self.throttle_bytes_per_s()
+        return both_roles(range(1, BROKERS + 1), throttle, throttle)
+
+    def play(self, stage: Stage) -> None:
+        """Start the move, wait for its alert, and follow the advice."""
+        throttle, load = self.throttle_bytes_per_s(), self.load_of_leader()
+        to_copy = stage.topic.logs.to_copy_bytes(self.groups())
+        right = all_of(
+            *numbers(throttle, load, to_copy, load.required_bytes_per_s), severe(severity_of(throttle, load))
+        )
+        low = stage.expect(f"throttle of broker {self.a} too low", low_leaders([self.a], right), ALERT_S)
+        start_move(stage, self.rates())
+        stage.observe(BURST_S)
+        stage.await_announced(low)
+        require_losing(stage, _LOSING_S)
+        follow_advice(stage)
+        stage.over(low)
+        stage.observe(_AFTER_S)
+        await_promised_end(stage, _END_S)

@@ -1,0 +1,195 @@
+"""A topic of hundreds of partitions: filled fast, written to steadily, moved, throttled by broker and role."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import cycle
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from kafka import KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
+
+from benchmarks.harness import Ground, await_true, failure
+from benchmarks.nasty.groups import Group, partitions
+from benchmarks.nasty.logs import TopicLogs
+from cluster.load import PacedLoad
+from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates
+from planning.lists import Move, lists_of_plan
+from schemas.findings import Role
+
+# Broker and role to bytes per second; one that is missing has no rate.
+Rates = Mapping[tuple[int, Role], float]
+RECORD_BYTES = 10_000
+# As cluster.load: a fetch ends in the middle of a batch, whose beginning is then sent twice, so batches are small.
+_BATCH_BYTES = 32_768
+_BATCH_RECORDS = 3
+_VALUES = 16
+_FILL_S = 180.0
+
+
+class LargeTopic:
+    """A topic with a history and a load; all of it, with move and throttles, is removed at the end.
+
+    Args:
+        ground: the brokers.
+        name: of the topic.
+        groups: its partitions, numbered in the order of the groups.
+        draw: source of the partitions' sizes.
+        down: brokers that are down; others change it.
+        log_dirs: directory in which a replica is created, by partition and broker; others go where the broker chooses.
+
+    Attributes:
+        partitions: the group of each partition, by number.
+        logs: what the brokers' disks hold of it.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        name: str,
+        groups: Sequence[Group],
+        draw: random.Random,
+        down: set[int],
+        log_dirs: Mapping[tuple[int, int], Path] | None = None,
+    ) -> None:
+        self.name = name
+        self.groups = groups
+        self.partitions = partitions(groups)
+        self.down = down
+        self._ground = ground
+        self._sizes = [size for group in groups for size in group.sizes(draw)]
+        self._log_dirs = log_dirs or {}
+        self.logs = TopicLogs(ground, name, self.partitions, down)
+        self._started: set[int] = set()
+        written = [(number, group.write_bytes_per_s) for number, group in enumerate(self.partitions)]
+        rates = {(name, number): rate for number, rate in written if rate > 0}
+        self._load = PacedLoad(ground.bootstrap_servers, rates, RECORD_BYTES)
+
+    def __enter__(self) -> LargeTopic:
+        """Return this topic with its history, its load running."""
+        self.logs.place(self._log_dirs)
+        self._create()
+        self._fill()
+        self._load.start()
+        return self
+
+    def _create(self) -> None:
+        """Create the topic with the leaders alone, and add the other replicas while it is empty.
+
+        A request to create a topic has to give all partitions the same number of replicas.
+
+        Source: Kafka 4.3.1, ``ReplicationControlManager.createTopic``.
+        """
+        replicas = {number: list(group.before) for number, group in enumerate(self.partitions)}
+        leaders = {number: before[:1] for number, before in replicas.items()}
+        self._ground.admin.create_topics({self.name: {"assignments": leaders}}, wait_for_metadata=True)
+        refused = self._reassign({number: before for number, before in replicas.items() if len(before) > 1})
+        if refused:
+            raise failure(f"replicas were not added: {refused}")
+        await_true(lambda: not self.moving(), _FILL_S, f"replicas of {self.name}")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End load and move, clear the throttles, delete the topic; all brokers have to be up."""
+        self._load.stop()
+        with suppress(KafkaError):
+            self.cancel()
+        self.clear_throttles()
+        self._ground.ask(lambda: self._ground.admin.delete_topics([self.name]))
+
+    def _fill(self) -> None:
+        """Write the history, the same number of batches to every partition before the next round."""
+        producer = KafkaProducer(
+            bootstrap_servers=self._ground.bootstrap_servers,
+            acks=1,
+            enable_idempotence=False,
+            linger_ms=20,
+            batch_size=_BATCH_BYTES,
+        )
+        values = cycle([os.urandom(RECORD_BYTES) for _ in range(_VALUES)])
+        owed = {number: size // RECORD_BYTES for number, size in enumerate(self._sizes)}
+        while owed:
+            for number in owed:
+                for _ in range(min(_BATCH_RECORDS, owed[number])):
+                    producer.send(self.name, next(values), partition=number)
+            owed = {number: left - _BATCH_RECORDS for number, left in owed.items() if left > _BATCH_RECORDS}
+        producer.flush(timeout=_FILL_S)
+        producer.close()
+
+    def start_move(self, rates: Rates, chosen: Collection[int] | None = None) -> None:
+        """Set lists and rates as ``kafka-reassign-partitions --execute --additional`` does, and start the move.
+
+        Args:
+            rates: by broker and role; those of brokers that are down are left out.
+            chosen: partitions that begin to move now; None: all that are to move.
+
+        Raises:
+            HeadroomError: the brokers refused the move.
+        """
+        moving = [n for n, group in enumerate(self.partitions) if group.moves and (chosen is None or n in chosen)]
+        self._started.update(moving)
+        groups = {number: self.partitions[number] for number in sorted(self._started)}
+        plan = [Move(self.name, number, group.before, group.after) for number, group in groups.items()]
+        apply_lists(self._ground.settings, lists_of_plan(plan))
+        self.set_rates(rates)
+        refused = self._reassign({number: list(self.partitions[number].after) for number in moving})
+        if refused:
+            raise failure(f"the move was refused: {refused}")
+
+    def set_rates(self, rates: Rates) -> None:
+        """Set rates by broker and role, and wait until they are in force; other rates stay as they are."""
+        for role in Role:
+            chosen = {b: round(rate) for (b, of), rate in rates.items() if of is role and b not in self.down}
+            if chosen:
+                apply_rates(self._ground.settings, chosen, (role.value,))
+
+    def clear_rates(self) -> None:
+        """Clear both rates of every broker that is up; the lists stay."""
+        clear_rates(self._ground.settings, [b for b in self._ground.brokers if b not in self.down])
+
+    def clear_throttles(self) -> None:
+        """Clear the rates of every broker that is up, and the lists of the topic."""
+        self.clear_rates()
+        clear_lists(self._ground.settings, [self.name])
+
+    def cancel(self) -> None:
+        """Cancel the move of every partition that is still moving."""
+        self._reassign(dict.fromkeys(self.moving()))
+
+    def moving(self) -> list[int]:
+        """Return the partitions that are being reassigned."""
+        found = self._ground.ask(lambda: self._ground.admin.list_partition_reassignments())
+        return sorted(one.partition for one in found if one.topic == self.name)
+
+    def metadata(self) -> list[dict[str, Any]]:
+        """Return what Kafka's metadata has of each partition: leader, replicas, ISR and offline replicas."""
+        found = self._ground.ask(lambda: self._ground.admin.describe_topics([self.name]))
+        return sorted(found[0]["partitions"], key=lambda one: one["partition_index"])
+
+    def out_of_sync(self, broker: int) -> list[int]:
+        """Return the partitions whose replica on a broker is out of the ISR, but for replicas that a move adds."""
+        moving = set(self.moving())
+        held = [one for one in self.metadata() if broker in one["replica_nodes"] and broker not in one["isr_nodes"]]
+        numbers = [int(one["partition_index"]) for one in held]
+        return [n for n in numbers if not (n in moving and broker in self.partitions[n].adding)]
+
+    def leaders(self) -> list[int]:
+        """Return the leader of each partition, -1 if it has none."""
+        return [int(one["leader_id"]) for one in self.metadata()]
+
+    def _reassign(self, replicas: Mapping[int, list[int] | None]) -> dict[TopicPartition, object]:
+        if not replicas:
+            return {}
+        targets = {TopicPartition(self.name, number): wanted for number, wanted in replicas.items()}
+        answers = self._ground.admin.alter_partition_reassignments(targets)
+        return {key: error for key, error in answers.items() if error}
+
+
+def both_roles(brokers: Iterable[int], leader: float, follower: float) -> dict[tuple[int, Role], float]:
+    """Return one rate for every broker as leader and one for every broker as destination."""
+    rates = {(broker, Role.LEADER): leader for broker in brokers}
+    return {**rates, **{(broker, Role.FOLLOWER): follower for broker, _ in rates}}

@@ -1,0 +1,105 @@
+"""Throttles that differ between brokers and roles: one too low, others far higher, and left behind at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from benchmarks.nasty.acts import FAST_BYTES_PER_S, finish_fast, require_losing, start_move
+from benchmarks.nasty.claims import low_inbound, low_leaders, numbers
+from benchmarks.nasty.groups import Group, Load, inbound_load, leader_load
+from benchmarks.nasty.remedies import follow_advice
+from benchmarks.nasty.scenes import MB, NastyScene
+from benchmarks.nasty.short import ALERT_S, BURST_S, SIZES
+from benchmarks.nasty.stage import Stage
+from benchmarks.nasty.topic import Rates
+from benchmarks.nasty.truth import Claim, all_of
+from schemas.findings import Kind, Role
+
+_COUNT = 30
+_LOSING_S, _AFTER_S, _LEFT_S = 20.0, 5.0, 25.0
+
+
+class UnevenThrottles(NastyScene):
+    """One rate of many too low."""
+
+    key: ClassVar[str] = "uneven"
+
+    @property
+    def inbound(self) -> bool:
+        """Return whether the rate of the destination is too low; else that of a leader."""
+        return self.number % 4 == 1
+
+    @property
+    def title(self) -> str:
+        """Return what happens, in short."""
+        others = ("far higher", "far higher", "not set", "one just enough, the others far higher")[self.number % 4]
+        return f"rate of a {'destination' if self.inbound else 'leader'} too low, others {others}"
+
+    @property
+    def unit_bytes_per_s(self) -> float:
+        """Return what is written to the partitions of one leader together."""
+        return self.loaded(0.8, 1.3) * MB
+
+    def groups(self) -> Sequence[Group]:
+        """Return partitions of two leaders with one destination."""
+        write = self.unit_bytes_per_s / _COUNT
+        return (
+            Group(_COUNT, (self.a, self.b), (self.a, self.d), write, *SIZES),
+            Group(_COUNT, (self.b, self.a), (self.b, self.d), write, *SIZES),
+        )
+
+    def rates(self) -> Rates:
+        """Return the rates; in multiples of the unit, of which either leader requires 2, and the destination too."""
+        unit = self.unit_bytes_per_s
+        leader, follower = Role.LEADER, Role.FOLLOWER
+        high = {(self.b, leader): 10.0, (self.c, leader): 20.0, (self.d, leader): 15.0}
+        high |= {(self.a, follower): 8.0, (self.b, follower): 9.0, (self.c, follower): 20.0, (self.d, follower): 12.0}
+        chosen = (
+            {**high, (self.a, leader): self.between(1.3, 1.5)},
+            {**high, (self.a, leader): 15.0, (self.d, follower): self.between(1.2, 1.5)},
+            {(self.a, leader): self.between(1.3, 1.5)},
+            {**high, (self.a, leader): self.between(0.6, 0.8), (self.b, leader): 2.6},
+        )[self.number % 4]
+        return {key: multiple * unit for key, multiple in chosen.items()}
+
+    def short(self) -> tuple[int, Role]:
+        """Return the broker and role whose rate is too low."""
+        return (self.d, Role.FOLLOWER) if self.inbound else (self.a, Role.LEADER)
+
+    def load_of_short(self) -> Load:
+        """Return what that broker and role carries."""
+        broker, role = self.short()
+        return inbound_load(self.groups(), broker) if role is Role.FOLLOWER else leader_load(self.groups(), broker)
+
+    def play(self, stage: Stage) -> None:
+        """Start the move, follow the advice; then leave throttles behind, and follow the advice about these."""
+        broker, role = self.short()
+        load = self.load_of_short()
+        held_back = self.groups() if self.inbound else self.groups()[:1]
+        to_copy = stage.topic.logs.to_copy_bytes(held_back)
+        right = all_of(*numbers(self.rates()[broker, role], load, to_copy, load.required_bytes_per_s))
+        claims = low_inbound([broker], right) if self.inbound else low_leaders([broker], right)
+        low = stage.expect(f"rate of broker {broker} as {role.value} too low", claims, ALERT_S)
+        start_move(stage, self.rates())
+        stage.observe(BURST_S)
+        stage.await_announced(low)
+        require_losing(stage, _LOSING_S, held_back)
+        follow_advice(stage)
+        stage.over(low)
+        stage.observe(_AFTER_S)
+        self._leave_behind(stage)
+
+    def _leave_behind(self, stage: Stage) -> None:
+        """End the move; of half of the scenes some brokers have a rate in one role alone."""
+        few = {(self.a, Role.LEADER): FAST_BYTES_PER_S, (self.d, Role.FOLLOWER): FAST_BYTES_PER_S}
+        if self.number % 4 >= 2:
+            stage.topic.clear_rates()
+        finish_fast(stage, few if self.number % 4 >= 2 else None)
+        hold_s = stage.ground.settings.alerts.left_behind_s
+        claims = [Claim(Kind.THROTTLE_LEFT_BEHIND, "throttles")]
+        left = stage.expect("throttles left behind", claims, hold_s + _LEFT_S)
+        stage.await_announced(left)
+        follow_advice(stage)
+        stage.over(left)
+        stage.observe(_AFTER_S)

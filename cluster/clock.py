@@ -1,0 +1,100 @@
+"""The wall clock of the collector's machine, and the steps by which it is set."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from cluster.model import Metrics, Reading
+
+log = logging.getLogger(__name__)
+# A clock that is slewed gains or loses at most 0.5 ms a second (adjtimex); one that is off by 128 ms is stepped (ntpd).
+_LEAST_STEP_S = 0.1
+_SLEW_RATIO = 0.001
+# The process may have to wait between the readings of two clocks: of so many pairs the closest one counts.
+_PAIRS = 3
+
+
+def _elapsed_s() -> float:
+    """Return seconds that pass also while the machine sleeps, where the system counts such: a sleep is no step."""
+    boot_time = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A wall clock, and time that passes evenly beside it.
+
+    Attributes:
+        wall_s: returns epoch seconds, as the machine is set.
+        elapsed_s: returns seconds since a fixed moment, whatever the wall clock is set to.
+    """
+
+    wall_s: Callable[[], float] = time.time
+    elapsed_s: Callable[[], float] = _elapsed_s
+
+    def now_ms(self) -> int:
+        """Return the epoch milliseconds of the wall clock."""
+        return int(self.wall_s() * 1000)
+
+
+class ClockSteps:
+    """Finds steps of a wall clock by comparing it with evenly passing time.
+
+    Args:
+        clock: the clock.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = self._pair()
+
+    def step_ms(self) -> int:
+        """Return by how many milliseconds the wall clock was set since the last call; 0: it was not, or slewed at most.
+
+        A step is logged. Negative: the clock was set back.
+        """
+        (last_wall_s, last_s), (wall_s, now_s) = self._last, self._pair()
+        self._last = (wall_s, now_s)
+        passed_s = now_s - last_s
+        step_s = wall_s - last_wall_s - passed_s
+        if abs(step_s) <= max(_LEAST_STEP_S, _SLEW_RATIO * passed_s):
+            return 0
+        log.warning(
+            "the clock of this machine was set %s by %.1f s; earlier samples are moved along, so that rates continue",
+            "back" if step_s < 0 else "forward",
+            abs(step_s),
+        )
+        return round(step_s * 1000)
+
+    def _pair(self) -> tuple[float, float]:
+        """Return wall clock and evenly passing time of one moment, seconds."""
+        pairs = []
+        for _ in range(_PAIRS):
+            before_s, wall_s, after_s = self._clock.elapsed_s(), self._clock.wall_s(), self._clock.elapsed_s()
+            pairs.append((after_s - before_s, wall_s, (before_s + after_s) / 2))
+        _, wall_s, at_s = min(pairs)
+        return wall_s, at_s
+
+
+def on_one_clock(metrics: Metrics, from_ms: int, until_ms: int, step_ms: int) -> Metrics:
+    """Return the metrics with all times on the clock as it is after a step.
+
+    Args:
+        metrics: read while the clock was set: some before the step, some after it.
+        from_ms: when their reading began, by the clock after the step.
+        until_ms: when it ended, by that clock.
+        step_ms: of the step. A time outside the two above is of the clock before it.
+    """
+
+    def at(read_ms: int) -> int:
+        return read_ms if from_ms <= read_ms <= until_ms else read_ms + step_ms
+
+    return replace(
+        metrics,
+        counters={meter: Reading(at(reading.read_ms), reading.value) for meter, reading in metrics.counters.items()},
+        gauges={meter: Reading(at(reading.read_ms), reading.value) for meter, reading in metrics.gauges.items()},
+        logs={name: reading._replace(read_ms=at(reading.read_ms)) for name, reading in metrics.logs.items()},
+    )

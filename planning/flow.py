@@ -1,0 +1,120 @@
+"""Throttled copies as a steady flow: what a simulation leaves when its time is over.
+
+Instead of single fetches it takes what every quota lets through in the long run, shared out between the copies behind
+it, from one replica that is done to the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+
+from planning.copies import Copy, End, Part
+from planning.long_run import YIELD_RATIOS, burst_bytes, copy_bytes_per_s
+from schemas.findings import Role
+
+# Replicas that are done within this part of the time since the beginning are taken to be done together.
+_STEP_RATIO, _STEP_S = 0.03, 1.0
+_MOST_STEPS = 1_000
+# Longer than that is never; a copy without a limit is as good as done.
+_LONGEST_S, _UNLIMITED_BYTES_PER_S = 3e8, 1e12
+# Which copies behind a quota get more than others is chance, and lasts: as a ratio, on average.
+_UNEVEN_RATIO = 0.5
+
+
+class Flow:
+    """Copies that flow on.
+
+    Args:
+        copies: what is to be copied at ``at_s``; they are used up.
+        at_s: the time it begins at, seconds.
+        seed: decides which copies get more than others.
+    """
+
+    def __init__(self, copies: Iterable[Copy], at_s: float, seed: int = 0) -> None:
+        self._open = [copy for copy in copies if copy.parts]
+        self._began_s = self._at_s = at_s
+        ends = {id(end): end for copy in self._open for end in copy.ends}
+        self._in_sync = {key: end.in_sync_bytes_per_s for key, end in ends.items()}
+        chance = Random(seed)
+        self._shares = {id(copy): math.exp(_UNEVEN_RATIO * chance.gauss(0, 1)) for copy in self._open}
+
+    def run(self) -> float | None:
+        """Return when the last part is copied, seconds; None: never."""
+        for _ in range(_MOST_STEPS):
+            if not self._open:
+                return self._at_s
+            rates = self._rates()
+            soonest_s = min((_done_s(copy, rates[id(copy)]) for copy in self._open), default=math.inf)
+            if soonest_s > _LONGEST_S:
+                return None
+            step_s = max(soonest_s, _STEP_S, _STEP_RATIO * (self._at_s - self._began_s))
+            self._pass(step_s, rates)
+        return None
+
+    def _pass(self, step_s: float, rates: Mapping[int, float]) -> None:
+        """Let time pass, and drop what is done."""
+        self._at_s += step_s
+        for copy in self._open:
+            share = rates[id(copy)] / len(copy.parts)
+            for part in copy.parts:
+                part.remaining_bytes += (part.write_bytes_per_s - share) * step_s
+            for part in [part for part in copy.parts if part.remaining_bytes <= 1.0]:
+                copy.parts.remove(part)
+                self._caught_up(copy, part)
+        self._open = [copy for copy in self._open if copy.parts]
+
+    def _caught_up(self, copy: Copy, part: Part) -> None:
+        for end in copy.ends:
+            self._in_sync[id(end)] += part.write_bytes_per_s
+        if part.moving is not None:
+            part.moving.behind -= 1
+            for end, bytes_per_s in part.moving.leaving if part.moving.behind == 0 else ():
+                self._in_sync[id(end)] = max(0.0, self._in_sync.get(id(end), 0.0) - bytes_per_s)
+
+    def _rates(self) -> dict[int, float]:
+        """Return what each copy gets, new bytes per second: shares of the quotas, none more than the scarcest gives."""
+        behind: dict[int, list[Copy]] = defaultdict(list)
+        ends: dict[int, End] = {}
+        for copy in self._open:
+            for end in copy.ends:
+                behind[id(end)].append(copy)
+                ends[id(end)] = end
+        left = {key: _passes(end, behind[key], self._in_sync[key]) for key, end in ends.items()}
+        weight = {key: sum(self._shares[id(copy)] for copy in behind[key]) for key in left}
+        rates: dict[int, float] = {}
+        while left:
+            scarce = min(left, key=lambda key: left[key] / weight[key])
+            each = max(0.0, left[scarce] / weight[scarce])
+            for copy in behind[scarce]:
+                if id(copy) not in rates:
+                    rates[id(copy)] = each * self._shares[id(copy)]
+                    self._take(copy, rates[id(copy)], left, weight)
+            left.pop(scarce, None)
+        return {id(copy): YIELD_RATIOS[1] * rates.get(id(copy), _UNLIMITED_BYTES_PER_S) for copy in self._open}
+
+    def _take(self, copy: Copy, bytes_per_s: float, left: dict[int, float], weight: dict[int, float]) -> None:
+        """Take from each quota of a copy what it gets; a quota without further copies is done with."""
+        for key in [id(end) for end in copy.ends if id(end) in left]:
+            left[key] -= bytes_per_s
+            weight[key] -= self._shares[id(copy)]
+            if weight[key] <= 1e-9:
+                del left[key], weight[key]
+
+
+def _done_s(copy: Copy, bytes_per_s: float) -> float:
+    """Return after how many seconds the first part of a copy is done; infinity: never."""
+    share = bytes_per_s / len(copy.parts)
+    gaining = [part for part in copy.parts if share > part.write_bytes_per_s]
+    return min((part.remaining_bytes / (share - part.write_bytes_per_s) for part in gaining), default=math.inf)
+
+
+def _passes(end: End, copies: Sequence[Copy], in_sync_bytes_per_s: float) -> float:
+    """Return what a quota lets through in the long run, bytes per second."""
+    if end.applied_bytes_per_s is None:
+        return _UNLIMITED_BYTES_PER_S
+    role = Role.LEADER if end is copies[0].leader else Role.FOLLOWER
+    burst = burst_bytes(role, [copy.limits.burst_bytes(len(copy.parts)) for copy in copies])
+    return copy_bytes_per_s(end.applied_bytes_per_s, in_sync_bytes_per_s, burst, end.window.settings)

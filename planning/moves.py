@@ -1,0 +1,122 @@
+"""The copies that a tick shows under way between limited brokers."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from planning.copies import Copy, End, Moving, Part
+from planning.limits import DEFAULT_FETCH, FetchLimits
+from planning.throttle import CatchingUp, Demand, Side, SourceLoad
+from schemas.findings import Role
+
+# By leader, None for one that is not limited, and destination likewise.
+_Pair = tuple[int | None, int | None]
+
+
+def copies_between(demands: Sequence[Demand], ends: Mapping[Side, End]) -> list[Copy]:
+    """Return what is copied between brokers.
+
+    A destination's replicas are taken one by one where they are known so, else by the sums per leader; else it is taken
+    to draw on every limited leader alike. What a leader sends beyond that goes to destinations without a limit.
+
+    Args:
+        demands: brokers and roles that hold replicas back; what these still have to copy is known.
+        ends: the quota of each.
+    """
+    leaders = [d for d in demands if d.role is Role.LEADER]
+    destinations = [d for d in demands if d.role is Role.FOLLOWER]
+    parts: dict[_Pair, list[Part]] = defaultdict(list)
+    _add_known(parts, destinations, ends)
+    for destination in destinations:
+        if not destination.catching_up:
+            for broker, source in _sources(destination, leaders):
+                parts[broker, destination.broker].extend(_alike(source, _end(ends, broker, Role.LEADER)))
+    for leader in leaders:
+        parts[leader.broker, None].extend(_beyond(leader, parts))
+    limits: dict[int | None, FetchLimits] = {d.broker: d.fetch for d in destinations}
+    return [
+        Copy(_end(ends, leader, Role.LEADER), _end(ends, destination, Role.FOLLOWER), deque(share), fetch)
+        for (leader, destination), found in sorted(parts.items(), key=_order)
+        for fetch in [limits.get(destination, DEFAULT_FETCH)]
+        for share in _per_fetcher(found, fetch)
+    ]
+
+
+def _order(item: tuple[_Pair, list[Part]]) -> tuple[int, int]:
+    leader, destination = item[0]
+    return (-1 if leader is None else leader), (-1 if destination is None else destination)
+
+
+def _end(ends: Mapping[Side, End], broker: int | None, role: Role) -> End | None:
+    return None if broker is None else ends.get((broker, role))
+
+
+def _per_fetcher(parts: Sequence[Part], fetch: FetchLimits) -> Iterator[Sequence[Part]]:
+    """Give the parts of each fetcher thread: partitions are spread over them by a hash."""
+    for number in range(min(fetch.fetchers, len(parts))):
+        yield parts[number :: fetch.fetchers]
+
+
+def _add_known(parts: dict[_Pair, list[Part]], destinations: Iterable[Demand], ends: Mapping[Side, End]) -> None:
+    """Add the replicas that are known one by one."""
+    known = [(destination.broker, replica) for destination in destinations for replica in destination.catching_up]
+    behind = Counter((r.topic, r.partition) for _, r in known)
+    moving: dict[tuple[str, int], Moving] = {}
+    for destination, r in known:
+        name = r.topic, r.partition
+        if name not in moving:
+            moving[name] = Moving(behind[name], list(_leaving(r, ends)))
+        parts[r.leader, destination].append(Part(r.remaining_bytes, r.write_bytes_per_s, moving[name]))
+
+
+def _leaving(replica: CatchingUp, ends: Mapping[Side, End]) -> Iterator[tuple[End, float]]:
+    """Give the in-sync traffic that ends when the replica's partition has moved: whose quota counts it, and how much.
+
+    A leader that leaves hands over to another; that one's new traffic is small beside what it led before.
+    """
+    leaving = set(replica.replicas) - set(replica.target)
+    fetching = set(replica.target) if replica.leader in leaving else leaving
+    leader = ends.get((replica.leader, Role.LEADER))
+    if leader is not None:
+        yield leader, len(fetching) * replica.write_bytes_per_s
+    for follower in leaving - {replica.leader}:
+        if (follower, Role.FOLLOWER) in ends:
+            yield ends[follower, Role.FOLLOWER], replica.write_bytes_per_s
+
+
+def _alike(source: SourceLoad, leader: End | None) -> Iterator[Part]:
+    """Give the replicas of one leader: the one that is furthest behind, and the others alike."""
+    if not source.replicas:
+        return
+    remaining, write = float(source.remaining_bytes or 0), (source.write_bytes_per_s or 0.0) / source.replicas
+    largest = max(float(source.largest_remaining_bytes or 0), remaining / source.replicas)
+    leaving = source.leaving_bytes_per_s / source.replicas
+    for number in range(source.replicas):
+        own = largest if number == 0 else (remaining - largest) / (source.replicas - 1)
+        yield Part(max(0.0, own), write, Moving(1, [(leader, leaving)]) if leader and leaving else None)
+
+
+def _sources(destination: Demand, leaders: Sequence[Demand]) -> Iterator[tuple[int | None, SourceLoad]]:
+    """Give what a destination copies from each leader; if that is not known, from all limited leaders alike."""
+    if destination.sources:
+        yield from ((source.leader, source) for source in destination.sources)
+        return
+    remaining = sum(leader.remaining_bytes or 0 for leader in leaders)
+    shares: list[tuple[int | None, float]] = [
+        (d.broker, (d.remaining_bytes or 0) / remaining) for d in leaders if remaining
+    ]
+    for leader, ratio in shares or [(None, 1.0)]:
+        replicas = max(1, round(destination.limited_replicas * ratio))
+        own = round((destination.remaining_bytes or 0) * ratio)
+        yield leader, SourceLoad(leader or 0, replicas, own, destination.behind_bytes_per_s * ratio)
+
+
+def _beyond(leader: Demand, parts: Mapping[_Pair, Sequence[Part]]) -> Iterator[Part]:
+    """Give the replicas that copy from a leader to destinations without a limit."""
+    known = [part for (source, _), found in parts.items() if source == leader.broker for part in found]
+    replicas = leader.limited_replicas - len(known)
+    remaining = (leader.remaining_bytes or 0) - sum(part.remaining_bytes for part in known)
+    write = leader.behind_bytes_per_s - sum(part.write_bytes_per_s for part in known)
+    if replicas > 0 and remaining > 0:
+        yield from (Part(remaining / replicas, max(0.0, write) / replicas) for _ in range(replicas))

@@ -1,0 +1,106 @@
+"""A replica that moves between log directories of its broker: the log that counts, whichever way it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+
+from cluster.alter import Change, alter_configs
+from cluster.client import AdminLink
+from cluster.configs import BROKER, LOG_DIRS_RATE, TOPIC
+from cluster.embedded import BrokerOptions, EmbeddedCluster
+from cluster.throttles import apply_lists
+from planning.lists import TopicLists
+from schemas.config import Source
+from tests.integration.support import create_topic, wait_until
+from tests.integration.ticks import collecting, settings_of
+
+RECORDS, RECORD_BYTES = 3000, 1000
+# A fetch of 1 MB goes through at once; then the mean of 11 s is above this for longer than the test takes.
+RATE_BYTES_PER_S = 2000
+# The rule for logs of jmx_exporter's kafka-0-8-2.yml, which takes the key of the copy into the partition's label.
+EXPORTER = """
+lowercaseOutputName: true
+includeObjectNames: ["java.lang:type=Runtime", "kafka.log:type=Log,*", "kafka.server:*"]
+rules:
+  - pattern: "kafka.log<type=Log, name=(.+), topic=(.+), partition=(.+)><>Value"
+    name: "kafka_log_$1"
+    labels: {topic: "$2", partition: "$3"}
+  - pattern: ".*"
+"""
+
+
+@pytest.fixture(scope="module")
+def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """A broker with two log directories and both agents, which moves orders-0 from one directory to the other."""
+    folder = tmp_path_factory.mktemp("directories")
+    folders = [folder / "first", folder / "second"]
+    (folder / "exporter.yml").write_text(EXPORTER)
+    options = BrokerOptions(
+        properties={"log.dirs": ",".join(map(str, folders))}, agents=True, exporter_config=folder / "exporter.yml"
+    )
+    with EmbeddedCluster(folder / "cluster", 1, options=options) as cluster:
+        create_topic(cluster, "orders", {0: [1], 1: [1]})
+        _fill(cluster)
+        with closing(AdminLink(settings_of(cluster).cluster)) as link:
+            alter_configs(link, [Change(TOPIC, "orders", {"compression.type": "gzip"})], 10)
+            alter_configs(link, [Change(BROKER, "1", {LOG_DIRS_RATE: str(RATE_BYTES_PER_S)})], 10)
+        apply_lists(settings_of(cluster), {"orders": TopicLists("*", "*")})
+        _move(cluster, folders)
+        yield cluster
+
+
+def _fill(cluster: EmbeddedCluster) -> None:
+    with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)) as producer:
+        for _ in range(RECORDS):
+            producer.send("orders", bytes(RECORD_BYTES), partition=0)
+        producer.flush()
+
+
+def _move(cluster: EmbeddedCluster, folders: list[Path]) -> None:
+    with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as admin:
+
+        def logs() -> dict[bool, str]:
+            """Return the directory of the log of orders-0, and of its copy."""
+            return {
+                partition["is_future_key"]: log_dir["log_dir"]
+                for log_dir in admin.describe_log_dirs()[0]["log_dirs"]
+                for topic in log_dir["topics"]
+                if topic["name"] == "orders"
+                for partition in topic["partitions"]
+                if partition["partition_index"] == 0
+            }
+
+        target = next(str(folder) for folder in folders if str(folder) != logs()[False])
+        admin.alter_replica_log_dirs({("orders", 0, 1): target})
+        wait_until(lambda: True in logs(), 30, "the copy of orders-0", logs)
+
+
+@pytest.mark.parametrize("source", Source)
+def test_the_copy_is_no_log_and_takes_nothing_else_away(moving: EmbeddedCluster, source: Source) -> None:
+    with collecting(settings_of(moving, source=source)) as running:
+        tick = running.tick_with(lambda tick: tick.move("orders") and tick.move("orders", 1), "both partitions")
+    assert tick.end["unanswered"] == []
+    logs = {partition: (tick.move("orders", partition) or {})["logs"][0] for partition in (0, 1)}
+    assert [logs[partition]["log_end_offset"] for partition in (0, 1)] == [RECORDS, 0]
+    assert logs[0]["log_start_offset"] == 0
+    assert logs[0]["size_bytes"] >= RECORDS * RECORD_BYTES
+    ends = {(row["topic"], row["partition"]): row["log_end_offset"] for row in tick.rows("logs")}
+    assert (ends["orders", 0], ends["orders", 1]) == (RECORDS, 0)
+
+
+def test_a_tick_has_the_settings_that_shape_copies(moving: EmbeddedCluster) -> None:
+    with collecting(settings_of(moving)) as running:
+        tick = running.tick_with(lambda tick: tick.move("orders"), "orders watched")
+    broker, move = tick.broker(1), tick.move("orders")
+    assert move is not None
+    assert (broker["log_dirs_throttle_bytes_per_s"], broker["log_dirs_throttle_source"]) == (RATE_BYTES_PER_S, "broker")
+    # Kafka's defaults: https://kafka.apache.org/documentation/#brokerconfigs
+    assert (broker["quota_window_num"], broker["quota_window_size_s"]) == (11, 1)
+    assert (broker["replica_fetch_max_bytes"], broker["replica_fetch_response_max_bytes"]) == (1 << 20, 10 << 20)
+    assert (broker["num_replica_fetchers"], broker["replica_fetch_backoff_ms"]) == (1, 1000)
+    assert (move["remote_storage"], move["recompressed"]) == (False, True)

@@ -1,0 +1,129 @@
+"""Who copies what from whom, by what ticks show of a move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from planning.copies import Copy, End
+from planning.limits import DEFAULT_WINDOW, FetchLimits
+from planning.moves import copies_between
+from planning.quota import steady
+from planning.throttle import CatchingUp, Demand, Side, SourceLoad
+from schemas.findings import Role
+
+MB = 1_000_000
+
+
+def demand(broker: int, role: Role, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> Demand:
+    return Demand(
+        broker=broker,
+        role=role,
+        throttle_bytes_per_s=3.0 * MB,
+        in_sync_bytes_per_s=1.0 * MB,
+        required_bytes_per_s=(1.0 + behind_mb) * MB,
+        limited_replicas=replicas,
+        free_replicas=0,
+        remaining_bytes=round(remaining_mb * MB),
+    )
+
+
+def leader(broker: int, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> Demand:
+    return demand(broker, Role.LEADER, replicas, remaining_mb, behind_mb)
+
+
+def destination(broker: int, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> Demand:
+    return demand(broker, Role.FOLLOWER, replicas, remaining_mb, behind_mb)
+
+
+def replica(
+    number: int, leader: int, remaining_mb: float, replicas: tuple[int, ...], target: tuple[int, ...]
+) -> CatchingUp:
+    return CatchingUp("t", number, leader, round(remaining_mb * MB), 0.5 * MB, replicas, target)
+
+
+class Found:
+    """The copies between some brokers."""
+
+    def __init__(self, demands: Sequence[Demand]) -> None:
+        self.ends: dict[Side, End] = {
+            (d.broker, d.role): End(steady(0.0, 0.0, DEFAULT_WINDOW), 1.0 * MB, 3.0 * MB, 3.0 * MB) for d in demands
+        }
+        self.copies = copies_between(demands, self.ends)
+
+    def name(self, end: End | None) -> int | None:
+        return next((broker for (broker, _), one in self.ends.items() if one is end), None)
+
+    def parts(self) -> dict[tuple[int | None, int | None], list[float]]:
+        """What each replica still has to copy in MB, by leader and destination."""
+        return {self._pair(c): [round(part.remaining_bytes / MB, 3) for part in c.parts] for c in self.copies}
+
+    def writes(self) -> dict[tuple[int | None, int | None], float]:
+        """What is written meanwhile in MB/s, by leader and destination."""
+        return {self._pair(c): round(sum(p.write_bytes_per_s for p in c.parts) / MB, 3) for c in self.copies}
+
+    def _pair(self, copy: Copy) -> tuple[int | None, int | None]:
+        return self.name(copy.leader), self.name(copy.destination)
+
+
+def test_replicas_that_are_known_copy_from_their_own_leaders() -> None:
+    known = (
+        replica(0, 1, 5, (1, 2, 3), (1, 3)),
+        replica(1, 1, 7, (1, 2, 3), (1, 3)),
+        replica(2, 2, 9, (2, 1, 3), (2, 3)),
+    )
+    found = Found([leader(1, 2, 12), leader(2, 1, 9, 0.5), replace(destination(3, 3, 21, 1.5), catching_up=known)])
+    assert found.parts() == {(1, 3): [5, 7], (2, 3): [9]}
+    assert found.writes() == {(1, 3): 1.0, (2, 3): 0.5}
+
+
+def test_a_leader_without_a_limit_limits_no_copy() -> None:
+    known = (replica(0, 9, 5, (9, 2, 3), (9, 3)),)
+    assert Found([replace(destination(3, 1, 5), catching_up=known)]).parts() == {(None, 3): [5]}
+
+
+def test_what_leaves_with_a_partition_is_taken_from_the_quotas_that_count_it() -> None:
+    # Broker 2 leaves, then broker 1 that leads: all its followers go with it.
+    stays, goes = replica(0, 1, 5, (1, 2, 3), (1, 3)), replica(1, 1, 5, (1, 2, 3), (2, 3))
+    found = Found([leader(1, 2, 10), replace(destination(3, 2, 10), catching_up=(stays, goes))])
+    moving = [part.moving for part in found.copies[0].parts]
+    assert [[(found.name(end), rate) for end, rate in m.leaving] for m in moving if m] == [[(1, 0.5 * MB)], [(1, MB)]]
+
+
+def test_sums_per_leader_give_every_replica_its_part_and_one_the_largest() -> None:
+    sources = (SourceLoad(1, 3, 20 * MB, 0.9 * MB, 10 * MB), SourceLoad(2, 2, 8 * MB, 0.4 * MB))
+    found = Found([leader(1, 3, 20), leader(2, 2, 8, 0.4), replace(destination(3, 5, 28, 1.3), sources=sources)])
+    assert found.parts() == {(1, 3): [10, 5, 5], (2, 3): [4, 4]}
+    assert found.writes() == {(1, 3): 0.9, (2, 3): 0.4}
+
+
+def test_sums_per_leader_tell_what_leaves_with_all_of_them() -> None:
+    sources = (SourceLoad(1, 2, 20 * MB, 1.0 * MB, leaving_bytes_per_s=3.0 * MB),)
+    found = Found([leader(1, 2, 20), replace(destination(3, 2, 20), sources=sources)])
+    leaving = [part.moving.leaving for part in found.copies[0].parts if part.moving]
+    assert [[(found.name(end), rate) for end, rate in one] for one in leaving] == [[(1, 1.5 * MB)]] * 2
+
+
+def test_where_nothing_more_is_known_a_destination_draws_on_all_leaders_alike() -> None:
+    found = Found([leader(1, 3, 30), leader(2, 1, 10), destination(3, 4, 40, 2.0)])
+    assert found.parts() == {(1, 3): [10, 10, 10], (2, 3): [10]}
+    assert found.writes() == {(1, 3): 1.5, (2, 3): 0.5}
+    assert Found([destination(3, 2, 40)]).parts() == {(None, 3): [20, 20]}
+
+
+def test_what_a_leader_sends_beyond_that_goes_to_destinations_without_a_limit() -> None:
+    known = (replica(0, 1, 5, (1, 2, 3), (1, 3)),)
+    found = Found([leader(1, 3, 25, 1.5), replace(destination(3, 1, 5, 0.5), catching_up=known)])
+    assert found.parts() == {(1, None): [10, 10], (1, 3): [5]}
+    assert found.writes() == {(1, None): 1.0, (1, 3): 0.5}
+
+
+@pytest.mark.parametrize("fetchers", [1, 2, 8])
+def test_the_partitions_of_a_leader_are_spread_over_the_fetchers(fetchers: int) -> None:
+    limits = FetchLimits(fetchers=fetchers)
+    sources = (SourceLoad(1, 5, 10 * MB, 1.0 * MB),)
+    found = Found([leader(1, 5, 10), replace(destination(3, 5, 10), sources=sources, fetch=limits)])
+    assert sorted(len(copy.parts) for copy in found.copies) == {1: [5], 2: [2, 3], 8: [1] * 5}[fetchers]
+    assert all(copy.limits is limits for copy in found.copies)

@@ -1,0 +1,67 @@
+"""How write rates are expected to go on, by those of the last ticks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planning.throttle import CatchingUp, Demand, Side, SourceLoad
+from planning.write_rates import at_rate, forecast
+from schemas.findings import Role
+
+MB = 1_000_000.0
+
+
+def demand(required_mb: float | None, broker: int = 1, replicas: int = 1) -> Demand:
+    required = None if required_mb is None else required_mb * MB
+    return Demand(broker, Role.LEADER, 3 * MB, 1 * MB, required, replicas, 0, 10**8)
+
+
+def ticks(*demands: Demand) -> list[tuple[float, dict[Side, Demand]]]:
+    return [(float(age), {(d.broker, d.role): d}) for age, d in enumerate(demands, 1)]
+
+
+def test_a_single_tick_is_no_better_than_the_ticks_before_it() -> None:
+    found = forecast([demand(3.6)], ticks(demand(4.0), demand(4.4)))
+    # The mean is 4.0; 3.6, 4.0 and 4.4 are 0.327 from it on average, of which half lasts.
+    assert found.ratio == pytest.approx(4.0 / 3.6)
+    assert found.spread == pytest.approx(0.5 * 0.3266 / 3.6, rel=0.001)
+
+
+def test_brokers_count_by_what_they_carry() -> None:
+    now = [demand(9.0), demand(1.0, broker=2)]
+    earlier = [(1.0, {(1, Role.LEADER): demand(9.0), (2, Role.LEADER): demand(2.0, broker=2)})]
+    # 9 and 9 MB/s, 1 and 2 MB/s: 10.5 for 10.
+    assert forecast(now, earlier).ratio == pytest.approx(1.05)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [],
+        # Before a leader switch, or the end of another replica, the broker had other ones to carry.
+        [demand(8.0, replicas=2), demand(3.0)],
+        [demand(8.0, broker=2)],
+        [demand(None)],
+    ],
+)
+def test_what_cannot_be_compared_changes_nothing(before: list[Demand]) -> None:
+    assert forecast([demand(4.0)], ticks(*before)).ratio == 1.0
+
+
+def test_rates_are_never_known_for_sure_nor_unknown_altogether() -> None:
+    assert 0 < forecast([demand(4.0)], ticks(demand(4.0))).spread < 0.01
+    assert forecast([demand(4.0)], ticks(demand(400.0))).spread == 0.2
+    assert forecast([], []).ratio == 1.0
+
+
+def test_everything_that_is_written_scales_and_nothing_else() -> None:
+    replica = CatchingUp("t", 0, 1, 10**7, 2 * MB, (1, 2, 3), (1, 3))
+    source = SourceLoad(1, 3, 10**7, 6 * MB, 10**6, 2 * MB)
+    found = at_rate(replace(demand(4.0), catching_up=(replica,), sources=(source,)), 1.5)
+    assert (found.in_sync_bytes_per_s, found.required_bytes_per_s) == (1.5 * MB, 6 * MB)
+    assert found.catching_up == (replace(replica, write_bytes_per_s=3 * MB),)
+    assert found.sources == (replace(source, write_bytes_per_s=9 * MB, leaving_bytes_per_s=3 * MB),)
+    assert (found.throttle_bytes_per_s, found.remaining_bytes) == (3 * MB, 10**8)
+    assert at_rate(demand(None), 1.5).required_bytes_per_s is None
