@@ -36,6 +36,8 @@ class BoundedServer(ThreadingHTTPServer):
     daemon_threads = True
     # Else newer Pythons let a second process have the same port, and a client would reach either.
     allow_reuse_port = False
+    # With the default, 5, the system drops a scrape's first packets while many clients connect at once.
+    request_queue_size = 128
 
     def __init__(
         self,
@@ -78,6 +80,13 @@ class BoundedServer(ThreadingHTTPServer):
         with self._guard:
             self._connections.pop(request, None)
         super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Close the address, and end the connections that are still being answered."""
+        super().server_close()
+        with self._guard:
+            for connection in list(self._connections):
+                self._end(connection)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log a request that failed, now and then; that a client went away is no failure."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shutil
@@ -16,6 +15,8 @@ from cli.check_result import Check, no, ok, unknown
 from cli.machine import available_bytes, cores, heap_bytes
 from cluster.jars import jar_folder, java_command
 from schemas.config import Settings
+from schemas.errors import HeadroomError
+from streaming.places import require_writable
 
 LEAST_PYTHON = (3, 10)
 LEAST_JAVA = 17
@@ -113,13 +114,11 @@ def store(settings: Settings) -> Check:
 
 def local_store(folder: Path) -> Check:
     """Return whether a folder, or the nearest one above it that exists, can be written and has room."""
+    try:
+        require_writable(str(folder))
+    except HeadroomError as error:
+        return no("Store", f"{error.subject} {error.rule}", error.remedy)
     existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
-    if not existing.is_dir():
-        return no("Store", f"{existing} is a file", "Set store.path to a folder.")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        return no(
-            "Store", f"{existing} cannot be written", "Give this user the right to write there, or set store.path."
-        )
     free = shutil.disk_usage(existing).free
     found = f"{folder}: {free / 1e9:.1f} GB free"
     if free < LEAST_DISK_BYTES:

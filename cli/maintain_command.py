@@ -11,6 +11,8 @@ from cli.config import load_settings
 from cli.logs import log_to_stderr
 from cli.options import config_option, format_option
 from cli.output import echo, print_json_line, print_table
+from cli.pipeline import require_store
+from streaming.jvm import spark_failures
 from streaming.maintenance import Failed, Maintained, Maintenance
 from streaming.session import build_session
 from streaming.sinks import Store
@@ -32,9 +34,11 @@ def maintain(ctx: click.Context, config: str | None, output_format: str) -> None
     """  # noqa: D301
     log_to_stderr()
     settings = load_settings(config)
+    require_store(settings)
     spark = build_session(settings.spark, "headroom maintain", prompt=False)
     try:
-        done = Maintenance(spark, Store(spark, settings.store.path), settings.store).run()
+        with spark_failures():
+            done = Maintenance(spark, Store(spark, settings.store.path), settings.store).run()
     finally:
         spark.stop()
     if output_format == "json":

@@ -10,6 +10,7 @@ from cli.tables import query
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_MARKS
+from streaming.failure import cause_of
 from streaming.marks import ALL_SQL, append_mark, mark_of
 from streaming.plain_sql import table_url
 
@@ -35,13 +36,13 @@ def say(settings: Settings, mark: Mark) -> None:
     location = table_url(settings.store.path, ALERT_MARKS.path)
     try:
         append_mark(location, mark)
+    except HeadroomError:
+        raise
     # The library raises its own errors, OSError and bare Exceptions, for all that storage can do wrong.
     except Exception as error:
         logger.debug("writing %s", location, exc_info=True)
-        reason = str(error).partition("\n")[0]
-        raise HeadroomError(
-            location, f"cannot be written ({reason})", "Look at store.path and the rights on it."
-        ) from error
+        remedy = "Look at store.path and the rights on it."
+        raise HeadroomError(location, f"cannot be written ({cause_of(error)})", remedy) from error
 
 
 def now_ms() -> int:

@@ -18,6 +18,7 @@ from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners, in_turn
 from streaming.pipeline import Inputs, Pipeline
+from streaming.places import require_writable
 from streaming.session import build_session
 
 
@@ -76,6 +77,16 @@ def configured(configs: Sequence[str]) -> Configured:
     return Configured(settings, first, others)
 
 
+def require_store(settings: Settings) -> None:
+    """Check that the tables, and the checkpoints, can be written, as far as that is seen before Spark starts.
+
+    Raises:
+        HeadroomError: a place is a file, or this user may not write there.
+    """
+    for place in (settings.store.path, settings.store.checkpoints()):
+        require_writable(place)
+
+
 def build_pipeline(given: Configured, app_name: str, *, prompt: bool = True) -> Pipeline:
     """Return the pipeline over a new Spark session, with the ticks topic made if it is not there.
 
@@ -85,9 +96,10 @@ def build_pipeline(given: Configured, app_name: str, *, prompt: bool = True) -> 
         prompt: whether the alert path will run in it.
 
     Raises:
-        HeadroomError: jars are missing, or the ticks topic is out of reach.
+        HeadroomError: jars are missing, the tables cannot be written, or the ticks topic is out of reach.
     """
     settings = given.settings
+    require_store(settings)
     home = ticks_cluster(settings)
     password = secret(home.sasl_password, home.sasl_password_file, "sasl_password_file")
     ensure_topic(settings)

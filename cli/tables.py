@@ -10,6 +10,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from schemas.errors import HeadroomError
 from streaming import plain_sql
+from streaming.failure import cause_of
+from streaming.places import require_absent
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +25,7 @@ def query(store_path: str, table: str, sql: str) -> list[dict[str, Any]] | None:
         sql: one SELECT.
 
     Raises:
-        HeadroomError: the table is there but cannot be read.
+        HeadroomError: the table is there but cannot be read, or nobody can know whether it is.
     """
     return query_all(store_path, {"data": table}, sql)
 
@@ -37,16 +39,18 @@ def query_all(store_path: str, tables: Mapping[str, str], sql: str) -> list[dict
         sql: one SELECT.
 
     Raises:
-        HeadroomError: a table is there but cannot be read.
+        HeadroomError: a table is there but cannot be read, or nobody can know whether it is.
     """
     urls = {name: plain_sql.table_url(store_path, table) for name, table in tables.items()}
     try:
         return plain_sql.rows(urls, sql)
-    except TableNotFoundError:
+    except TableNotFoundError as error:
+        for url in urls.values():
+            require_absent(url, error)
         return None
     # The reader raises its own errors, OSError and bare Exceptions, for all that storage can do wrong.
     except Exception as error:
         where = ", ".join(urls.values())
         logger.debug("reading %s", where, exc_info=True)
-        reason = str(error).partition("\n")[0]
-        raise HeadroomError(where, f"cannot be read ({reason})", "Look at store.path and the rights on it.") from error
+        remedy = "Look at store.path and the rights on it."
+        raise HeadroomError(where, f"cannot be read ({cause_of(error)})", remedy) from error

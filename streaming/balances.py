@@ -19,7 +19,8 @@ from alerts.balances import BalanceState, balance_state, election_outline
 from planning.election_outline import ElectionOutline
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
 from streaming import plain_sql
-from streaming.prompt_table import local_path
+from streaming.failure import cause_of
+from streaming.places import local_path
 from streaming.sinks import Store
 from streaming.transforms.ticks import Tick
 
@@ -147,7 +148,7 @@ class BalanceFollower:
 
 
 def _warn(location: str, so: str, error: Exception) -> None:
-    log.warning("%s cannot be read, so %s: %s", location, so, str(error).partition("\n")[0])
+    log.warning("%s cannot be read, so %s: %s", location, so, cause_of(error))
 
 
 def _by_tick(rows: Sequence[Mapping[str, Any]]) -> dict[Tick, list[BalanceState]]:

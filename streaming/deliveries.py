@@ -12,7 +12,8 @@ from alerts.delivery.steps import Backlog, Step
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 from streaming import plain_sql
 from streaming.backlog import backlog_of, events_sql, steps_sql
-from streaming.prompt_table import PromptTable, local_path
+from streaming.places import local_path
+from streaming.prompt_table import PromptTable
 from streaming.sinks import Store
 
 

@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 
 from schemas.config import StoreSettings
 from schemas.tables import TABLES, Table
+from streaming.failure import cause_of
 from streaming.sinks import Store
 
 log = logging.getLogger(__name__)
@@ -103,14 +104,15 @@ class Maintenance:
             today: the day it is, UTC; None: by the clock.
         """
         day = today or datetime.now(timezone.utc).date()
-        return [self._try(table, day) for table in self._tables if self._store.exists(table)]
+        done = [self._try(table, day) for table in self._tables]
+        return [one for one in done if one is not None]
 
-    def _try(self, table: Table, today: date) -> Maintained | Failed:
+    def _try(self, table: Table, today: date) -> Maintained | Failed | None:
         try:
-            return self._maintain(table, today, _ATTEMPTS)
+            return self._maintain(table, today, _ATTEMPTS) if self._store.exists(table) else None
         # Whatever fails in here: no row is touched before the commit, and the next run does what this one did not.
         except Exception as error:
-            reason = str(error).strip().partition("\n")[0][:400]
+            reason = cause_of(error)
             log.warning("maintenance of %s failed: %s", table.path, reason)
             log.debug("maintenance of %s", table.path, exc_info=True)
             return Failed(table.path, reason)

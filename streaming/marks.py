@@ -14,6 +14,8 @@ from alerts.marks import DAY_MS, Mark, Marks
 from schemas.config import MaintenanceWindow
 from schemas.tables import ALERT_MARKS
 from streaming import plain_sql, plain_table
+from streaming.failure import cause_of
+from streaming.places import require_absent, require_writable
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +42,17 @@ def append_mark(location: str, mark: Mark) -> None:
     Args:
         location: folder or URL of the table.
         mark: the row; it is durable when this returns.
+
+    Raises:
+        HeadroomError: it cannot be written, by what can be seen before it is tried.
     """
+    require_writable(location)
     table = _appended(location, mark, _ATTEMPTS)
     try:
         _keep_small(table)
     except Exception as error:
         # The mark is kept, and the next one finds as many files.
-        log.warning("%s could not be compacted: %s", location, str(error).partition("\n")[0])
+        log.warning("%s could not be compacted: %s", location, cause_of(error))
 
 
 def _appended(location: str, mark: Mark, attempts: int) -> DeltaTable:
@@ -64,8 +70,8 @@ def _appended(location: str, mark: Mark, attempts: int) -> DeltaTable:
 def _opened(location: str) -> DeltaTable:
     try:
         return DeltaTable(location)
-    except TableNotFoundError:
-        pass
+    except TableNotFoundError as error:
+        require_absent(location, error)
     try:
         plain_table.create(location, ALERT_MARKS)
     except DeltaError:
@@ -154,7 +160,8 @@ class MarkFollower:
             return self._table.version()
         try:
             self._table = DeltaTable(self._location)
-        except TableNotFoundError:
+        except TableNotFoundError as error:
+            require_absent(self._location, error)
             return -1
         return self._table.version()
 
@@ -164,6 +171,7 @@ class MarkFollower:
         if held or self._lost:
             return
         self._lost = True
-        reason = str(error).partition("\n")[0]
-        log.warning("%s cannot be read, so silences and acknowledgements do not hold: %s", self._location, reason)
+        log.warning(
+            "%s cannot be read, so silences and acknowledgements do not hold: %s", self._location, cause_of(error)
+        )
         self._take(Marks(windows=self._windows))

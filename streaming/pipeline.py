@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -23,11 +21,13 @@ from schemas.tables import ALERT_MARKS
 from streaming.balances import BalanceFollower
 from streaming.deliveries import DeliveryTable
 from streaming.events import EventLog
+from streaming.failure import cause_of
 from streaming.jobs.alert_path import AlertPath, Listeners, in_turn
 from streaming.jobs.balance import BalanceJob
 from streaming.jobs.gate import Gate, Stopping, wait_idle
 from streaming.jobs.gold import GoldJob
 from streaming.jobs.record import RecordJob
+from streaming.jvm import AGAIN, spark_failures
 from streaming.maintenance import Maintenance, Schedule
 from streaming.marks import MarkFollower
 from streaming.plain_sql import table_url
@@ -42,7 +42,6 @@ _LOOK_S = 0.25
 _GOLD_FIRST_S = 30.0
 # Gold's batches are short; one of many ticks does not hold up silver for longer than that at each table.
 _GIVE_WAY_S = 2.0
-_AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log says more."
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,7 @@ class Pipeline:
         """Return for how many seconds the alert path has worked on its present batch; None: it works on none."""
         return None if self._alert_path is None else self._alert_path.gate.batch_s
 
+    @spark_failures()
     def start_alert_path(self, listeners: Listeners) -> None:
         """Start the way from ticks to alerts, and to the receivers."""
         if self._outbox is not None and self._marks is not None:
@@ -131,6 +131,7 @@ class Pipeline:
         self._balances = BalanceFollower(self._spark, self._store, take, self._desk.take_plan)
         self._balances.start()
 
+    @spark_failures()
     def start_gold(self) -> None:
         """Start the gold tables: those of the alert lane, and leader imbalance, which is of all partitions."""
         checkpoints, trigger_s = self._settings.store.checkpoints(), gold_trigger_s(self._settings)
@@ -151,6 +152,7 @@ class Pipeline:
             self._gold_gates.append(job.gate)
             self._queries.append(job.start())
 
+    @spark_failures()
     def start_record(self) -> None:
         """Start the bronze and silver tables, and the regular maintenance of all tables.
 
@@ -187,7 +189,7 @@ class Pipeline:
         Raises:
             HeadroomError: a job has stopped, or Spark itself.
         """
-        with _spark_told():
+        with spark_failures():
             self._check()
 
     def _check(self) -> None:
@@ -208,7 +210,7 @@ class Pipeline:
             HeadroomError: Spark itself has stopped before.
         """
         try:
-            with _spark_told():
+            with spark_failures():
                 self._stop()
         finally:
             for follower in (self._marks, self._balances):
@@ -245,26 +247,12 @@ def gold_trigger_s(settings: Settings) -> float:
     return min(_LOOK_S, least_s) if settings.collect.interval_s >= least_s else least_s
 
 
-@contextmanager
-def _spark_told() -> Iterator[None]:
-    """Tell that Spark's JVM has ended, which every call into it finds in a way of its own."""
-    try:
-        yield
-    except Py4JJavaError:
-        raise
-    except (Py4JError, ConnectionError) as error:
-        raise HeadroomError("Spark", "its JVM has ended", _AGAIN) from error
-
-
 def _reason(query: StreamingQuery) -> str:
     error = query.exception()
-    if error is None:
-        return "it was stopped from outside"
-    lines: Sequence[str] = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:300] if lines else "unknown"
+    return "it was stopped from outside" if error is None else cause_of(error)
 
 
 def _remedy(reason: str) -> str:
     if "offset" in reason.lower() and ("lost" in reason.lower() or "out of range" in reason.lower()):
         return "Records were deleted before they were read: raise the topic's retention, remove this job's checkpoint."
-    return _AGAIN
+    return AGAIN

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from urllib.parse import urlparse
 
 from deltalake import CommitProperties, DeltaTable, Transaction
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +17,7 @@ from pyspark.sql import functions as F
 
 from schemas.tables import Table
 from streaming import plain_table
+from streaming.places import local_path, require_writable
 from streaming.sinks import Store
 
 
@@ -58,12 +58,16 @@ class PromptTable:
             records: rows.
             once: names the stream for ever, and the number of its micro-batch: what is appended with the same two
                 again is passed over; None: the caller appends them once.
+
+        Raises:
+            HeadroomError: this user may not write there.
         """
         if not self._ready:
             self._make()
         if self.path is None:
             self._store.append(record_rows(self._spark, records, self._table), self._table, once)
             return
+        require_writable(self.path)
         there = DeltaTable(self.path)
         guard = None
         if once is not None:
@@ -78,21 +82,14 @@ class PromptTable:
         """Make the table; before the first row, which must not wait for it, or find the place taken.
 
         Raises:
-            HeadroomError: something else is at its place.
+            HeadroomError: something else is at its place, or it cannot be written.
         """
         if self.path is None or os.path.exists(self.path):
             self._store.ensure(self._table)
         else:
+            require_writable(self.path)
             plain_table.create(self.path, self._table)
         self._ready = True
-
-
-def local_path(location: str) -> str | None:
-    """Return the path of a location on this machine; None: it is a URL of another file system."""
-    url = urlparse(location)
-    if url.scheme == "file":
-        return url.path
-    return None if url.scheme else location
 
 
 def record_rows(spark: SparkSession, records: Sequence[object], table: Table) -> DataFrame:

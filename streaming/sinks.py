@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.errors import HeadroomError
 from schemas.tables import Table
+from streaming.failure import cause_of
 from streaming.layout import lacking
 from streaming.properties import properties
 
@@ -42,8 +45,16 @@ class Store:
         return f"{self._path}/{table.path}"
 
     def exists(self, table: Table) -> bool:
-        """Return whether a Delta table is at the table's place."""
-        return bool(DeltaTable.isDeltaTable(self.spark, self.location(table)))
+        """Return whether a Delta table is at the table's place.
+
+        Raises:
+            HeadroomError: Spark cannot look there.
+        """
+        try:
+            return bool(DeltaTable.isDeltaTable(self.spark, self.location(table)))
+        except (Py4JJavaError, PySparkException) as error:
+            rule = f"cannot be read ({cause_of(error)})"
+            raise HeadroomError(self.location(table), rule, "Look at store.path and the rights on it.") from error
 
     def ensure(self, *tables: Table) -> None:
         """Create the tables that are not there yet, and bring those that an older version made up to this one.
@@ -65,7 +76,7 @@ class Store:
             except Exception as error:
                 raise HeadroomError(
                     self.location(table),
-                    f"must be a Delta table of Headroom or a new place that can be written ({_first_line(error)})",
+                    f"must be a Delta table of Headroom or a new place that can be written ({cause_of(error)})",
                     "Point store.path elsewhere, or move away what is there.",
                 ) from error
 
@@ -159,10 +170,6 @@ class Store:
         if once is not None:
             writer = writer.option("txnAppId", f"{once[0]}/{table.path}").option("txnVersion", once[1])
         writer.save(self.location(table))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0][:200]
 
 
 def writer_id(spark: SparkSession, checkpoint: str) -> str:

@@ -1,0 +1,29 @@
+"""Spark's JVM as a job sees it fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from schemas.errors import HeadroomError
+from streaming.failure import cause_of
+
+AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log says more."
+
+
+@contextmanager
+def spark_failures() -> Iterator[None]:
+    """Let what fails in Spark be one error that names the cause.
+
+    Raises:
+        HeadroomError: something failed, or Spark's JVM has ended, which every call into it finds in a way of its own.
+    """
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        raise HeadroomError("Spark", f"it failed: {cause_of(error)}", AGAIN) from error
+    except (Py4JError, ConnectionError) as error:
+        raise HeadroomError("Spark", "its JVM has ended", AGAIN) from error

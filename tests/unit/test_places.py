@@ -1,0 +1,135 @@
+"""Places of tables that cannot be read or written, over a real file system and the real Delta library."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from alerts.marks import Marks
+from cli.alerts_command import alerts
+from cli.check_local import local_store
+from cli.check_result import Answer
+from cli.maintain_command import maintain
+from schemas.errors import HeadroomError
+from streaming.marks import MarkFollower, append_mark
+from streaming.places import require_writable
+from tests.unit.test_cli_alerts import _event, _written
+from tests.unit.test_marks import silence
+from tests.unit.users import without_root
+
+SILENCE = silence()
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A store with an alert and a silence, where every user may look."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "store"
+        folder.mkdir()
+        folder.parent.chmod(0o755)
+        monkeypatch.chdir(folder.parent)
+        monkeypatch.setenv("HEADROOM_STORE__PATH", str(folder))
+        monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "localhost:1")
+        _written(folder, _event("a", "firing", 1))
+        append_mark(str(folder / "alerts" / "marks"), SILENCE)
+        yield folder
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o755)
+
+
+def _shown(*arguments: str) -> str:
+    with without_root():
+        return CliRunner().invoke(alerts, arguments, catch_exceptions=False).stdout
+
+
+@pytest.mark.parametrize("hidden", [".", "alerts", "alerts/events", "alerts/events/_delta_log"])
+def test_alerts_of_a_store_that_may_not_be_read_are_an_error_and_not_none(store: Path, hidden: str) -> None:
+    (store / hidden).chmod(0)
+    with pytest.raises(HeadroomError) as told:
+        _shown()
+    assert "cannot be read" in told.value.rule
+    assert "Permission denied" in told.value.rule
+
+
+def test_of_folders_above_a_table_it_is_enough_to_go_through(store: Path) -> None:
+    (store / "alerts").chmod(0o711)
+    assert '"alert_id": "a"' in _shown("--format", "json")
+    (store / "alerts").chmod(0o755)
+    (store / "alerts" / "events").rename(store / "moved")
+    (store / "alerts").chmod(0o711)
+    assert _shown().startswith("No alert yet:")
+
+
+@pytest.mark.parametrize("path", ["foo://bucket/headroom", "http://localhost:1/headroom"])
+def test_a_url_that_is_of_no_storage_is_an_error(store: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_STORE__PATH", path)
+    with pytest.raises(HeadroomError, match="is of no storage that is known without Spark"):
+        _shown()
+
+
+def test_a_store_that_is_a_file_is_an_error(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = store / "file"
+    file.write_text("x")
+    monkeypatch.setenv("HEADROOM_STORE__PATH", str(file))
+    for run in (_shown, lambda: CliRunner().invoke(maintain, [], catch_exceptions=False)):
+        with pytest.raises(HeadroomError) as told:
+            run()
+        assert (told.value.subject, told.value.rule) == (str(file), "is a file, and must be a folder")
+
+
+def test_where_there_is_no_store_there_is_no_alert_yet(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_STORE__PATH", str(store / "none" / "yet"))
+    assert _shown().startswith("No alert yet:")
+
+
+def test_marks_that_may_not_be_read_are_not_taken_for_none(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = store / "alerts" / "marks"
+    table.chmod(0)
+    taken: list[Marks] = []
+    with without_root():
+        MarkFollower(str(table), (), taken.append, lambda: 5).look()
+    assert [marks.silences for marks in taken] == [()]
+    assert "silences and acknowledgements do not hold: " in caplog.text
+    assert "Permission denied" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("spoil", "where"),
+    [
+        (lambda store: (store / "alerts" / "marks").chmod(0o555), "alerts/marks"),
+        (lambda store: (store / "alerts" / "marks" / "_delta_log").chmod(0o555), "alerts/marks/_delta_log"),
+    ],
+)
+def test_a_table_that_may_not_be_written_is_an_error_and_no_panic(
+    store: Path, spoil: Callable[[Path], None], where: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for path in (store / "alerts").rglob("*"):
+        path.chmod(0o777)
+    spoil(store)
+    with without_root(), pytest.raises(HeadroomError) as told:
+        append_mark(str(store / "alerts" / "marks"), SILENCE)
+    assert (told.value.subject, told.value.rule) == (str(store / where), "cannot be written")
+    assert "panicked" not in capfd.readouterr().err
+
+
+def test_a_table_that_is_to_be_made_needs_the_right_in_the_folder_above(store: Path) -> None:
+    with without_root(), pytest.raises(HeadroomError) as told:
+        require_writable(str(store / "new" / "table"))
+    assert (told.value.subject, told.value.rule) == (str(store), "cannot be written")
+    store.chmod(0o777)
+    with without_root():
+        require_writable(str(store / "new" / "table"))
+        require_writable(f"file://{store}/new/table")
+    require_writable("s3a://bucket/table")
+
+
+def test_the_check_names_a_store_that_may_not_be_written_or_looked_into(store: Path) -> None:
+    with without_root():
+        assert local_store(store / "new").answer is Answer.NO
+    store.chmod(0)
+    with without_root():
+        assert local_store(store / "alerts").answer is Answer.NO
