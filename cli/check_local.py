@@ -23,6 +23,8 @@ LEAST_JAVA = 17
 LEAST_CORES = 2
 # Of the alert path and of the history.
 SPARK_JVMS = 2
+# Resident of all processes beside these heaps: 1.4 GB in the group scale of docs/performance.md, 5.1 GB after an hour
+# in the group memory, where what processes share counts for each of them.
 BESIDES_HEAPS_BYTES = 3_000_000_000
 LEAST_DISK_BYTES = 2_000_000_000
 

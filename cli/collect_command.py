@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from kafka.errors import KafkaError
 
 from cli.config import load_settings
 from cli.logs import log_to_stderr
@@ -66,9 +67,9 @@ def collect_once(collector: Collector) -> None:
     try:
         collector.open()
         report = collector.tick()
-    except (MetadataError, PublishError) as error:
+    except (MetadataError, PublishError, KafkaError) as error:
         remedy = "See `headroom check`, which names the rights that are missing."
-        raise HeadroomError("the tick", str(error), remedy) from None
+        raise HeadroomError("the tick", str(error) or type(error).__name__, remedy) from None
     finally:
         collector.close()
     if report.unanswered:

@@ -15,7 +15,9 @@ from click.testing import CliRunner, Result
 
 from cli.alerts_command import alerts
 from schemas.errors import HeadroomError
+from streaming.marks import append_mark
 from tests.unit.test_cli_alerts import _event, _step, _written, store
+from tests.unit.test_marks import silence
 
 __all__ = ["store"]
 
@@ -232,3 +234,14 @@ def test_options_before_a_command_are_refused_and_not_forgotten() -> None:
 @pytest.mark.parametrize("command", ["ack", "silence", "silences", "unsilence"])
 def test_help_teaches_by_example(command: str) -> None:
     assert f"Example:  headroom alerts {command}" in run(command, "--help").stdout
+
+
+def test_a_silence_that_ends_after_all_dates_is_shown_with_the_others(firing: Path) -> None:
+    """As one of an older version may: it could be given any start."""
+    # 9999-12-31T23:59Z and an hour: there is no such date.
+    ends_ms = 253_402_304_340_000
+    append_mark(str(firing / "alerts" / "marks"), silence("far", 0, ends_ms, kind="no_data"))
+    assert f"{ends_ms} ms after 1970" in run("silences").stdout
+    assert [mark["ends_ms"] for mark in told("silences")] == [ends_ms]
+    assert f"Silenced until {ends_ms} ms after 1970" in run().stdout
+    assert f"It was until {ends_ms} ms after 1970." in run("unsilence", "far").stdout
