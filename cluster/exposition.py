@@ -13,6 +13,8 @@ from typing import TypeVar
 
 _Meaning = TypeVar("_Meaning")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+# Of a line that is none, for the error.
+_LOOKED_AT = 4096
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -51,7 +53,7 @@ def read_samples(
                 labels = labels_of[braced] = _labels(braced)
             yield meaning, labels, float(line[end:].split()[0])
         except (ValueError, IndexError):
-            raise ValueError(f"line {number} is not a sample: {line[:80]!r}") from None
+            raise ValueError(f"line {number} is not a sample: {line[:_LOOKED_AT]!r}") from None
 
 
 def _labels(braced: str) -> dict[str, str]:

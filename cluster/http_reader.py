@@ -20,10 +20,14 @@ from cluster.metrics_source import HANGS, MetricsError
 from cluster.secrets import secret
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
+from schemas.redaction import redacted
+from schemas.text import one_line
 
 # An exporter without any filter tells of 10,000 replicas in a fifth of this.
 MAX_BYTES = 64_000_000
 _PIECE_BYTES = 1 << 18
+# Of what an agent says instead of values; it is looked at as far as no secret is cut in what is shown.
+_MOST_SHOWN, _LOOKED_AT = 200, 4096
 # By status: what it says, and what to do.
 _REFUSED = {
     401: ("user, password or token refused", "See collect.http_username and the files of password and token."),
@@ -100,7 +104,15 @@ class HttpReader:
                 connection.close()
                 if kept and isinstance(error, _CLOSED):
                     continue
-                raise MetricsError(self._where(endpoint, request), *_rule_and_remedy(error)) from None
+                rule, remedy = _rule_and_remedy(error)
+                raise MetricsError(self._where(endpoint, request), self.shown(rule), remedy) from None
+
+    def shown(self, text: str) -> str:
+        """Return what an agent says in one printable line of bounded length, without the secrets that it was sent."""
+        authorization = self._authorization().get("Authorization", "")
+        scheme, _, credentials = authorization.partition(" ")
+        password = base64.b64decode(credentials).decode().partition(":")[2] if scheme == "Basic" else None
+        return one_line(redacted(text, [authorization, credentials, password]), _MOST_SHOWN)
 
     def close(self) -> None:
         """Close every connection."""
@@ -187,7 +199,7 @@ def _exchange(connection: HTTPConnection, request: Request, deadline: Deadline) 
     # Not by the wall clock again: if it is set meanwhile, half way between two clocks is a time of neither.
     waited_s = time.monotonic() - began_s
     if response.status != 200:
-        answered = f"answered {response.status} {response.reason[:100]}"
+        answered = f"answered {response.status} {response.reason[:_LOOKED_AT]}"
         raise _Refusal(*_REFUSED.get(response.status, (answered, "See the log of the agent, or of the broker.")))
     return Answer(int((asked_s + waited_s / 2) * 1000), _body(response))
 

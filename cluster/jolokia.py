@@ -35,6 +35,8 @@ _OPTIONS = (
 # broker: below this many logs they are named.
 _MOST_NAMED = 200
 _NOT_THERE = 404
+# Of an error's text; it may be as long as the agent likes.
+_LOOKED_AT = 4096
 
 
 class JolokiaSource:
@@ -73,7 +75,7 @@ class JolokiaSource:
                 raise MetricsError(where, f"the answer is not Jolokia's ({error})", NOT_ITS_OWN) from None
         metrics = gathered.metrics()
         if refusals and not metrics.counters and not metrics.logs:
-            raise MetricsError(where, refusals[0], REMEDIES[Source.JOLOKIA])
+            raise MetricsError(where, self._http.shown(refusals[0]), REMEDIES[Source.JOLOKIA])
         return plausible(metrics, plan, where)
 
 
@@ -162,4 +164,4 @@ def _number(value: Any) -> float | None:
 
 def _refusal(result: Any) -> str:
     text = result.get("error") if isinstance(result, dict) else None
-    return str(text).splitlines()[0][:200] if text else "no result for a read"
+    return str(text)[:_LOOKED_AT].strip().partition("\n")[0] if text else "no result for a read"

@@ -55,7 +55,7 @@ class PrometheusSource:
             metrics = parse(answer, plan)
         except ValueError as error:
             rule = f"the answer is not in Prometheus' text format: {error}"
-            raise MetricsError(where, rule, NOT_ITS_OWN) from None
+            raise MetricsError(where, self._http.shown(rule), NOT_ITS_OWN) from None
         return plausible(metrics, plan, where)
 
 

@@ -228,7 +228,7 @@ class SparkSettings:
     gold_trigger_s: float = 5.0
     record_trigger_s: float = 30.0
     jars: str = ""
-    conf: dict[str, str] = field(default_factory=dict)
+    conf: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 # The days of the week, as windows name them.
@@ -375,7 +375,7 @@ class WebhookSettings:
         timeout_s: longest time for one request and its whole answer.
     """
 
-    url: str = ""
+    url: str = field(default="", repr=False)
     secret: str | None = field(default=None, repr=False)
     secret_file: str | None = None
     ssl_cafile: str | None = None

@@ -94,15 +94,15 @@ class _Call:
         """Return what has come by now, and give up what is still under way."""
         with self._lock:
             self._given_up = True
+            # What fails from here on fails because of the deadline.
+            error = self._error
             for connection in self._connections:
                 # It ends every wait on the connection, TLS or not, on whichever thread.
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
             if self._head is not None:
                 return Answer(self._head[0], bytes(self._body), self._whole, self._head[1])
-            if self._error is not None:
-                raise self._error
-            raise TimeoutError
+            raise error or TimeoutError
 
     def _open(self) -> Any:
         handlers = (_Http(self._connection), _Https(self._connection, self._tls), _NoRedirect)

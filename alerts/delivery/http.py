@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from alerts.delivery.exchange import MOST_BYTES, Answer, exchange
 from alerts.delivery.receiver import DeliveryError
-from alerts.delivery.redaction import redacted, secrets_of
 from schemas.errors import HeadroomError
+from schemas.redaction import redacted, secrets_of
 from schemas.text import one_line
 
 # Gives a secret at the moment of its use; None: there is none.

@@ -18,13 +18,13 @@ from alerts.delivery.alertmanager import AlertmanagerReceiver
 from alerts.delivery.exchange import MOST_BYTES, Answer, exchange
 from alerts.delivery.http import Poster
 from alerts.delivery.receiver import DeliveryError, Receiver
-from alerts.delivery.redaction import redacted, secrets_of
 from alerts.delivery.slack import SlackReceiver
 from alerts.delivery.slack_api import SlackApi
 from alerts.delivery.slack_webhook import SlackWebhookReceiver
 from alerts.delivery.webhook import WebhookReceiver
 from alerts.delivery.words import Links
 from schemas.config import AlertmanagerSettings, SlackSettings, WebhookSettings
+from schemas.redaction import redacted, secrets_of
 from tests.unit.bad_servers import OK, Handler, bad_server, dripping, echoing, flooding, saying
 from tests.unit.hostile import ACTING, acts
 from tests.unit.receivers import Said, Scripted, event, serving

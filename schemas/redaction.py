@@ -1,4 +1,4 @@
-"""Secrets taken out of what a receiver answers: some repeat the request that they got."""
+"""Secrets taken out of what a server answers: some repeat the request that they got."""
 
 from __future__ import annotations
 
