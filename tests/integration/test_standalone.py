@@ -18,9 +18,9 @@ from benchmarks.spark_cluster import SparkCluster, SubmittedJobs, packaged
 from benchmarks.workload import SyntheticCluster, Workload
 from cli.config import load_settings
 from cli.tables import query
-from cluster.embedded import BrokerOptions, EmbeddedCluster
-from cluster.embedded.layout import HOST, BrokerPorts, busy_ports, ports_from
+from cluster.embedded import EmbeddedCluster
 from schemas.config import Settings
+from tests.integration.passwords import free_base, with_sasl
 from tests.integration.support import living, wait_until
 
 PASSWORD = "hunter2-of-the-submitted-jobs"
@@ -29,7 +29,6 @@ PARTITIONS, TICKS = 40, 4
 # Eight JVMs start on two cores, and every class is new to each. With much other work on these cores, ticks were in gold
 # 150 s after they had been sent.
 PATIENCE_S = 240
-_BASES = range(15_000, 31_000, 100)
 _SASL = """
 security_protocol = "SASL_PLAINTEXT"
 sasl_mechanism = "PLAIN"
@@ -84,26 +83,11 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("standalone")
-    base = next(b for b in _BASES if not busy_ports([*ports_from(b, 1).values(), BrokerPorts(b + 2, b + 3, b + 4)]))
-    with EmbeddedCluster(folder / "kafka", 1, base, options=_asking_for_a_password(base)):
-        configs = _written(folder, f"{HOST}:{base + 2}")
+    base = free_base()
+    options, servers = with_sasl(base, PASSWORD)
+    with EmbeddedCluster(folder / "kafka", 1, base, options=options):
+        configs = _written(folder, servers)
         yield Site(folder, configs, {name: _ticks(name, seed) for seed, name in enumerate(CLUSTERS, 1)})
-
-
-def _asking_for_a_password(base: int) -> BrokerOptions:
-    """One listener more, for SASL; the other stays for those who started the broker."""
-    own = ports_from(base, 1)[1]
-    listeners = {"PLAINTEXT": own.client, "SASL_PLAINTEXT": base + 2, "CONTROLLER": own.controller}
-    shown = [f"{name}://{HOST}:{port}" for name, port in listeners.items()]
-    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    properties = {
-        "listeners": ",".join(shown),
-        "advertised.listeners": ",".join(shown[:2]),
-        "listener.security.protocol.map": ("CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"),
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{login} user_headroom="{PASSWORD}";',
-    }
-    return BrokerOptions(properties=properties)
 
 
 def _written(folder: Path, servers: str) -> dict[str, Path]:

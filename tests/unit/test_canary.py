@@ -6,6 +6,7 @@ What only a JVM shows (its command line and environment, Spark's tables and chec
 from __future__ import annotations
 
 import base64
+import json
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -26,18 +27,11 @@ from cluster.metrics_source import MetricsError
 from cluster.prometheus import PrometheusSource
 from schemas.config import Settings
 from schemas.errors import HeadroomError
+from tests.canaries import CANARIES, in_settings, leaks
 from tests.unit.bad_servers import BadServer, bad_server, echoing, saying
 from tests.unit.receivers import event
 from tests.unit.test_outbox import MemoryLog, until
 
-# By kind; of characters that JSON, URLs and HTML write in another way too.
-CANARIES = {
-    kind: f"canary-{number}/{kind}&é"
-    for number, kind in enumerate(
-        ("sasl", "key", "jmx", "truststore", "http", "token", "slack", "hook", "path", "query", "prometheus", "signs")
-    )
-}
-CONF = "canary-of-spark-conf"
 _KAFKA = """
 [cluster]
 bootstrap_servers = "127.0.0.1:1"
@@ -76,7 +70,7 @@ retry_max_s = 0.05
 [notify.alertmanager]
 urls = "{url}"
 username = "headroom"
-password = "{prometheus}"
+password = "{alertmanager}"
 timeout_s = 5.0
 [notify.webhook]
 url = "{url}/hooks/{path}?token={query}"
@@ -100,30 +94,14 @@ _PLAN = Plan([], [], [])
 
 
 def written(folder: Path, text: str, url: str = "http://127.0.0.1:1") -> Path:
-    """Write a file of settings; what goes into a URL is written as URLs write it, and tokens are of ASCII."""
-    secrets = {kind: _ascii(secret) for kind, secret in CANARIES.items()}
-    in_urls = {kind: quote(secrets[kind], safe="") for kind in ("hook", "path", "query")}
     file = folder / "headroom.toml"
-    file.write_text(text.format(**(secrets | in_urls), conf=CONF, url=url), encoding="utf-8")
+    file.write_text(in_settings(text, url=url), encoding="utf-8")
     return file
 
 
-def _ascii(secret: str) -> str:
-    return secret if secret.startswith(("canary-0", "canary-10")) else secret.replace("é", "e")
-
-
-def leaks(text: str) -> list[str]:
-    """Return the secrets that a text shows, in any form in which a request had them."""
-    secrets = [*map(_ascii, CANARIES.values()), CONF]
-    pairs = [f"{user}:{secret}" for user in ("headroom", "monitor") for secret in secrets]
-    forms = {secret: {secret, quote(secret), quote(secret, safe=""), secret.replace("/", "\\/")} for secret in secrets}
-    forms |= {pair: {base64.b64encode(pair.encode()).decode().rstrip("=")} for pair in pairs}
-    return [of for of, written_as in forms.items() if any(form in text for form in written_as)]
-
-
 def test_the_test_finds_what_leaks() -> None:
-    assert leaks(f"a {quote(_ascii(CANARIES['hook']), safe='')} b") == [_ascii(CANARIES["hook"])]
-    pair = f"monitor:{_ascii(CANARIES['http'])}"
+    assert leaks(f"a {quote(CANARIES['hook'], safe='')} b") == [CANARIES["hook"]]
+    pair = f"monitor:{CANARIES['http']}"
     assert leaks(base64.b64encode(pair.encode()).decode()) == [pair]
     assert leaks("canary") == []
 
@@ -131,7 +109,7 @@ def test_the_test_finds_what_leaks() -> None:
 @pytest.mark.parametrize("text", ALL)
 def test_settings_show_none(text: str, tmp_path: Path) -> None:
     settings = load_settings(str(written(tmp_path, text)), {})
-    assert settings.cluster.sasl_password == _ascii(CANARIES["sasl"])
+    assert settings.cluster.sasl_password == CANARIES["sasl"]
     assert leaks(repr(settings)) == []
 
 
@@ -157,7 +135,8 @@ def test_a_file_with_an_error_shows_none(
 
 @pytest.mark.parametrize("key", ["sasl_password", "ssl_key_password"])
 def test_a_secret_of_a_wrong_kind_is_not_shown(key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "headroom.toml").write_text(f'[cluster]\n{key} = ["{CONF}"]\n')
+    secret = CANARIES["conf"]
+    (tmp_path / "headroom.toml").write_text(f'[cluster]\n{key} = ["{secret}"]\n')
     assert run(["reassignments", "--config", str(tmp_path / "headroom.toml")]) == 1
     assert leaks(capsys.readouterr().err) == []
 
@@ -244,10 +223,10 @@ def test_an_agent_that_repeats_the_request_leaves_none_in_ticks(
 def exported() -> dict[str, str]:
     """Every secret of one file of settings, given by the environment."""
     return {
-        "HEADROOM_CLUSTER__SASL_PASSWORD": _ascii(CANARIES["sasl"]),
-        "HEADROOM_NOTIFY__SLACK__TOKEN": _ascii(CANARIES["slack"]),
-        "HEADROOM_SPARK__CONF": f'{{"spark.my.setting": "{CONF}"}}',
-        "HEADROOM_STORE__PATH": f"s3a://me:{CONF}@bucket/x",
+        "HEADROOM_CLUSTER__SASL_PASSWORD": CANARIES["sasl"],
+        "HEADROOM_NOTIFY__SLACK__TOKEN": CANARIES["slack"],
+        "HEADROOM_SPARK__CONF": json.dumps({"spark.my.setting": CANARIES["conf"]}),
+        "HEADROOM_STORE__PATH": f"s3a://me:{CANARIES['conf']}@bucket/x",
     }
 
 

@@ -1,0 +1,161 @@
+"""Secrets of every kind under a real watch: on no command line, in no JVM's environment, table, checkpoint or log.
+
+The agent of the broker and the receivers of alerts repeat what they are sent.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cli.check_command import run_checks
+from cli.check_result import Answer
+from cli.config import load_settings
+from cli.tables import query
+from cli.watch_process import WatchProcess
+from cluster.embedded import EmbeddedCluster
+from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, TABLES
+from tests.canaries import CANARIES, in_settings, leaks
+from tests.integration.passwords import free_base, with_sasl
+from tests.unit.bad_servers import BadServer, bad_server, echoing
+
+PATIENCE_S = 180
+RECEIVERS = {"alertmanager", "log", "slack", "webhook"}
+_CONFIG = """
+[cluster]
+name = "canary"
+bootstrap_servers = "{servers}"
+security_protocol = "SASL_PLAINTEXT"
+sasl_mechanism = "PLAIN"
+sasl_username = "headroom"
+sasl_password = "{sasl}"
+ssl_key_password = "{key}"
+[collect]
+interval_s = 1.0
+source = "jolokia"
+http_username = "monitor"
+http_password = "{http}"
+endpoints = {{ 1 = "127.0.0.1:{port}" }}
+[alerts]
+no_data_s = 3.0
+[metrics]
+listen = "127.0.0.1:0"
+[store]
+path = "{store}"
+[spark]
+master = "local[1]"
+record_trigger_s = 1.0
+[spark.conf]
+"spark.hadoop.fs.s3a.secret.key" = "{conf}"
+"spark.my.setting" = "{conf}"
+[notify]
+log = true
+[notify.alertmanager]
+urls = "http://127.0.0.1:{port}"
+username = "headroom"
+password = "{alertmanager}"
+[notify.webhook]
+url = "http://127.0.0.1:{port}/hooks/{path}?token={query}"
+secret = "{signs}"
+[notify.slack]
+channel = "C0123456"
+api_url = "http://127.0.0.1:{port}"
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A broker that asks for a password, a server that repeats requests, and settings with a secret of each kind."""
+
+    folder: Path
+    config: Path
+    echo: BadServer
+
+    @property
+    def store(self) -> str:
+        return str(self.folder / "store")
+
+    def rows(self, table: str) -> list[dict[str, object]]:
+        return query(self.store, table, "SELECT * FROM data") or []
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setenv("HEADROOM_NOTIFY__SLACK__TOKEN", CANARIES["slack"])
+    base = free_base()
+    options, servers = with_sasl(base, CANARIES["sasl"])
+    config = tmp_path / "headroom.toml"
+    with bad_server(echoing()) as echo, EmbeddedCluster(tmp_path / "kafka", 1, base, options=options):
+        text = in_settings(_CONFIG, servers=servers, port=str(echo.port), store=str(tmp_path / "store"))
+        config.write_text(text, encoding="utf-8")
+        yield Site(tmp_path, config, echo)
+
+
+def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
+    checks = list(run_checks(load_settings(str(site.config))))
+    java = next(row for row in checks if row.name == "Spark's Kafka client")
+    assert java.answer is Answer.OK, java
+    assert leaks(repr(checks)) == []
+    log = site.folder / "watch.log"
+    with WatchProcess(site.config, log) as watch:
+        watch.wait(lambda: bool(site.rows(BRONZE_TICKS.path)), PATIENCE_S, "ticks in bronze")
+        _silent(watch)
+        watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver")
+        processes = watch.processes()
+        shown = [_command_line(process) for process in processes]
+        java_environments = [_environment(process) for process in processes if process.name() == "java"]
+        metrics = _metrics(log)
+        said = repr(watch.lines)
+    assert len(java_environments) >= 2, "Spark's two JVMs"
+    assert "headroom_" in metrics
+    assert leaks(b"".join(site.echo.requests).decode("utf-8", "replace")), "the requests had some"
+    kept = {table.path: repr(site.rows(table.path)) for table in TABLES}
+    assert all(kept[table.path] != "[]" for table in (ALERT_EVENTS, ALERT_DELIVERIES, BRONZE_TICKS))
+    texts = {"command lines": "\n".join(shown), "environments": "\n".join(java_environments)}
+    texts |= {"metrics": metrics, "output": said} | kept
+    assert {name: leaks(text) for name, text in texts.items() if leaks(text)} == {}
+    assert _files_that_leak(site.folder) == {"headroom.toml", "kafka/broker-1.properties"}
+
+
+def _silent(watch: WatchProcess) -> None:
+    """Let the ticks stay away: that is an alert."""
+    (collector,) = [process for process in watch.processes() if " collect " in _command_line(process)]
+    collector.kill()
+
+
+def _answered(site: Site) -> set[object]:
+    return {row["receiver"] for row in site.rows(ALERT_DELIVERIES.path) if row["state"] in ("delivered", "failed")}
+
+
+def _command_line(process: psutil.Process) -> str:
+    """Return the command line of a process; nothing of one that has ended since."""
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
+
+
+def _environment(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):
+        return repr(process.environ())
+    return ""
+
+
+def _metrics(log: Path) -> str:
+    found = re.search(r"Metrics: (http://\S+/metrics)", log.read_text(encoding="utf-8"))
+    assert found is not None
+    with urllib.request.urlopen(found[1], timeout=20) as answer:
+        return str(answer.read().decode())
+
+
+def _files_that_leak(folder: Path) -> set[str]:
+    """Return the files with a secret in them: tables, checkpoints, and logs of all processes are among them."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert any("_checkpoints" in path.parts for path in files)
+    return {str(path.relative_to(folder)) for path in files if leaks(path.read_bytes().decode("utf-8", "replace"))}
