@@ -1,0 +1,74 @@
+"""What fails in Spark is one error that names the cause; nothing of it is a broker's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from schemas.config import StoreSettings
+from schemas.errors import HeadroomError
+from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM
+from streaming.events import EventLog
+from streaming.failure import cause_of
+from streaming.jvm import spark_failures
+from streaming.maintenance import Failed, Maintained, Maintenance
+from streaming.sinks import Store
+
+
+def _garbage(store: Path) -> None:
+    log = store / ALERT_EVENTS.path / "_delta_log"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.json").write_text("garbage")
+
+
+def test_a_place_that_spark_cannot_look_at_is_an_error(spark: SparkSession) -> None:
+    with pytest.raises(HeadroomError) as told:
+        Store(spark, "foo://bucket").exists(ALERT_EVENTS)
+    assert (told.value.subject, told.value.rule) == (
+        "foo://bucket/alerts/events",
+        'cannot be read (UnsupportedFileSystemException: No FileSystem for scheme "foo")',
+    )
+
+
+def test_a_table_that_is_none_is_an_error_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
+    _garbage(tmp_path)
+    with pytest.raises(HeadroomError, match="Unrecognized token 'garbage'"):
+        EventLog(spark, Store(spark, str(tmp_path))).last_events()
+
+
+def test_folders_of_a_table_that_are_a_file_are_an_error_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "alerts").write_text("x")
+    with pytest.raises(HeadroomError, match="is a file, and must be a folder"):
+        EventLog(spark, Store(spark, str(tmp_path))).last_events()
+
+
+def test_maintenance_goes_on_with_the_next_table(spark: SparkSession, tmp_path: Path) -> None:
+    _garbage(tmp_path)
+    store = Store(spark, str(tmp_path))
+    store.ensure(THROTTLE_HEADROOM)
+    done = Maintenance(spark, store, StoreSettings(path=str(tmp_path)), (ALERT_EVENTS, THROTTLE_HEADROOM)).run()
+    assert [type(one) for one in done] == [Failed, Maintained]
+    assert "garbage" in str(done[0])
+
+
+def test_the_cause_of_a_query_that_failed_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    def batch(rows: DataFrame, batch_id: int) -> None:
+        (tmp_path / "file").write_text("x")
+        rows.write.format("delta").mode("append").save(str(tmp_path / "file" / "table"))
+
+    stream = spark.readStream.format("rate").load().writeStream.option("checkpointLocation", str(tmp_path / "c"))
+    query = stream.foreachBatch(batch).start()
+    with pytest.raises(Exception, match="Python Proxy"):
+        query.awaitTermination(60)
+    assert cause_of(query.exception() or "") == (
+        f"ParentNotDirectoryException: Parent path is not a directory: file:{tmp_path}/file"
+    )
+
+
+def test_an_error_of_spark_is_ours_with_its_cause(spark: SparkSession) -> None:
+    with pytest.raises(HeadroomError, match=r"it failed: \[UNRESOLVED_COLUMN") as told, spark_failures():
+        spark.range(1).select("nope").collect()
+    assert isinstance(told.value.__cause__, AnalysisException)
