@@ -74,8 +74,8 @@ def collect_once(collector: Collector) -> None:
         collector.close()
     if report.unanswered:
         rule = "; ".join(f"broker {row['broker']}: {row['reason']}" for row in report.unanswered)
-        remedy = "The tick has no rows of them. See `headroom check`."
-        raise HeadroomError("the tick", f"lacks {len(report.unanswered)} broker(s): {rule}", remedy)
+        remedy = "All other rows were collected. See `headroom check`."
+        raise HeadroomError("the tick", f"has no rows of {len(report.unanswered)} broker(s): {rule}", remedy)
 
 
 class PrintSink:

@@ -155,7 +155,7 @@ def _texts(settings: Settings) -> Iterator[Problem]:
         if not getattr(getattr(settings, key[0]), key[1]).strip():
             yield Problem(key, "must not be empty")
     if not settings.cluster.name.isprintable():
-        # It stands in every row, line and label; a line break in it would begin a line of its own.
+        # It is part of every row, line and label; a line break in it would begin a line of its own.
         yield Problem(("cluster", "name"), "must have no control character or line break in it")
     if settings.metrics.address() and not _is_server(settings.metrics.address(), least_port=0):
         yield Problem(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')

@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer with metrics or health; what fails of that is this request's error, and nobody else's."""
+        """Answer with metrics or health; a failure is an error of this request alone."""
         try:
             answer = self._content(self.path.partition("?")[0])
         except Exception as error:

@@ -31,7 +31,7 @@ format_option = click.option(
     help="How to print the result.",
 )
 
-# A year, after which nobody waits for the end.
+# A year, a longer time is a typing error.
 _LONGEST_S = 366 * 86_400.0
 
 for_option = click.option(

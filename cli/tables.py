@@ -25,7 +25,7 @@ def query(store_path: str, table: str, sql: str) -> list[dict[str, Any]] | None:
         sql: one SELECT.
 
     Raises:
-        HeadroomError: the table is there but cannot be read, or nobody can know whether it is.
+        HeadroomError: the table is there but cannot be read, or cannot be looked for.
     """
     return query_all(store_path, {"data": table}, sql)
 
@@ -39,7 +39,7 @@ def query_all(store_path: str, tables: Mapping[str, str], sql: str) -> list[dict
         sql: one SELECT.
 
     Raises:
-        HeadroomError: a table is there but cannot be read, or nobody can know whether it is.
+        HeadroomError: a table is there but cannot be read, or cannot be looked for.
     """
     urls = {name: plain_sql.table_url(store_path, table) for name, table in tables.items()}
     try:

@@ -12,6 +12,7 @@ from cluster.jmx_request import JmxRequest
 from cluster.mbeans import Plan
 from cluster.metrics_source import HANGS, MetricsError, plausible
 from cluster.model import Metrics
+from schemas.text import one_line
 
 _REACH = "See that java.rmi.server.hostname and the RMI port can be reached from here, and collect.jmx_*."
 # What a Java exception says, and what it means.
@@ -90,4 +91,4 @@ def _failure(text: str, endpoint: str) -> MetricsError:
     for pattern, rule, remedy in _FAILURES:
         if re.search(pattern, text):
             return MetricsError(f"JMX {endpoint}", rule, remedy)
-    return MetricsError(f"JMX {endpoint}", text.splitlines()[0][:200], _REACH)
+    return MetricsError(f"JMX {endpoint}", one_line(text.partition("\n")[0], 200), _REACH)

@@ -12,7 +12,7 @@ JARS = "HEADROOM_JARS"
 
 
 def is_setting(name: str) -> bool:
-    """Return whether a variable stands for a setting: ``HEADROOM_CLUSTER__NAME`` does, ``HEADROOM_JARS`` does not."""
+    """Return whether a variable is a setting: ``HEADROOM_CLUSTER__NAME`` does, ``HEADROOM_JARS`` does not."""
     return name.startswith(PREFIX) and "__" in name
 
 

@@ -28,7 +28,7 @@ def redacted(text: str, secrets: Iterable[str | None]) -> str:
 
 
 def secrets_of(url: str, headers: Mapping[str, str]) -> list[str]:
-    """Return what of a request nobody else is to see.
+    """Return the secrets of a request.
 
     Args:
         url: where it goes: its path and query may be a token.

@@ -1,7 +1,7 @@
 """Why something failed, in one line: the cause in what Spark, its JVM and the Delta library raise.
 
 Their texts begin with what every failure has: a function of Python's that Java called, or a call that did not return.
-The cause stands a hundred lines below, after two tracebacks.
+The cause comes a hundred lines later, after two tracebacks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cause_of(error: BaseException | str) -> str:
 
 
 def _cause(lines: Sequence[str]) -> tuple[int, str]:
-    """Return where the cause stands among the lines, and what it says."""
+    """Return the number of the line with the cause, and the cause."""
     found = [(at, match) for at, line in enumerate(lines) if (match := _BEGIN.match(line))]
     if not found:
         return 0, lines[0]

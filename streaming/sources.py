@@ -94,7 +94,7 @@ def _ssl_options(settings: KafkaSettings) -> dict[str, str]:
 
 def _pem(file: str) -> str:
     try:
-        # What stands beside the certificates in such a file may be in any encoding.
+        # Such a file may hold other text next to the certificates, in any encoding.
         return Path(file).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise HeadroomError(file, f"cannot be read: {error.strerror}", "Name a PEM file.") from None
