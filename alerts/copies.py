@@ -30,20 +30,20 @@ _THROTTLED = ("unknown", "not_fetching")
 
 
 def stalled(
-    sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, recommender: Recommender
+    sides: Sequence[SideState], binding: Sequence[SideState], settings: AlertSettings, recommender: Recommender
 ) -> list[Finding]:
     """Return a finding for each destination where adding replicas copy nothing and no throttle explains it.
 
     Args:
         sides: every broker and role of a tick.
-        short: those whose throttle is not enough.
+        binding: those whose throttle is below what is required.
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    leaders = {side.broker for side in short if side.role is Role.LEADER}
+    leaders = {side.broker for side in binding if side.role is Role.LEADER}
     findings = []
     for side in sides:
-        throttled = [s for s in side.stalls if s.cause in _THROTTLED and (side.short or s.leader in leaders)]
+        throttled = [s for s in side.stalls if s.cause in _THROTTLED and (side.binding or s.leader in leaders)]
         stalls = [s for s in side.stalls if not side.alive or s not in throttled]
         if side.role is Role.FOLLOWER and stalls:
             findings.append(_stalled(side, stalls, settings, recommender))

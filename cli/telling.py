@@ -11,7 +11,7 @@ import click
 
 from alerts.render import render_event
 from alerts.sides import SideState
-from alerts.units import duration, rate
+from alerts.units import rate, span
 from schemas.findings import AlertEvent, State, Verdict
 
 _COLOURS = {State.FIRING.value: "red", State.RESOLVED.value: "green"}
@@ -68,7 +68,7 @@ class Teller:
 def _side_text(side: SideState) -> str:
     demand = side.demand
     throttle = "none" if demand.throttle_bytes_per_s is None else rate(demand.throttle_bytes_per_s)
-    eta = f", in sync in {duration(side.eta_s)}" if side.eta_s is not None else ""
+    eta = f", in sync in {span(side.eta_low_s, side.eta_high_s)}" if side.eta_s is not None else ""
     why = f" ({side.reason})" if side.reason else ""
     return (
         f"broker {side.broker} as {side.role.value:8} {side.verdict.value:11} throttle {throttle}, "
@@ -86,5 +86,7 @@ def _side_json(side: SideState) -> dict[str, Any]:
         "in_sync_bytes_per_s": demand.in_sync_bytes_per_s,
         "required_bytes_per_s": demand.required_bytes_per_s,
         "eta_s": side.eta_s,
+        "eta_low_s": side.eta_low_s,
+        "eta_high_s": side.eta_high_s,
         "reason": side.reason,
     }
