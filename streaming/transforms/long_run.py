@@ -67,7 +67,7 @@ def _after_s(copied_bytes_per_s: str, half_windows: int) -> str:
 def _eta_s(copied_bytes_per_s: str, half_windows: int, seen_ratio: float) -> str:
     """Return the time at a throttle that binds; where it does not, only what is seen to be copied can tell."""
     return f"""CASE
-        WHEN moving_replicas = 0 THEN NULL
+        WHEN moving_replicas = 0 OR remaining_bytes IS NULL THEN NULL
         WHEN verdict = 'slow' OR verdict = 'catching_up' AND (quota_bytes_per_s IS NULL
             OR quota_bytes_per_s >= {_BINDS_RATIO} * throttle_bytes_per_s OR coalesce(catch_up_bytes_per_s, 0) <= 0)
             THEN {_after_s(copied_bytes_per_s, half_windows)}
