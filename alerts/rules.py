@@ -9,7 +9,7 @@ from typing import Any
 
 from alerts import balancing
 from alerts.balances import BalanceState
-from alerts.copies import NO_METRICS, broker_cause, lost_replicas, stalled
+from alerts.copies import NO_METRICS, broker_cause, broker_causes, lost_replicas, stalled
 from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
 from alerts.sides import LeaderSwitch, SideState
@@ -195,6 +195,7 @@ def _no_data(sides: Sequence[SideState], settings: AlertSettings, recommender: R
             # A broker that is down is a cause of its own, and a restart takes longer than a reading that fails.
             hold_s=settings.no_data_s if side.alive else max(settings.no_data_s, settings.stalled_s),
             cause="no data" if side.alive else broker_cause(side.broker, alive=False),
+            continues=() if side.alive else broker_causes(side.broker, alive=False),
             precedence=NO_METRICS,
         )
         for side in sides
