@@ -58,9 +58,9 @@ def one_per_cause(
     """Return the findings that get an alert, each with those it stands for under ``also`` in its evidence.
 
     One whose alert fires already goes on, so that no alert ends while what it is about goes on. Where the cause is one
-    broker's, it goes on with whatever else that broker still brings about. What no such alert stands for waits together,
-    under the alert that is pending; as soon as one of it has lasted for its time, the alert is about the one that comes
-    first: the lowest precedence, then the gravest, then the weightiest.
+    broker's, it goes on with whatever else that broker still brings about. What no such alert stands for waits
+    together, under the alert that is pending; as soon as one of it has lasted for its time, the alert is about the one
+    that comes first: the lowest precedence, then the gravest, then the weightiest.
 
     Args:
         findings: of one cluster in one tick.
