@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from alerts.balances import BalanceState
-from alerts.copies import NO_LEAD, broker_cause
+from alerts.copies import NO_LEAD, broker_cause, broker_causes
 from alerts.evidence import NOTHING
 from alerts.recommend import Recommender
 from alerts.sides import SideState
@@ -69,6 +69,7 @@ def unavailable(
             recommendation=recommender.unblock(state.broker, "not_fetching" if state.alive else "broker_down"),
             hold_s=settings.imbalance_s,
             cause=broker_cause(state.broker, state.alive),
+            continues=broker_causes(state.broker, state.alive),
             precedence=NO_LEAD,
             affected=state.unavailable,
         )

@@ -57,9 +57,10 @@ def one_per_cause(
 ) -> Grouped:
     """Return the findings that get an alert, each with those it stands for under ``also`` in its evidence.
 
-    One whose alert fires already goes on, so that no alert ends while what it is about goes on. What no such alert
-    stands for waits together, under the alert that is pending; as soon as one of it has lasted for its time, the alert
-    is about the one that comes first: the lowest precedence, then the gravest, then the weightiest.
+    One whose alert fires already goes on, so that no alert ends while what it is about goes on. Where the cause is one
+    broker's, it goes on with whatever else that broker still brings about. What no such alert stands for waits
+    together, under the alert that is pending; as soon as one of it has lasted for its time, the alert is about the one
+    that comes first: the lowest precedence, then the gravest, then the weightiest.
 
     Args:
         findings: of one cluster in one tick.
@@ -69,6 +70,7 @@ def one_per_cause(
     told = [finding for finding in findings if not finding.cause]
     fire: set[Subject] = set()
     outdone: set[Subject] = set()
+    ended = _ended(findings, active)
     for group in _by_cause(findings):
         firing = [f for f in group if (alert := active.get(_key(f))) is not None and (alert.fires or alert.repeats)]
         others = [f for f in group if f not in firing]
@@ -76,6 +78,12 @@ def one_per_cause(
         waiting = sorted((f for f in others if f not in covered), key=_order)
         if firing:
             told += [_with(firing[0], covered), *firing[1:]]
+        else:
+            # What it was about first has ended, as a move does; the broker is still down, or has yet to catch up.
+            goes_on = next((ended[cause] for f in waiting for cause in f.continues if cause in ended), None)
+            kept = [f for f in waiting if goes_on is not None and f.continues]
+            waiting = [f for f in waiting if f not in kept]
+            told += [_as(goes_on, _with(kept[0], kept[1:]))] if goes_on is not None else []
         if waiting:
             is_due = any(_key(f) in due for f in waiting)
             pending = [f for f in waiting if _key(f) in active and not is_due]
@@ -86,6 +94,19 @@ def one_per_cause(
         if waiting or len(stale) < len(firing):
             outdone |= stale
     return Grouped(told, frozenset(fire), frozenset(outdone))
+
+
+def _ended(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> dict[str, Subject]:
+    """Return, by cause, the alert that fires for it and whose own finding is there no more."""
+    found = {_key(finding) for finding in findings}
+    over = {subject: alert for subject, alert in active.items() if alert.fires and subject not in found}
+    return {alert.cause: subject for subject, alert in sorted(over.items(), reverse=True) if alert.cause}
+
+
+def _as(subject: Subject, finding: Finding) -> Finding:
+    """Return a finding under another alert of its cause."""
+    about = {"kind": finding.kind.value, "subject": finding.subject}
+    return replace(finding, kind=subject[0], subject=subject[1], evidence={**finding.evidence, "goes_on_with": about})
 
 
 def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:

@@ -25,25 +25,27 @@ _WHY = {
 
 # Of several causes on one destination the last of these is named first.
 _GRAVITY = ("unknown", "not_fetching", "no_leader", "offline")
+# Causes of a stall that are the destination's own.
+_BROKERS_OWN = ("destination_down", "destination_disk", "not_fetching")
 # What a throttle that is too low may explain as well: the replica is left out of the fetches.
 _THROTTLED = ("unknown", "not_fetching")
 
 
 def stalled(
-    sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, recommender: Recommender
+    sides: Sequence[SideState], binding: Sequence[SideState], settings: AlertSettings, recommender: Recommender
 ) -> list[Finding]:
     """Return a finding for each destination where adding replicas copy nothing and no throttle explains it.
 
     Args:
         sides: every broker and role of a tick.
-        short: those whose throttle is not enough.
+        binding: those whose throttle is below what is required.
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    leaders = {side.broker for side in short if side.role is Role.LEADER}
+    leaders = {side.broker for side in binding if side.role is Role.LEADER}
     findings = []
     for side in sides:
-        throttled = [s for s in side.stalls if s.cause in _THROTTLED and (side.short or s.leader in leaders)]
+        throttled = [s for s in side.stalls if s.cause in _THROTTLED and (side.binding or s.leader in leaders)]
         stalls = [s for s in side.stalls if not side.alive or s not in throttled]
         if side.role is Role.FOLLOWER and stalls:
             findings.append(_stalled(side, stalls, settings, recommender))
@@ -69,6 +71,7 @@ def _stalled(side: SideState, stalls: Sequence[Stall], settings: AlertSettings, 
         recommendation=recommender.unblock(side.broker, cause),
         hold_s=settings.stalled_s,
         cause=_stall_cause(side, cause, {stall.leader for stall in own}),
+        continues=broker_causes(side.broker, side.alive) if cause in _BROKERS_OWN else (),
         precedence=_STALLED,
         affected=count + others,
     )
@@ -129,6 +132,7 @@ def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) ->
             recommendation=recommender.unblock(side.broker, _remedy(side)),
             hold_s=settings.under_replicated_s,
             cause=broker_cause(side.broker, side.alive),
+            continues=broker_causes(side.broker, side.alive),
             precedence=precedence,
             affected=count,
         )
@@ -138,6 +142,12 @@ def _remedy(side: SideState) -> str:
     if side.alive:
         return "not_fetching"
     return "being_replaced" if side.lost_leaving_replicas == side.lost_replicas else "broker_down"
+
+
+def broker_causes(broker: int, alive: bool) -> tuple[str, ...]:
+    """Return the causes whose alert goes on: one that was down is behind until it has caught up."""
+    down = broker_cause(broker, alive=False)
+    return (broker_cause(broker, alive=True), down) if alive else (down,)
 
 
 def broker_cause(broker: int, alive: bool) -> str:

@@ -159,17 +159,15 @@ class Lifecycle:
         return due
 
     def _active(self, cluster: str, tick_ms: int, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
-        """Return the alerts of findings that are active, or have heard of the tick or a later one."""
-        active = {}
-        for finding in findings:
-            alert = self._alerts.get((cluster, finding.kind.value, finding.subject))
-            if alert is None or (alert.event.state == State.RESOLVED.value and tick_ms > alert.event.tick_ms):
-                continue
-            announced = _announced(alert.event) if alert.fires else _Announced()
-            active[finding.kind, finding.subject] = ActiveAlert(
-                alert.fires, tick_ms <= alert.heard_ms, announced.cause, announced.also
-            )
-        return active
+        """Return the alerts that fire, and those of findings that are pending or have heard of the tick already."""
+        found = {(cluster, f.kind.value, f.subject) for f in findings}
+        return {
+            (Kind(key[1]), key[2]): _as_active(alert, tick_ms)
+            for key, alert in self._alerts.items()
+            if key[0] == cluster
+            and (alert.fires or key in found)
+            and (alert.event.state != State.RESOLVED.value or tick_ms <= alert.event.tick_ms)
+        }
 
     def _found(
         self, key: Key, tick_ms: int, finding: Finding, grouped: Grouped, due: Collection[Subject]
@@ -257,6 +255,11 @@ class Lifecycle:
         )
 
 
+def _as_active(alert: Alert, tick_ms: int) -> ActiveAlert:
+    announced = _announced(alert.event) if alert.fires else _Announced()
+    return ActiveAlert(alert.fires, tick_ms <= alert.heard_ms, announced.cause, announced.also)
+
+
 def _alert_id(key: Key, tick_ms: int) -> str:
     return hashlib.sha256("\x1f".join((*key, str(tick_ms))).encode()).hexdigest()[:16]
 
@@ -272,6 +275,7 @@ class _Announced:
         why: the cause that its evidence gives; None: none.
         affected: how many replicas it was about; None: not told.
         action: what it advised.
+        goes_on_with: kind of the finding that it went on with; None: it was about its own.
     """
 
     cause: str | None = None
@@ -280,6 +284,7 @@ class _Announced:
     why: str | None = None
     affected: int | None = None
     action: str | None = None
+    goes_on_with: str | None = None
 
 
 @lru_cache(maxsize=1000)
@@ -293,7 +298,13 @@ def _announced(event: AlertEvent) -> _Announced:
         why=evidence.get("cause"),
         affected=evidence.get("affected"),
         action=recommendation.get("action"),
+        goes_on_with=_about(evidence),
     )
+
+
+def _about(evidence: Mapping[str, Any]) -> str | None:
+    kind: str | None = evidence.get("goes_on_with", {}).get("kind")
+    return kind
 
 
 class _Change(IntEnum):
@@ -319,6 +330,7 @@ def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _C
         return _Change.ESCALATED
     # An advice that is not known just now has not become another.
     is_other = why not in (None, before.why) or action not in (None, "none", before.action)
+    is_other = is_other or _about(finding.evidence) != before.goes_on_with
     return _Change.UPDATED if is_other else _Change.NONE
 
 

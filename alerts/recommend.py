@@ -11,19 +11,21 @@ from typing import Any
 
 from alerts import commands, electing
 from alerts.evidence import named
-from alerts.later import when_read
+from alerts.later import Later, when_read
 from alerts.sides import MovingPartition, PartitionEvidence, SideState
 from alerts.units import rate
-from planning.duration import Earlier, finish_s
+from planning.duration import Earlier, finish
 from planning.election_outline import ElectionOutline
 from planning.recommend import Advice, Wish, advise
-from planning.throttle import Side
+from planning.throttle import Demand, Side
 from schemas.findings import Role
 
 # Partitions that a command names one by one; for larger batches Headroom's own command writes files.
 _MOST_NAMED = 50
 # Kafka's own lines, one for each broker or topic; Headroom's command covers any number.
 _MOST_KAFKA_LINES = 20
+# When a move is done under what is recommended, in seconds from when it is applied: as expected, earliest and latest.
+_FINISH = ("finish_s", "finish_low_s", "finish_high_s")
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,14 @@ class Recommender:
     ) -> dict[str, Any]:
         # A firing alert is compared by action and throttle; the rest, above all the finish, only an event needs.
         reasons = [reason, _down_brokers(sides)]
+        limited = [side.demand for side in sides if side.demand.limited_replicas]
+        end = Later(partial(_end, limited, throttle, self.earlier))
         return {
             "action": "raise_throttle",
             "throttle_bytes_per_s": throttle,
             "smallest_bytes_per_s": smallest_bytes_per_s,
             "per_broker": partial(_needs, sides, throttle),
-            "finish_s": partial(self._finish_s, sides, throttle),
+            **{name: partial(end.__getitem__, name) for name in _FINISH},
             "reason": "; ".join(filter(None, reasons)) or None,
             "commands": partial(self._raise_commands, sides, throttle),
         }
@@ -98,18 +102,13 @@ class Recommender:
             raising.append(commands.kafka_reassign(throttle, moves[:1], self.bootstrap_servers))
         return raising
 
-    def _finish_s(self, sides: Sequence[SideState], throttle: int) -> float | None:
-        """Return the expected seconds from when a throttle is applied to the end; None: unknown, or none is limited."""
-        limited = [side.demand for side in sides if side.demand.limited_replicas]
-        return finish_s(limited, throttle, self.earlier) if limited else None
-
     def _too_much(self, sides: Sequence[SideState], advice: Advice) -> dict[str, Any]:
         return {
             "action": "reduce_move",
             "throttle_bytes_per_s": None,
             "smallest_bytes_per_s": advice.smallest_bytes_per_s,
             "per_broker": _needs(sides, None),
-            "finish_s": None,
+            **dict.fromkeys(_FINISH),
             "reason": (
                 f"no throttle will do: more than {rate(advice.smallest_bytes_per_s)} is needed and a broker carries "
                 f"{rate(self.wish.capacity_bytes_per_s)}; cancel, and move fewer partitions at a time"
@@ -238,10 +237,18 @@ class Recommender:
             "throttle_bytes_per_s": None,
             "smallest_bytes_per_s": None,
             "per_broker": [],
-            "finish_s": None,
+            **dict.fromkeys(_FINISH),
             "reason": reason,
             "commands": [],
         }
+
+
+def _end(limited: Sequence[Demand], throttle: int, earlier: Earlier) -> dict[str, float | None]:
+    """Return the seconds from when a throttle is applied to the end, with their range; None: unknown, or never."""
+    found = finish(limited, throttle, earlier) if limited else None
+    if found is None:
+        return dict.fromkeys(_FINISH)
+    return dict(zip(_FINISH, (found.middle_s, found.low_s, found.high_s), strict=True))
 
 
 def lower_rates(sides: Sequence[SideState], throttle_bytes_per_s: float) -> set[Side]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from alerts.units import duration, moment, rate, size
+from alerts.units import finish_text, moment, rate, size
 from schemas.findings import AlertEvent, State, Verdict
 from schemas.text import printable
 
@@ -66,8 +66,8 @@ def _recommendation(recommendation: dict[str, Any]) -> list[str]:
     throttle = recommendation["throttle_bytes_per_s"]
     lines = []
     if throttle is not None:
-        finish = recommendation["finish_s"]
-        then = f"the move then finishes in about {duration(finish)}" if finish is not None else "finish unknown"
+        finish = finish_text(recommendation)
+        then = f"the move then finishes in {finish}" if finish is not None else "finish unknown"
         # A broker that has no rate yet slows down with it: no finish is promised.
         how, then = ("set", "") if recommendation.get("action") == "set_rate" else ("raise", f"; {then}")
         lines.append(f"  Do: {how} the throttle to {rate(throttle)} ({throttle}){then}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from alerts import balancing
 from alerts.balances import BalanceState
-from alerts.copies import NO_METRICS, broker_cause, lost_replicas, stalled
+from alerts.copies import NO_METRICS, broker_cause, broker_causes, lost_replicas, stalled
 from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
 from alerts.sides import LeaderSwitch, SideState
@@ -29,6 +29,12 @@ from schemas.findings import Finding, Kind, Role, Severity, Verdict
 
 Subject = tuple[Kind, str]
 
+_SEVERITY = {Verdict.STARVED: Severity.CRITICAL, Verdict.LOSING: Severity.WARNING, Verdict.SLOW: Severity.INFO}
+_FATE = {
+    Verdict.STARVED: "get nothing",
+    Verdict.LOSING: "fall further behind",
+    Verdict.SLOW: "gain only by the responses that no quota cuts",
+}
 _THROTTLE_KIND = {Role.LEADER: Kind.THROTTLE_BELOW_LEADER_WRITE, Role.FOLLOWER: Kind.THROTTLE_BELOW_INBOUND}
 
 
@@ -62,7 +68,7 @@ def assess(
     short = [side for side in sides if side.short]
     findings = [
         *_short_throttles(sides, short, settings, recommender),
-        *stalled(sides, short, settings, recommender),
+        *stalled(sides, [side for side in sides if side.binding], settings, recommender),
         *lost_replicas(sides, settings, recommender),
         *_no_data(sides, settings, recommender),
         *unthrottled_leaders(sides, settings, recommender),
@@ -78,6 +84,9 @@ def assess(
 def _held(sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, wish: Wish) -> set[Subject]:
     """Return what is unknown, and what is enough by less than the exit margin."""
     held = {(_THROTTLE_KIND[side.role], subject(side)) for side in sides if _is_held(side, settings, wish)}
+    if short:
+        # Those that only take long are told when nothing else is wrong with a throttle.
+        held.update((_THROTTLE_KIND[side.role], subject(side)) for side in sides if side.verdict is Verdict.SLOW)
     blind = unknown(sides)
     for side in sides:
         if side.verdict is Verdict.NO_DATA:
@@ -111,7 +120,9 @@ def _is_held(side: SideState, settings: AlertSettings, wish: Wish) -> bool:
 def _short_throttles(
     sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, recommender: Recommender
 ) -> list[Finding]:
-    if not short:
+    # What only takes long is nobody's worry while something never ends.
+    low = short or [side for side in sides if side.binding]
+    if not low:
         return []
     recommendation: Mapping[str, Any]
     if any(side.moving_partitions for side in sides):
@@ -119,21 +130,20 @@ def _short_throttles(
     else:
         # What a move left behind holds back replicas that fell behind for another reason.
         recommendation = clearing(sides, recommender, "no reassignment is running: remove what one has left behind")
-    return [_throttle_finding(side, settings, recommendation) for side in short]
+    return [_throttle_finding(side, settings, recommendation) for side in low]
 
 
 def _throttle_finding(side: SideState, settings: AlertSettings, recommendation: Mapping[str, Any]) -> Finding:
     switches = _causing_switches(side)
-    starved = side.verdict is Verdict.STARVED
     demand = side.demand
     return Finding(
         kind=_THROTTLE_KIND[side.role],
         subject=subject(side),
-        severity=Severity.CRITICAL if starved else Severity.WARNING,
+        severity=_SEVERITY[side.verdict],
         summary=_throttle_summary(side, switches),
         evidence=side_evidence(side, switches),
         recommendation=recommendation,
-        hold_s=0.0 if switches else settings.hold_s,
+        hold_s=0.0 if switches and side.short else settings.hold_s,
         # The leaders that one broker gave away may be several; a rate that is too low is so on many brokers.
         cause=f"switch from broker {switches[0].previous_leader}" if switches else "throttle",
         # A move that is throttled too low altogether is told by what its leaders must send.
@@ -158,7 +168,7 @@ def _throttle_summary(side: SideState, switches: Sequence[LeaderSwitch]) -> str:
     what = "its leaders must send" if side.role is Role.LEADER else "it must receive"
     moves = side.moving_partitions > 0
     fails, whom = ("The move", "new replicas") if moves else ("Catching up", "replicas out of sync")
-    fate = f"{whom} get nothing" if side.verdict is Verdict.STARVED else f"{whom} fall further behind"
+    fate = f"{whom} {_FATE[side.verdict]}"
     cause = ""
     if switches:
         names = [f"{name} ({switch.previous_leader} to {side.broker})" for switch in switches for name in switch.names]
@@ -166,8 +176,9 @@ def _throttle_summary(side: SideState, switches: Sequence[LeaderSwitch]) -> str:
     required = rate(demand.required_bytes_per_s)
     if demand.required_bytes_per_s is None:
         required = f"at least {rate(side.known_required_bytes_per_s)}"
+    ends = "takes long" if side.verdict is Verdict.SLOW else "will not finish"
     return (
-        f"{fails} will not finish: {subject(side)} is throttled to {rate(demand.throttle_bytes_per_s)}, "
+        f"{fails} {ends}: {subject(side)} is throttled to {rate(demand.throttle_bytes_per_s)}, "
         f"but {what} {required}{cause}; {fate}"
     )
 
@@ -184,6 +195,7 @@ def _no_data(sides: Sequence[SideState], settings: AlertSettings, recommender: R
             # A broker that is down is a cause of its own, and a restart takes longer than a reading that fails.
             hold_s=settings.no_data_s if side.alive else max(settings.no_data_s, settings.stalled_s),
             cause="no data" if side.alive else broker_cause(side.broker, alive=False),
+            continues=() if side.alive else broker_causes(side.broker, alive=False),
             precedence=NO_METRICS,
         )
         for side in sides

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planning.throttle import CatchingUp, Demand
+from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from planning.long_run import burst_bytes
+from planning.throttle import CatchingUp, Demand, SourceLoad
 from schemas.findings import Role, Verdict
 
 
@@ -99,6 +101,7 @@ class Peer:
         remaining_bytes: what they still have to copy; None: unknown.
         write_bytes_per_s: what is written to them meanwhile; None: unknown.
         largest_remaining_bytes: what the one with most still has to copy; None: unknown.
+        leaving_bytes_per_s: what the leader sends no more once they are in sync, because replicas leave.
     """
 
     broker: int
@@ -106,6 +109,7 @@ class Peer:
     remaining_bytes: int | None
     write_bytes_per_s: float | None
     largest_remaining_bytes: int | None
+    leaving_bytes_per_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -210,6 +214,8 @@ class SideState:
         resting_topics: topics of partitions that a list names and that do not move, by name; the list is cut.
         resting_topic_count: how many these are.
         log_dirs: the broker's throttle of moves between log directories.
+        eta_low_s: eta_s at the earliest; None: never, or unknown.
+        eta_high_s: eta_s at the latest; None: never, or unknown.
     """
 
     demand: Demand
@@ -244,6 +250,8 @@ class SideState:
     resting_topics: tuple[str, ...] = ()
     resting_topic_count: int = 0
     log_dirs: LogDirsThrottle = LogDirsThrottle()
+    eta_low_s: float | None = None
+    eta_high_s: float | None = None
 
     @property
     def broker(self) -> int:
@@ -257,8 +265,13 @@ class SideState:
 
     @property
     def short(self) -> bool:
-        """Return whether the throttle is not enough."""
+        """Return whether the throttle is not enough, so that the move never ends."""
         return self.verdict in (Verdict.STARVED, Verdict.LOSING)
+
+    @property
+    def binding(self) -> bool:
+        """Return whether the throttle is below what is required, so that what is behind it gets nothing for a while."""
+        return self.short or self.verdict is Verdict.SLOW
 
 
 _AS_THEY_ARE = (
@@ -283,6 +296,8 @@ _AS_THEY_ARE = (
     "limited_partitions",
     "free_partitions",
     "resting_topic_count",
+    "eta_low_s",
+    "eta_high_s",
 )
 
 
@@ -290,8 +305,30 @@ def side_state(row: Mapping[str, Any]) -> SideState:
     """Return the side of one row of ``gold/throttle_headroom``, given as a mapping of its columns."""
     verdict = Verdict(row["verdict"])
     partitions = tuple(_partition(entry) for entry in row["partitions"])
+    peers = tuple(Peer(**peer) for peer in row["peers"])
+    demand = _demand(row, partitions, peers)
+    return SideState(
+        demand,
+        verdict,
+        lost=tuple(LostReplica(**lost) for lost in row["lost"]),
+        takeover=Takeover(**row["takeover"]) if row["takeover"] is not None else None,
+        partitions=partitions,
+        peers=peers,
+        stalls=tuple(Stall(**stall | {"partitions": tuple(stall["partitions"])}) for stall in row["stalls"]),
+        switches=tuple(LeaderSwitch(**switch | {"names": tuple(switch["names"])}) for switch in row["switches"]),
+        moves=tuple(MovingPartition(**move | {"target": tuple(move["target"])}) for move in row["moves"]),
+        resting_topics=tuple(row["resting_topics"]),
+        log_dirs=LogDirsThrottle(row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]),
+        **{name: row[name] for name in _AS_THEY_ARE},
+    )
+
+
+def _demand(row: Mapping[str, Any], partitions: Sequence[PartitionEvidence], peers: Sequence[Peer]) -> Demand:
+    """Return what the throttle of a row carries."""
     role, limited = Role(row["role"]), row["moving_replicas"] - row["free_replicas"]
-    demand = Demand(
+    destination = role is Role.FOLLOWER
+    fetch = _fetch_limits(row)
+    return Demand(
         broker=row["broker"],
         role=role,
         throttle_bytes_per_s=row["throttle_bytes_per_s"],
@@ -300,23 +337,43 @@ def side_state(row: Mapping[str, Any]) -> SideState:
         limited_replicas=limited,
         free_replicas=row["free_replicas"],
         remaining_bytes=row["remaining_bytes"],
-        throttle_known=verdict is not Verdict.NO_DATA or row["throttle_bytes_per_s"] is not None,
+        throttle_known=row["verdict"] != Verdict.NO_DATA.value or row["throttle_bytes_per_s"] is not None,
         used_bytes_per_s=row["quota_bytes_per_s"],
-        catching_up=_catching_up(partitions, limited) if role is Role.FOLLOWER else (),
+        catching_up=_catching_up(partitions, limited) if destination else (),
+        sources=tuple(_source(peer) for peer in peers) if destination else (),
+        burst_bytes=burst_bytes(role, [fetch.burst_bytes(peer.replicas) for peer in peers]) or None,
+        quota_window=_quota_window(row),
+        fetch=fetch,
+        known_in_sync_bytes_per_s=row["known_in_sync_bytes_per_s"],
+        known_required_bytes_per_s=row["known_required_bytes_per_s"],
     )
-    return SideState(
-        demand,
-        verdict,
-        lost=tuple(LostReplica(**lost) for lost in row["lost"]),
-        takeover=Takeover(**row["takeover"]) if row["takeover"] is not None else None,
-        partitions=partitions,
-        peers=tuple(Peer(**peer) for peer in row["peers"]),
-        stalls=tuple(Stall(**stall | {"partitions": tuple(stall["partitions"])}) for stall in row["stalls"]),
-        switches=tuple(LeaderSwitch(**switch | {"names": tuple(switch["names"])}) for switch in row["switches"]),
-        moves=tuple(MovingPartition(**move | {"target": tuple(move["target"])}) for move in row["moves"]),
-        resting_topics=tuple(row["resting_topics"]),
-        log_dirs=LogDirsThrottle(row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]),
-        **{name: row[name] for name in _AS_THEY_ARE},
+
+
+def _source(peer: Peer) -> SourceLoad:
+    return SourceLoad(
+        peer.broker,
+        peer.replicas,
+        peer.remaining_bytes,
+        peer.write_bytes_per_s,
+        peer.largest_remaining_bytes,
+        peer.leaving_bytes_per_s,
+    )
+
+
+def _quota_window(row: Mapping[str, Any]) -> QuotaWindow:
+    """Return the samples of the broker's quotas; Kafka's defaults where it does not tell."""
+    samples, sample_s = row["quota_window_num"], row["quota_window_size_s"]
+    return QuotaWindow(samples or DEFAULT_WINDOW.samples, float(sample_s or DEFAULT_WINDOW.sample_s))
+
+
+def _fetch_limits(row: Mapping[str, Any]) -> FetchLimits:
+    """Return the broker's limits as a follower; Kafka's defaults where it does not tell."""
+    backoff_ms = row["replica_fetch_backoff_ms"]
+    return FetchLimits(
+        partition_bytes=row["replica_fetch_max_bytes"] or DEFAULT_FETCH.partition_bytes,
+        response_bytes=row["replica_fetch_response_max_bytes"] or DEFAULT_FETCH.response_bytes,
+        fetchers=row["num_replica_fetchers"] or DEFAULT_FETCH.fetchers,
+        backoff_s=DEFAULT_FETCH.backoff_s if backoff_ms is None else backoff_ms / 1000,
     )
 
 

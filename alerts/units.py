@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timezone
+from typing import Any
+
+_MINUTE_S = 60
 
 
 def rate(bytes_per_s: float | None) -> str:
@@ -33,6 +37,36 @@ def duration(seconds: float | None) -> str:
     if hours < 1:
         return f"{minutes} min {rest} s" if minutes < 10 else f"{minutes} min"
     return f"{hours} h {minutes} min"
+
+
+def span(low_s: float | None, high_s: float | None) -> str:
+    """Return a range of durations such as ``50 to 60 s`` or ``50 s to 1 min 10 s``; None: its end is not known.
+
+    Args:
+        low_s: at least.
+        high_s: at most.
+    """
+    low, high = duration(low_s), duration(high_s)
+    if low_s is None:
+        return high if high_s is None else f"at most {high}"
+    if high_s is None:
+        return f"{low} or more"
+    if low == high:
+        return low
+    # One unit is enough where both have the same.
+    return f"{round(low_s)} to {high}" if round(high_s) < _MINUTE_S else f"{low} to {high}"
+
+
+def finish_text(recommendation: Mapping[str, Any]) -> str | None:
+    """Return when a move is done under a recommendation, such as ``50 to 60 s``; None: unknown, or never.
+
+    Args:
+        recommendation: ``finish_s``, with ``finish_low_s`` and ``finish_high_s`` but for events of older versions.
+    """
+    middle_s, low_s, high_s = (recommendation.get(f"finish_{name}s") for name in ("", "low_", "high_"))
+    if middle_s is None:
+        return None
+    return f"about {duration(middle_s)}" if low_s is None or high_s is None else span(low_s, high_s)
 
 
 def clock(epoch_ms: int | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from alerts.render import render_event
 from alerts.sides import SideState
-from alerts.units import clock, duration, rate
+from alerts.units import clock, rate, span
 from cli.output import echo, echo_lines, print_json_line
 from schemas.findings import AlertEvent, State, Verdict
 
@@ -65,7 +65,7 @@ class Teller:
 def _side_text(side: SideState) -> str:
     demand = side.demand
     throttle = "none" if demand.throttle_bytes_per_s is None else rate(demand.throttle_bytes_per_s)
-    eta = f", in sync in {duration(side.eta_s)}" if side.eta_s is not None else ""
+    eta = f", in sync in {span(side.eta_low_s, side.eta_high_s)}" if side.eta_s is not None else ""
     why = f" ({side.reason})" if side.reason else ""
     return (
         f"broker {side.broker} as {side.role.value:8} {side.verdict.value:11} throttle {throttle}, "
@@ -83,5 +83,7 @@ def _side_json(side: SideState) -> dict[str, Any]:
         "in_sync_bytes_per_s": demand.in_sync_bytes_per_s,
         "required_bytes_per_s": demand.required_bytes_per_s,
         "eta_s": side.eta_s,
+        "eta_low_s": side.eta_low_s,
+        "eta_high_s": side.eta_high_s,
         "reason": side.reason,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cli.config import load_settings
+from cli.expected_finish import finish_json, finish_remark
 from cli.options import config_option, format_option
 from cli.output import echo, print_json, print_table
 from cli.throttle_apply import apply
@@ -26,19 +27,23 @@ def throttle() -> None:
 def show(config: str | None, output_format: str) -> None:
     """Show the brokers' throttle rates with where they are set, the topics' throttled replica lists, and what moves.
 
-    The rate of moves between the log directories of a broker has a column where it is set.
+    The rate of moves between the log directories of a broker has a column where it is set. While headroom watch runs,
+    the last line says when the moves are done at the throttles in force.
 
     \b
     Example:  headroom throttle show
     """  # noqa: D301
-    view = read_view(load_settings(config))
+    settings = load_settings(config)
+    view = read_view(settings)
     if output_format == "json":
-        print_json(view_json(view))
+        print_json({**view_json(view), "expected_finish": finish_json(settings) if view.moving() else None})
         return
     print_table("", view_header(view), view_rows(view))
     echo()
     for remark in remarks(view):
         echo(remark)
+    if view.moving():
+        echo(finish_remark(settings))
 
 
 throttle.add_command(apply)

@@ -16,8 +16,6 @@ from planning.throttle import Demand, Side
 from planning.write_rates import at_rate, forecast
 from schemas.findings import Role
 
-# New bytes of those that pass a throttle that binds, in the expected time of ``gold/throttle_headroom``.
-QUOTA_YIELD_RATIO = 0.98
 # From one burst of a throttled copy to the next: until its sample leaves the window.
 QUOTA_CYCLE_S = 11.6
 # From a tick to the throttle that its alert recommends being in force, at the earliest.

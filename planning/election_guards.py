@@ -20,7 +20,8 @@ from schemas.findings import Role, Verdict
 
 _Key = TypeVar("_Key")
 # Verdicts behind which nothing may be added. What is not known is not well.
-_NOT_ENOUGH = frozenset({Verdict.STARVED, Verdict.LOSING, Verdict.NO_DATA})
+_SHORT = frozenset({Verdict.STARVED, Verdict.LOSING, Verdict.SLOW})
+_NOT_ENOUGH = _SHORT | {Verdict.NO_DATA}
 # More than any room but one without end.
 _UNKNOWN_NEED_BYTES_PER_S = sys.float_info.max
 
@@ -139,7 +140,7 @@ class Throttles:
         changed = ((self._changed(election), election.gains) for election in elections)
         gained = _burdened(share for p, gains in changed if p is not None for share in self._gained(p, gains))
         found = (self._sides.demand(side, gained[side]) for side in sorted(gained))
-        return [demand for demand in found if demand.verdict in (Verdict.STARVED, Verdict.LOSING)]
+        return [demand for demand in found if demand.verdict in _SHORT]
 
     def _changed(self, election: Election) -> PartitionTraffic | None:
         """Return the traffic that an election changes; None: none that a throttle sees."""

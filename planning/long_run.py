@@ -57,7 +57,7 @@ def copy_bytes_per_s(
         window: samples of the quota.
     """
     left = throttle_bytes_per_s - in_sync_bytes_per_s
-    if left <= 0:
+    if left < 0:
         return 0.0
     if not burst_bytes:
         return left
@@ -81,7 +81,7 @@ def copy_rate(
     """
     least, usual, most = YIELD_RATIOS
     left = throttle_bytes_per_s - in_sync_bytes_per_s
-    if left <= 0:
+    if left < 0:
         return CopyRate(0.0, 0.0, 0.0)
     burst = burst_bytes or 0.0
     return CopyRate(
@@ -91,31 +91,47 @@ def copy_rate(
     )
 
 
-def catch_up_s(remaining_bytes: float, written_bytes_per_s: float, copied_bytes_per_s: float) -> float | None:
-    """Return seconds until what remains is copied; None: never, the copy does not gain.
+@dataclass(frozen=True)
+class CatchUp:
+    """When out-of-sync replicas behind one throttle are in sync, seconds from now.
+
+    Attributes:
+        low_s: at the earliest; None: never.
+        middle_s: as expected; None: never.
+        high_s: at the latest; None: never.
+    """
+
+    low_s: float | None
+    middle_s: float | None
+    high_s: float | None
+
+
+def catch_up(
+    remaining_bytes: float, written_bytes_per_s: float, rate: CopyRate, room_bytes: float, window: QuotaWindow
+) -> CatchUp:
+    """Return when what remains is copied under a throttle.
+
+    The room that the quota has now is copied at once, and counts for one window. What is not copied then comes in
+    bursts a window apart: half of one is how far the end may be from that of a steady flow.
 
     Args:
         remaining_bytes: bytes still to copy.
         written_bytes_per_s: what is written meanwhile.
-        copied_bytes_per_s: new bytes that are copied.
+        rate: new bytes that are copied, in the long run.
+        room_bytes: by how much the quota is below its limit now.
+        window: samples of the quota.
     """
-    if remaining_bytes <= 0:
-        return 0.0
-    gained = copied_bytes_per_s - written_bytes_per_s
-    return remaining_bytes / gained if gained > 0 else None
+    at_once = min(max(0.0, room_bytes), remaining_bytes)
 
+    def after_s(copied_bytes_per_s: float, windows: float) -> float | None:
+        if remaining_bytes <= 0:
+            return 0.0
+        gained = copied_bytes_per_s - written_bytes_per_s
+        if gained <= 0:
+            return None
+        full = min(1.0, at_once / (copied_bytes_per_s * window.mean_s))
+        return max(0.0, (remaining_bytes - at_once) / gained + (full / 2 + windows) * window.mean_s)
 
-def catch_up_range_s(
-    remaining_bytes: float, written_bytes_per_s: float, rate: CopyRate
-) -> tuple[float | None, float | None, float | None]:
-    """Return seconds until what remains is copied, at the earliest, as expected and at the latest; None: never.
-
-    Args:
-        remaining_bytes: bytes still to copy.
-        written_bytes_per_s: what is written meanwhile.
-        rate: new bytes that are copied.
-    """
-    earliest, expected, latest = (
-        catch_up_s(remaining_bytes, written_bytes_per_s, copied) for copied in (rate.high, rate.middle, rate.low)
-    )
-    return earliest, expected, latest
+    # Less than what there is room for comes in one burst.
+    half = 0.5 if at_once < remaining_bytes else 0.0
+    return CatchUp(after_s(rate.high, -half), after_s(rate.middle, 0.0), after_s(rate.low, half))

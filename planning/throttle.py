@@ -8,13 +8,13 @@ traffic, below which out-of-sync replicas get nothing, and the whole traffic, be
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.long_run import copy_rate
+from planning.long_run import CatchUp, burst_bytes, catch_up, copy_rate
 from schemas.findings import Role, Verdict
 
 Side = tuple[int, Role]
@@ -151,6 +151,8 @@ class Demand:
         batch_bytes: of a leader, mean size of the producers' batches that it appends; None if unknown.
         quota_window: samples of the broker's quotas.
         fetch: the broker's limits as a follower.
+        known_in_sync_bytes_per_s: the least that in_sync_bytes_per_s can be; None: it is that.
+        known_required_bytes_per_s: the least that required_bytes_per_s can be; None: it is that.
     """
 
     broker: int
@@ -169,6 +171,8 @@ class Demand:
     batch_bytes: float | None = None
     quota_window: QuotaWindow = DEFAULT_WINDOW
     fetch: FetchLimits = DEFAULT_FETCH
+    known_in_sync_bytes_per_s: float | None = None
+    known_required_bytes_per_s: float | None = None
 
     @property
     def behind_bytes_per_s(self) -> float:
@@ -179,30 +183,63 @@ class Demand:
 
     @property
     def verdict(self) -> Verdict:
-        """Return what the throttle means for the out-of-sync replicas."""
+        """Return what the throttle means for the out-of-sync replicas.
+
+        What is certain is said though a part is unknown: more traffic would only be worse.
+        """
         if self.limited_replicas + self.free_replicas == 0:
             return Verdict.IDLE
+        short = self._certainly_short
+        if short is not None:
+            return short
         if not self.throttle_known:
             return Verdict.NO_DATA
         if self.throttle_bytes_per_s is None or self.limited_replicas == 0:
             return Verdict.UNTHROTTLED
         if self.in_sync_bytes_per_s is None or self.required_bytes_per_s is None:
             return Verdict.NO_DATA
-        if self.throttle_bytes_per_s <= self.in_sync_bytes_per_s:
-            return Verdict.STARVED
-        if self.throttle_bytes_per_s <= self.required_bytes_per_s:
-            return Verdict.SLOW if self._gains_by_bursts else Verdict.LOSING
-        return Verdict.CATCHING_UP
+        return Verdict.SLOW if self.throttle_bytes_per_s <= self.required_bytes_per_s else Verdict.CATCHING_UP
 
     @property
-    def _gains_by_bursts(self) -> bool:
-        """Return whether responses that no quota cuts bring more than is written, though the throttle is too low."""
-        if self.burst_bytes is None or self.throttle_bytes_per_s is None:
-            return False
-        copied = copy_rate(
-            self.throttle_bytes_per_s, self.in_sync_bytes_per_s or 0.0, self.burst_bytes, self.quota_window
-        )
-        return copied.middle > self.behind_bytes_per_s
+    def _certainly_short(self) -> Verdict | None:
+        """Return what is so however much the unknown part of the traffic is; None: that decides."""
+        throttle = self.throttle_bytes_per_s
+        if throttle is None or not self.limited_replicas:
+            return None
+        in_sync = _either(self.known_in_sync_bytes_per_s, self.in_sync_bytes_per_s)
+        required = _either(self.known_required_bytes_per_s, self.required_bytes_per_s)
+        # A quota is exceeded above its bound, not at it.
+        if throttle < in_sync:
+            return Verdict.STARVED
+        if throttle <= required and self._copied_bytes_per_s(in_sync) <= required - in_sync:
+            return Verdict.LOSING
+        return None
+
+    def _copied_bytes_per_s(self, in_sync_bytes_per_s: float) -> float:
+        """Return what comes to out-of-sync replicas, for no quota cuts a response; 0: not more than is known."""
+        if not self.burst_bytes or self.throttle_bytes_per_s is None:
+            return 0.0
+        return copy_rate(self.throttle_bytes_per_s, in_sync_bytes_per_s, self.burst_bytes, self.quota_window).middle
+
+    @property
+    def catch_up(self) -> CatchUp | None:
+        """Return when the out-of-sync replicas that the throttle holds back are in sync; None: unknown, or none is.
+
+        Of this broker and role alone, as ``gold/throttle_headroom`` has it: another may take longer.
+        """
+        if self.verdict not in (Verdict.CATCHING_UP, Verdict.SLOW) or self.remaining_bytes is None:
+            return None
+        assert self.throttle_bytes_per_s is not None, "a verdict on a throttle"
+        in_sync = self.in_sync_bytes_per_s or 0.0
+        rate = copy_rate(self.throttle_bytes_per_s, in_sync, self.burst_bytes, self.quota_window)
+        used = self.throttle_bytes_per_s if self.used_bytes_per_s is None else self.used_bytes_per_s
+        room = (self.throttle_bytes_per_s - used) * self.quota_window.mean_s
+        return catch_up(self.remaining_bytes, self.behind_bytes_per_s, rate, room, self.quota_window)
+
+
+def _either(known: float | None, whole: float | None) -> float:
+    """Return the least that a traffic can be."""
+    return known if known is not None else whole or 0.0
 
 
 class Share(NamedTuple):
@@ -214,6 +251,7 @@ class Share(NamedTuple):
         in_sync: whether the follower is in the ISR.
         listed: whether the throttled list of the side's role names the side's broker; None: unknown.
         remaining_bytes: what the follower still has to copy; None: unknown.
+        peer: the broker at the other end of the fetches; None: none leads.
     """
 
     side: Side
@@ -221,17 +259,22 @@ class Share(NamedTuple):
     in_sync: bool
     listed: bool | None
     remaining_bytes: int | None
+    peer: int | None = None
 
 
 def shares(p: PartitionTraffic) -> Iterator[Share]:
-    """Return what each follower of a partition adds to its leader's side and to its own."""
+    """Return what each follower of a partition adds to its leader's side and to its own.
+
+    Nothing is written to a partition that nobody leads.
+    """
+    written = p.write_bytes_per_s if p.leader is not None else 0.0
     for follower in p.followers:
         in_sync, remaining = follower in p.in_sync, p.remaining_bytes.get(follower)
         listed = None if p.follower_listed is None else follower in p.follower_listed
-        yield Share((follower, Role.FOLLOWER), p.write_bytes_per_s, in_sync, listed, remaining)
+        yield Share((follower, Role.FOLLOWER), written, in_sync, listed, remaining, p.leader)
         if p.leader is not None:
             listed = None if p.leader_listed is None else p.leader in p.leader_listed
-            yield Share((p.leader, Role.LEADER), p.write_bytes_per_s, in_sync, listed, remaining)
+            yield Share((p.leader, Role.LEADER), written, in_sync, listed, remaining, follower)
 
 
 class Sides:
@@ -294,11 +337,12 @@ class _Sums:
     unknown_lists: int = 0
     limited_replicas: int = 0
     free_replicas: int = 0
+    limited_by_peer: Counter[int] = field(default_factory=Counter)
 
     def plus(self, more: Iterable[Share]) -> _Sums:
         """Return the sums with shares besides."""
         # Not added and taken away again: sums of rates would drift.
-        sums = _Sums(*(getattr(self, name) for name in self.__slots__))
+        sums = replace(self, limited_by_peer=self.limited_by_peer.copy())
         for share in more:
             sums.count(share, 1)
         return sums
@@ -323,6 +367,8 @@ class _Sums:
     def _count_behind(self, share: Share, times: int) -> None:
         if share.listed:
             self.limited_replicas += times
+            if share.peer is not None:
+                self.limited_by_peer[share.peer] += times
         else:
             self.free_replicas += times
         if share.remaining_bytes is None:
@@ -333,6 +379,7 @@ class _Sums:
     def demand(self, side: Side, throttles: Mapping[Side, float | None]) -> Demand:
         """Return the demand that these sums make."""
         lists_known = not self.unknown_lists
+        responses = [DEFAULT_FETCH.burst_bytes(replicas) for replicas in self.limited_by_peer.values() if replicas]
         return Demand(
             broker=side[0],
             role=side[1],
@@ -343,4 +390,7 @@ class _Sums:
             free_replicas=self.free_replicas,
             remaining_bytes=None if self.unknown_remaining else self.remaining_bytes,
             throttle_known=side in throttles and lists_known,
+            burst_bytes=burst_bytes(side[1], responses) or None,
+            known_in_sync_bytes_per_s=self.in_sync_bytes_per_s,
+            known_required_bytes_per_s=self.required_bytes_per_s,
         )

@@ -95,6 +95,7 @@ class Finding:
         weight: see there.
         joins: whether it counts as told by an alert of its cause that fired without it; else it gets one of its own.
         affected: how many replicas or partitions it is about; 0: it does not say.
+        continues: causes whose alert goes on while this is found, though what that was about first has ended.
     """
 
     kind: Kind
@@ -109,6 +110,7 @@ class Finding:
     weight: float = 0.0
     joins: bool = True
     affected: int = 0
+    continues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ VERDICT = _gauge(
     "headroom_verdict",
     (*_SIDE, "verdict"),
     "1",
-    "1 for the present verdict: idle, catching_up, losing, starved, unthrottled or no_data; the others are absent.",
+    "1 for the present verdict: idle, catching_up, slow, losing, starved, unthrottled or no_data; others are absent.",
 )
 IMBALANCE = _gauge(
     "headroom_leader_imbalance_ratio",

@@ -234,7 +234,7 @@ THROTTLE_HEADROOM = Table(
         ),
         ("required_bytes_per_s", "DOUBLE", "traffic of all followers that counts against it, bytes/s; null: unknown"),
         ("headroom_bytes_per_s", "DOUBLE", "throttle - required, bytes/s; null: no throttle, or unknown"),
-        ("verdict", "STRING", "idle, catching_up, losing, starved, unthrottled or no_data"),
+        ("verdict", "STRING", "idle, catching_up, slow, losing, starved, unthrottled or no_data"),
         ("reason", "STRING", "for no_data: what is unknown; else null"),
         (
             "quota_bytes_per_s",
@@ -308,10 +308,10 @@ THROTTLE_HEADROOM = Table(
         (
             "peers",
             "ARRAY<STRUCT<broker INT, replicas INT, remaining_bytes BIGINT, write_bytes_per_s DOUBLE, "
-            "largest_remaining_bytes BIGINT>>",
+            "largest_remaining_bytes BIGINT, leaving_bytes_per_s DOUBLE>>",
             "the brokers at the other end of the copies that a list of the role limits (of a leader its destinations, "
-            "of a destination its leaders): replicas, what they still have to copy, what is written to them, and what "
-            "the one with most has to copy; null: unknown",
+            "of a destination its leaders): replicas, what they still have to copy, what is written to them, what the "
+            "one with most has to copy, and what the leader sends no more once they are in sync; null: unknown",
         ),
         (
             "stalls",
@@ -356,6 +356,8 @@ THROTTLE_HEADROOM = Table(
             "STRING",
             "broker or default: where that is set; none: it is not; null: not told",
         ),
+        ("eta_low_s", "DOUBLE", "eta_s at the earliest, by what is not known; null: never, or unknown"),
+        ("eta_high_s", "DOUBLE", "eta_s at the latest; null: never, or unknown"),
     ),
 )
 
@@ -384,6 +386,8 @@ REASSIGNMENT_PROGRESS = Table(
         ("in_sync", "BOOLEAN", "the replica is in the ISR"),
         ("throttled", "BOOLEAN", "a rate and a list limit the copy at its leader or destination"),
         ("rate_window_ms", "BIGINT", "window of the rates, ms"),
+        ("eta_low_s", "DOUBLE", "eta_s at the earliest, by what is not known; null: never, or unknown"),
+        ("eta_high_s", "DOUBLE", "eta_s at the latest; null: never, or unknown"),
     ),
 )
 

@@ -20,6 +20,7 @@ from grafana import (
     RED,
     SECONDS,
     SHARE,
+    YELLOW,
     Json,
     Panel,
     Query,
@@ -55,6 +56,7 @@ _GOOD_ABOVE_ZERO = ((RED, None), (GREEN, 1))
 _VERDICTS = {
     "idle": GREY,
     "catching_up": GREEN,
+    "slow": YELLOW,
     "losing": ORANGE,
     "starved": RED,
     "unthrottled": BLUE,
@@ -245,8 +247,9 @@ def throttle() -> Json:
         [
             states(
                 "Verdicts",
-                "idle: nothing is out of sync. catching_up: it gets there. losing: it falls further behind. starved: "
-                "it gets nothing. unthrottled: no rate or list limits it. no_data: something is not known.",
+                "idle: nothing is out of sync. catching_up: it gets there. slow: it does by responses that no quota "
+                "cuts. losing: it falls further behind. starved: it gets nothing. unthrottled: no rate or list limits "
+                "it. no_data: something is not known.",
                 Query(_verdict_numbers(), _SIDE),
                 dict(enumerate(_VERDICTS.items())),
                 width=24,
@@ -286,7 +289,7 @@ def _marks(role: str, title: str, description: str) -> Panel:
         Query(f"headroom_in_sync_bytes_per_second{{{of}}}", f"{_BROKER}, in-sync use"),
     ]
     reading = (
-        f"{description}, against the two marks: at or below in-sync use new replicas get nothing, up to required they "
+        f"{description}, against the two marks: below in-sync use new replicas get nothing, up to required they "
         "fall further behind, above it they catch up."
     )
     return lines(title, reading, queries, BYTES_PER_S)

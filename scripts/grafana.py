@@ -13,7 +13,8 @@ Json = dict[str, Any]
 
 # Units as Grafana names them; of bytes those of 1,000, as everywhere in Headroom.
 BYTES, BYTES_PER_S, SECONDS, COUNT, RATIO, PER_S, SHARE = "decbytes", "Bps", "s", "short", "none", "cps", "percentunit"
-GREEN, ORANGE, RED, BLUE, GREY, PURPLE = "green", "orange", "red", "blue", "text", "purple"
+GREEN, YELLOW, ORANGE, RED, BLUE = "green", "yellow", "orange", "red", "blue"
+GREY, PURPLE = "text", "purple"
 
 _COLUMNS = 24
 _DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}

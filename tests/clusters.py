@@ -12,9 +12,10 @@ from schemas.findings import Role
 BROKERS = (1, 2, 3, 4, 5)
 RECORD_BYTES = 1000
 
-# Few whole hundreds of bytes per second: their sums are exact, and throttles often lie just on a mark.
-_WRITE_RATES = tuple(hundreds * 100.0 for hundreds in range(6))
-_THROTTLES = tuple(hundreds * 100.0 for hundreds in range(1, 12))
+# Few whole rates: their sums are exact, and throttles often lie just on a mark. One response of a megabyte in every
+# window of the quota brings 0.09 MB/s, so that it is sometimes enough and sometimes not.
+_WRITE_RATES = tuple(times * 40_000.0 for times in range(6))
+_THROTTLES = tuple(times * 40_000.0 for times in range(1, 12))
 _remaining = st.integers(0, 5_000).map(lambda count: count * RECORD_BYTES)
 
 

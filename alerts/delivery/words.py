@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from alerts.units import duration, rate, size
+from alerts.units import finish_text, rate, size
 from schemas.config import NotifySettings
 from schemas.findings import AlertEvent, Verdict
 
@@ -53,7 +53,7 @@ def numbers(event: AlertEvent) -> dict[str, str]:
     }
     if advice.get("throttle_bytes_per_s") is not None:
         told["Recommended throttle"] = f"{rate(advice['throttle_bytes_per_s'])} ({advice['throttle_bytes_per_s']})"
-        told["Then it finishes in about"] = duration(advice.get("finish_s"))
+        told["Then it finishes in"] = finish_text(advice) or "unknown"
     return told
 
 

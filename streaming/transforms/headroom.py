@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from planning.duration import QUOTA_YIELD_RATIO
+from streaming.transforms.long_run import BURST_BYTES, ETAS, copied
 from streaming.transforms.replicas import WATCHED
 
 # What is listed by name is cut; rules decide on sums and counts, which are over all.
@@ -43,13 +43,17 @@ _SETTINGS = (
 )
 SIDE = ["cluster", "tick_ms", "broker", "role"]
 
-VERDICT = """CASE
+# What is certain is said though a part is unknown: more traffic would only be worse.
+VERDICT = f"""CASE
     WHEN limited_replicas + free_replicas = 0 THEN 'idle'
+    WHEN limited_replicas > 0 AND throttle_bytes_per_s < known_in_sync_bytes_per_s THEN 'starved'
+    WHEN limited_replicas > 0 AND throttle_bytes_per_s <= known_required_bytes_per_s AND
+        coalesce({copied("known_in_sync_bytes_per_s")}, 0D) <= known_required_bytes_per_s - known_in_sync_bytes_per_s
+        THEN 'losing'
     WHEN NOT throttle_known THEN 'no_data'
     WHEN throttle_bytes_per_s IS NULL OR limited_replicas = 0 THEN 'unthrottled'
     WHEN in_sync_bytes_per_s IS NULL OR required_bytes_per_s IS NULL THEN 'no_data'
-    WHEN throttle_bytes_per_s <= in_sync_bytes_per_s THEN 'starved'
-    WHEN throttle_bytes_per_s <= required_bytes_per_s THEN 'losing'
+    WHEN throttle_bytes_per_s <= required_bytes_per_s THEN 'slow'
     ELSE 'catching_up' END"""
 
 _REASON = """CASE WHEN verdict = 'no_data' THEN
@@ -59,18 +63,6 @@ _REASON = """CASE WHEN verdict = 'no_data' THEN
         WHEN unread_partitions = unknown_partitions
             THEN concat('write rate not known yet of ', unknown_partitions, ' partition(s): it takes two readings')
         ELSE concat('write rate unknown of ', unknown_partitions, ' partition(s)') END END"""
-
-# At a throttle that binds, what is over the live traffic catches up. Where the broker measures clearly less than the
-# throttle, something else is the limit, and only what is seen to be copied can tell.
-_ETA = f"""CASE
-    WHEN moving_replicas = 0 THEN NULL
-    WHEN verdict = 'catching_up' AND (quota_bytes_per_s IS NULL OR quota_bytes_per_s >= 0.8 * throttle_bytes_per_s
-        OR coalesce(catch_up_bytes_per_s, 0) <= 0)
-        THEN CASE WHEN {QUOTA_YIELD_RATIO} * throttle_bytes_per_s > required_bytes_per_s
-            THEN remaining_bytes / ({QUOTA_YIELD_RATIO} * throttle_bytes_per_s - required_bytes_per_s) END
-    WHEN verdict IN ('catching_up', 'unthrottled') AND catch_up_bytes_per_s > 0
-        THEN remaining_bytes / catch_up_bytes_per_s
-    END"""
 
 # Why an adding replica copies nothing, as far as it shows at the replica, the gravest last. Numbers, for the greatest
 # of texts is not found by hashing.
@@ -126,6 +118,11 @@ def shares(replicas: DataFrame) -> DataFrame:
                 "target": F.expr("array_except(replicas, removing)"),
                 "moving": F.expr("size(adding) + size(removing) > 0"),
                 "watched": F.expr(WATCHED),
+                "added": F.expr("size(adding)"),
+                # Followers that fetch no more from the leader once it has moved; where the leader itself leaves, all.
+                "gone": F.expr(
+                    "IF(array_contains(removing, leader), size(array_except(replicas, removing)), size(removing))"
+                ),
             }
         )
         .withColumn("side", F.explode(sides))
@@ -136,6 +133,8 @@ def shares(replicas: DataFrame) -> DataFrame:
             "side.broker AS broker",
             "side.role AS role",
             "side.peer AS peer",
+            "added",
+            "gone",
             "side.list_known AS list_known",
             # Whether the list has an entry of the partition at all, of whichever broker.
             "coalesce(size(IF(side.role = 'leader', leader_listed, follower_listed)) > 0, false) AS entered",
@@ -266,7 +265,8 @@ def sides(replicas: DataFrame) -> DataFrame:
 
 # Each copy that the throttle of a side limits: the broker at its other end, and what it has to bring.
 _LIMITED_COPIES = """collect_list(CASE WHEN out_of_sync = 1 AND listed AND peer IS NOT NULL THEN
-    struct(peer AS broker, remaining_bytes AS remaining, write_bytes_per_s AS written) END) AS limited_copies"""
+    struct(peer AS broker, remaining_bytes AS remaining, write_bytes_per_s AS written,
+        write_bytes_per_s * gone / greatest(added, 1) AS leaving) END) AS limited_copies"""
 # What leaders of moving partitions send to all their followers, and what a destination receives of them.
 _MOVING_BYTES = """CASE
     WHEN count_if(moving AND (role = 'leader' OR limited + free > 0) AND write_bytes_per_s IS NULL) = 0
@@ -303,7 +303,8 @@ _PEERS = _grouped(
     """'broker', g[0].broker, 'replicas', size(g),
     'remaining_bytes', aggregate(g, 0L, (sum, x) -> sum + x.remaining),
     'write_bytes_per_s', aggregate(g, 0D, (sum, x) -> sum + x.written),
-    'largest_remaining_bytes', array_max(transform(g, x -> x.remaining))""",
+    'largest_remaining_bytes', array_max(transform(g, x -> x.remaining)),
+    'leaving_bytes_per_s', aggregate(g, 0D, (sum, x) -> sum + coalesce(x.leaving, 0D))""",
 )
 _STALL_GROUPS = _grouped(
     "stalls",
@@ -368,7 +369,6 @@ def throttle_headroom(replicas: DataFrame, brokers: DataFrame) -> DataFrame:
             {
                 "alive": F.expr("coalesce(alive, false)"),
                 "resting_topic_count": F.expr("greatest(size(resting_topics), 0)"),
-                "rate_known": F.expr("coalesce(throttle_known, false)"),
                 "throttle_known": F.expr("coalesce(throttle_known, false) AND coalesce(unknown_lists, 0) = 0"),
                 **{name: F.expr(f"coalesce({name}, 0)") for name in _COUNTS},
                 **{name: F.expr(f"coalesce({name}, array())") for name in ("lost", "moves", "partitions")},
@@ -377,8 +377,11 @@ def throttle_headroom(replicas: DataFrame, brokers: DataFrame) -> DataFrame:
                 "stalls": F.expr(f"coalesce({_STALL_GROUPS}, array())"),
                 "switches": F.expr(f"coalesce({_SWITCH_GROUPS}, array())"),
                 "takes_part": F.expr("partitions IS NOT NULL"),
+                "known_in_sync_bytes_per_s": F.expr("coalesce(known_in_sync_bytes_per_s, 0D)"),
+                "known_required_bytes_per_s": F.expr("coalesce(known_required_bytes_per_s, 0D)"),
             }
         )
+        .withColumn("burst_bytes", F.expr(BURST_BYTES))
         .withColumns(
             {
                 "verdict": F.expr(VERDICT),
@@ -387,15 +390,13 @@ def throttle_headroom(replicas: DataFrame, brokers: DataFrame) -> DataFrame:
                 "required_bytes_per_s": F.expr("CASE WHEN takes_part THEN required_bytes_per_s ELSE 0D END"),
                 "remaining_bytes": F.expr("CASE WHEN takes_part THEN remaining_bytes ELSE 0 END"),
                 "moving_bytes_per_s": F.expr("CASE WHEN takes_part THEN moving_bytes_per_s ELSE 0D END"),
-                "known_in_sync_bytes_per_s": F.expr("coalesce(known_in_sync_bytes_per_s, 0D)"),
-                "known_required_bytes_per_s": F.expr("coalesce(known_required_bytes_per_s, 0D)"),
             }
         )
         .withColumns(
             {
                 "headroom_bytes_per_s": F.expr("throttle_bytes_per_s - required_bytes_per_s"),
                 "reason": F.expr(_REASON),
-                "eta_s": F.expr(_ETA),
+                **{name: F.expr(eta) for name, eta in ETAS.items()},
             }
         )
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from streaming.transforms.long_run import SEEN_RATIO
+
 # The slower of the two sides that limit a replica says when it is there; an unlimited one goes on as it is seen to, and
 # while it waits for its turn as all of its destination do.
 _LIMITS = "CASE WHEN {side}_listed AND {side}_throttle IS NOT NULL THEN {side}_verdict ELSE 'unthrottled' END"
@@ -17,13 +19,24 @@ _STATE = """CASE
     WHEN catch_up_bytes_per_s IS NULL THEN 'no_data'
     WHEN catch_up_bytes_per_s <= 0 THEN 'never'
     ELSE 'catching_up' END"""
-_ETA = """CASE
+
+
+def _eta(name: str, seen_ratio: float) -> str:
+    """Return when a replica is in sync: ``eta_s``, or one end of its range."""
+    return f"""CASE
     WHEN state = 'in_sync' THEN 0D
     WHEN state != 'catching_up' THEN NULL
-    WHEN NOT throttled AND waiting THEN follower_eta_s
-    WHEN NOT throttled THEN remaining_bytes / catch_up_bytes_per_s
-    ELSE greatest(CASE WHEN leader_limit != 'unthrottled' THEN leader_eta_s END,
-        CASE WHEN follower_limit != 'unthrottled' THEN follower_eta_s END) END"""
+    WHEN NOT throttled AND waiting THEN follower_{name}
+    WHEN NOT throttled THEN {seen_ratio}D * remaining_bytes / catch_up_bytes_per_s
+    ELSE greatest(CASE WHEN leader_limit != 'unthrottled' THEN leader_{name} END,
+        CASE WHEN follower_limit != 'unthrottled' THEN follower_{name} END) END"""
+
+
+_ETAS = {
+    "eta_low_s": _eta("eta_low_s", 1 - SEEN_RATIO),
+    "eta_s": _eta("eta_s", 1.0),
+    "eta_high_s": _eta("eta_high_s", 1 + SEEN_RATIO),
+}
 
 
 def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame:
@@ -54,7 +67,8 @@ def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame
         )
         .withColumn("throttled", F.expr("leader_limit != 'unthrottled' OR follower_limit != 'unthrottled'"))
         .withColumn("state", F.expr(_STATE))
-        .withColumns({"eta_s": F.expr(_ETA), "adding_replica": F.col("follower"), "rate_window_ms": F.col("window_ms")})
+        .withColumns({name: F.expr(eta) for name, eta in _ETAS.items()})
+        .withColumns({"adding_replica": F.col("follower"), "rate_window_ms": F.col("window_ms")})
     )
 
 
@@ -64,6 +78,6 @@ def _side(headroom: DataFrame, role: str, name: str) -> DataFrame:
         "tick_ms",
         f"broker AS {name}",
         f"verdict AS {name}_verdict",
-        f"eta_s AS {name}_eta_s",
+        *[f"{eta} AS {name}_{eta}" for eta in _ETAS],
         f"throttle_bytes_per_s AS {name}_throttle",
     )

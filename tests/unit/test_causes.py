@@ -148,3 +148,35 @@ def test_nothing_is_lost_or_told_twice_and_no_active_one_falls_silent(
     for cause in {f.cause for f in findings} - {""}:
         subjects = {f.subject for f in findings if f.cause == cause}
         assert len(subjects & spoken.keys()) == max(1, len(subjects & firing))
+
+
+DOWN, BEHIND = "broker 4 down", "broker 4"
+
+
+def of_broker(kind: Kind, alive: bool = False, **more: Any) -> Finding:
+    """A finding about broker 4, whose alert goes on with that of the broker's death."""
+    continues = (BEHIND, DOWN) if alive else (DOWN,)
+    return replace(finding("broker 4", cause=BEHIND if alive else DOWN, kind=kind), continues=continues, **more)
+
+
+def test_an_alert_of_a_broker_goes_on_with_what_is_left_of_its_cause() -> None:
+    # The move has ended, and its kind of finding with it; the broker is still down.
+    before = of_broker(Kind.ISR_SHRINK_DURING_MOVE)
+    rest = [of_broker(Kind.UNDER_REPLICATED), of_broker(Kind.PREFERRED_LEADER_UNAVAILABLE, precedence=1)]
+    (kept,) = one_per_cause(rest, active([before], "broker 4"), ()).findings
+    assert (kept.kind, kept.summary) == (Kind.ISR_SHRINK_DURING_MOVE, "broker 4 is wrong")
+    assert kept.evidence["goes_on_with"] == {"kind": "under_replicated", "subject": "broker 4"}
+    assert [other["kind"] for other in kept.evidence["also"]] == ["preferred_leader_unavailable"]
+
+
+def test_a_broker_that_is_back_and_has_yet_to_catch_up_is_no_news() -> None:
+    before, behind = of_broker(Kind.REASSIGNMENT_STALLED), of_broker(Kind.UNDER_REPLICATED, alive=True)
+    (kept,) = one_per_cause([behind], active([before], "broker 4"), ()).findings
+    assert kept.kind is Kind.REASSIGNMENT_STALLED
+    # That one falls behind and then dies is news; so is what has nothing to do with the broker.
+    dead = of_broker(Kind.NO_DATA)
+    found = one_per_cause([dead], active([behind], "broker 4"), ()).findings
+    assert [f.kind for f in found] == [Kind.NO_DATA]
+    other = finding("broker 5", cause="broker 5 down")
+    found = one_per_cause([other], active([before], "broker 4"), ()).findings
+    assert [f.subject for f in found] == ["broker 5"]

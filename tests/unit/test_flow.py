@@ -33,10 +33,10 @@ def test_it_takes_what_remains_by_what_the_scarcest_quota_leaves() -> None:
 
 
 def test_it_never_ends_where_nothing_is_gained() -> None:
-    assert Flow([copy(end(4, 4), None, 300)], 0.0).run() is None
+    assert Flow([copy(end(4, 4.1), None, 300)], 0.0).run() is None
     assert Flow([copy(end(4, 2), None, 300, write_mb=2.1)], 0.0).run() is None
     # Nor where one of two has got all it needs, and the other gets nothing.
-    assert Flow([copy(end(9), None, 1), copy(end(4, 4), None, 300)], 0.0).run() is None
+    assert Flow([copy(end(9), None, 1), copy(end(4, 4.1), None, 300)], 0.0).run() is None
 
 
 def test_what_no_quota_limits_is_done_at_once() -> None:

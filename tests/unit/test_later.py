@@ -147,5 +147,6 @@ def test_no_tick_is_kept_for_the_sake_of_a_finding_that_nobody_read(monkeypatch:
     for second in range(5):
         plays.tick(second, short(50))
     gc.collect()
-    assert len(made) == 5
-    assert [later() for later in made] == [None] * 5
+    # One of each tick, and of those that were compared one for the finish.
+    assert len(made) > 5
+    assert [later() for later in made] == [None] * len(made)

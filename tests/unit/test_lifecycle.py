@@ -64,6 +64,27 @@ def test_without_a_hold_it_fires_on_the_first_tick() -> None:
     assert run(lifecycle(), (10, bad(hold_s=0)), (11, bad(hold_s=0))) == [(10, "pending"), (10, "firing")]
 
 
+def of_broker(kind: Kind) -> Assessment:
+    down = "broker 4 down"
+    found = Finding(kind, "broker 4", Severity.WARNING, kind.value, {}, {}, 0.0, cause=down, continues=(down,))
+    return Assessment([found])
+
+
+def test_one_alert_lasts_as_long_as_its_broker_is_down_and_tells_what_it_is_about_by_now() -> None:
+    alerts = lifecycle()
+    first, rest = of_broker(Kind.ISR_SHRINK_DURING_MOVE), of_broker(Kind.UNDER_REPLICATED)
+    events = [e for s in range(30) for e in alerts.observe("c", s * 1000, first if s < 10 else rest if s < 20 else OK)]
+    told = [(e.tick_ms // 1000, e.state, e.summary) for e in events]
+    assert told == [
+        (0, "pending", "isr_shrink_during_move"),
+        (0, "firing", "isr_shrink_during_move"),
+        # It has lasted for five seconds: not every flicker is told.
+        (15, "firing", "under_replicated"),
+        (25, "resolved", "under_replicated"),
+    ]
+    assert len({e.alert_id for e in events}) == 1
+
+
 def test_a_switch_while_it_is_pending_fires_it() -> None:
     assert run(lifecycle(), (10, bad(hold_s=3)), (11, bad(hold_s=0))) == [(10, "pending"), (11, "firing")]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planning.copies import Copy, End, Part
 from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW, QuotaWindow
-from planning.long_run import burst_bytes, catch_up_range_s, catch_up_s, copy_bytes_per_s, copy_rate
+from planning.long_run import CopyRate, burst_bytes, catch_up, copy_bytes_per_s, copy_rate
 from planning.quota import steady
 from planning.quota_state import steady_bytes_per_s
 from planning.simulation import Conditions, Simulation
@@ -32,8 +32,8 @@ ONE, TEN = 1_048_576.0, 10_485_760.0
         (2.001, 2.0, ONE, ONE / 11.5),
         # 23 MB are 21 responses of 1.05 MB, and one more.
         (4.0, 2.0, ONE, 22 * ONE / 11.5),
-        # No room.
-        (2.0, 2.0, TEN, 0.0),
+        # Neither is a quota exceeded that is just full; nothing comes where it is.
+        (2.0, 2.0, TEN, TEN / 11.5),
         (1.0, 2.0, TEN, 0.0),
         # Where it is not known what a check lets through.
         (4.0, 2.0, None, 2 * MB),
@@ -108,18 +108,32 @@ def test_what_is_sent_again_is_left_out() -> None:
         assert 0.99 * rate.low <= simulated <= rate.high
 
 
+RATE = CopyRate(4 * MB, 5 * MB, 6 * MB)
+
+
 def test_seconds_are_what_remains_by_what_is_gained() -> None:
-    assert catch_up_s(30 * MB, 2 * MB, 5 * MB) == pytest.approx(10.0)
-    assert catch_up_s(30 * MB, 2 * MB, 2 * MB) is None
-    assert catch_up_s(0, 2 * MB, 0.0) == 0.0
+    # 30 MB by 6 - 2, 5 - 2 and 4 - 2 MB/s, half a window of 11.5 s sooner or later.
+    found = catch_up(30 * MB, 2 * MB, RATE, 0.0, DEFAULT_WINDOW)
+    assert (found.low_s, found.middle_s, found.high_s) == pytest.approx((7.5 - 5.75, 10.0, 15 + 5.75))
+    done = catch_up(0, 2 * MB, RATE, 0.0, DEFAULT_WINDOW)
+    assert (done.low_s, done.middle_s, done.high_s) == (0, 0, 0)
+
+
+def test_what_the_quota_has_room_for_comes_at_once() -> None:
+    # 57.5 MB are what 5 MB/s bring in a window: the rest follows after half a window on average, not a whole one.
+    found = catch_up(87.5 * MB, 2 * MB, RATE, 57.5 * MB, DEFAULT_WINDOW)
+    assert found.middle_s == pytest.approx(30 / 3 + 5.75)
+    # All of it comes at once, and only how fast is not known.
+    all_at_once = catch_up(20 * MB, 2 * MB, RATE, 57.5 * MB, DEFAULT_WINDOW)
+    assert all_at_once.middle_s == pytest.approx(20 / 57.5 * 5.75)
 
 
 def test_a_range_is_open_where_the_least_does_not_gain() -> None:
-    rate = copy_rate(4 * MB, 2 * MB, ONE, DEFAULT_WINDOW)
-    low, middle, high = catch_up_range_s(60 * MB, 1 * MB, rate)
-    # 60 MB by 2.095 - 1, 1.976 - 1 and 1.9 - 1 MB/s.
-    assert (low, middle, high) == pytest.approx((54.8, 61.5, 66.7), abs=0.1)
-    assert catch_up_range_s(60 * MB, 1.95 * MB, rate)[2] is None
+    found = catch_up(30 * MB, 4.5 * MB, RATE, 0.0, DEFAULT_WINDOW)
+    assert found.middle_s == pytest.approx(60.0)
+    assert found.high_s is None
+    never = catch_up(30 * MB, 7 * MB, RATE, 0.0, DEFAULT_WINDOW)
+    assert (never.low_s, never.middle_s) == (None, None)
 
 
 def test_a_leader_lets_one_response_through_and_a_destination_one_of_each_leader() -> None:

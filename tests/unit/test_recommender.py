@@ -207,6 +207,14 @@ def _row(
         **dict.fromkeys(
             (
                 "lost_leaving_replicas",
+                "eta_low_s",
+                "eta_high_s",
+                "quota_window_num",
+                "quota_window_size_s",
+                "replica_fetch_max_bytes",
+                "replica_fetch_response_max_bytes",
+                "num_replica_fetchers",
+                "replica_fetch_backoff_ms",
                 "waiting_replicas",
                 "down_replicas",
                 "counting_partitions",

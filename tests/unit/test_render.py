@@ -45,7 +45,7 @@ def test_a_firing_alert_tells_what_why_and_what_to_do() -> None:
     )
     assert lines[3] == "    t-0: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 2, led by 1 before"
     # 8 MB/s x 1.2, and its exact number for the command
-    assert lines[4].startswith("  Do: raise the throttle to 9.6 MB/s (9600000); the move then finishes in about ")
+    assert lines[4].startswith("  Do: raise the throttle to 9.6 MB/s (9600000); the move then finishes in ")
     assert lines[5].startswith("    $ headroom throttle apply --rate 9600000 ")
 
 

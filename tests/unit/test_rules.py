@@ -20,7 +20,7 @@ LEADER_ALERT = (Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader")
     ("role", "throttle_mb", "kind", "subject", "severity"),
     [
         (LEADER, 3, Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader", Severity.WARNING),
-        (LEADER, 2, Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader", Severity.CRITICAL),
+        (LEADER, 1.9, Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader", Severity.CRITICAL),
         (FOLLOWER, 3, Kind.THROTTLE_BELOW_INBOUND, "broker 1 as destination", Severity.WARNING),
     ],
 )

@@ -61,7 +61,7 @@ TEXTS = {
         "throttle 9.0 MB/s; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
         "  t-0: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 1",
         # 10 MB in bursts of the quota, and what is written meanwhile.
-        "Do: raise the throttle to 12.0 MB/s (12000000); the move then finishes in about ",
+        "Do: raise the throttle to 12.0 MB/s (12000000); the move then finishes in ",
         "Note: not urgent: the move goes on as long as no leader switches",
         "  $ headroom throttle apply --rate 12000000 --brokers 1 --raise-only --execute",
     ],

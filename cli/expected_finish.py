@@ -1,0 +1,113 @@
+"""When the running moves are expected to be done, by the newest tick of ``gold/reassignment_progress``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from alerts.units import duration, span
+from cli.output import echo
+from cli.tables import query
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.tables import REASSIGNMENT_PROGRESS
+
+# Older than that it says nothing of now: gold tables follow the ticks within some seconds.
+_FRESH_MS = 60_000
+
+
+@dataclass(frozen=True)
+class ExpectedFinish:
+    """What the newest tick lets expect at the throttles in force.
+
+    Attributes:
+        tick_ms: the tick, epoch milliseconds.
+        replicas: adding replicas.
+        in_sync: those of them that are in sync.
+        never: those that never get there as things are.
+        unknown: those of which nothing can be said.
+        eta_s: seconds from the tick until the last of the others is in sync; None: there is none.
+        eta_low_s: the same at the earliest.
+        eta_high_s: the same at the latest; None: no latest time is known, or there is none.
+    """
+
+    tick_ms: int
+    replicas: int
+    in_sync: int
+    never: int
+    unknown: int
+    eta_s: float | None
+    eta_low_s: float | None
+    eta_high_s: float | None
+
+    def text(self, now_ms: int) -> str:
+        """Return it as a sentence.
+
+        Args:
+            now_ms: now, epoch milliseconds.
+        """
+        ago = f"by the tick of {duration(max(0, now_ms - self.tick_ms) / 1000)} ago"
+        if self.never:
+            return f"At the throttles in force {self.never} of {self.replicas} new replicas never get in sync, {ago}."
+        if self.unknown:
+            return f"When the moves are done is unknown for {self.unknown} of {self.replicas} new replicas, {ago}."
+        passed_s = (now_ms - self.tick_ms) / 1000
+        low_s = max(0.0, (self.eta_low_s or 0.0) - passed_s)
+        high_s = None if self.eta_high_s is None else max(0.0, self.eta_high_s - passed_s)
+        return f"At the throttles in force the moves are done in {span(low_s, high_s)}, {ago}."
+
+
+def expected_finish(settings: Settings, now_ms: int | None = None) -> ExpectedFinish | None:
+    """Return what the newest tick of a cluster lets expect; None: nothing moves in it, or no watch runs.
+
+    Args:
+        settings: settings of the cluster.
+        now_ms: now, epoch milliseconds; None: by the clock.
+
+    Raises:
+        HeadroomError: the table is there but cannot be read.
+    """
+    now_ms = round(time.time() * 1000) if now_ms is None else now_ms
+    since_ms = now_ms - _FRESH_MS
+    day = datetime.fromtimestamp(since_ms / 1000, timezone.utc).date()
+    cluster = settings.cluster.name.replace("'", "''")
+    found = query(
+        settings.store.path,
+        REASSIGNMENT_PROGRESS.path,
+        _SQL.format(cluster=cluster, since=since_ms, until=now_ms + _FRESH_MS, day=day),
+    )
+    return ExpectedFinish(**found[0]) if found else None
+
+
+def finish_remark(settings: Settings) -> str:
+    """Return the expected finish as a sentence, or why there is none."""
+    now_ms = round(time.time() * 1000)
+    try:
+        found = expected_finish(settings, now_ms)
+    except HeadroomError as error:
+        return f"When the moves are done is unknown: {error}"
+    if found is None:
+        return "When the moves are done, headroom watch can tell: no tick of the last minute is in store.path."
+    return found.text(now_ms)
+
+
+def finish_json(settings: Settings) -> dict[str, Any] | None:
+    """Return the expected finish ready for JSON; None: unknown, and where a table is to blame, stderr says so."""
+    try:
+        found = expected_finish(settings)
+    except HeadroomError as error:
+        echo(f"expected_finish is null: {error}", err=True)
+        return None
+    return None if found is None else dict(vars(found))
+
+
+_SQL = """SELECT tick_ms, count(*) AS replicas,
+        sum(CASE WHEN state = 'in_sync' THEN 1 ELSE 0 END) AS in_sync,
+        sum(CASE WHEN state = 'never' THEN 1 ELSE 0 END) AS never,
+        sum(CASE WHEN state = 'no_data' THEN 1 ELSE 0 END) AS unknown,
+        max(eta_s) AS eta_s, max(eta_low_s) AS eta_low_s,
+        CASE WHEN count(eta_high_s) = count(eta_s) THEN max(eta_high_s) END AS eta_high_s
+    FROM data WHERE date >= DATE '{day}' AND "cluster" = '{cluster}' AND tick_ms BETWEEN {since} AND {until}
+    GROUP BY tick_ms ORDER BY tick_ms DESC LIMIT 1"""
