@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from cli.alerts_command import alerts
 from cli.check_local import local_store
 from cli.check_result import Answer
 from cli.maintain_command import maintain
+from cli.pipeline import build_pipeline, configured
 from schemas.errors import HeadroomError
 from streaming.marks import MarkFollower, append_mark
 from streaming.places import require_writable
@@ -75,7 +77,8 @@ def test_a_store_that_is_a_file_is_an_error(store: Path, monkeypatch: pytest.Mon
     file = store / "file"
     file.write_text("x")
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(file))
-    for run in (_shown, lambda: CliRunner().invoke(maintain, [], catch_exceptions=False)):
+    watch = partial(build_pipeline, configured([]), "headroom watch")
+    for run in (_shown, watch, lambda: CliRunner().invoke(maintain, [], catch_exceptions=False)):
         with pytest.raises(HeadroomError) as told:
             run()
         assert (told.value.subject, told.value.rule) == (str(file), "is a file, and must be a folder")
