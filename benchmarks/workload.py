@@ -224,13 +224,25 @@ class SyntheticCluster:
             required[(int(p.adding or 0), "follower")] += p.bytes_per_s
         return in_sync, required
 
+    def _bursts_bytes(self) -> dict[Side, int]:
+        """Return what one check of each side's quota lets through: 1 MiB of a partition, 10 of a leader."""
+        copies = Counter((p.leader, int(p.adding or 0)) for p in self._moving)
+        bursts: dict[Side, int] = defaultdict(int)
+        for (leader, destination), partitions in copies.items():
+            response = min(partitions, 10) * 1_048_576
+            # A leader counts each response before the next; the fetchers of a destination check all at once.
+            bursts[leader, "leader"] = max(bursts[leader, "leader"], response)
+            bursts[destination, "follower"] += response
+        return bursts
+
     def truth(self) -> dict[Side, str]:
         """Return the verdict of every broker and role as things stand."""
         in_sync, required = self._demand()
+        burst_bytes = self._bursts_bytes()
         return {
-            (broker, role): _verdict(getattr(throttles, role), in_sync[(broker, role)], required[(broker, role)])
+            side: _verdict(getattr(throttles, side[1]), in_sync[side], required[side], burst_bytes[side])
             for broker, throttles in self._throttles.items()
-            for role in ("leader", "follower")
+            for side in ((broker, "leader"), (broker, "follower"))
         }
 
     def balance(self) -> dict[int, Balance]:
@@ -323,15 +335,19 @@ class SyntheticCluster:
         return Columns.joined(LOGS, (_led_logs(ps, leader, tick_ms, since) for leader, ps in sorted(led.items())))
 
 
-def _verdict(throttle: int | None, in_sync: int, required: int) -> str:
+def _verdict(throttle: int | None, in_sync: int, required: int, burst_bytes: int) -> str:
     """Return the true verdict; whoever requires nothing takes no part, for every listed replica is written to."""
     if required == 0:
         return "idle"
     if throttle is None:
         return "unthrottled"
-    if throttle <= in_sync:
+    if throttle < in_sync:
         return "starved"
-    return "losing" if throttle <= required else "catching_up"
+    if throttle > required:
+        return "catching_up"
+    # Once in a window of 11.5 s on average there is room, rounded up to whole responses, for none is cut.
+    responses = int((throttle - in_sync) * 11.5 / burst_bytes) + 1
+    return "slow" if 0.985 * responses * burst_bytes / 11.5 > required - in_sync else "losing"
 
 
 def throttled_lists(partitions: Sequence[Partition]) -> TopicConfig:

@@ -154,3 +154,15 @@ def message_ddl(kind: str) -> str:
 def column_types(kind: str) -> dict[str, str]:
     """Return the columns of a kind of ``COLUMNAR`` and their types, in order."""
     return {column.split(" ")[0]: column.split(" ")[1] for column in ROWS[kind].split(", ")}
+
+
+def row_columns(kind: str) -> list[str]:
+    """Return the names of the columns of a kind's rows, in order."""
+    names, depth = [""], 0
+    for letter in ROWS[kind]:
+        depth += {"<": 1, ">": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            names.append("")
+        else:
+            names[-1] += letter
+    return [column.split()[0] for column in names]

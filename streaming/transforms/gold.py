@@ -39,8 +39,7 @@ def headroom_rows(messages: DataFrame) -> DataFrame:
     Args:
         messages: of ``streaming.transforms.ticks.whole_ticks``.
     """
-    rows = throttle_headroom(replicas(rows_of(messages, "moves")), rows_of(messages, "brokers"))
-    return rows.select(*[name for name in THROTTLE_HEADROOM.names() if name != "date"])
+    return throttle_headroom(replicas(rows_of(messages, "moves")), rows_of(messages, "brokers"))
 
 
 def gold(messages: DataFrame, hold: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> Gold:
@@ -51,11 +50,11 @@ def gold(messages: DataFrame, hold: Callable[[DataFrame], DataFrame] = lambda fr
         hold: keeps a frame that several tables are made from, and returns it.
     """
     moves = rows_of(messages, "moves")
-    followers = hold(replicas(moves))
-    headroom = hold(throttle_headroom(followers, rows_of(messages, "brokers")))
+    of_followers = hold(replicas(moves))
+    headroom = hold(throttle_headroom(of_followers, rows_of(messages, "brokers")))
     return Gold(
         as_table(headroom, THROTTLE_HEADROOM),
-        as_table(reassignment_progress(followers, headroom), REASSIGNMENT_PROGRESS),
+        as_table(reassignment_progress(of_followers, headroom), REASSIGNMENT_PROGRESS),
         as_table(with_write_rate(moves.where(WATCHED)), PARTITION_WRITE_RATE),
     )
 

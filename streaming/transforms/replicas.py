@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
+from streaming.transforms.steps import with_columns
 from streaming.transforms.write_rate import with_write_rate
 
 # Of the rows of moves: those of partitions that move or are listed, or may be; the others only lack a replica.
@@ -57,8 +57,27 @@ _FROZEN = """NOT in_sync AND f IS NOT NULL AND coalesce(
         f.lag_offsets = f.prev_lag_offsets AND lag_offsets > 0
         AND lag_offsets != l.prev_log_end_offset - f.prev_log_end_offset), true)"""
 # One window without growth makes it: a replica that has just begun is not expected to have copied anything.
-_STALLED = """is_adding AND NOT in_sync AND (NOT alive OR leader IS NULL
-    OR coalesce(copied_offsets <= 0 AND idle_ms > 0 AND NOT waiting, false))"""
+_STALLED = f"""is_adding AND NOT in_sync AND (NOT alive OR leader IS NULL
+    OR coalesce(copied_offsets <= 0 AND idle_ms > 0 AND NOT {_WAITING}, false))"""
+
+# The lane is one partition of the topic, so that this window shuffles nothing.
+_OF_DESTINATION = "(PARTITION BY cluster, tick_ms, follower)"
+_DESTINATION = {
+    "destination_behind": "count_if(NOT in_sync AND alive AND lag_offsets > 0)",
+    "destination_idle_ms": "min(idle_ms)",
+    "destination_copied_bytes_per_s": "sum(CASE WHEN NOT in_sync THEN copied_bytes_per_s END)",
+}
+_SAMPLED = ("logs", "topic_counters", "before_log", "before_topic_counters", "l", "f")
+_LOG = "get(filter(logs, x -> x.broker = follower), 0)"
+_STANDING = {
+    "alive": "NOT array_contains(coalesce(offline, array()), follower)",
+    "in_sync": "array_contains(isr, follower)",
+    "is_adding": "array_contains(adding, follower)",
+    "lag_offsets": _LAG,
+    "lag_gauge_offsets": "f.lag_offsets",
+    "copied_offsets": _GROWN_OFFSETS,
+}
+_PROGRESS = {"remaining_bytes": _REMAINING, "copied_bytes_per_s": _COPIED, "frozen": _FROZEN, "idle_ms": _IDLE}
 
 
 def replicas(moves: DataFrame) -> DataFrame:
@@ -76,43 +95,10 @@ def replicas(moves: DataFrame) -> DataFrame:
         its log has not grown), ``waiting`` (an adding replica that waits for its turn) and ``stalled`` (one that copies
         nothing). Null: unknown.
     """
-    # The lane is one partition of the topic, so that this window shuffles nothing.
-    of_destination = Window.partitionBy("cluster", "tick_ms", "follower")
-    sampled = ["logs", "topic_counters", "before_log", "before_topic_counters", "leader_log", "l", "f"]
-    return (
-        with_write_rate(moves)
-        .withColumn("follower", F.explode(F.expr("array_remove(replicas, coalesce(leader, -1))")))
-        .withColumns({"l": F.col("leader_log"), "f": F.expr("get(filter(logs, x -> x.broker = follower), 0)")})
-        .withColumns(
-            {
-                "alive": F.expr("NOT array_contains(coalesce(offline, array()), follower)"),
-                "in_sync": F.expr("array_contains(isr, follower)"),
-                "is_adding": F.expr("array_contains(adding, follower)"),
-                "lag_offsets": F.expr(_LAG),
-                "lag_gauge_offsets": F.expr("f.lag_offsets"),
-                "copied_offsets": F.expr(_GROWN_OFFSETS),
-            }
-        )
-        .withColumns(
-            {
-                "remaining_bytes": F.expr(_REMAINING),
-                "copied_bytes_per_s": F.expr(_COPIED),
-                "frozen": F.expr(_FROZEN),
-                "idle_ms": F.expr(_IDLE),
-            }
-        )
-        .withColumns(
-            {
-                "destination_behind": F.expr("count_if(NOT in_sync AND alive AND lag_offsets > 0)").over(
-                    of_destination
-                ),
-                "destination_idle_ms": F.min("idle_ms").over(of_destination),
-                "destination_copied_bytes_per_s": F.expr("sum(CASE WHEN NOT in_sync THEN copied_bytes_per_s END)").over(
-                    of_destination
-                ),
-            }
-        )
-        .withColumn("waiting", F.expr(_WAITING))
-        .withColumn("stalled", F.expr(_STALLED))
-        .drop("copied_offsets", *sampled, "destination_behind", "destination_idle_ms", "destination_copied_bytes_per_s")
-    )
+    rated = with_write_rate(moves)
+    single = {"l": "leader_log", "follower": "explode(array_remove(replicas, coalesce(leader, -1)))"}
+    sampled = with_columns(with_columns(rated, single, without=["leader_log"]), {"f": _LOG})
+    measured = with_columns(with_columns(sampled, _STANDING), _PROGRESS)
+    beside = {name: f"{what} OVER {_OF_DESTINATION}" for name, what in _DESTINATION.items()}
+    judged = {"waiting": _WAITING, "stalled": _STALLED}
+    return with_columns(with_columns(measured, beside), judged, without=["copied_offsets", *_SAMPLED, *_DESTINATION])

@@ -97,5 +97,8 @@ def whole_ticks(messages: DataFrame) -> DataFrame:
 
 
 def rows_of(messages: DataFrame, kind: str) -> DataFrame:
-    """Return the rows of the lane's messages of one kind, with ``cluster`` and ``tick_ms``."""
-    return messages.where(F.col("kind") == kind).selectExpr(*TICK, "inline(rows)")
+    """Return the rows of the lane's messages of one kind, with ``cluster`` and ``tick_ms``.
+
+    The lane's schema has the columns of all its kinds: those of the others are null.
+    """
+    return messages.where(f"kind = '{kind}'").selectExpr(*TICK, "inline(rows)")

@@ -12,7 +12,9 @@ the switch. A counter or offset that fell gives no rate. To a partition without 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+
+from schemas.messages import row_columns
+from streaming.transforms.steps import named, with_columns
 
 
 def _log_size_rate(log: str) -> str:
@@ -56,6 +58,15 @@ _FIRST_READING = """leader_log IS NOT NULL AND (leader_log.prev_read_ms IS NULL
     OR (topic_counters IS NOT NULL AND topic_counters.prev_read_ms IS NULL))"""
 
 
+_LEADER_LOG = "get(filter(logs, x -> x.broker = leader), 0)"
+_RATE = "CASE WHEN leader IS NULL THEN 0D ELSE coalesce(_before, _log_size, _end_offset) END"
+_METHOD = """CASE WHEN leader IS NULL THEN 'no_leader' WHEN _before IS NOT NULL THEN 'before_switch'
+    WHEN _log_size IS NOT NULL THEN 'log_size' WHEN _end_offset IS NOT NULL THEN 'end_offset' END"""
+_WINDOW_MS = """CASE WHEN leader IS NULL THEN NULL
+    WHEN _before IS NOT NULL THEN before_log.read_ms - before_log.prev_read_ms
+    WHEN coalesce(_log_size, _end_offset) IS NOT NULL THEN leader_log.read_ms - leader_log.prev_read_ms END"""
+
+
 def with_write_rate(moves: DataFrame) -> DataFrame:
     """Return the rows of ``moves`` with their write rate and ``leader_log``.
 
@@ -67,32 +78,11 @@ def with_write_rate(moves: DataFrame) -> DataFrame:
         second one), ``method`` (log_size, end_offset, before_switch or no_leader) and ``window_ms``.
     """
     before = f"coalesce({_log_size_rate('before_log')}, {_by_offsets('before_log', 'before_topic_counters')})"
-    return (
-        moves.withColumns({"leader_log": F.expr("get(filter(logs, x -> x.broker = leader), 0)")})
-        .withColumns(
-            {
-                "first_reading": F.expr(_FIRST_READING),
-                "_before": F.expr(before),
-                "_log_size": F.expr(_log_size_rate("leader_log")),
-                "_end_offset": F.expr(_by_offsets("leader_log", "topic_counters")),
-            }
-        )
-        .withColumns(
-            {
-                "write_bytes_per_s": F.expr(
-                    "CASE WHEN leader IS NULL THEN 0D ELSE coalesce(_before, _log_size, _end_offset) END"
-                ),
-                "method": F.expr(
-                    "CASE WHEN leader IS NULL THEN 'no_leader' WHEN _before IS NOT NULL THEN 'before_switch' "
-                    "WHEN _log_size IS NOT NULL THEN 'log_size' WHEN _end_offset IS NOT NULL THEN 'end_offset' END"
-                ),
-                "window_ms": F.expr(
-                    "CASE WHEN leader IS NULL THEN NULL "
-                    "WHEN _before IS NOT NULL THEN before_log.read_ms - before_log.prev_read_ms "
-                    "WHEN coalesce(_log_size, _end_offset) IS NOT NULL "
-                    "THEN leader_log.read_ms - leader_log.prev_read_ms END"
-                ),
-            }
-        )
-        .drop("_before", "_log_size", "_end_offset")
-    )
+    own = moves.selectExpr("cluster", "tick_ms", *row_columns("moves"), *named({"leader_log": _LEADER_LOG}))
+    ways = {
+        "_before": before,
+        "_log_size": _log_size_rate("leader_log"),
+        "_end_offset": _by_offsets("leader_log", "topic_counters"),
+    }
+    rates = {"write_bytes_per_s": _RATE, "method": _METHOD, "window_ms": _WINDOW_MS}
+    return with_columns(with_columns(own, {"first_reading": _FIRST_READING, **ways}), rates, without=list(ways))

@@ -81,7 +81,13 @@ def etas_in_planning(demand: Demand) -> tuple[float | None, ...]:
 
 def in_spark(row: Row) -> tuple[Any, ...]:
     rates = [row[name] for name in ("throttle_bytes_per_s", "in_sync_bytes_per_s", "required_bytes_per_s")]
-    return (*rates, row["limited_replicas"], row["free_replicas"], row["remaining_bytes"], row["verdict"])
+    return (
+        *rates,
+        row["moving_replicas"] - row["free_replicas"],
+        row["free_replicas"],
+        row["remaining_bytes"],
+        row["verdict"],
+    )
 
 
 def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[tuple[int, str], Row]]) -> None:

@@ -11,7 +11,7 @@ from alerts.metrics import Collected
 from alerts.sides import SideState
 from schemas.findings import Kind, Role, State
 from schemas.metrics import METRICS, MetricType
-from streaming.transforms.headroom import EVIDENCE_PARTITIONS
+from streaming.transforms.sides import EVIDENCE_PARTITIONS
 from tests.unit.balances import balance
 from tests.unit.scrapes import STALE_S, Scene, event
 from tests.unit.sides import MB, TICK_MS, partition, side
