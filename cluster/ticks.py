@@ -161,6 +161,9 @@ class TickBuilder:
         if metrics.started_ms is None or self._started_ms.get(broker) != metrics.started_ms:
             # The process is another one: its counters began at zero. Its logs did not.
             self._counters.forget(broker)
+            if metrics.started_ms is not None:
+                # But it could copy nothing while it was down, and has just begun to.
+                self._unchanged.forget(broker)
             self._started_ms[broker] = metrics.started_ms or 0
         logs = self._watched_logs(broker, metrics, watched)
         return _Said(broker, self._counters.add(broker, metrics.counters), self._ends.add(broker, metrics.logs), logs)

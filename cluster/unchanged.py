@@ -25,6 +25,10 @@ class UnchangedEnds:
             known = ends[name] = (log_end_offset, read_ms)
         return known[1]
 
+    def forget(self, broker: int) -> None:
+        """Drop all logs of a broker: they are the same since the next reading."""
+        self._ends.pop(broker, None)
+
     def keep_only(self, broker: int, names: Collection[TopicPartition]) -> None:
         """Drop the logs that a broker that answered does not have any more."""
         ends = self._ends.get(broker, {})

@@ -129,6 +129,17 @@ def test_a_broker_that_restarted_has_counters_without_earlier_samples_and_logs_w
     assert row["logs"][0]["prev_read_ms"] == 0
 
 
+def test_a_log_of_a_restarted_broker_is_unchanged_only_since_its_return() -> None:
+    def at(second: int, started_ms: int) -> tuple[Snapshot, Mapping[int, BrokerRead]]:
+        # The log ends at 50 all the time.
+        same = {b: BrokerRead(b, RATES, metrics(second * 1000, 50, started_ms), None) for b in (1, 2, 3)}
+        return snapshot(), same
+
+    assert moves(*[at(second, 7) for second in range(4)])["logs"][0]["unchanged_since_ms"] == 0
+    restarted = [at(0, 7), at(1, 7), at(2, 8), at(3, 8)]
+    assert moves(*restarted)["logs"][0]["unchanged_since_ms"] == 2000
+
+
 def test_a_meter_that_was_gone_for_a_tick_starts_anew() -> None:
     # A broker that leads nothing of a topic drops its meter: it counts from zero when it leads again.
     ticks = [(snapshot(), reads(0, 1, 2, 3)), (snapshot(), reads(1000, 1, 2, 3, topic=False))]
