@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.units import duration, rate
+from alerts.units import duration, finish_text, rate
 from cli.demo_scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
 from schemas.findings import AlertEvent, Kind, Role
 
@@ -95,8 +95,8 @@ def summary_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("Throttle before", rate(THROTTLE_BYTES_PER_S)),
         (f"Required by broker {NEW_LEADER} after the switch", rate(evidence["required_bytes_per_s"])),
         ("Throttle recommended and applied", rate(recommendation(outcome.alert)["throttle_bytes_per_s"])),
-        ("Finish promised by the alert", duration(outcome.promised_s)),
-        ("Real finish", duration(outcome.finish_s) + ("" if error is None else f" ({error:.0%} off)")),
+        ("Finish promised by the alert", finish_text(recommendation(outcome.alert)) or "unknown"),
+        ("Real finish", duration(outcome.finish_s) + ("" if error is None else f" ({error:.0%} off the middle)")),
         ("Alert resolved after the throttle was raised", duration(outcome.resolve_s)),
         ("Alerts that fired", str(outcome.alerts)),
         ("Alerts raised by the healthy move", str(len(outcome.healthy_fired))),

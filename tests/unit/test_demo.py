@@ -84,7 +84,14 @@ def outcome(finish_s: float = 60.0, fired: list[AlertEvent] | None = None, alert
 def test_what_came_true_has_no_failures() -> None:
     assert failures(outcome()) == []
     # |75 - 60| / 60 = 25 %
-    assert ("Real finish", "1 min 15 s (25% off)") in summary_rows(outcome(finish_s=75.0))
+    assert ("Real finish", "1 min 15 s (25% off the middle)") in summary_rows(outcome(finish_s=75.0))
+
+
+def test_the_promise_is_told_as_the_alert_tells_it() -> None:
+    assert ("Finish promised by the alert", "about 1 min 0 s") in summary_rows(outcome())
+    advice = {**json.loads(event().recommendation), "finish_low_s": 50.0, "finish_high_s": 58.0}
+    ranged = event(recommendation=json.dumps(advice))
+    assert ("Finish promised by the alert", "50 to 58 s") in summary_rows(outcome(alert=ranged))
 
 
 def test_an_alert_announced_twice_is_one_alert() -> None:

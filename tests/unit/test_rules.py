@@ -173,3 +173,28 @@ def test_long_lists_are_cut_in_the_text_and_kept_in_the_evidence() -> None:
     finding = found(side(3, FOLLOWER, 9, 4, *stalled))
     assert "t-0, t-1, t-2 and 2 more" in finding.summary
     assert len(finding.evidence["partitions"]) == 5
+
+
+def test_a_throttle_that_is_only_slow_is_told_as_info_and_that_it_ends() -> None:
+    slow = replace(side(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
+    finding = found(slow)
+    assert (finding.kind, finding.severity) == (Kind.THROTTLE_BELOW_LEADER_WRITE, Severity.INFO)
+    assert "The move takes long" in finding.summary
+    assert "gain only by the responses that no quota cuts" in finding.summary
+
+
+def test_what_is_slow_is_not_told_while_something_never_ends_and_stays_as_it_is() -> None:
+    slow = replace(side(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
+    losing = side(2, LEADER, 3, 4, partition(1, leader=2))
+    assessment = assessed(slow, losing)
+    assert [f.subject for f in assessment.findings if f.kind is Kind.THROTTLE_BELOW_LEADER_WRITE] == [
+        "broker 2 as leader"
+    ]
+    assert LEADER_ALERT in assessment.held
+
+
+def test_replicas_behind_a_slow_throttle_do_not_stand_still() -> None:
+    stalled = side(3, FOLLOWER, 9, 2, partition(stalled=True), stall="unknown")
+    slow = replace(side(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
+    told = {f.kind for f in assessed(slow, stalled).findings}
+    assert Kind.REASSIGNMENT_STALLED not in told
