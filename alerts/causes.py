@@ -67,6 +67,7 @@ def one_per_cause(
         active: alerts that are active.
         due: findings that have lasted for their time.
     """
+    findings = _adopted(findings, active)
     told = [finding for finding in findings if not finding.cause]
     fire: set[Subject] = set()
     outdone: set[Subject] = set()
@@ -78,12 +79,11 @@ def one_per_cause(
         waiting = sorted((f for f in others if f not in covered), key=_order)
         if firing:
             told += [_with(firing[0], covered), *firing[1:]]
-        else:
+        elif (goes_on := ended.get(group[0].cause)) is not None:
             # What it was about first has ended, as a move does; the broker is still down, or has yet to catch up.
-            goes_on = next((ended[cause] for f in waiting for cause in f.continues if cause in ended), None)
-            kept = [f for f in waiting if goes_on is not None and f.continues]
-            waiting = [f for f in waiting if f not in kept]
-            told += [_as(goes_on, _with(kept[0], kept[1:]))] if goes_on is not None else []
+            kept = [f for f in waiting if f.continues]
+            waiting = [f for f in waiting if not f.continues]
+            told += [_as(goes_on, _with(kept[0], kept[1:]))] if kept else []
         if waiting:
             is_due = any(_key(f) in due for f in waiting)
             pending = [f for f in waiting if _key(f) in active and not is_due]
@@ -94,6 +94,15 @@ def one_per_cause(
         if waiting or len(stale) < len(firing):
             outdone |= stale
     return Grouped(told, frozenset(fire), frozenset(outdone))
+
+
+def _adopted(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> list[Finding]:
+    """Return the findings, those that an alert of another cause goes on with under that cause."""
+    firing = {alert.cause for alert in active.values() if alert.fires and alert.cause}
+    return [
+        f if f.cause in firing else replace(f, cause=next((c for c in f.continues if c in firing), f.cause))
+        for f in findings
+    ]
 
 
 def _ended(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> dict[str, Subject]:

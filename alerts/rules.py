@@ -195,7 +195,8 @@ def _no_data(sides: Sequence[SideState], settings: AlertSettings, recommender: R
             # A broker that is down is a cause of its own, and a restart takes longer than a reading that fails.
             hold_s=settings.no_data_s if side.alive else max(settings.no_data_s, settings.stalled_s),
             cause="no data" if side.alive else broker_cause(side.broker, alive=False),
-            continues=() if side.alive else broker_causes(side.broker, alive=False),
+            # One that was down just now takes a while to answer.
+            continues=broker_causes(side.broker, side.alive),
             precedence=NO_METRICS,
         )
         for side in sides

@@ -180,3 +180,17 @@ def test_a_broker_that_is_back_and_has_yet_to_catch_up_is_no_news() -> None:
     other = finding("broker 5", cause="broker 5 down")
     found = one_per_cause([other], active([before], "broker 4"), ()).findings
     assert [f.subject for f in found] == ["broker 5"]
+
+
+def test_a_broker_that_is_back_and_does_not_answer_yet_is_no_news() -> None:
+    before = of_broker(Kind.REASSIGNMENT_STALLED)
+    silent = replace(finding("broker 4 as leader", cause="no data"), continues=(BEHIND, DOWN))
+    other = replace(finding("broker 5 as leader", cause="no data"), continues=("broker 5", "broker 5 down"))
+    found = one_per_cause([silent, other], active([before], "broker 4"), ()).findings
+    assert {(f.kind, f.subject) for f in found} == {
+        (Kind.REASSIGNMENT_STALLED, "broker 4"),
+        (Kind.NO_DATA, "broker 5 as leader"),
+    }
+    # While the alert's own finding is there, it stands for it.
+    (kept,) = one_per_cause([before, silent], active([before], "broker 4"), ()).findings
+    assert [one["subject"] for one in kept.evidence["also"]] == ["broker 4 as leader"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from alerts.commands import PLAN_FILE, cancel, headroom_apply
 from alerts.recommend import Recommender
 from alerts.sides import MovingPartition, SideState, side_state
-from planning.duration import finish_s
+from planning.duration import finish, finish_s
 from planning.recommend import Wish
 from schemas.findings import Role
 from tests.unit.sides import MB, partition, side
@@ -395,3 +395,44 @@ KEYS = RECOMMENDER.nothing("").keys()
 def test_every_recommendation_has_the_same_keys_and_is_ready_for_json(recommendation: dict[str, Any]) -> None:
     assert recommendation.keys() == KEYS
     assert json.loads(json.dumps(dict(recommendation))) == recommendation
+
+
+def test_the_demand_of_a_row_knows_the_copies_by_leader_and_the_settings_of_its_broker() -> None:
+    peers = [
+        {
+            "broker": leader,
+            "replicas": replicas,
+            "remaining_bytes": 40_000_000,
+            "write_bytes_per_s": 2 * MB,
+            "largest_remaining_bytes": 9_000_000,
+            "leaving_bytes_per_s": MB,
+        }
+        for leader, replicas in ((1, 3), (2, 30))
+    ]
+    settings = {
+        "quota_window_num": 5,
+        "quota_window_size_s": 2,
+        "replica_fetch_max_bytes": 2_000_000,
+        "replica_fetch_response_max_bytes": 10_000_000,
+        "num_replica_fetchers": 2,
+        "replica_fetch_backoff_ms": 500,
+    }
+    rows = [{**_row(3, role, 3 * MB, 4 * MB, "losing"), "peers": peers, **settings} for role in ("follower", "leader")]
+    destination, leader = (side_state(row).demand for row in rows)
+    # Three replicas bring 2 MB each; of thirty two threads bring 10 MB each. A destination gets both, a leader lets one
+    # of them through at a time.
+    assert (destination.burst_bytes, leader.burst_bytes) == (26_000_000, 20_000_000)
+    assert [(s.leader, s.replicas, s.leaving_bytes_per_s) for s in destination.sources] == [(1, 3, MB), (2, 30, MB)]
+    assert leader.sources == ()
+    assert (destination.quota_window.mean_s, destination.fetch.backoff_s) == (11.0, 0.5)
+
+
+def test_a_finish_is_the_same_simulation_with_its_range() -> None:
+    advice = RECOMMENDER.raise_throttle(SIDES)
+    expected = finish([side.demand for side in SIDES if side.demand.limited_replicas], advice["throttle_bytes_per_s"])
+    assert expected is not None
+    assert (advice["finish_low_s"], advice["finish_s"], advice["finish_high_s"]) == (
+        expected.low_s,
+        expected.middle_s,
+        expected.high_s,
+    )
