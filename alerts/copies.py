@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from alerts.evidence import broker_evidence, named, side_evidence, subject
 from alerts.recommend import Recommender
-from alerts.sides import SideState, Stall
+from alerts.sides import LostReplica, SideState, Stall
 from schemas.config import AlertSettings
 from schemas.findings import Finding, Kind, Role, Severity
 
@@ -23,6 +23,13 @@ _WHY = {
 }
 
 
+# What makes all that lacks a leader one.
+_NO_LEADER = "no leader"
+_LOST_WHY = {
+    "no_leader": "has replicas that nobody leads",
+    "fallen_behind": "has fallen behind",
+    "broker_down": "is down",
+}
 # Of several causes on one destination the last of these is named first.
 _GRAVITY = ("unknown", "not_fetching", "no_leader", "offline")
 # Causes of a stall that are the destination's own.
@@ -80,7 +87,7 @@ def _stalled(side: SideState, stalls: Sequence[Stall], settings: AlertSettings, 
 def _stall_cause(side: SideState, cause: str, leaders: Collection[int | None]) -> str:
     """Return what makes the stalls of several destinations one; empty: nothing."""
     if cause == "no_leader":
-        return "no leader"
+        return _NO_LEADER
     if cause == "unknown":
         # What nothing explains must not pass for what an older alert of its broker is about; but of one leader alone
         # it may be the leader.
@@ -113,29 +120,33 @@ def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) ->
             continue
         lost = [one for one in side.lost if one.moving is moving]
         what = "of partitions that are moving, " if moving else ""
-        why = "has fallen behind" if side.alive else "is down"
+        cause = _lost_cause(side, lost, count)
+        leaderless = cause == "no_leader"
         yield Finding(
             kind=kind,
             subject=f"broker {side.broker}",
             severity=Severity.WARNING,
             summary=(
-                f"Broker {side.broker} {why}: {count} of its replicas, {what}none of them a new one, "
+                f"Broker {side.broker} {_LOST_WHY[cause]}: {count} of its replicas, {what}none of them a new one, "
                 f"out of the ISR ({named([one.name for one in lost], count)})"
             ),
-            evidence=broker_evidence(
-                side.broker,
-                lost,
-                alive=side.alive,
-                lost_replicas=count,
-                cause="fallen_behind" if side.alive else "broker_down",
-            ),
-            recommendation=recommender.unblock(side.broker, _remedy(side)),
+            evidence=broker_evidence(side.broker, lost, alive=side.alive, lost_replicas=count, cause=cause),
+            recommendation=recommender.unblock(side.broker, "no_leader" if leaderless else _remedy(side)),
             hold_s=settings.under_replicated_s,
-            cause=broker_cause(side.broker, side.alive),
-            continues=broker_causes(side.broker, side.alive),
+            cause=_NO_LEADER if leaderless else broker_cause(side.broker, side.alive),
+            continues=() if leaderless else broker_causes(side.broker, side.alive),
             precedence=precedence,
             affected=count,
         )
+
+
+def _lost_cause(side: SideState, lost: Sequence[LostReplica], count: int) -> str:
+    """Return why replicas of a broker are out of the ISR, as the evidence has it."""
+    if not side.alive:
+        return "broker_down"
+    # The names are cut: of more than there are it is not known that all lack a leader.
+    leaderless = len(lost) == count and all(one.leader is None for one in lost)
+    return "no_leader" if leaderless else "fallen_behind"
 
 
 def _remedy(side: SideState) -> str:

@@ -16,8 +16,9 @@ from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
 from benchmarks.nasty.short import ALERT_S, COUNT, SIZES
 from benchmarks.nasty.stage import Stage
 from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import all_of
+from benchmarks.nasty.truth import Claim, all_of
 from cli.tables import query
+from schemas.findings import Kind
 from schemas.tables import THROTTLE_HEADROOM
 
 _MOVED = 20
@@ -104,6 +105,10 @@ class LogDirectories(NastyScene):
         stage.note(f"{count} replicas of broker {self.broker} move between its log directories")
         samples = self._samples(stage)
         stage.await_announced(*low)
+        if not stage.topic.moving():
+            # Its throttles are there until the scene clears them.
+            left = [Claim(Kind.THROTTLE_LEFT_BEHIND, "throttles")]
+            low.append(stage.expect("throttles left behind", left, _LATE_S, required=False))
         self._compare(stage, samples)
         follow_advice(stage)
         stage.over(*low)

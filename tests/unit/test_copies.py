@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -136,6 +137,19 @@ def test_a_dead_broker_whose_replicas_the_running_move_takes_away_need_not_be_em
     )
     partly = lost(2, ("a", True), ("b", True), moving=2, resting=0, alive=False, lost_leaving_replicas=1)
     assert found(partly).recommendation["reason"] == "bring broker 2 back, or move its replicas elsewhere"
+
+
+def test_replicas_that_nobody_leads_are_of_the_cause_of_the_missing_leader() -> None:
+    leaderless = replace(lost(2, ("a", True), moving=1, resting=0), lost=(LostReplica("a", 0, None, True),))
+    finding = found(leaderless)
+    assert "Broker 2 has replicas that nobody leads" in finding.summary
+    assert (finding.cause, finding.evidence["cause"], finding.recommendation["action"]) == (
+        "no leader",
+        "no_leader",
+        "restore_broker",
+    )
+    # Two of which one is not named: it may have a leader, and the broker be what is wrong.
+    assert found(replace(leaderless, lost_replicas=2, lost_moving_replicas=2)).evidence["cause"] == "fallen_behind"
 
 
 def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:
