@@ -140,7 +140,8 @@ class Throttles:
         changed = ((self._changed(election), election.gains) for election in elections)
         gained = _burdened(share for p, gains in changed if p is not None for share in self._gained(p, gains))
         found = (self._sides.demand(side, gained[side]) for side in sorted(gained))
-        return [demand for demand in found if demand.verdict in _SHORT]
+        # Of one that is short for certain, but with a part unknown, no rate could be named that is enough.
+        return [d for d in found if d.verdict in _SHORT and d.required_bytes_per_s is not None]
 
     def _changed(self, election: Election) -> PartitionTraffic | None:
         """Return the traffic that an election changes; None: none that a throttle sees."""

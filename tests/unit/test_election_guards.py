@@ -1,0 +1,30 @@
+"""What elections may not ask of throttles in force."""
+
+from __future__ import annotations
+
+from planning.election_guards import Throttles
+from planning.leads import Election
+from planning.throttle import PartitionTraffic
+from schemas.findings import Role
+
+MB = 1_000_000.0
+BOTH = frozenset({1, 2})
+
+
+def traffic(number: int, leader: int, write_mb: float | None, in_sync: frozenset[int] = BOTH) -> PartitionTraffic:
+    """A listed partition of brokers 1 and 2."""
+    follower = 3 - leader
+    rate = None if write_mb is None else write_mb * MB
+    return PartitionTraffic("t", number, leader, (follower,), in_sync, frozenset(), BOTH, BOTH, rate)
+
+
+def test_a_side_that_is_short_for_certain_but_not_known_as_a_whole_holds_back_and_names_no_rate() -> None:
+    # Broker 2 leads a partition whose follower is out of sync and whose rate is unknown; 3 MB/s more exceed its 2 MB/s.
+    unknown, elected = traffic(0, 2, None, in_sync=frozenset({2})), traffic(1, 1, 3.0)
+    guard = Throttles([unknown, elected], {(2, Role.LEADER): 2 * MB, (1, Role.LEADER): 9 * MB}, BOTH)
+    election = Election("t", 1, 2, 1, 3 * MB, True)
+    assert guard.holds_back(1, election)
+    assert guard.short([election]) == []
+    known = traffic(0, 2, 1.0, in_sync=frozenset({2}))
+    (short,) = Throttles([known, elected], {(2, Role.LEADER): 2 * MB}, BOTH).short([election])
+    assert (short.broker, short.required_bytes_per_s) == (2, 4 * MB)
