@@ -56,11 +56,12 @@ _GOOD_ABOVE_ZERO = ((RED, None), (GREEN, 1))
 _VERDICTS = {
     "idle": GREY,
     "catching_up": GREEN,
-    "slow": YELLOW,
     "losing": ORANGE,
     "starved": RED,
     "unthrottled": BLUE,
     "no_data": PURPLE,
+    # Last, so that the others keep their numbers.
+    "slow": YELLOW,
 }
 _TROUBLE = "losing|starved"
 
