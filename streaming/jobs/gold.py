@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
-from streaming.jobs.held import holding
+from streaming.jobs.held import computing
 from streaming.jobs.lane import WholeTicks
 from streaming.jobs.lane_job import LaneJob
 from streaming.transforms.gold import gold
@@ -21,8 +21,8 @@ class GoldJob(LaneJob):
 
     def _write(self, whole: WholeTicks) -> None:
         since_ms = self._written_since(whole.ticks)
-        with holding() as hold:
-            rows = gold(whole.messages, hold)
+        with computing() as compute:
+            rows = gold(whole.messages, compute)
             frames = {REASSIGNMENT_PROGRESS: rows.progress, PARTITION_WRITE_RATE: rows.write_rate}
             frames = (frames if whole.any_moves else {}) | {THROTTLE_HEADROOM: rows.headroom}
             for table, frame in frames.items():

@@ -20,3 +20,21 @@ def holding() -> Iterator[Hold]:
             return frame
 
         yield hold
+
+
+@contextmanager
+def computing() -> Iterator[Hold]:
+    """Give a function that computes a frame at once and returns its rows, which are kept until the block ends.
+
+    What is made of them is planned from there on: a plan that is joined with itself several times, as for progress,
+    otherwise takes seconds to analyse.
+    """
+    with ExitStack() as kept:
+
+        def compute(frame: DataFrame) -> DataFrame:
+            rows = frame.localCheckpoint()
+            # Spark lets go of them only when the garbage of the JVM is collected.
+            kept.callback(rows._jdf.queryExecution().logical().rdd().unpersist, False)
+            return rows
+
+        yield compute
