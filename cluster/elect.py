@@ -8,12 +8,12 @@ from itertools import groupby
 from typing import Any
 
 import kafka.errors as kafka_errors
-from kafka.errors import ClusterAuthorizationFailedError, ElectionNotNeededError, KafkaError, NotControllerError
+from kafka.errors import ElectionNotNeededError
 from kafka.protocol.admin import ElectLeadersRequest
 
 from cluster.client import AdminLink
+from cluster.controller_requests import ControllerRequest
 from planning.elections import Name
-from schemas.errors import HeadroomError
 
 _PREFERRED = 0
 _SUBJECT = "the election"
@@ -64,24 +64,9 @@ def _by_topic(names: Collection[Name]) -> list[Any]:
 
 
 def _ask(link: AdminLink, request: Any, timeout_s: float) -> Any:
-    """Return the answer of the first broker that has one: with KRaft any passes it on, before only the controller."""
-    reasons = []
-    for node in link.nodes():
-        try:
-            answer = link.ask(request, node, timeout_s)
-        except KafkaError as error:
-            reasons.append(f"broker {node}: {type(error).__name__}")
-            continue
-        refusal = kafka_errors.for_code(answer.error_code if answer.API_VERSION >= 1 else 0)
-        if refusal is ClusterAuthorizationFailedError:
-            raise HeadroomError(_SUBJECT, "is not allowed", "Grant ALTER on the cluster to this user.")
-        if refusal is kafka_errors.NoError:
-            return answer
-        reasons.append(f"broker {node}: {refusal.__name__}")
-        if refusal is not NotControllerError:
-            break
-    rule = f"was taken by no broker ({'; '.join(reasons) or 'none is known'})"
-    raise HeadroomError(_SUBJECT, rule, "See that the controller is up, then run the same command again.")
+    asked = ControllerRequest(request, _SUBJECT, "is not allowed", "ALTER", "was taken by no broker", "none is known")
+    # The first version has no error of the request as a whole.
+    return asked.ask(link, timeout_s, lambda answer: answer.error_code if answer.API_VERSION >= 1 else 0)
 
 
 def _answers(names: Collection[Name], answer: Any) -> Answers:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Hashable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Hashable
+from typing import NamedTuple, TypeVar
+
+from cluster.of_brokers import OfBrokers
 
 _Key = TypeVar("_Key", bound=Hashable)
 # A sample this many windows old tells of another time: no rate is better than one over a long gap.
@@ -18,7 +20,7 @@ class Sample(NamedTuple):
     values: tuple[int | None, ...]
 
 
-class History(Generic[_Key]):
+class History(OfBrokers[_Key, deque[Sample]]):
     """Samples of one kind of thing per broker, as far back as the rate window needs.
 
     Args:
@@ -28,17 +30,17 @@ class History(Generic[_Key]):
     """
 
     def __init__(self, window_ms: int, interval_ms: int, rising: int = 1) -> None:
+        super().__init__()
         self._window_ms = window_ms
         self._stale_ms = STALE_WINDOWS * max(window_ms, interval_ms)
         self._rising = rising
-        self._samples: dict[int, dict[_Key, deque[Sample]]] = {}
 
     def add(self, broker: int, key: _Key, sample: Sample) -> Sample | None:
         """Keep a sample and return the earlier one to compare it with; None: there is none.
 
         It is the newest that is at least one window older, else the oldest there is.
         """
-        samples = self._samples.setdefault(broker, {}).setdefault(key, deque())
+        samples = self._kept.setdefault(broker, {}).setdefault(key, deque())
         if samples and self._fell(samples[-1], sample):
             samples.clear()
         while len(samples) > 1 and sample.read_ms - samples[1].read_ms >= self._window_ms:
@@ -51,37 +53,16 @@ class History(Generic[_Key]):
 
     def knows(self, broker: int, key: _Key) -> bool:
         """Return whether there is a sample of a key."""
-        return key in self._samples.get(broker, {})
-
-    def keep_only(self, broker: int, keys: Collection[_Key]) -> None:
-        """Drop what a broker that answered does not have any more."""
-        samples = self._samples.get(broker, {})
-        for key in [key for key in samples if key not in keys]:
-            del samples[key]
-
-    def forget(self, broker: int) -> None:
-        """Drop everything of a broker."""
-        self._samples.pop(broker, None)
-
-    def forget_keys(self, keys: Collection[_Key]) -> None:
-        """Drop some keys on every broker."""
-        for samples in self._samples.values():
-            for key in keys:
-                samples.pop(key, None)
-
-    def keep_brokers(self, brokers: Collection[int]) -> None:
-        """Drop brokers that the cluster does not name any more."""
-        for broker in [broker for broker in self._samples if broker not in brokers]:
-            del self._samples[broker]
+        return key in self._kept.get(broker, {})
 
     def shift(self, step_ms: int) -> None:
         """Move the times of all samples along with a clock that was set."""
-        for of_broker in self._samples.values():
+        for of_broker in self._kept.values():
             for key, samples in of_broker.items():
                 of_broker[key] = deque(sample._replace(read_ms=sample.read_ms + step_ms) for sample in samples)
 
     def __len__(self) -> int:
-        return sum(len(samples) for keys in self._samples.values() for samples in keys.values())
+        return sum(len(samples) for keys in self._kept.values() for samples in keys.values())
 
     def _fell(self, last: Sample, sample: Sample) -> bool:
         pairs = zip(last.values[: self._rising], sample.values[: self._rising], strict=True)

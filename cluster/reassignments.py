@@ -6,14 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import kafka.errors as kafka_errors
-from kafka.errors import ClusterAuthorizationFailedError, KafkaError, NoError, NotControllerError
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from cluster.any_broker import AnyBroker, MetadataError
 from cluster.client import AdminLink
 from cluster.command_link import open_link, timeout_s
+from cluster.controller_requests import ControllerRequest
 from cluster.model import TopicPartition
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -70,25 +69,11 @@ def read_reassignments(settings: Settings) -> list[Reassignment]:
 
 
 def _running(link: AdminLink, wait_s: float) -> Any:
-    """Return the answer of the first broker that has one: with KRaft any passes it on, before only the controller."""
     request = ListPartitionReassignmentsRequest(timeout_ms=int(wait_s * 1000), topics=None)
-    reasons = []
-    for node in link.nodes():
-        try:
-            answer = link.ask(request, node, wait_s)
-        except KafkaError as error:
-            reasons.append(f"broker {node}: {type(error).__name__}")
-            continue
-        refusal = kafka_errors.for_code(answer.error_code)
-        if refusal is NoError:
-            return answer
-        if refusal is ClusterAuthorizationFailedError:
-            raise HeadroomError(_SUBJECT, "may not be seen", "Grant DESCRIBE on the cluster to this user.")
-        reasons.append(f"broker {node}: {refusal.__name__}")
-        if refusal is not NotControllerError:
-            break
-    rule = f"could not be read ({'; '.join(reasons) or 'no broker is known'})"
-    raise HeadroomError(_SUBJECT, rule, "See that the controller is up, then run the same command again.")
+    asked = ControllerRequest(
+        request, _SUBJECT, "may not be seen", "DESCRIBE", "could not be read", "no broker is known"
+    )
+    return asked.ask(link, wait_s, lambda answer: answer.error_code)
 
 
 def _leaders(link: AdminLink, topics: Collection[str], wait_s: float) -> Mapping[TopicPartition, int]:

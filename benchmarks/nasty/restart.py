@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from benchmarks.harness import failure
-from benchmarks.nasty.acts import await_end, await_in_sync, require_losing, start_move
+from benchmarks.nasty.acts import await_end, await_in_sync, start_move
 from benchmarks.nasty.claims import low_leaders, numbers, of_broker
 from benchmarks.nasty.groups import Group, Load
-from benchmarks.nasty.remedies import await_promised_end, follow_advice
+from benchmarks.nasty.remedies import follow_advice
 from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
-from benchmarks.nasty.short import ALERT_S, BURST_S, COUNT, SIZES
+from benchmarks.nasty.short import ALERT_S, COUNT, SIZES, play_losing
 from benchmarks.nasty.stage import Stage
 from benchmarks.nasty.topic import Rates, both_roles
 from benchmarks.nasty.truth import GRACE_S, Announcement, all_of, blames_no_switch
@@ -104,14 +104,7 @@ class RestartBefore(NastyScene):
         to_copy = stage.topic.logs.to_copy_bytes(self.groups())
         right = all_of(*numbers(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
         low = stage.expect(f"throttle of broker {leader} too low", low_leaders([leader], right), ALERT_S)
-        start_move(stage, self.rates())
-        stage.observe(BURST_S)
-        stage.await_announced(low)
-        require_losing(stage, _LOSING_S)
-        follow_advice(stage)
-        stage.over(low)
-        stage.observe(_AFTER_S)
-        await_promised_end(stage, _END_S)
+        play_losing(stage, self.rates(), low, _LOSING_S)
 
 
 class RestartMidst(NastyScene):

@@ -12,7 +12,7 @@ from benchmarks.nasty.remedies import await_promised_end, follow_advice
 from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
 from benchmarks.nasty.stage import Stage
 from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import all_of, severe
+from benchmarks.nasty.truth import Cause, all_of, severe
 
 COUNT = 60
 # Larger than the megabyte of a turn, so that no first burst completes a replica and changes the arithmetic.
@@ -75,11 +75,16 @@ class ShortThrottle(NastyScene):
             *numbers(throttle, load, to_copy, load.required_bytes_per_s), severe(severity_of(throttle, load))
         )
         low = stage.expect(f"throttle of broker {self.a} too low", low_leaders([self.a], right), ALERT_S)
-        start_move(stage, self.rates())
-        stage.observe(BURST_S)
-        stage.await_announced(low)
-        require_losing(stage, _LOSING_S)
-        follow_advice(stage)
-        stage.over(low)
-        stage.observe(_AFTER_S)
-        await_promised_end(stage, _END_S)
+        play_losing(stage, self.rates(), low, _LOSING_S)
+
+
+def play_losing(stage: Stage, rates: Rates, low: Cause, losing_s: float) -> None:
+    """Start a move that gains nothing for some seconds, wait for its alert, and follow the advice to the end."""
+    start_move(stage, rates)
+    stage.observe(BURST_S)
+    stage.await_announced(low)
+    require_losing(stage, losing_s)
+    follow_advice(stage)
+    stage.over(low)
+    stage.observe(_AFTER_S)
+    await_promised_end(stage, _END_S)

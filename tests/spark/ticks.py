@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from schemas.messages import COLUMNAR, ENVELOPE, ROWS, VERSION
+from schemas.messages import COLUMNAR, ENVELOPE, VERSION, row_columns
 
 TICK_MS = 1_800_000_000_000
 WINDOW_MS = 10_000
@@ -142,16 +142,6 @@ def records(
 
 def assert_covers(rows: list[dict[str, Any]], kind: str) -> None:
     """Fail if a hand-made row does not have just the columns of its kind."""
-    names = {part.strip().split(" ")[0] for part in _top_level(ROWS[kind])}
+    names = set(row_columns(kind))
     for row in rows:
         assert set(row) == names, f"{kind}: {set(row) ^ names}"
-
-
-def _top_level(ddl: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for i, char in enumerate(ddl):
-        depth += (char == "<") - (char == ">")
-        if char == "," and depth == 0:
-            parts.append(ddl[start:i])
-            start = i + 1
-    return [*parts, ddl[start:]]
