@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from streaming.transforms.long_run import SEEN_RATIO
+from streaming.transforms.steps import with_columns
 
 # The slower of the two sides that limit a replica says when it is there; an unlimited one goes on as it is seen to, and
 # while it waits for its turn as all of its destination do.
 _LIMITS = "CASE WHEN {side}_listed AND {side}_throttle IS NOT NULL THEN {side}_verdict ELSE 'unthrottled' END"
+_THROTTLED = "leader_limit != 'unthrottled' OR follower_limit != 'unthrottled'"
+_MADE_KNOWN = ("leader_listed", "follower_listed", "leader_verdict", "follower_verdict")
+_KNOWN = {
+    "leader_listed": "coalesce(array_contains(leader_listed, leader), false)",
+    "follower_listed": "coalesce(array_contains(follower_listed, follower), false)",
+    "leader_verdict": "coalesce(leader_verdict, 'no_data')",
+    "follower_verdict": "coalesce(follower_verdict, 'no_data')",
+    "catch_up_bytes_per_s": "copied_bytes_per_s - write_bytes_per_s",
+}
 _STATE = """CASE
     WHEN in_sync THEN 'in_sync'
     WHEN NOT alive OR leader IS NULL THEN 'never'
@@ -46,34 +55,19 @@ def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame
         replicas: of ``streaming.transforms.replicas.replicas``.
         headroom: of ``streaming.transforms.headroom.throttle_headroom``, of the same ticks.
     """
-    return (
+    joined = (
         replicas.where("is_adding")
         .join(_side(headroom, "leader", "leader"), ["cluster", "tick_ms", "leader"], "left")
         .join(_side(headroom, "follower", "follower"), ["cluster", "tick_ms", "follower"], "left")
-        .withColumns(
-            {
-                "leader_listed": F.expr("coalesce(array_contains(leader_listed, leader), false)"),
-                "follower_listed": F.expr("coalesce(array_contains(follower_listed, follower), false)"),
-                "leader_verdict": F.expr("coalesce(leader_verdict, 'no_data')"),
-                "follower_verdict": F.expr("coalesce(follower_verdict, 'no_data')"),
-                "catch_up_bytes_per_s": F.expr("copied_bytes_per_s - write_bytes_per_s"),
-            }
-        )
-        .withColumns(
-            {
-                "leader_limit": F.expr(_LIMITS.format(side="leader")),
-                "follower_limit": F.expr(_LIMITS.format(side="follower")),
-            }
-        )
-        .withColumn("throttled", F.expr("leader_limit != 'unthrottled' OR follower_limit != 'unthrottled'"))
-        .withColumn("state", F.expr(_STATE))
-        .withColumns({name: F.expr(eta) for name, eta in _ETAS.items()})
-        .withColumns({"adding_replica": F.col("follower"), "rate_window_ms": F.col("window_ms")})
     )
+    known = with_columns(joined, _KNOWN, without=_MADE_KNOWN)
+    limited = with_columns(known, {f"{side}_limit": _LIMITS.format(side=side) for side in ("leader", "follower")})
+    judged = with_columns(with_columns(limited, {"throttled": _THROTTLED}), {"state": _STATE})
+    return with_columns(judged, {**_ETAS, "adding_replica": "follower", "rate_window_ms": "window_ms"})
 
 
 def _side(headroom: DataFrame, role: str, name: str) -> DataFrame:
-    return headroom.where(F.col("role") == role).selectExpr(
+    return headroom.where(f"role = '{role}'").selectExpr(
         "cluster",
         "tick_ms",
         f"broker AS {name}",

@@ -72,4 +72,12 @@ def partition(topic: str, number: int) -> TopicPartition:
 
 def living(pids: Iterable[int]) -> list[int]:
     """Return those of the processes that still run."""
-    return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
+    return [pid for pid in pids if _lives(pid)]
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except (psutil.NoSuchProcess, ProcessLookupError):
+        # The second: the process ended while psutil read of it.
+        return False
