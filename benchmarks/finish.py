@@ -4,7 +4,7 @@ The lag grows until a throttle is applied, and here it is applied as soon as a m
 brokers and two Spark jobs, has printed the alert and run its command. So the promise is that of the alert's tick for
 the time at which the throttle was in force; ``printed`` is the one in the alert, which assumes 3 s. Errors are against
 the promise. A third of the moves run beside two busy processes. All moves that were recorded in `build/finish` with the
-same commit count, so a run may be made in parts.
+same code count, so a run may be made in parts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from itertools import cycle
 from benchmarks import promises
 from benchmarks.cases import CASES, Case
 from benchmarks.harness import Ground, Say, failure
-from benchmarks.results import Figure, commit, percentile
+from benchmarks.results import Figure, code, percentile
 from benchmarks.scene import Scene
 from cli.children import headroom_command
 from cli.watch_lines import Line, WatchLines
@@ -67,7 +67,7 @@ def measure(say: Say) -> list[Figure]:
         HeadroomError: an alert did not come, its command failed, or a move did not finish.
     """
     cases = CASES[int(os.environ.get("BENCH_FIRST_MOVE", 0)) :][: int(os.environ.get("BENCH_MOVES", len(CASES)))]
-    folder = promises.FOLDER / commit()
+    folder = promises.FOLDER / code()
     with Ground(4) as ground, ground.watch() as watch:
         for number, case in enumerate(cases):
             promises.write(_play(ground, watch, number, case, say), folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -19,6 +20,9 @@ from cluster.jars import jar_folder, java_command
 RESULTS = Path(__file__).resolve().parent / "results.json"
 CHECKOUT = RESULTS.parent.parent
 _PACKAGES = ("pyspark", "delta-spark", "kafka-python")
+# What a figure is a figure of: tests, documents and containers change none.
+_CODE = ("alerts", "benchmarks", "cli", "cluster", "planning", "schemas", "streaming")
+_VERSIONS = ("ivy.xml", "requirements.lock")
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,18 @@ def commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return f"{head}+" if changed else head
+
+
+def code() -> str:
+    """Return a name for all code that figures depend on, as it stands now: parts of a run with the same count together.
+
+    A commit would not do: what it changes may be a test, or a page with figures.
+    """
+    files = sorted(path for folder in _CODE for path in (CHECKOUT / folder).rglob("*.py"))
+    digest = hashlib.sha256()
+    for path in (*files, *(CHECKOUT / name for name in _VERSIONS)):
+        digest.update(str(path.relative_to(CHECKOUT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 def _git(*arguments: str) -> str:

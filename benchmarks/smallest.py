@@ -1,6 +1,6 @@
 """Group ``smallest``: the recommended throttle against the smallest that is found enough by trial.
 
-Situations that were measured with the same commit count together, so a run may be made in parts.
+Situations that were measured with the same code count together, so a run may be made in parts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 
 from benchmarks.cases import SITUATIONS, Case
 from benchmarks.harness import Ground, Say, failure
-from benchmarks.results import CHECKOUT, Figure, commit, percentile
+from benchmarks.results import CHECKOUT, Figure, code, percentile
 from benchmarks.scene import Scene
 from planning.duration import QUOTA_CYCLE_S
 
@@ -28,7 +28,7 @@ def measure(say: Say) -> list[Figure]:
     """
     first = int(os.environ.get("BENCH_FIRST_SITUATION", 0))
     situations = SITUATIONS[first:][: int(os.environ.get("BENCH_SITUATIONS", len(SITUATIONS)))]
-    folder = CHECKOUT / "build" / "smallest" / commit()
+    folder = CHECKOUT / "build" / "smallest" / code()
     folder.mkdir(parents=True, exist_ok=True)
     with Ground(4) as ground:
         for number, case in enumerate(situations):

@@ -34,17 +34,18 @@ Kafka shows the replicas in sync again. `advice_lowered` counts the rates (broke
 following advice than before, read from the brokers; a rate where there was none is lower. `numbers_wrong` counts rows
 of `gold/throttle_headroom` that are off by more than 20 % (required) or 30 % (remaining) in the scenes `directories`.
 
-Shorter runs: BENCH_SCENES names classes or single scenes (`large,near:2`), BENCH_SCENES_EACH the number of scenes of
-each class. `python -m benchmarks.nasty` plays them without keeping the figures. Everything that happened is left in
-`build/nasty.json`.
+A run may be made in parts: BENCH_SCENES names classes or single scenes (`large,near:2`), BENCH_SCENES_EACH the number
+of scenes of each class. Everything that happened in a scene is left in `build/nasty`; scenes of the same code count
+together, and one that has counted is not played again. `python -m benchmarks.nasty` plays without keeping the figures.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import psutil
 from kafka.errors import KafkaError
@@ -52,13 +53,13 @@ from kafka.errors import KafkaError
 from benchmarks.harness import Ground, Say
 from benchmarks.nasty.advice import Turns
 from benchmarks.nasty.damage import Damage
-from benchmarks.nasty.record import Outcome, keep, outcome, print_outcomes, problems
+from benchmarks.nasty.record import RECORDS, Outcome, is_kept, keep, kept, outcome, print_outcomes, problems
 from benchmarks.nasty.scenes import BROKERS, NastyScene
 from benchmarks.nasty.schedule import schedule
 from benchmarks.nasty.shell import Shell
 from benchmarks.nasty.stage import Stage, Tools
 from benchmarks.nasty.topic import LargeTopic
-from benchmarks.results import Figure
+from benchmarks.results import Figure, code
 from cli.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
 from schemas.errors import HeadroomError
@@ -81,7 +82,12 @@ def measure(say: Say) -> list[Figure]:
         HeadroomError: no such scene, or the brokers could not be brought back to where a scene begins.
     """
     each = os.environ.get("BENCH_SCENES_EACH")
-    scenes = schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
+    folder = RECORDS / code()
+    scenes = [
+        scene
+        for scene in schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
+        if not is_kept(scene, folder)
+    ]
     outcomes: list[Outcome] = []
     with Ground(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as ground:
         ground.add_section("alerts", _ALERTS)
@@ -89,32 +95,38 @@ def measure(say: Say) -> list[Figure]:
         _place_ticks(ground)
         for scene in scenes:
             outcomes.append(_play(tools, scene))
-            keep(outcomes)
+            keep(outcomes[-1], folder)
     print_outcomes(outcomes)
-    return figures(outcomes)
+    return figures(kept(folder))
 
 
-def figures(outcomes: Sequence[Outcome]) -> list[Figure]:
-    """Return the figures of scenes; those that are void count as scenes alone, and of nothing there is no ratio."""
-    real = [one for one in outcomes if one.void is None]
-    alerts = sum(len(one.score.alerts) for one in real)
-    causes = sum(one.score.required for one in real)
-    followed = [advice for one in real for advice in one.followed]
-    lines = [line for advice in followed for line in advice.lines]
-    checked = sum(one.checked for one in real)
+def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """Return the figures of scenes; those that are void count as scenes alone, and of nothing there is no ratio.
+
+    Args:
+        records: of ``benchmarks.nasty.record``.
+    """
+    real = [one for one in records if one["void"] is None]
+    alerts = [alert for one in real for alert in one["alerts"]]
+    causes = [cause for one in real for cause in one["causes"] if cause["required"]]
+    followed = [advice for one in real for advice in one["advice"]]
+    lines = [line for advice in followed for line in advice["lines"]]
+    checked = sum(one["checked_numbers"] for one in real)
     ratios = (
-        ("alert_precision_large", alerts - sum(len(one.score.false) for one in real), alerts),
-        ("alert_recall_large", causes - sum(len(one.score.missing) for one in real), causes),
-        ("advice_runs_ratio", sum(line.code == 0 for line in lines), len(lines)),
-        ("advice_resolves_ratio", sum(advice.resolves for advice in followed), len(followed)),
+        ("alert_precision_large", sum(alert["wrong"] is None for alert in alerts), len(alerts)),
+        ("alert_recall_large", sum(not cause["missing"] for cause in causes), len(causes)),
+        ("advice_runs_ratio", sum(line["code"] == 0 for line in lines), len(lines)),
+        ("advice_resolves_ratio", sum(advice["resolves"] for advice in followed), len(followed)),
     )
+    doubled = sum(alert["doubled"] for alert in alerts)
+    lowered = sum(len(advice["lowered"]) for advice in followed)
     return [
         *(Figure(name, good / count, "ratio", count) for name, good, count in ratios if count),
-        Figure("alert_causes_doubled", sum(len(one.score.doubled) for one in real), "alerts", causes),
-        Figure("advice_lowered", sum(len(advice.lowered) for advice in followed), "rates", len(followed)),
-        Figure("numbers_wrong", sum(len(one.wrong_numbers) for one in real), "numbers", checked),
-        Figure("nasty_scenes", len(real), "scenes", len(outcomes)),
-        Figure("nasty_scenes_void", len(outcomes) - len(real), "scenes", len(outcomes)),
+        Figure("alert_causes_doubled", doubled, "alerts", len(causes)),
+        Figure("advice_lowered", lowered, "rates", len(followed)),
+        Figure("numbers_wrong", sum(len(one["wrong_numbers"]) for one in real), "numbers", checked),
+        Figure("nasty_scenes", len(real), "scenes", len(records)),
+        Figure("nasty_scenes_void", len(records) - len(real), "scenes", len(records)),
     ]
 
 

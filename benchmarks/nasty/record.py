@@ -1,4 +1,4 @@
-"""What happened in each scene, for build/nasty.json and for a reader of the terminal."""
+"""What happened in each scene, for build/nasty and for a reader of the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.results import CHECKOUT
 from cli.output import print_table
 from cli.watch_lines import Line
 
-RECORD = CHECKOUT / "build" / "nasty.json"
+RECORDS = CHECKOUT / "build" / "nasty"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Outcome:
         followed: advice that was followed.
         checked: numbers that were compared with those counted by hand.
         wrong_numbers: those of them that were wrong.
-        record: all of it, ready for JSON.
+        record: all of it, ready for JSON: what figures are taken from, so that a run may be made in parts.
     """
 
     scene: NastyScene
@@ -72,10 +72,25 @@ def outcome(scene: NastyScene, stage: Stage, void: str | None) -> Outcome:
     )
 
 
-def keep(outcomes: Sequence[Outcome], path: Path = RECORD) -> None:
-    """Write what happened so far."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps([one.record for one in outcomes], indent=2) + "\n", encoding="utf-8")
+def keep(one: Outcome, folder: Path) -> None:
+    """Write what happened in a scene."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _file(one.scene)).write_text(json.dumps(one.record, indent=2) + "\n", encoding="utf-8")
+
+
+def is_kept(scene: NastyScene, folder: Path) -> bool:
+    """Return whether a scene was played already, and counted."""
+    path = folder / _file(scene)
+    return path.exists() and json.loads(path.read_text(encoding="utf-8"))["void"] is None
+
+
+def kept(folder: Path) -> list[dict[str, Any]]:
+    """Return the records of all scenes that were played."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+
+
+def _file(scene: NastyScene) -> str:
+    return f"{scene.name.replace(':', '-')}.json"
 
 
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:

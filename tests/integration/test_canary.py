@@ -27,6 +27,8 @@ from tests.integration.passwords import free_base, with_sasl
 from tests.unit.bad_servers import BadServer, bad_server, echoing
 
 PATIENCE_S = 180
+# To read a table takes a part of what the watch itself wants of the processors.
+POLL_S = 1.0
 RECEIVERS = {"alertmanager", "log", "slack", "webhook"}
 _CONFIG = """
 [cluster]
@@ -51,7 +53,7 @@ listen = "127.0.0.1:0"
 path = "{store}"
 [spark]
 master = "local[1]"
-record_trigger_s = 1.0
+record_trigger_s = 5.0
 [spark.conf]
 "spark.hadoop.fs.s3a.secret.key" = "{conf}"
 "spark.my.setting" = "{conf}"
@@ -105,9 +107,9 @@ def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
     assert leaks(repr(checks)) == []
     log = site.folder / "watch.log"
     with WatchProcess(site.config, log) as watch:
-        watch.wait(lambda: bool(site.rows(BRONZE_TICKS.path)), PATIENCE_S, "ticks in bronze")
+        watch.wait(lambda: bool(site.rows(BRONZE_TICKS.path)), PATIENCE_S, "ticks in bronze", POLL_S)
         _silent(watch)
-        watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver")
+        watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver", POLL_S)
         processes = watch.processes()
         shown = [_command_line(process) for process in processes]
         java_environments = [_environment(process) for process in processes if process.name() == "java"]

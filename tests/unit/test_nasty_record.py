@@ -1,0 +1,65 @@
+"""Scenes that are kept: which count, and what they come to together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.nasty.group import figures
+from benchmarks.nasty.near import NearThreshold
+from benchmarks.nasty.record import is_kept, kept
+from benchmarks.results import code
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    true = {"wrong": None, "doubled": False}
+    scene = {
+        "void": None,
+        "alerts": [true, true, true | {"wrong": "nothing of the kind was wrong then", "doubled": True}],
+        "causes": [{"required": True, "missing": False}, {"required": False, "missing": True}],
+        "advice": [{"lines": [{"code": 0}, {"code": 1}], "resolves": True, "lowered": ["broker 1 as leader"]}],
+        "checked_numbers": 4,
+        "wrong_numbers": ["x"],
+    }
+    return scene | changes
+
+
+def test_figures_are_over_the_scenes_that_count() -> None:
+    found = {figure.name: (figure.value, figure.n) for figure in figures([record(), record(void="no alert came")])}
+    assert found == {
+        "alert_precision_large": (pytest.approx(2 / 3), 3),
+        "alert_recall_large": (1.0, 1),
+        "advice_runs_ratio": (0.5, 2),
+        "advice_resolves_ratio": (1.0, 1),
+        "alert_causes_doubled": (1, 1),
+        "advice_lowered": (1, 1),
+        "numbers_wrong": (1, 4),
+        "nasty_scenes": (1, 2),
+        "nasty_scenes_void": (1, 2),
+    }
+
+
+def test_a_scene_that_counted_is_kept_and_one_that_is_void_is_played_again(tmp_path: Path) -> None:
+    scene = NearThreshold.drawn(2)
+    assert not is_kept(scene, tmp_path)
+    path = tmp_path / "near-2.json"
+    path.write_text(json.dumps(record(void="the lag did not grow")))
+    assert not is_kept(scene, tmp_path)
+    path.write_text(json.dumps(record()))
+    assert is_kept(scene, tmp_path)
+    assert kept(tmp_path) == [record()]
+
+
+def test_the_name_of_the_code_is_the_same_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "alerts").mkdir()
+    for name in ("ivy.xml", "requirements.lock", "alerts/rules.py"):
+        (tmp_path / name).write_text("1")
+    monkeypatch.setattr("benchmarks.results.CHECKOUT", tmp_path)
+    before = code()
+    (tmp_path / "README.md").write_text("more")
+    assert code() == before
+    (tmp_path / "alerts" / "rules.py").write_text("2")
+    assert code() != before
