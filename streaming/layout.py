@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from schemas.tables import Table
 
@@ -48,6 +48,12 @@ def schema(table: Table) -> StructType:
     columns = StructType.fromDDL(table.ddl())
     assert isinstance(columns, StructType)
     return columns
+
+
+def described(table: Table) -> StructType:
+    """Return the columns of a table with what they mean, as Delta keeps it."""
+    fields = zip(schema(table).fields, table.columns, strict=True)
+    return StructType([StructField(f.name, f.dataType, True, {"comment": c.meaning}) for f, c in fields])
 
 
 def _compare(wanted: DataType, found: DataType, name: str, result: Lacking) -> None:

@@ -1,4 +1,4 @@
-"""Small tables of flat columns written by the Delta library alone, without a JVM."""
+"""Tables made, and small ones of flat columns written, by the Delta library alone, without a JVM."""
 
 from __future__ import annotations
 
@@ -25,16 +25,25 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _DELTA = {"STRING": PrimitiveType("string"), "BIGINT": PrimitiveType("long")}
 
 
-def create(location: str, table: Table) -> None:
-    """Make a table of text and whole numbers where there is none; what goes wrong is raised as the library raises it.
+def create(location: str, table: Table, schema: Schema | None = None) -> None:
+    """Make a table where there is none; what goes wrong is raised as the library raises it.
 
     Args:
         location: folder or URL.
         table: what it is to be.
+        schema: its columns; None: they are all of text and whole numbers.
     """
-    fields = [Field(c.name, _DELTA[c.type], metadata={"comment": c.meaning}) for c in table.columns]
-    kept_with = properties(table)
-    DeltaTable.create(location, schema=Schema(fields), description=table.grain, configuration=kept_with)
+    DeltaTable.create(
+        location,
+        schema=schema or _flat(table),
+        partition_by=list(table.partition_by),
+        description=table.grain,
+        configuration=properties(table),
+    )
+
+
+def _flat(table: Table) -> Schema:
+    return Schema([Field(c.name, _DELTA[c.type], metadata={"comment": c.meaning}) for c in table.columns])
 
 
 def append(there: DeltaTable, records: Sequence[object], table: Table, guard: CommitProperties | None = None) -> None:

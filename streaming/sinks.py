@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from delta.tables import DeltaTable
+from deltalake import Schema
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -13,8 +15,10 @@ from pyspark.sql import functions as F
 
 from schemas.errors import HeadroomError
 from schemas.tables import Table
+from streaming import plain_table
 from streaming.failure import cause_of
-from streaming.layout import lacking
+from streaming.layout import described, lacking
+from streaming.places import local_path, require_writable
 from streaming.properties import properties
 
 _TICK = ["cluster", "tick_ms"]
@@ -56,8 +60,10 @@ class Store:
             rule = f"cannot be read ({cause_of(error)})"
             raise HeadroomError(self.location(table), rule, "Look at store.path and the rights on it.") from error
 
-    def ensure(self, *tables: Table) -> None:
+    def ensure(self, *tables: Table) -> bool:
         """Create the tables that are not there yet, and bring those that an older version made up to this one.
+
+        Returns whether this call has made all of them: there is nothing in them then, and nobody need look.
 
         To be called by whoever writes the tables, before the first row: a change of its columns or properties would
         fail an append that is under way.
@@ -65,11 +71,13 @@ class Store:
         Raises:
             HeadroomError: something else is at the place, or a table lacks what cannot be added.
         """
+        made = []
         for table in tables:
             if table.path in self._ensured:
                 continue
             try:
-                self._create(table)
+                if self._create(table):
+                    made.append(table)
                 self._ensured.add(table.path)
             except HeadroomError:
                 raise
@@ -79,18 +87,27 @@ class Store:
                     f"must be a Delta table of Headroom or a new place that can be written ({cause_of(error)})",
                     "Point store.path elsewhere, or move away what is there.",
                 ) from error
+        return len(made) == len(tables)
 
-    def _create(self, table: Table) -> None:
+    def _create(self, table: Table) -> bool:
+        """Make a table, or bring it up to this version; return whether it was made."""
         location = self.location(table)
+        path = local_path(location)
+        if path is not None and not os.path.exists(path):
+            # A commit of Spark takes a second on a busy machine, and there are a dozen tables.
+            require_writable(path)
+            plain_table.create(path, table, Schema.from_json(described(table).json()))
+            return True
         if self.exists(table):
             self._bring_up(table, self.found(table))
-            return
+            return False
         builder = DeltaTable.createIfNotExists(self.spark).location(location).comment(table.grain)
         for column in table.columns:
             builder = builder.addColumn(column.name, column.type, comment=column.meaning)
         for key, value in properties(table).items():
             builder = builder.property(key, value)
         builder.partitionedBy(*table.partition_by).execute()
+        return True
 
     def found(self, table: Table) -> Found:
         """Return what a table that is there is like.

@@ -45,12 +45,16 @@ class LaneJob(ABC):
         self._trigger_s = trigger_s
         self.gate = Gate()
         self._last_tick: dict[str, int] = {}
+        # Of a cluster that was not heard of lately: nobody knows how far its ticks are written.
+        self._unheard_ms = sys.maxsize
         self._first_batch = True
 
     def prepare(self) -> None:
         """Make the tables where they are not there yet, and learn what is written."""
-        self._store.ensure(*self.tables)
-        self._last_tick = self._store.last_ticks(self.tables[-1])
+        if self._store.ensure(*self.tables):
+            self._last_tick, self._unheard_ms, self._first_batch = {}, 0, False
+        else:
+            self._last_tick = self._store.last_ticks(self.tables[-1])
 
     def start(self) -> StreamingQuery:
         """Start; the running query is returned. A new checkpoint begins with the oldest tick there is."""
@@ -79,10 +83,10 @@ class LaneJob(ABC):
     def _written_since(self, ticks: Sequence[Tick]) -> int | None:
         """Return the first of some ticks if one of them may be written already, epoch milliseconds; None: none is.
 
-        A tick may be delivered again; and after a crash the batch runs again that was written in part. Of a cluster
-        that was not heard of lately nobody knows.
+        A tick may be delivered again; and after a crash the batch runs again that was written in part. In tables that
+        were just made nothing is.
         """
-        again = any(tick_ms <= self._last_tick.get(cluster, sys.maxsize) for cluster, tick_ms in ticks)
+        again = any(tick_ms <= self._last_tick.get(cluster, self._unheard_ms) for cluster, tick_ms in ticks)
         return min(tick_ms for _, tick_ms in ticks) if again or self._first_batch else None
 
     def _append(self, rows: DataFrame, table: Table, written_since_ms: int | None) -> None:

@@ -68,12 +68,16 @@ class RecordJob:
         self._give_way = give_way
         self.gate = Gate()
         self._last_tick: dict[str, int] = {}
+        # Of a cluster that was not heard of lately: nobody knows how far its ticks are written.
+        self._unheard_ms = sys.maxsize
         self._first_batch = True
 
     def prepare(self) -> None:
         """Make the tables where they are not there yet, and learn what is written."""
-        self._store.ensure(BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES)
-        self._last_tick = self._store.last_ticks(MESSAGES)
+        if self._store.ensure(BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES):
+            self._last_tick, self._unheard_ms, self._first_batch = {}, 0, False
+        else:
+            self._last_tick = self._store.last_ticks(MESSAGES)
 
     def start(self) -> list[StreamingQuery]:
         """Start; the running queries are returned."""
@@ -150,7 +154,8 @@ class RecordJob:
 
     def _not_written(self, heads: Heads, hold: Hold) -> Heads:
         """Return each valid record once, and none that an earlier batch wrote."""
-        new = all(tick_ms > self._last_tick.get(cluster, sys.maxsize) for cluster, tick_ms in heads.first_tick.items())
+        known = self._last_tick
+        new = all(tick_ms > known.get(cluster, self._unheard_ms) for cluster, tick_ms in heads.first_tick.items())
         if new and not heads.doubled:
             return heads
         named = heads.valid.withColumns({key: F.col(f"head.{key}") for key in MESSAGE_KEYS})

@@ -14,7 +14,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from schemas.errors import HeadroomError
-from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, MESSAGES, QUARANTINE, THROTTLE_HEADROOM, Column, Table
+from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, MESSAGES, QUARANTINE, TABLES, THROTTLE_HEADROOM, Column, Table
 from streaming.events import EventLog
 from streaming.properties import properties
 from streaming.sinks import Store
@@ -83,6 +83,27 @@ def test_a_table_that_is_as_it_should_be_is_left_alone(spark: SparkSession, tmp_
     commits = len(logged(tmp_path, MESSAGES, "commitInfo"))
     Store(spark, str(tmp_path)).ensure(MESSAGES, BRONZE_TICKS)
     assert len(logged(tmp_path, MESSAGES, "commitInfo")) == commits
+
+
+def test_every_table_is_made_without_spark_as_spark_makes_it(spark: SparkSession, tmp_path: Path) -> None:
+    by_spark, prompt = Store(spark, str(tmp_path / "url")), Store(spark, str(tmp_path / "path"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("streaming.sinks.local_path", lambda location: None)
+        assert by_spark.ensure(*TABLES)
+    assert prompt.ensure(*TABLES)
+    for table in TABLES:
+        (made,), (as_wanted,) = (logged(tmp_path / place, table, "metaData") for place in ("path", "url"))
+        assert json.loads(made["schemaString"]) == json.loads(as_wanted["schemaString"]), table.path
+        same = ("description", "partitionColumns", "configuration")
+        assert [made[key] for key in same] == [as_wanted[key] for key in same], table.path
+        assert prompt.read(table).schema == by_spark.read(table).schema
+
+
+def test_only_who_has_made_the_tables_knows_that_they_are_empty(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path))
+    assert store.ensure(MESSAGES, QUARANTINE)
+    assert not store.ensure(MESSAGES, QUARANTINE)
+    assert not Store(spark, str(tmp_path)).ensure(MESSAGES, ALERT_EVENTS)
 
 
 @pytest.mark.parametrize(
