@@ -15,10 +15,16 @@ from cluster.embedded import EmbeddedCluster
 
 T = TypeVar("T")
 _POLL_S = 0.1
+# To read a table takes a good part of what the processes that write it want of two cores.
+TABLE_POLL_S = 1.0
 
 
 def wait_until(
-    condition: Callable[[], T], deadline_s: float, what: str, describe: Callable[[], object] | None = None
+    condition: Callable[[], T],
+    deadline_s: float,
+    what: str,
+    describe: Callable[[], object] | None = None,
+    poll_s: float = _POLL_S,
 ) -> T:
     """Return what the condition returns as soon as that is true.
 
@@ -27,6 +33,7 @@ def wait_until(
         deadline_s: longest wait in seconds.
         what: what is waited for, as the failure names it.
         describe: tells what was last seen; None: what the condition returned last.
+        poll_s: time from one look to the next, seconds.
 
     Raises:
         AssertionError: the deadline passed; says what was last seen.
@@ -36,7 +43,7 @@ def wait_until(
         if time.monotonic() > give_up:
             last = describe() if describe else seen
             raise AssertionError(f"{what}: not within {deadline_s:g} s; last seen: {last!r}")
-        time.sleep(_POLL_S)
+        time.sleep(poll_s)
     return seen
 
 

@@ -16,7 +16,7 @@ from planning.duration import QUOTA_CYCLE_S
 from planning.lists import Move
 from schemas.config import Settings
 from tests.integration.scene import MB, Scene
-from tests.integration.support import create_topic
+from tests.integration.support import TABLE_POLL_S, create_topic
 
 # Topic, replicas before and after, and its leader. Each partition takes 1 MB/s, and broker 4 comes in to both.
 RF2 = Move("rf2", 0, (1, 2), (2, 4))
@@ -100,7 +100,9 @@ def _table_agrees(watch: WatchProcess, settings: Settings, verdict: str, since_m
         f"WHERE role = 'leader' AND broker IN (1, 3) AND tick_ms > {since_ms} AND moving_replicas > 0"
     )
     # The history writes gold in its own time, the more so on a busy machine.
-    rows = watch.wait(lambda: query(settings.store.path, "gold/throttle_headroom", sql), 120, "rows of this band")
+    rows = watch.wait(
+        lambda: query(settings.store.path, "gold/throttle_headroom", sql), 120, "rows of this band", TABLE_POLL_S
+    )
     assert {row["verdict"] for row in rows} == {verdict}
     for row in rows:
         in_sync = WRITE if row["broker"] == 1 else 2 * WRITE

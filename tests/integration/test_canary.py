@@ -24,11 +24,10 @@ from cluster.embedded import EmbeddedCluster
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, TABLES
 from tests.canaries import CANARIES, in_settings, leaks
 from tests.integration.passwords import free_base, with_sasl
+from tests.integration.support import TABLE_POLL_S
 from tests.unit.bad_servers import BadServer, bad_server, echoing
 
 PATIENCE_S = 180
-# To read a table takes a part of what the watch itself wants of the processors.
-POLL_S = 1.0
 RECEIVERS = {"alertmanager", "log", "slack", "webhook"}
 _CONFIG = """
 [cluster]
@@ -107,9 +106,9 @@ def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
     assert leaks(repr(checks)) == []
     log = site.folder / "watch.log"
     with WatchProcess(site.config, log) as watch:
-        watch.wait(lambda: bool(site.rows(BRONZE_TICKS.path)), PATIENCE_S, "ticks in bronze", POLL_S)
+        watch.wait(lambda: bool(site.rows(BRONZE_TICKS.path)), PATIENCE_S, "ticks in bronze", TABLE_POLL_S)
         _silent(watch)
-        watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver", POLL_S)
+        watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver", TABLE_POLL_S)
         processes = watch.processes()
         shown = [_command_line(process) for process in processes]
         java_environments = [_environment(process) for process in processes if process.name() == "java"]

@@ -21,7 +21,7 @@ from cli.tables import query
 from cluster.embedded import EmbeddedCluster
 from schemas.config import Settings
 from tests.integration.passwords import free_base, with_sasl
-from tests.integration.support import living, wait_until
+from tests.integration.support import TABLE_POLL_S, living, wait_until
 
 PASSWORD = "hunter2-of-the-submitted-jobs"
 CLUSTERS = ("orders", "payments")
@@ -132,8 +132,10 @@ def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site
         begun = Path(site.settings("orders").store.checkpoints()) / "alert_path" / "sources" / "0" / "0"
         watch.wait(begun.is_file, PATIENCE_S, "the alert path to start")
         site.send()
-        watch.wait(lambda: _judged(site) == _truth(site), PATIENCE_S, "the true verdicts in gold")
-        jobs["record"].wait(lambda: _recorded(site) == TICKS * len(CLUSTERS), PATIENCE_S, "all ticks in silver")
+        watch.wait(lambda: _judged(site) == _truth(site), PATIENCE_S, "the true verdicts in gold", TABLE_POLL_S)
+        jobs["record"].wait(
+            lambda: _recorded(site) == TICKS * len(CLUSTERS), PATIENCE_S, "all ticks in silver", TABLE_POLL_S
+        )
         # Each job has an executor of one core, although the file of settings names another master.
         assert spark.cores_in_use() == len(jobs)
         _tables_are_right(site)

@@ -25,7 +25,7 @@ from schemas.metrics import METRICS
 from tests import monitoring
 from tests.integration import real_prometheus
 from tests.integration.scene import MB, Scene
-from tests.integration.support import create_topic, living, wait_until
+from tests.integration.support import TABLE_POLL_S, create_topic, living, wait_until
 from tests.unit.receivers import FakeSlack, Scripted, serving
 
 WRITE = 1 * MB
@@ -214,7 +214,7 @@ def _await_rows(settings: Settings, table: str, count: int) -> None:
     def found() -> int:
         return len(_rows(settings, table, "SELECT cluster FROM data"))
 
-    wait_until(lambda: found() >= count, 300, f"{count} rows in {table}", found)
+    wait_until(lambda: found() >= count, 300, f"{count} rows in {table}", found, TABLE_POLL_S)
 
 
 def _only_alert(settings: Settings) -> dict[str, Any]:
