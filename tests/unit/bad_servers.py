@@ -54,12 +54,20 @@ class BadServer:
 def _request(connection: socket.socket) -> bytes:
     data = b""
     while b"\r\n\r\n" not in data:
-        data += connection.recv(65536)
+        data += _received(connection)
     head, _, body = data.partition(b"\r\n\r\n")
     lengths = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
     while len(body) < int(lengths[0] if lengths else 0):
-        body += connection.recv(65536)
+        body += _received(connection)
     return head + b"\r\n\r\n" + body
+
+
+def _received(connection: socket.socket) -> bytes:
+    """Return what came; a client that is gone in the midst of its request would else be read for ever."""
+    data = connection.recv(65536)
+    if not data:
+        raise ConnectionError("the client has gone")
+    return data
 
 
 @contextmanager
