@@ -20,12 +20,14 @@ from cli.demo_scenario import BROKERS, DemoKafka
 from cli.demo_story import Story
 from cli.logs import log_to_stderr
 from cli.output import console, echo, print_table
+from cli.quick_java import QUICK_JAVA
 from cli.screen import Screen
 from cli.watch_process import WatchProcess
 from cluster.embedded import EmbeddedCluster, write_config
 from schemas.errors import HeadroomError
 
 _KEPT_FOLDER = "demo-data"
+_QUICK = f'driver_java_options = "{QUICK_JAVA}"'
 # What the brokers write in the course of it, with room for what is written while it takes longer than usual.
 _DISK_BYTES = 4_000_000_000
 
@@ -106,6 +108,8 @@ def _warn_if_busy(screen: Screen) -> None:
 
 def _play(cluster: EmbeddedCluster, screen: Screen) -> Outcome:
     config = write_config(cluster)
+    with config.open("a", encoding="utf-8") as file:
+        file.write(f"\n[spark]\n# Of a watch that ends after minutes; without it one runs for days.\n{_QUICK}\n")
     settings = load_settings(str(config))
     kafka = DemoKafka(settings)
     try:

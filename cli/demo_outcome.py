@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.units import duration, finish_text, rate, size
+from alerts.units import duration, finish_text, rate
 from cli.demo_scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
 from schemas.findings import AlertEvent, Kind, Role
 
@@ -23,7 +23,6 @@ class Outcome:
     Attributes:
         alert: the alert as it first recommended a throttle.
         switch_to_alert_s: seconds from the new leader in Kafka's metadata to the alert.
-        to_copy_bytes: what was still to copy when the recommended throttle came into force.
         finish_s: seconds from the recommended throttle in force to the end of the move.
         resolve_s: seconds from the recommended throttle in force to the end of the alert.
         fired: all events that said that an alert fires.
@@ -31,7 +30,6 @@ class Outcome:
 
     alert: AlertEvent
     switch_to_alert_s: float
-    to_copy_bytes: float
     finish_s: float
     resolve_s: float
     fired: Sequence[AlertEvent]
@@ -42,13 +40,7 @@ class Outcome:
 
         It said so for a throttle raised at once: until that was done, more was written than was copied.
         """
-        promised_s, said_bytes = recommendation(self.alert)["finish_s"], self.said_bytes
-        return promised_s * self.to_copy_bytes / said_bytes if promised_s and said_bytes else promised_s
-
-    @property
-    def said_bytes(self) -> float | None:
-        """Return what was still to copy by the alert; None: it did not say."""
-        return _evidence(self.alert)["remaining_bytes"]
+        return recommendation(self.alert)["finish_s"]
 
     @property
     def healthy_fired(self) -> list[AlertEvent]:
@@ -106,7 +98,6 @@ def summary_rows(outcome: Outcome) -> list[tuple[str, str]]:
         ("Throttle before", rate(THROTTLE_BYTES_PER_S)),
         (f"Required by broker {NEW_LEADER} after the switch", rate(evidence["required_bytes_per_s"])),
         ("Throttle recommended and applied", rate(recommendation(outcome.alert)["throttle_bytes_per_s"])),
-        ("Still to copy by the alert, and once raised", f"{size(outcome.said_bytes)}, {size(outcome.to_copy_bytes)}"),
         ("Finish promised by the alert, if raised at once", finish_text(recommendation(outcome.alert)) or "unknown"),
         ("Real finish", _finish_text(outcome)),
         ("Alert resolved after the throttle was raised", duration(outcome.resolve_s)),
@@ -117,8 +108,7 @@ def summary_rows(outcome: Outcome) -> list[tuple[str, str]]:
 
 def _finish_text(outcome: Outcome) -> str:
     error = _error_ratio(outcome)
-    promised = f"; for what was then to copy, {duration(outcome.promised_s)} were promised ({error:.0%} off)"
-    return duration(outcome.finish_s) + ("" if error is None else promised)
+    return duration(outcome.finish_s) + ("" if error is None else f" ({error:.0%} off the middle)")
 
 
 def _error_ratio(outcome: Outcome) -> float | None:

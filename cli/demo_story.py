@@ -76,13 +76,13 @@ class Story:
             self._start_moves()
             switched_s = self._switch_leader()
             alert = self._await_alert()
-            applied_s, to_copy_bytes = self._apply(alert)
+            applied_s = self._apply(alert)
             finished_s = self._await_finish(alert, applied_s)
             resolved = self._await_resolved(alert)
             self._clean_up()
         fired = [line.event for line in self._watch.fired()]
-        waited_s, resolve_s = alert.at_s - switched_s, resolved.at_s - applied_s
-        return Outcome(alert.event, waited_s, to_copy_bytes, finished_s - applied_s, resolve_s, fired)
+        spans = (alert.at_s - switched_s, finished_s - applied_s, resolved.at_s - applied_s)
+        return Outcome(alert.event, *spans, fired)
 
     def _write_history(self) -> None:
         total = sum(p.history_bytes for p in PARTITIONS)
@@ -136,12 +136,12 @@ class Story:
             raise HeadroomError("demo", "; ".join(wrong), "See the alert above")
         return alert
 
-    def _apply(self, alert: Line) -> tuple[float, float]:
-        """Carry out the alert's own first command; return when the throttle was in force, and what was to copy then."""
+    def _apply(self, alert: Line) -> float:
+        """Carry out the alert's own first command, and return when the throttle was in force."""
         command = recommendation(alert.event)["commands"][0]
         with self._screen.step(f"$ {command}"):
             run_headroom(shlex.split(command)[1:])
-            return time.monotonic(), self._kafka.missing_bytes(ORDERS)
+            return time.monotonic()
 
     def _await_finish(self, alert: Line, applied_s: float) -> float:
         promised_s = recommendation(alert.event)["finish_s"] or _PATIENCE_S

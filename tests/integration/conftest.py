@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from cli.config import load_settings
+from cli.quick_java import QUICK_JAVA
 from cli.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from schemas.config import Settings
 from tests.integration.scene import Scene
-from tests.quick_java import QUICK_JAVA
 
 # kafka-python reports every refused connection as an error with a traceback, and tests kill brokers on purpose.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)

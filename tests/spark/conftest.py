@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from cli.quick_java import QUICK_JAVA
 from schemas.config import SparkSettings
 from streaming.session import build_session
-from tests.quick_java import QUICK_JAVA
 
 
 @pytest.fixture(scope="session")
