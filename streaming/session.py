@@ -38,6 +38,7 @@ _NEEDED = {
     "spark.sql.session.timeZone": "UTC",
 }
 _REDACTION = "spark.redaction.regex"
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 _CONF = {
     # A tick is small: adaptive stages and many snapshot tasks would cost more than the work itself.
     "spark.sql.adaptive.enabled": "false",
@@ -64,6 +65,8 @@ _LOCAL_CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",
+    # The usual one asks the operating system about links by a process of its own for each file that it renames.
+    "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
 }
 # What the driver's JVM, or Spark's launcher, has to know before there is a socket to it.
 _AT_START = (
