@@ -8,6 +8,7 @@ file systems and credentials they are configured for.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -83,7 +84,11 @@ class PromptTable:
         Raises:
             HeadroomError: something else is at its place, or it cannot be written.
         """
-        self._store.ensure(self._table)
+        if self.path is None or os.path.exists(self.path):
+            self._store.ensure(self._table)
+        else:
+            require_writable(self.path)
+            plain_table.create(self.path, self._table)
         self._ready = True
 
 

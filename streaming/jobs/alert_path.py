@@ -20,8 +20,9 @@ from alerts.sides import SideState, side_state
 from schemas.findings import AlertEvent
 from streaming.events import EventLog
 from streaming.jobs.gate import Gate
-from streaming.jobs.lane import whole_batch
+from streaming.jobs.lane import Lane
 from streaming.jobs.rehearsal import Rehearsal
+from streaming.prepared import Prepared
 from streaming.sinks import writer_id
 from streaming.sources import TicksTopic
 from streaming.transforms.gold import headroom_rows
@@ -104,6 +105,8 @@ class AlertPath:
     ) -> None:
         self._spark = spark
         self._topic = topic
+        self._lane = Lane(topic)
+        self._headroom = Prepared(headroom_rows)
         self._log = log
         self._desk = desk
         self._listeners = listeners
@@ -125,10 +128,10 @@ class AlertPath:
         return writer.foreachBatch(self.gate.through(self._decide)).start()
 
     def _decide(self, batch: DataFrame, batch_id: int) -> None:
-        with whole_batch(self._newest(batch), self._topic) as whole:
+        with self._lane.whole(self._newest(batch)) as whole:
             if not whole.ticks:
                 return
-            rows = headroom_rows(whole.messages).collect()
+            rows = self._headroom.on(whole.messages).collect()
         self.rehearsal.play(lambda: self._rehearse(*whole.last_offsets))
         sides = _by_tick(row.asDict(recursive=True) for row in rows)
         events = [event for tick in whole.ticks for event in self._desk.observe(*tick, sides[tick])]
@@ -153,8 +156,8 @@ class AlertPath:
 
     def _rehearse(self, first: int, end: int) -> None:
         """Judge a tick that is judged already, and tell nobody."""
-        with whole_batch(self._topic.lane_range(first, end), self._topic) as whole:
-            headroom_rows(whole.messages).collect()
+        with self._lane.whole(self._topic.lane_range(first, end)) as whole:
+            self._headroom.on(whole.messages).collect()
 
     def check_silence(self, writer: str) -> None:
         """Raise ``no_data`` for clusters whose ticks stay away; called now and then by a thread of its own.

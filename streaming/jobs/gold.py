@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pyspark.sql import SparkSession
+
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from streaming.jobs.held import computing
 from streaming.jobs.lane import WholeTicks
 from streaming.jobs.lane_job import LaneJob
-from streaming.transforms.gold import gold
+from streaming.sinks import Store
+from streaming.sources import TicksTopic
+from streaming.transforms.gold import GoldQueries
 
 TABLES = (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, THROTTLE_HEADROOM)
 
@@ -19,10 +23,14 @@ class GoldJob(LaneJob):
     # A thousand small ticks.
     max_offsets = 3000
 
+    def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
+        super().__init__(spark, topic, store, checkpoint, trigger_s)
+        self._queries = GoldQueries()
+
     def _write(self, whole: WholeTicks) -> None:
         since_ms = self._written_since(whole.ticks)
         with computing() as compute:
-            rows = gold(whole.messages, compute)
+            rows = self._queries.rows(whole.messages, compute)
             frames = {REASSIGNMENT_PROGRESS: rows.progress, PARTITION_WRITE_RATE: rows.write_rate}
             frames = (frames if whole.any_moves else {}) | {THROTTLE_HEADROOM: rows.headroom}
             for table, frame in frames.items():

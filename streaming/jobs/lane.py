@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Row
 
 from alerts.metrics import Collected
 from streaming.jobs.held import holding
+from streaming.prepared import Prepared
 from streaming.sources import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, lane_messages
 from streaming.transforms.ticks import NOTHING_BESIDES, tick_status, whole_ticks
@@ -39,37 +40,46 @@ class WholeTicks:
     status: Sequence[Row]
 
 
-@contextmanager
-def whole_batch(
-    batch: DataFrame, topic: TicksTopic, besides: Mapping[str, str] = NOTHING_BESIDES
-) -> Iterator[WholeTicks]:
-    """Give the whole ticks whose ``tick_end`` is in the batch; what came in earlier batches is read again.
+class Lane:
+    """Reads whole ticks from micro-batches of the alert lane.
 
     The lane is one partition of the topic and a tick of it is small, so one task does it all without a shuffle.
 
     Args:
-        batch: micro-batch of Kafka records.
-        topic: to read the beginning of a tick that came before the batch.
+        topic: to read the beginning of a tick that came before a batch.
         besides: what to learn of each tick besides, as ``tick_status`` takes it.
     """
-    with holding() as hold:
-        messages = hold(lane_messages(batch.coalesce(1)))
-        status = tick_status(messages, besides).collect()
-        cut = [row for row in status if row["ended"] and not row["whole"]]
-        if cut:
-            first, end = min(row["first_offset"] for row in cut), max(row["end_offset"] for row in cut)
-            earlier = lane_messages(topic.lane_range(first, end + 1).coalesce(1))
-            messages = hold(messages.unionByName(earlier).coalesce(1).dropDuplicates(MESSAGE_KEYS))
-            status = tick_status(messages, besides).collect()
-        for row in status:
-            if row["ended"] and not row["whole"]:
-                log.warning("tick %s of cluster %s is not whole; it gives no verdict", row["tick_ms"], row["cluster"])
-        whole = [row for row in status if row["whole"]]
-        collected = {(row["cluster"], row["tick_ms"]): _collected(row) for row in whole}
-        # Nearly always the batch is a tick and nothing else.
-        kept = messages if len(whole) == len(status) else whole_ticks(messages)
-        last = (whole[-1]["first_offset"], whole[-1]["end_offset"] + 1) if whole else (0, 0)
-        yield WholeTicks(kept, list(collected), last, any(row["any_moves"] for row in whole), collected, whole)
+
+    def __init__(self, topic: TicksTopic, besides: Mapping[str, str] = NOTHING_BESIDES) -> None:
+        self._topic = topic
+        self._messages = Prepared(lane_messages)
+        self._status = Prepared(lambda messages: tick_status(messages, besides))
+
+    @contextmanager
+    def whole(self, batch: DataFrame) -> Iterator[WholeTicks]:
+        """Give the whole ticks whose ``tick_end`` is in a micro-batch of Kafka records; what came in earlier batches is
+        read again.
+        """
+        with holding() as hold:
+            messages = hold(self._messages.on(batch.coalesce(1)))
+            status = self._status.on(messages).collect()
+            cut = [row for row in status if row["ended"] and not row["whole"]]
+            if cut:
+                first, end = min(row["first_offset"] for row in cut), max(row["end_offset"] for row in cut)
+                earlier = lane_messages(self._topic.lane_range(first, end + 1).coalesce(1))
+                messages = hold(messages.unionByName(earlier).coalesce(1).dropDuplicates(MESSAGE_KEYS))
+                status = self._status.on(messages).collect()
+            for row in status:
+                if row["ended"] and not row["whole"]:
+                    log.warning(
+                        "tick %s of cluster %s is not whole; it gives no verdict", row["tick_ms"], row["cluster"]
+                    )
+            whole = [row for row in status if row["whole"]]
+            collected = {(row["cluster"], row["tick_ms"]): _collected(row) for row in whole}
+            # Nearly always the batch is a tick and nothing else.
+            kept = messages if len(whole) == len(status) else whole_ticks(messages)
+            last = (whole[-1]["first_offset"], whole[-1]["end_offset"] + 1) if whole else (0, 0)
+            yield WholeTicks(kept, list(collected), last, any(row["any_moves"] for row in whole), collected, whole)
 
 
 def _collected(row: Row) -> Collected:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import Table
 from streaming.jobs.gate import Gate
-from streaming.jobs.lane import WholeTicks, whole_batch
+from streaming.jobs.lane import Lane, WholeTicks
 from streaming.sinks import Store
 from streaming.sources import TicksTopic
 from streaming.transforms.ticks import NOTHING_BESIDES, Tick
@@ -40,6 +40,7 @@ class LaneJob(ABC):
     def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
         self._spark = spark
         self._topic = topic
+        self._lane = Lane(topic, self.besides)
         self._store = store
         self._checkpoint = checkpoint
         self._trigger_s = trigger_s
@@ -68,7 +69,7 @@ class LaneJob(ABC):
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
         """Write the whole ticks of a micro-batch of the alert lane; those that are written already are passed over."""
-        with whole_batch(batch, self._topic, self.besides) as whole:
+        with self._lane.whole(batch) as whole:
             if not whole.ticks:
                 return
             self._write(whole)

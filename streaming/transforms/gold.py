@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from streaming.prepared import Prepared
 from streaming.transforms.headroom import throttle_headroom
 from streaming.transforms.progress import reassignment_progress
 from streaming.transforms.replicas import WATCHED, replicas
@@ -42,21 +43,41 @@ def headroom_rows(messages: DataFrame) -> DataFrame:
     return throttle_headroom(replicas(rows_of(messages, "moves")), rows_of(messages, "brokers"))
 
 
-def gold(messages: DataFrame, hold: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> Gold:
-    """Return the rows of every gold table.
+class GoldQueries:
+    """The queries of the gold tables, for one batch after another."""
 
-    Args:
-        messages: of ``streaming.transforms.ticks.whole_ticks``.
-        hold: keeps a frame that several tables are made from, and returns it.
-    """
-    moves = rows_of(messages, "moves")
-    of_followers = hold(replicas(moves))
-    headroom = hold(throttle_headroom(of_followers, rows_of(messages, "brokers")))
-    return Gold(
-        as_table(headroom, THROTTLE_HEADROOM),
-        as_table(reassignment_progress(of_followers, headroom), REASSIGNMENT_PROGRESS),
-        as_table(with_write_rate(moves.where(WATCHED)), PARTITION_WRITE_RATE),
-    )
+    def __init__(self) -> None:
+        self._followers = Prepared(_followers)
+        self._headroom = Prepared(_headroom)
+        self._progress = Prepared(_progress)
+        self._write_rate = Prepared(_write_rate)
+
+    def rows(self, messages: DataFrame, hold: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> Gold:
+        """Return the rows of every gold table.
+
+        Args:
+            messages: of ``streaming.transforms.ticks.whole_ticks``.
+            hold: keeps a frame that several tables are made from, and returns it.
+        """
+        followers = hold(self._followers.on(messages))
+        headroom = hold(self._headroom.on(followers, messages))
+        return Gold(headroom, self._progress.on(followers, headroom), self._write_rate.on(messages))
+
+
+def _followers(messages: DataFrame) -> DataFrame:
+    return replicas(rows_of(messages, "moves"))
+
+
+def _headroom(followers: DataFrame, messages: DataFrame) -> DataFrame:
+    return as_table(throttle_headroom(followers, rows_of(messages, "brokers")), THROTTLE_HEADROOM)
+
+
+def _progress(followers: DataFrame, headroom: DataFrame) -> DataFrame:
+    return as_table(reassignment_progress(followers, headroom), REASSIGNMENT_PROGRESS)
+
+
+def _write_rate(messages: DataFrame) -> DataFrame:
+    return as_table(with_write_rate(rows_of(messages, "moves").where(WATCHED)), PARTITION_WRITE_RATE)
 
 
 def as_table(rows: DataFrame, table: Table) -> DataFrame:

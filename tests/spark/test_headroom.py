@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from alerts.sides import side_state
 from streaming.transforms.decode import lane_messages
-from streaming.transforms.gold import gold, headroom_rows
+from streaming.transforms.gold import GoldQueries, headroom_rows
 from streaming.transforms.ticks import whole_ticks
 from tests.spark.ticks import TICK_MS, assert_covers, broker, log, message, move, records, tick
 
@@ -456,7 +456,7 @@ def test_order_and_duplicates_within_a_tick_change_nothing(spark: SparkSession) 
 # 8,000 records of 1,000 bytes behind; destination copies 1 MB/s of 2 MB/s written: it falls back by 1 MB/s.
 def test_progress_tells_remaining_bytes_and_that_it_never_ends(spark: SparkSession) -> None:
     messages = tick([broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], two_partitions())
-    rows = gold(whole_ticks(lane_messages(records(spark, messages)))).progress.collect()
+    rows = GoldQueries().rows(whole_ticks(lane_messages(records(spark, messages)))).progress.collect()
     assert [(r["topic"], r["partition"], r["adding_replica"]) for r in rows] == [("t", 0, 3), ("t", 1, 3)]
     assert rows[0]["lag_offsets"] == 8000
     assert rows[0]["remaining_bytes"] == 8 * MB
@@ -469,7 +469,7 @@ def test_progress_tells_remaining_bytes_and_that_it_never_ends(spark: SparkSessi
 # one response more. Each leader has only 8 MB to send.
 def test_progress_takes_the_slower_side(spark: SparkSession) -> None:
     messages = tick([broker(b, 6 * MB, 6 * MB) for b in (1, 2, 3)], two_partitions())
-    rows = gold(whole_ticks(lane_messages(records(spark, messages)))).progress.collect()
+    rows = GoldQueries().rows(whole_ticks(lane_messages(records(spark, messages)))).progress.collect()
     assert [row["eta_s"] for row in rows] == pytest.approx([8.30, 8.30], abs=0.01)
     # 16 MB by 6 + 2.1/11 - 4 MB/s, less 5.75 s; 16 MB by 0.95 x 6 - 4 MB/s, and 5.75 s.
     assert (rows[0]["eta_low_s"], rows[0]["eta_high_s"]) == pytest.approx((1.55, 15.16), abs=0.01)
@@ -485,7 +485,9 @@ def test_a_replica_that_waits_for_its_turn_gets_there_with_the_others(spark: Spa
         waits = log(3, 1000, unchanged_since_ms=TICK_MS - 40_000)
         logs = [log(1, 9000), waits if n else copies]
         moves.append(move("t", n, 1, [1, 3], isr=[1], adding=[3], logs=logs, **free))
-    rows = gold(whole_ticks(lane_messages(records(spark, tick([broker(b, None, None) for b in (1, 3)], moves)))))
+    rows = GoldQueries().rows(
+        whole_ticks(lane_messages(records(spark, tick([broker(b, None, None) for b in (1, 3)], moves))))
+    )
     found = {row["partition"]: row for row in rows.progress.collect()}
     # 30 x 8 MB at 0.5 MB/s.
     assert (found[1]["state"], found[1]["eta_s"]) == ("catching_up", pytest.approx(480))

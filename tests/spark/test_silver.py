@@ -26,7 +26,7 @@ from schemas.tables import (
 from streaming.jobs.record import bronze, head_rejected, ledger, quarantine, silver_rows, value_rejected
 from streaming.transforms.decode import lane_messages, message_rows, with_head
 from streaming.transforms.election_plan import election_plans
-from streaming.transforms.gold import as_table, gold
+from streaming.transforms.gold import GoldQueries, as_table
 from streaming.transforms.imbalance import Seen, leader_imbalance
 from streaming.transforms.silver import (
     SILVER,
@@ -144,7 +144,7 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
     raw = records(spark, [])
     stored = bronze(raw)
     heads = with_head(stored)
-    rows = gold(lane_messages(raw))
+    rows = GoldQueries().rows(lane_messages(raw))
     kinds = [message_rows(heads, kind) for kind in ("leaders", "logs", "meters")]
     seen = Seen(*kinds, rows_of(lane_messages(raw), "brokers"))
     imbalance = as_table(leader_imbalance(seen, 0.1), LEADER_IMBALANCE)

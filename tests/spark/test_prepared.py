@@ -1,0 +1,92 @@
+"""A query that is analysed once gives what it gives when it is made anew, whatever rows it is run on."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+
+from streaming.prepared import Prepared
+
+ROWS = [[("a", 1), ("b", 2)], [], [("a", 5), ("a", 7), (None, 1)], [("z", n) for n in range(500)]]
+
+
+def frame(spark: SparkSession, rows: list[tuple[Any, ...]], columns: str = "k STRING, v INT") -> DataFrame:
+    return spark.createDataFrame(rows, columns).coalesce(1)
+
+
+class Query:
+    """Joins a frame with itself and with another, and counts how often it is made."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def __call__(self, left: DataFrame, right: DataFrame) -> DataFrame:
+        self.made += 1
+        sums = left.where("v > 0").groupBy("k").agg({"v": "sum"}).withColumnRenamed("sum(v)", "total")
+        most = left.selectExpr("k", "max(v) OVER (PARTITION BY k) AS most").distinct()
+        return (
+            sums.join(most, "k", "left").join(right, "k", "full_outer").selectExpr("k", "total * 2 AS t", "most", "w")
+        )
+
+
+def sorted_rows(rows: DataFrame) -> list[str]:
+    return sorted(map(repr, rows.collect()))
+
+
+def test_it_is_analysed_once_and_gives_the_same_rows(spark: SparkSession) -> None:
+    query, plain = Query(), Query()
+    prepared = Prepared(query)
+    others = [("a", 1.5), ("b", None), ("q", 0.0)]
+    for number, rows in enumerate(ROWS):
+        left, right = frame(spark, rows), frame(spark, others[: number % 3 + 1], "k STRING, w DOUBLE")
+        assert sorted_rows(prepared.on(left, right)) == sorted_rows(plain(left, right)), rows
+    assert (query.made, plain.made) == (1, len(ROWS))
+
+
+def test_nothing_of_the_first_rows_is_taken_for_true_of_the_next(spark: SparkSession) -> None:
+    prepared = Prepared(lambda rows: rows.groupBy("k").agg({"v": "max"}))
+    # Sorted, of one key, and none of them null.
+    first = frame(spark, [("a", 1), ("a", 2)]).where("k = 'a'").sortWithinPartitions("k")
+    assert [tuple(row) for row in prepared.on(first).collect()] == [("a", 2)]
+    mixed = frame(spark, [("b", 1), ("a", 3), ("b", 4), (None, 5)])
+    assert sorted(map(tuple, prepared.on(mixed).collect()), key=repr) == [("a", 3), ("b", 4), (None, 5)]
+
+
+def test_rows_in_several_places_are_brought_together(spark: SparkSession) -> None:
+    query = Prepared(lambda rows: rows.groupBy("k").count())
+    one = frame(spark, [("a", 1)])
+    assert [tuple(row) for row in query.on(one).collect()] == [("a", 1)]
+    several = spark.createDataFrame([("a", n) for n in range(8)], "k STRING, v INT").repartition(4)
+    assert [tuple(row) for row in query.on(several).collect()] == [("a", 8)]
+
+
+def test_what_was_kept_in_memory_is_not_computed_again(spark: SparkSession) -> None:
+    kept = frame(spark, ROWS[0]).selectExpr("k", "v + cast(rand() * 1e9 AS INT) AS v").persist()
+    try:
+        query = Prepared(lambda rows: rows.selectExpr("k", "v"))
+        assert sorted_rows(query.on(kept)) == sorted_rows(query.on(kept)) == sorted_rows(kept.select("k", "v"))
+    finally:
+        kept.unpersist()
+
+
+def test_where_spark_has_no_such_way_plans_are_made_anew(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def missing(*_: Any) -> Any:
+        raise Py4JError("Method internalCreateDataFrame([...]) does not exist")
+
+    monkeypatch.setattr("streaming.prepared._frame_of", missing)
+    query = Query()
+    prepared = Prepared(query)
+    right = frame(spark, [("a", 1.0)], "k STRING, w DOUBLE")
+    with caplog.at_level(logging.INFO, "streaming.prepared"):
+        for rows in ROWS[:2]:
+            assert sorted_rows(prepared.on(frame(spark, rows), right)) == sorted_rows(
+                Query()(frame(spark, rows), right)
+            )
+    assert query.made == 2
+    assert len(caplog.messages) == 1
