@@ -12,7 +12,7 @@ import psutil
 
 from tests.integration.support import living, wait_until
 
-# Four minutes on an idle machine of two cores; a busy one may take longer.
+# Three minutes on an idle machine of two cores; a busy one may take longer.
 _DEADLINE_S = 600
 
 
