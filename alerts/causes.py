@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from alerts.evidence import named
-from schemas.findings import Finding, Kind
+from schemas.findings import Finding, Kind, Severity
 
 Subject = tuple[Kind, str]
 
@@ -37,12 +37,18 @@ class ActiveAlert:
         repeats: whether a tick comes again that it has heard of: it stands for all of its cause.
         cause: what made it one with others when it was announced last; None: not known.
         also: the findings that it named then.
+        severity: how grave it was then.
     """
 
     fires: bool
     repeats: bool = False
     cause: str | None = None
     also: frozenset[Subject] = frozenset()
+    severity: Severity = Severity.INFO
+
+    def has_told(self, other: Finding) -> bool:
+        """Return whether it named another finding, and was as grave as that is."""
+        return (other.kind, other.subject) in self.also and other.severity.rank >= self.severity.rank
 
     def covers(self, other: Finding) -> bool:
         """Return whether it stands for another finding of its cause, which then gets no alert of its own."""
@@ -53,7 +59,10 @@ class ActiveAlert:
 
 
 def one_per_cause(
-    findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert], due: Collection[Subject]
+    findings: Sequence[Finding],
+    active: Mapping[Subject, ActiveAlert],
+    due: Collection[Subject],
+    held: Collection[Subject] = (),
 ) -> Grouped:
     """Return the findings that get an alert, each with those it stands for under ``also`` in its evidence.
 
@@ -66,7 +75,10 @@ def one_per_cause(
         findings: of one cluster in one tick.
         active: alerts that are active.
         due: findings that have lasted for their time.
+        held: what is neither wrong nor right: its alert goes on, and stands for what it named.
     """
+    standing = [alert for subject in held if (alert := active.get(subject)) is not None and alert.fires]
+    findings = [f for f in findings if _key(f) in active or not any(alert.has_told(f) for alert in standing)]
     findings = _adopted(findings, active)
     told = [finding for finding in findings if not finding.cause]
     fire: set[Subject] = set()

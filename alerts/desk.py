@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from alerts.recommend import Recommender
 from alerts.rules import Assessment, Subject, assess
 from alerts.sides import SideState
 from alerts.silence import SILENCE, Silence
+from alerts.storage import unwritable
 from planning.duration import Earlier
 from planning.election_outline import ElectionOutline
 from planning.quota import WINDOW_S
@@ -23,6 +25,7 @@ from planning.throttle import Demand, Side
 from schemas.config import ClusterSettings, Settings
 from schemas.findings import AlertEvent, Kind
 
+log = logging.getLogger(__name__)
 _START_S = 90.0
 # Balances come by way of their table, some ticks late.
 _BALANCE_S, _BALANCE_TICKS = 60.0, 6
@@ -76,6 +79,7 @@ class AlertDesk:
         clock_ms: gives the time now, epoch milliseconds.
         config: the configuration file that stands in commands; None: none.
         others: further clusters whose ticks come by the same topic.
+        elapsed_ms: gives milliseconds since some moment, whatever the clock is set to; None: as the clock has it.
     """
 
     def __init__(
@@ -84,24 +88,31 @@ class AlertDesk:
         clock_ms: Callable[[], int],
         config: str | None = None,
         others: Sequence[Watched] = (),
+        elapsed_ms: Callable[[], int] | None = None,
     ) -> None:
         self._settings = settings
         self._clusters = {w.settings.cluster.name: w for w in (Watched(settings, config), *others)}
         self._lifecycle = Lifecycle(settings.alerts.resolve_s, clock_ms)
         self._clock_ms = clock_ms
-        # Cluster to the last tick (None: none since the start) and when it was seen.
+        self._elapsed_ms = elapsed_ms or clock_ms
+        # Cluster to the last tick (None: none since the start) and when it was seen, by ``elapsed_ms``.
         self._last_tick: dict[str, tuple[int | None, int]] = {}
+        # Cluster to its newest tick, and to those since then that are older: the clock was set back.
+        self._newest_ms: dict[str, int] = {}
+        self._older_ms: dict[str, int] = {}
         # How old the last tick of a cluster was when it was judged, milliseconds.
         self._ages_ms: dict[str, int] = {}
-        self._start_ms = clock_ms()
+        self._start_ms = self._elapsed_ms()
         # Cluster to its ticks of as long as a quota remembers, youngest first.
         self._recent: dict[str, list[_Tick]] = {}
         self._expectations: dict[str, Expectation] = defaultdict(Expectation)
         # Cluster to the last balances of its brokers, and their tick.
         self._balances: dict[str, tuple[int, Sequence[BalanceState]]] = {}
         self._elections: dict[str, ElectionOutline] = {}
+        # Why nothing can be kept; None: it can.
+        self._trouble: str | None = None
         for name in filter(None, self._clusters):
-            self._last_tick[name] = (None, clock_ms())
+            self._last_tick[name] = (None, self._start_ms)
         self._lock = threading.Lock()
 
     def restore(self, events: Iterable[AlertEvent]) -> None:
@@ -127,15 +138,34 @@ class AlertDesk:
         alerts, recommender = self._settings.alerts, self._watched(cluster).recommender(earlier, elections)
         balances = self._young_balances(cluster, tick_ms)
         assessment = assess(sides, alerts, recommender, balances or ())
+        if self._trouble is not None and cluster == self._settings.cluster.name:
+            assessment.findings.append(unwritable(self._trouble, recommender))
         slip = self._expectations[cluster].observe(tick_ms, sides, alerts, recommender)
         assessment.findings.extend(slip.findings)
         with self._lock:
-            now_ms = self._clock_ms()
-            self._last_tick[cluster] = (tick_ms, now_ms)
-            assessment.held.update(slip.held, self._held_silence(cluster, now_ms - tick_ms))
+            self._note_order(cluster, tick_ms)
+            self._last_tick[cluster] = (tick_ms, self._elapsed_ms())
+            assessment.held.update(slip.held, self._held_silence(cluster, self._clock_ms() - tick_ms))
             if balances is None:
                 assessment.held.update(found for found in self._standing(cluster) if found[0] in BALANCE_KINDS)
             return self._lifecycle.observe(cluster, tick_ms, assessment)
+
+    def _note_order(self, cluster: str, tick_ms: int) -> None:
+        """Move the past along if the clock of the ticks was set back: two ticks in a row are older than one before.
+
+        A single one is of a second collector, or late.
+        """
+        newest_ms, older_ms = self._newest_ms.get(cluster), self._older_ms.pop(cluster, None)
+        if newest_ms is None or tick_ms >= newest_ms:
+            self._newest_ms[cluster] = tick_ms
+        elif older_ms is None or tick_ms <= older_ms:
+            self._older_ms[cluster] = tick_ms
+        else:
+            # As far apart as these two are the newest one and the first of them.
+            by_ms = newest_ms - older_ms + tick_ms - older_ms
+            log.warning("the clock that ticks of %s have their times from was set back by %d ms", cluster, by_ms)
+            self._lifecycle.set_back(cluster, by_ms)
+            self._newest_ms[cluster] = tick_ms
 
     def take_balances(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
         """Take up how leaders are shared out, for the ticks that are judged from now on.
@@ -146,6 +176,14 @@ class AlertDesk:
             balances: every broker that is preferred to lead anything.
         """
         self._balances[cluster] = (tick_ms, balances)
+
+    def take_trouble(self, trouble: str | None) -> None:
+        """Take up that nothing can be kept, for the ticks that are judged from now on.
+
+        Args:
+            trouble: which place cannot be written and why; None: it can be again.
+        """
+        self._trouble = trouble
 
     def take_plan(self, cluster: str, plan: ElectionOutline) -> None:
         """Take up how a cluster that is out of balance would be put right.
@@ -184,10 +222,10 @@ class AlertDesk:
         Args:
             batch_s: for how long a batch of ticks has been worked on; None: none is.
         """
-        now, old_s = self._clock_ms(), self._settings.alerts.no_data_s
+        now, elapsed_ms, old_s = self._clock_ms(), self._elapsed_ms(), self._settings.alerts.no_data_s
         events: list[AlertEvent] = []
         with self._lock:
-            for cluster in self._strangers(now):
+            for cluster in self._strangers(elapsed_ms):
                 events.extend(self._lifecycle.end(cluster, now, _NOT_CONFIGURED.format(cluster)))
                 self._last_tick.pop(cluster, None)
             for cluster, (tick_ms, seen_ms) in self._last_tick.items():
@@ -196,20 +234,21 @@ class AlertDesk:
                     continue
                 limit_s = self._watched(cluster).silent_after_s()
                 # Before the first tick the collector and Spark take their time to start.
-                if now - seen_ms >= (limit_s if tick_ms is not None else max(limit_s, _START_S)) * 1000:
-                    silence = Silence(cluster, tick_ms, seen_ms, now, batch_s, old_s)
+                away_ms = elapsed_ms - seen_ms
+                if away_ms >= (limit_s if tick_ms is not None else max(limit_s, _START_S)) * 1000:
+                    silence = Silence(cluster, tick_ms, now - away_ms, now, batch_s, old_s)
                     # In the collector's time: its ticks, when they come again, must not be older than this.
-                    at_ms = now if tick_ms is None else tick_ms + now - seen_ms
+                    at_ms = now if tick_ms is None else tick_ms + away_ms
                     events.extend(self._lifecycle.observe(cluster, at_ms, self._silent(silence)))
         return events
 
-    def _strangers(self, now_ms: int) -> list[str]:
+    def _strangers(self, elapsed_ms: int) -> list[str]:
         """Return the clusters that nobody configured here, of which no tick comes: renamed, or taken out."""
         known = {event.cluster for event in self._lifecycle.active()} | self._last_tick.keys()
         return [
             cluster
             for cluster in sorted(known - self._clusters.keys())
-            if now_ms - self._last_tick.get(cluster, (None, self._start_ms))[1] >= _START_S * 1000
+            if elapsed_ms - self._last_tick.get(cluster, (None, self._start_ms))[1] >= _START_S * 1000
         ]
 
     def _watched(self, cluster: str) -> Watched:

@@ -31,6 +31,8 @@ _SETTLE_S = (5.0, 30.0)
 # What fires again within this time keeps changing its mind: each time it has to be well for twice as long, up to the
 # same time.
 FLAP_MS = 15 * 60 * 1000
+# Clocks of two machines are off from each other by less.
+_AHEAD_MS = 60_000
 # An alert may be pending and fire in the same tick, and in the same millisecond.
 _STEP = {State.PENDING.value: 0, State.FIRING.value: 1, State.RESOLVED.value: 2}
 
@@ -88,7 +90,10 @@ class Lifecycle:
             self._count(key, event)
             known = self._alerts.get(key)
             same = known is not None and known.event.alert_id == event.alert_id
-            self._alerts[key] = Alert(event, known.since_ms if known and same else event.tick_ms, event.tick_ms)
+            # Of a time that is yet to come is what was told before the clock was set back.
+            now_ms = self._clock_ms()
+            heard_ms = now_ms if event.tick_ms - now_ms > _AHEAD_MS else event.tick_ms
+            self._alerts[key] = Alert(event, known.since_ms if known and same else heard_ms, heard_ms)
 
     def active(self) -> list[AlertEvent]:
         """Return the last event of every alert that is pending or firing."""
@@ -105,7 +110,8 @@ class Lifecycle:
         events: list[AlertEvent] = []
         held = {(cluster, kind.value, subject) for kind, subject in assessment.held}
         due = self._due(cluster, tick_ms, assessment.findings, held)
-        grouped = one_per_cause(assessment.findings, self._active(cluster, tick_ms, assessment.findings), due)
+        active = self._active(cluster, tick_ms, assessment.findings)
+        grouped = one_per_cause(assessment.findings, active, due, assessment.held)
         wrong: set[Key] = set()
         for finding in grouped.findings:
             key = (cluster, finding.kind.value, finding.subject)
@@ -114,6 +120,28 @@ class Lifecycle:
         for key in [k for k in self._alerts if k[0] == cluster and k not in wrong]:
             events.extend(self._not_found(key, tick_ms, key in held))
         return events
+
+    def set_back(self, cluster: str, by_ms: int) -> None:
+        """Take up that the clock that a cluster's ticks have their times from was set back by so many milliseconds."""
+
+        def earlier(at_ms: int | None) -> int | None:
+            return None if at_ms is None else at_ms - by_ms
+
+        for key in [k for k in self._alerts if k[0] == cluster]:
+            alert = self._alerts[key]
+            self._alerts[key] = replace(
+                alert,
+                since_ms=alert.since_ms - by_ms,
+                heard_ms=alert.heard_ms - by_ms,
+                clear_since_ms=earlier(alert.clear_since_ms),
+                changed_since_ms=earlier(alert.changed_since_ms),
+            )
+        for key in [k for k in self._fired if k[0] == cluster]:
+            self._fired[key] = {alert_id: at_ms - by_ms for alert_id, at_ms in self._fired[key].items()}
+        for key in [k for k in self._found_since_ms if k[0] == cluster]:
+            self._found_since_ms[key] -= by_ms
+        if cluster in self._newest_ms:
+            self._newest_ms[cluster] -= by_ms
 
     def end(self, cluster: str, tick_ms: int, why: str) -> list[AlertEvent]:
         """Return the events that end all alerts of a cluster of which no tick will say any more.
@@ -126,7 +154,7 @@ class Lifecycle:
         events = []
         for key, alert in self._alerts.items():
             if key[0] == cluster and alert.event.state != State.RESOLVED.value:
-                at_ms = max(tick_ms, alert.heard_ms)
+                at_ms = max(tick_ms, alert.heard_ms, alert.event.tick_ms)
                 event = replace(
                     alert.event,
                     state=State.RESOLVED.value,
@@ -166,7 +194,7 @@ class Lifecycle:
             for key, alert in self._alerts.items()
             if key[0] == cluster
             and (alert.fires or key in found)
-            and (alert.event.state != State.RESOLVED.value or tick_ms <= alert.event.tick_ms)
+            and (alert.event.state != State.RESOLVED.value or tick_ms <= alert.heard_ms)
         }
 
     def _found(
@@ -207,7 +235,8 @@ class Lifecycle:
         clear_since = tick_ms if alert.clear_since_ms is None else alert.clear_since_ms
         pending = alert.event.state == State.PENDING.value
         if pending or tick_ms - clear_since >= self._well_ms(key, tick_ms):
-            event = replace(alert.event, state=State.RESOLVED.value, tick_ms=tick_ms, event_ms=self._clock_ms())
+            at_ms = self._after_last(key, tick_ms)
+            event = replace(alert.event, state=State.RESOLVED.value, tick_ms=at_ms, event_ms=self._clock_ms())
             yield self._keep(key, Alert(event, alert.since_ms, tick_ms))
         else:
             self._alerts[key] = replace(alert, heard_ms=tick_ms, clear_since_ms=clear_since)
@@ -250,14 +279,23 @@ class Lifecycle:
             summary=finding.summary,
             evidence=json.dumps(evidence),
             recommendation=json.dumps(dict(finding.recommendation)),
-            tick_ms=tick_ms,
+            tick_ms=self._after_last(key, tick_ms),
             event_ms=self._clock_ms(),
         )
+
+    def _after_last(self, key: Key, tick_ms: int) -> int:
+        """Return the time of an event: that of its tick, or, after the clock was set back, just after the last event.
+
+        By their times the events of an alert are read back in their order.
+        """
+        last = self._alerts.get(key)
+        return tick_ms if last is None or tick_ms >= last.event.tick_ms else last.event.tick_ms + 1
 
 
 def _as_active(alert: Alert, tick_ms: int) -> ActiveAlert:
     announced = _announced(alert.event) if alert.fires else _Announced()
-    return ActiveAlert(alert.fires, tick_ms <= alert.heard_ms, announced.cause, announced.also)
+    severity = Severity(alert.event.severity)
+    return ActiveAlert(alert.fires, tick_ms <= alert.heard_ms, announced.cause, announced.also, severity)
 
 
 def _alert_id(key: Key, tick_ms: int) -> str:

@@ -3,8 +3,8 @@
 The lag grows until a throttle is applied, and here it is applied as soon as a machine of two cores, busy with four
 brokers and two Spark jobs, has printed the alert and run its command. So the promise is that of the alert's tick for
 the time at which the throttle was in force; ``printed`` is the one in the alert, which assumes 3 s. Errors are against
-the promise. A third of the moves run beside two busy processes. All moves that were recorded in `build/finish` with the
-same code count, so a run may be made in parts.
+the promise. A third of the moves run beside two busy processes. Moves that were recorded in `benchmarks/parts/finish`
+with the same code count and are not made again, so a run may be made in parts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from itertools import cycle
 from benchmarks import promises
 from benchmarks.cases import CASES, Case
 from benchmarks.harness import Ground, Say, failure
-from benchmarks.results import Figure, code, percentile
+from benchmarks.results import Figure, parts, percentile
 from benchmarks.scene import Scene
 from cli.children import headroom_command
 from cli.watch_lines import Line, WatchLines
@@ -67,9 +67,10 @@ def measure(say: Say) -> list[Figure]:
         HeadroomError: an alert did not come, its command failed, or a move did not finish.
     """
     cases = CASES[int(os.environ.get("BENCH_FIRST_MOVE", 0)) :][: int(os.environ.get("BENCH_MOVES", len(CASES)))]
-    folder = promises.FOLDER / code()
+    folder = parts("finish")
+    made = {move.name for move in promises.read(folder)}
     with Ground(4) as ground, ground.watch() as watch:
-        for number, case in enumerate(cases):
+        for number, case in enumerate(case for case in cases if case.name not in made):
             promises.write(_play(ground, watch, number, case, say), folder)
     moves = list(promises.read(folder))
     promises.print_promises(moves)

@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Any
 
 from alerts.sides import SideState, side_state
-from benchmarks.results import CHECKOUT
+from benchmarks.results import PARTS
 from cli.output import print_table
 from cli.tables import query
 from planning.duration import APPLY_S, Earlier, Finish, finish
@@ -27,7 +27,6 @@ from planning.throttle import Demand, SourceLoad
 from schemas.findings import Role
 from schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 
-FOLDER = CHECKOUT / "build" / "finish"
 # As long as a quota remembers, and some more.
 _BEFORE_MS = 16_000
 _PROGRESS = "tick_ms, topic, partition, adding_replica, leader, remaining_bytes, write_bytes_per_s, in_sync"
@@ -132,7 +131,7 @@ def _leaving(leader: int | None, replicas: Sequence[int], target: Sequence[int])
     return len(set(target)) if leader in leaving else len(leaving)
 
 
-def write(move: Recorded, folder: Path = FOLDER) -> Path:
+def write(move: Recorded, folder: Path) -> Path:
     """Return the file that a move was written to."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{move.applied_ms}.json.gz"
@@ -141,9 +140,9 @@ def write(move: Recorded, folder: Path = FOLDER) -> Path:
     return path
 
 
-def read(folder: Path = FOLDER) -> Iterator[Recorded]:
+def read(folder: Path) -> Iterator[Recorded]:
     """Return the recorded moves in the order in which they were made."""
-    for path in sorted(folder.glob("*.json.gz")):
+    for path in sorted(folder.rglob("*.json.gz"), key=lambda path: path.name):
         with gzip.open(path, "rt", encoding="utf-8") as file:
             yield Recorded(**json.load(file))
 
@@ -189,4 +188,4 @@ def _row(move: Recorded) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    print_promises(list(read(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)))
+    print_promises(list(read(Path(sys.argv[1]) if len(sys.argv) > 1 else PARTS / "finish")))

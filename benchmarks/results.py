@@ -19,6 +19,8 @@ from cluster.jars import jar_folder, java_command
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 CHECKOUT = RESULTS.parent.parent
+# What the parts of long runs leave, by group and code. Kept with the code: a machine may not last as long as a run.
+PARTS = RESULTS.parent / "parts"
 _PACKAGES = ("pyspark", "delta-spark", "kafka-python")
 # What a figure is a figure of: tests, documents and containers change none.
 _CODE = ("alerts", "benchmarks", "cli", "cluster", "planning", "schemas", "streaming")
@@ -143,7 +145,10 @@ def commit() -> str:
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
         # What a run writes itself does not count.
-        ours = [f":!{path}" for path in (RESULTS.relative_to(CHECKOUT), "docs/performance.md", "docs/images")]
+        ours = [
+            f":!{path}"
+            for path in ("benchmarks/results.json", "benchmarks/parts", "docs/performance.md", "docs/images")
+        ]
         changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *ours)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
@@ -160,6 +165,11 @@ def code() -> str:
     for path in (*files, *(CHECKOUT / name for name in _VERSIONS)):
         digest.update(str(path.relative_to(CHECKOUT)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
+
+
+def parts(group: str) -> Path:
+    """Return the folder of what a group measured with the code as it stands now."""
+    return PARTS / group / code()
 
 
 def _git(*arguments: str) -> str:

@@ -1,6 +1,7 @@
 """Group ``smallest``: the recommended throttle against the smallest that is found enough by trial.
 
-Situations that were measured with the same code count together, so a run may be made in parts.
+Situations that were measured with the same code count together and are not measured again, so a run may be made in
+parts.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 
 from benchmarks.cases import SITUATIONS, Case
 from benchmarks.harness import Ground, Say, failure
-from benchmarks.results import CHECKOUT, Figure, code, percentile
+from benchmarks.results import Figure, parts, percentile
 from benchmarks.scene import Scene
 from planning.duration import QUOTA_CYCLE_S
 
@@ -28,12 +29,13 @@ def measure(say: Say) -> list[Figure]:
     """
     first = int(os.environ.get("BENCH_FIRST_SITUATION", 0))
     situations = SITUATIONS[first:][: int(os.environ.get("BENCH_SITUATIONS", len(SITUATIONS)))]
-    folder = CHECKOUT / "build" / "smallest" / code()
+    folder = parts("smallest")
     folder.mkdir(parents=True, exist_ok=True)
     with Ground(4) as ground:
         for number, case in enumerate(situations):
-            ratio = _ratio(ground, number, case, say)
-            (folder / f"{case.name}.json").write_text(json.dumps(ratio), encoding="utf-8")
+            path = folder / f"{case.name}.json"
+            if not path.exists():
+                path.write_text(json.dumps(_ratio(ground, number, case, say)), encoding="utf-8")
     ratios = [float(json.loads(path.read_text(encoding="utf-8"))) for path in folder.glob("*.json")]
     return [
         Figure("recommended_over_smallest_ratio_max", max(ratios), "ratio", len(ratios)),

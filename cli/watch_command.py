@@ -10,6 +10,7 @@ import click
 from alerts.sides import SideState
 from cli.children import ChildProcess, stop_when_orphaned
 from cli.collect_command import stop_on_signals
+from cli.kept_pipeline import KeptPipeline
 from cli.logs import log_to_stderr
 from cli.metrics_server import serving_metrics
 from cli.options import configs_option, for_option, format_option
@@ -58,9 +59,13 @@ def watch(
         history = History(given.config)
         try:
             echo("Starting the collector and Spark ...", err=True)
-            pipeline = build_pipeline(given, "headroom watch")
+            told = Listeners(_first(history.allow, teller.tick), teller.events)
+            pipeline = KeptPipeline(
+                lambda: build_pipeline(given, "headroom watch"),
+                lambda built: start_telling(built, teller, told, live),
+            )
             try:
-                start_telling(pipeline, teller, Listeners(_first(history.allow, teller.tick), teller.events), live)
+                pipeline.start()
                 checks = [pipeline.check, history.check, *(child.check for child in collectors), *orphaned]
                 look_after(checks, stop, seconds)
             finally:

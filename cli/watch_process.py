@@ -197,6 +197,13 @@ class WatchProcess(JudgingProcess):
         self._process.wait()
         return [process.pid for process in tree]
 
+    def kill_jvm(self) -> None:
+        """Kill the JVM of its own Spark, and nothing else, as the kernel would for want of memory."""
+        own = [process for process in self.processes()[1:] if self._is_spark(process)]
+        for process in own:
+            if process.ppid() == self._process.pid:
+                process.kill()
+
     def _is_spark(self, process: psutil.Process) -> bool:
         # Spark's JVM has short-lived children of its own.
         with suppress(psutil.NoSuchProcess):

@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 
 from cluster.admin import RATES_REMEDY, read_broker_configs
 from cluster.client import AdminLink
-from cluster.losses import losses, told
+from cluster.losses import disbelieved, losses, told
 from cluster.mbeans import Plan
 from cluster.metrics_source import HANGS, NOT_ITS_OWN, MetricsSource
 from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
@@ -20,6 +20,9 @@ from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
+# A read may take longer than its tick waits, and counts in the next one then: of a broker that is busy something is
+# known every other tick, and not nothing.
+_LEAST_S = 3.0
 _UNKNOWN = BrokerThrottles(known=False)
 
 
@@ -37,18 +40,31 @@ class BrokerReaders:
         self._source = source
         self._collect = collect
         self._running: dict[int, Future[BrokerRead]] = {}
+        # Of the reads that run, or have ended since, those that an earlier tick did not wait for.
+        self._late: dict[int, Future[BrokerRead]] = {}
         self._lost: dict[int, str | None] = {}
         self._lacked: dict[int, set[str]] = {}
 
     def read(self, brokers: Mapping[int, Broker], plans: Mapping[int, Plan], timeout_s: float) -> dict[int, BrokerRead]:
-        """Return what each broker of ``plans`` said within ``timeout_s`` seconds; one that did not says why."""
+        """Return what each broker of ``plans`` said within ``timeout_s`` seconds; one that did not says why.
+
+        What one said after the tick before had ended counts too, if it has said nothing newer.
+        """
         busy = {broker for broker, future in self._running.items() if not future.done()}
+        late = {b: f for b, f in self._late.items() if b in plans}
         started = {b: self._start(brokers[b], plan, timeout_s) for b, plan in plans.items() if b not in busy}
-        wait(started.values(), timeout=timeout_s)
-        late = f"did not answer within {timeout_s:.1f} s"
-        reads = {b: f.result() if f.done() else self._silent(brokers[b], late) for b, f in started.items()}
-        hangs = "still hangs on the read of an earlier tick"
-        return reads | {b: self._silent(brokers[b], hangs) for b in plans if b in busy}
+        asked = started | {b: self._running[b] for b in plans if b in busy}
+        wait(asked.values(), timeout=timeout_s)
+        self._late = {b: f for b, f in asked.items() if not f.done()}
+        reads = {}
+        for broker, future in asked.items():
+            known = future if future.done() else late.get(broker, future)
+            if known.done():
+                reads[broker] = known.result()
+            else:
+                why = "still hangs on the read of an earlier tick" if broker in busy else _in_vain(timeout_s)
+                reads[broker] = self._silent(brokers[broker], why)
+        return reads
 
     def _silent(self, broker: Broker, rule: str) -> BrokerRead:
         return BrokerRead(broker.broker, _UNKNOWN, None, str(HeadroomError(self._endpoint(broker), rule, HANGS)))
@@ -68,8 +84,8 @@ class BrokerReaders:
         return future
 
     def _read_one(self, broker: Broker, plan: Plan, timeout_s: float) -> BrokerRead:
-        deadline = time.monotonic() + timeout_s
-        configs, error = self._configs(broker, timeout_s / 2)
+        deadline = time.monotonic() + max(timeout_s, _LEAST_S)
+        configs, error = self._configs(broker, max(timeout_s, _LEAST_S) / 2)
         metrics: Metrics | None = None
         try:
             left_s = max(0.05, deadline - time.monotonic())
@@ -88,7 +104,8 @@ class BrokerReaders:
         found = losses(plan, metrics)
         lacked, self._lacked[broker] = self._lacked.get(broker, set()), {loss.metric for loss in found}
         # What lacks for a moment is told when it lacks in two answers.
-        lost = told([loss for loss in found if not loss.passing or loss.metric in lacked], self._collect.source)
+        lacking = told([loss for loss in found if not loss.passing or loss.metric in lacked], self._collect.source)
+        lost = " ".join(text for text in (disbelieved(metrics), lacking) if text) or None
         if lost != self._lost.get(broker):
             log.warning("broker %d: %s", broker, lost or "leaves out nothing any more")
         self._lost[broker] = lost
@@ -103,3 +120,7 @@ class BrokerReaders:
 
     def _endpoint(self, broker: Broker) -> str:
         return self._collect.endpoints.get(str(broker.broker)) or f"{broker.host}:{self._collect.metrics_port()}"
+
+
+def _in_vain(timeout_s: float) -> str:
+    return f"did not answer within {timeout_s:.1f} s"

@@ -19,6 +19,10 @@ REMEDIES = {
 }
 
 
+# Of a number, as many as tell what it is.
+_DIGITS = 24
+
+
 class Loss(NamedTuple):
     """A metric that was not told, and what is not known without it.
 
@@ -47,6 +51,18 @@ def told(found: list[Loss], source: Source) -> str | None:
     """Return what is certainly lost, and what to do about it where brokers are read so; None: nothing is."""
     parts = "; ".join(f"{loss.metric} (without it: {loss.lost})" for loss in found if loss.certain)
     return f"answers, but leaves out {parts}. {REMEDIES[source]}" if parts else None
+
+
+def disbelieved(metrics: Metrics) -> str | None:
+    """Return which numbers no broker can mean, and what to do about it; None: there are none."""
+    if not metrics.impossible:
+        return None
+    mbean, value = metrics.impossible[0]
+    others = f", and {len(metrics.impossible) - 1} more numbers" if len(metrics.impossible) > 1 else ""
+    return (
+        f"answers that {mbean} is {str(value)[:_DIGITS]}{others}, which no broker can mean. "
+        "See what answers in the broker's place, and the agent's log."
+    )
 
 
 def _losses(plan: Plan, metrics: Metrics) -> Iterator[Loss]:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
+from schemas.bounds import LATEST_MS, MOST_COUNTED, MOST_OF_LOG
 
 _FETCHER = "ReplicaFetcherThread-"
 _DOMAINS = {"Runtime": "java.lang", "Log": "kafka.log"}
-# Delta's longest whole number; what is longer was never counted by a broker.
-_MOST = 2**63
+# Least and most that an MBean of each type can mean. A gauge of what is gone says -1.
+_LOG, _COUNT = (0, MOST_OF_LOG), (0, MOST_COUNTED)
+RANGES: Mapping[str, tuple[int, int]] = {
+    "Runtime": (0, LATEST_MS),
+    "FetcherLagMetrics": (-1, MOST_OF_LOG),
+    "FetcherStats": _COUNT,
+    "Log": _LOG,
+    "BrokerTopicMetrics": _COUNT,
+    "ReplicaManager": (-1, 2**31),
+    "LeaderReplication": _LOG,
+    "FollowerReplication": _LOG,
+}
+_GONE = -1
 # More digits than any partition's number has.
 _PARTITION_DIGITS = 9
 # A replica that is moved to another log directory of its broker has a second log there, a copy, until
@@ -154,9 +167,9 @@ def log_mbean(part: str, name: TopicPartition) -> str:
 
 
 def reading(read_ms: int, value: float) -> Reading | None:
-    """Return a value and its time; None for what is no number that a broker can mean."""
+    """Return a value and its time; None for what is no number, or no finite one: a meter that rests may say so."""
     # Nor is any comparison with NaN true.
-    return Reading(read_ms, value) if abs(value) < _MOST else None
+    return Reading(read_ms, value) if abs(value) < math.inf else None
 
 
 @lru_cache(maxsize=10_000)
@@ -183,6 +196,7 @@ class Gathered:
         self._gauges: dict[Meter, Reading] = {}
         self._lags: dict[tuple[TopicPartition, str], Lag] = {}
         self._logs: dict[str, dict[TopicPartition, Reading]] = {part: {} for part in LOG_PARTS}
+        self._impossible: dict[str, float] = {}
         self._takers = {
             "Runtime": self._take_start,
             "FetcherLagMetrics": self._take_lag,
@@ -196,9 +210,9 @@ class Gathered:
     def take(self, kind: str, name: str | None, keys: Mapping[str, str], value: Reading | None) -> None:
         """Keep a value of an MBean of this type, name and further keys; None: it said no number.
 
-        A value whose partition has no number is dropped, and so is one of a future log.
+        A value whose partition has no number is dropped, and so is one of a future log, or one that no broker can mean.
         """
-        if value is not None and kind in self._takers:
+        if value is not None and kind in self._takers and self._is_possible(kind, name, keys, value.value):
             self._takers[kind](kind, name or "", keys, value)
 
     def missing(self, part: str) -> list[TopicPartition]:
@@ -213,6 +227,9 @@ class Gathered:
         and ends no later than the log, and is no larger (``ReplicaAlterLogDirsThread``).
         """
         if value is None or name not in self._wanted.get(part, ()):
+            return
+        if not _LOG[0] <= value.value <= _LOG[1]:
+            self._note_impossible(log_mbean(part, name), value.value)
             return
         known = self._logs[part].get(name)
         if known is None or value.value > known.value:
@@ -230,7 +247,27 @@ class Gathered:
             for name, end in ends.items()
         }
         lags = tuple(self._lags.values())
-        return Metrics(self._started_ms, self._counters, self._gauges, lags, logs, tuple(sorted(rates_only)))
+        return Metrics(
+            self._started_ms,
+            self._counters,
+            self._gauges,
+            lags,
+            logs,
+            tuple(sorted(rates_only)),
+            tuple(self._impossible.items()),
+        )
+
+    def _is_possible(self, kind: str, name: str | None, keys: Mapping[str, str], value: float) -> bool:
+        # Of logs, those that the plan asks for are looked at where they are kept.
+        least, most = RANGES[kind]
+        if kind == "Log" or least <= value <= most:
+            return True
+        self._note_impossible(Read(kind, name, "", keys).mbean, value)
+        return False
+
+    def _note_impossible(self, mbean: str, value: float) -> None:
+        if value != _GONE:
+            self._impossible[mbean] = value
 
     def _take_start(self, _kind: str, name: str, _keys: Mapping[str, str], value: Reading) -> None:
         if name != EXPORTER or self._started_ms is None:

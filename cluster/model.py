@@ -215,6 +215,7 @@ class Metrics:
         lags: one per follower replica and fetcher.
         logs: one per log that was asked for and told.
         rates_only: meters that were told as a rate only; they are not among the counters.
+        impossible: MBeans and the numbers they told, which no broker can mean; they are not among the others.
     """
 
     started_ms: int | None
@@ -223,6 +224,7 @@ class Metrics:
     lags: tuple[Lag, ...]
     logs: dict[TopicPartition, LogReading]
     rates_only: tuple[str, ...] = ()
+    impossible: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ class Kind(str, Enum):
     LEADER_IMBALANCE = "leader_imbalance"
     PREFERRED_LEADER_UNAVAILABLE = "preferred_leader_unavailable"
     NO_DATA = "no_data"
+    STORE_UNWRITABLE = "store_unwritable"
 
 
 class State(str, Enum):

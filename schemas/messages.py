@@ -158,11 +158,32 @@ def column_types(kind: str) -> dict[str, str]:
 
 def row_columns(kind: str) -> list[str]:
     """Return the names of the columns of a kind's rows, in order."""
-    names, depth = [""], 0
-    for letter in ROWS[kind]:
+    return [column.split()[0] for column in _columns(kind)]
+
+
+def _columns(kind: str) -> list[str]:
+    """Return the columns of a kind's rows, or of ``tick_end`` itself, each with its type."""
+    columns, depth = [""], 0
+    for letter in ROWS.get(kind, TICK_END):
         depth += {"<": 1, ">": -1}.get(letter, 0)
         if letter == "," and not depth:
-            names.append("")
+            columns.append("")
         else:
-            names[-1] += letter
-    return [column.split()[0] for column in names]
+            columns[-1] += letter
+    return [column.strip() for column in columns]
+
+
+def scalar_columns(kind: str) -> list[str]:
+    """Return the names of the columns of a kind's rows, or of ``tick_end`` itself, that hold one value each."""
+    return [column.split()[0] for column in _columns(kind) if "<" not in column]
+
+
+def samples(kind: str) -> dict[str, tuple[bool, list[str]]]:
+    """Return the columns of a kind's rows that are structs: whether as an array, and the names of their fields."""
+    found = {}
+    for column in _columns(kind):
+        name, _, of = column.partition(" ")
+        if "STRUCT<" in of:
+            fields = of[of.index("STRUCT<") + len("STRUCT<") :].rstrip(">").split(", ")
+            found[name] = (of.startswith("ARRAY"), [field.split()[0] for field in fields])
+    return found

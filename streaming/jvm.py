@@ -14,16 +14,24 @@ from streaming.failure import cause_of
 AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log says more."
 
 
+class JvmEnded(HeadroomError):
+    """Spark's JVM is no more."""
+
+    def __init__(self) -> None:
+        super().__init__("Spark", "its JVM has ended", AGAIN)
+
+
 @contextmanager
 def spark_failures() -> Iterator[None]:
     """Let what fails in Spark be one error that names the cause.
 
     Raises:
-        HeadroomError: something failed, or Spark's JVM has ended, which every call into it finds in a way of its own.
+        HeadroomError: something failed.
+        JvmEnded: Spark's JVM has ended, which every call into it finds in a way of its own.
     """
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
         raise HeadroomError("Spark", f"it failed: {cause_of(error)}", AGAIN) from error
     except (Py4JError, ConnectionError) as error:
-        raise HeadroomError("Spark", "its JVM has ended", AGAIN) from error
+        raise JvmEnded from error

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,24 +17,26 @@ from alerts.delivery.receiver import Receiver
 from alerts.desk import AlertDesk, Watched
 from planning.election_limits import limits_of
 from schemas.config import KafkaSettings, Settings
-from schemas.errors import HeadroomError
 from schemas.tables import ALERT_MARKS
 from streaming.balances import BalanceFollower
 from streaming.deliveries import DeliveryTable
 from streaming.events import EventLog
-from streaming.failure import cause_of
 from streaming.jobs.alert_path import AlertPath, Listeners, in_turn
 from streaming.jobs.balance import BalanceJob
 from streaming.jobs.gate import Gate, Stopping, wait_idle
 from streaming.jobs.gold import GoldJob
+from streaming.jobs.lane_job import LaneJob
 from streaming.jobs.record import RecordJob
-from streaming.jvm import AGAIN, spark_failures
+from streaming.jvm import spark_failures
+from streaming.kept import KeptJob, reason_of
 from streaming.maintenance import Maintenance, Schedule
 from streaming.marks import MarkFollower
+from streaming.places import trouble_of
 from streaming.plain_sql import table_url
 from streaming.session import thorough
 from streaming.sinks import Store
 from streaming.sources import TicksTopic, kafka_options
+from streaming.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +59,7 @@ class Inputs:
         others: further clusters whose ticks come by the same topic.
         receivers: who is told of alerts besides the listeners.
         clock_ms: gives the time now, epoch milliseconds.
+        elapsed_ms: gives milliseconds since some moment, whatever the clock is set to.
     """
 
     settings: Settings
@@ -65,6 +69,7 @@ class Inputs:
     others: Sequence[Watched] = ()
     receivers: Sequence[Receiver] = ()
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    elapsed_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000
 
 
 class Pipeline:
@@ -80,10 +85,11 @@ class Pipeline:
         self._spark = spark
         self._settings = settings
         self._kafka_options = kafka_options(inputs.ticks, inputs.password)
+        self._trust = Trust({settings.cluster.name, *(w.settings.cluster.name for w in inputs.others)}, inputs.clock_ms)
         self._topic = self._topic_of(spark)
         self._store = Store(spark, settings.store.path)
         self._events = EventLog(spark, self._store)
-        self._desk = AlertDesk(settings, inputs.clock_ms, inputs.config, inputs.others)
+        self._desk = AlertDesk(settings, inputs.clock_ms, inputs.config, inputs.others, inputs.elapsed_ms)
         self._outbox: Outbox | None = None
         self._marks: MarkFollower | None = None
         self._balances: BalanceFollower | None = None
@@ -94,7 +100,8 @@ class Pipeline:
             self._marks = MarkFollower(location, windows, self._outbox.mark, inputs.clock_ms)
         self._alert_path: AlertPath | None = None
         self._run = f"watchdog-{uuid.uuid4()}"
-        self._queries: list[StreamingQuery] = []
+        self._jobs: list[KeptJob] = []
+        self._trouble: str | None = None
         self._gates: list[Gate] = []
         self._gold_gates: list[Gate] = []
         self._record_by_s: float | None = None
@@ -126,7 +133,8 @@ class Pipeline:
         checkpoint = f"{self._settings.store.checkpoints()}/alert_path"
         self._alert_path = AlertPath(self._spark, self._topic, self._events, self._desk, listeners, checkpoint)
         self._gates.append(self._alert_path.gate)
-        self._queries.append(self._alert_path.start())
+        alert_path = self._alert_path
+        self._keep(AlertPath.name, lambda: [alert_path.start()])
         take = in_turn([Listeners(on_balances=self._desk.take_balances), listeners]).on_balances
         self._balances = BalanceFollower(self._spark, self._store, take, self._desk.take_plan)
         self._balances.start()
@@ -150,7 +158,7 @@ class Pipeline:
         for job in (gold, balance):
             self._gates.append(job.gate)
             self._gold_gates.append(job.gate)
-            self._queries.append(job.start())
+            self._keep(job.name, partial(_started, job))
 
     @spark_failures()
     def start_record(self) -> None:
@@ -171,37 +179,80 @@ class Pipeline:
         checkpoints, trigger_s = self._settings.store.checkpoints(), self._settings.spark.record_trigger_s
         job = RecordJob(own, topic, tables, checkpoints, trigger_s, self._give_way_to_gold)
         self._gates.append(job.gate)
-        self._queries.extend(job.start())
+        self._keep(job.name, job.start)
         store = self._settings.store
         if store.maintain_every_s:
             self._schedule = Schedule(Maintenance(own, tables, store).run, store.maintain_every_s)
             self._schedule.start()
 
+    def _keep(self, name: str, start: Callable[[], Sequence[StreamingQuery]]) -> None:
+        job = KeptJob(name, start)
+        job.start()
+        self._jobs.append(job)
+
     def _topic_of(self, spark: SparkSession) -> TicksTopic:
-        return TicksTopic(spark, self._settings.ticks.topic, self._kafka_options)
+        return TicksTopic(spark, self._settings.ticks.topic, self._kafka_options, self._trust)
 
     def _give_way_to_gold(self) -> None:
         wait_idle(self._gold_gates, _GIVE_WAY_S)
 
     def check(self) -> None:
-        """Look after what runs; call it about once a second.
+        """Look after what runs, and start what has stopped; call it about once a second.
 
         Raises:
-            HeadroomError: a job has stopped, or Spark itself.
+            HeadroomError: a job has stopped too often, or Spark itself has.
         """
         with spark_failures():
             self._check()
 
     def _check(self) -> None:
-        for query in self._queries:
-            if not query.isActive:
-                raise HeadroomError(f"job {query.name}", f"has stopped: {_reason(query)}", _remedy(_reason(query)))
-        if self._record_by_s is not None:
+        for job in self._jobs:
+            job.look()
+        if self._trouble or any(job.down for job in self._jobs) or self._unkept() is not None:
+            self._look_at_store()
+        if self._trouble:
+            self._go_on_without_store()
+        else:
+            for job in self._jobs:
+                job.go_on()
+        if self._record_by_s is not None and not self._trouble:
             gold_is_there = all(gate.batches for gate in self._gold_gates)
             if gold_is_there or time.monotonic() > self._record_by_s:
                 self._start_record()
         if self._alert_path is not None:
             self._alert_path.check_silence(self._run)
+
+    def _unkept(self) -> str | None:
+        """Return why events that were told are not kept; None: all are."""
+        return None if self._alert_path is None else self._alert_path.trouble
+
+    def _look_at_store(self) -> None:
+        """Note whether the store can be written, and tell who has to know."""
+        if self._alert_path is not None and self._unkept() is not None:
+            self._alert_path.pay()
+        store = self._settings.store
+        before, self._trouble = (
+            self._trouble,
+            trouble_of(store.path) or trouble_of(store.checkpoints()) or self._unkept(),
+        )
+        self._desk.take_trouble(self._trouble)
+        if bool(before) == bool(self._trouble):
+            return
+        if self._trouble:
+            log.error("%s: alerts go on, nothing is kept", self._trouble)
+        else:
+            log.warning("the store can be written again: all jobs go on")
+            if self._alert_path is not None:
+                self._alert_path.end_without_store()
+                self._alert_path.pay()
+        if self._outbox is not None:
+            self._outbox.go_without_store(bool(self._trouble))
+
+    def _go_on_without_store(self) -> None:
+        for job in self._jobs:
+            job.excuse()
+            if job.down and job.name == AlertPath.name and self._alert_path is not None:
+                self._alert_path.go_on_without_store()
 
     def stop(self) -> None:
         """Stop the jobs; what a batch did not finish is done again at the next start.
@@ -225,17 +276,18 @@ class Pipeline:
         if self._schedule is not None:
             self._schedule.stop()
         if self._alert_path is not None:
+            self._alert_path.end_without_store()
             self._alert_path.rehearsal.stop()
         for gate in self._gates:
             gate.close()
-        for query in self._queries:
+        for query in [query for job in self._jobs for query in job.queries]:
             try:
                 query.stop()
             except Exception:
                 log.warning("job %s did not stop in time", query.name)
             error = query.exception()
             if error is not None and Stopping.__name__ not in str(error):
-                log.warning("job %s had failed: %s", query.name, _reason(query))
+                log.warning("job %s had failed: %s", query.name, reason_of(query))
 
 
 def gold_trigger_s(settings: Settings) -> float:
@@ -247,12 +299,5 @@ def gold_trigger_s(settings: Settings) -> float:
     return min(_LOOK_S, least_s) if settings.collect.interval_s >= least_s else least_s
 
 
-def _reason(query: StreamingQuery) -> str:
-    error = query.exception()
-    return "it was stopped from outside" if error is None else cause_of(error)
-
-
-def _remedy(reason: str) -> str:
-    if "offset" in reason.lower() and ("lost" in reason.lower() or "out of range" in reason.lower()):
-        return "Records were deleted before they were read: raise the topic's retention, remove this job's checkpoint."
-    return AGAIN
+def _started(job: LaneJob) -> list[StreamingQuery]:
+    return [job.start()]

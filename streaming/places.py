@@ -14,6 +14,8 @@ from schemas.errors import HeadroomError
 
 _REMEDY = "Look at store.path and the rights on it."
 _LOG = "_delta_log"
+# As large as a commit with some rows: with a few bytes left on a disk nothing goes on.
+_PROBE_BYTES = 65_536
 
 
 def local_path(location: str) -> str | None:
@@ -73,6 +75,32 @@ def _may(place: Path, right: int) -> bool:
 
 def _not_a_folder(place: Path) -> HeadroomError:
     return HeadroomError(str(place), "is a file, and must be a folder", "Set store.path to a folder.")
+
+
+def trouble_of(location: str) -> str | None:
+    """Return why nothing can be written to a folder, in a few words; None: it can be, or it is a URL.
+
+    Rights do not tell of a disk that is full, or was mounted anew for reading alone: a file is written and removed.
+
+    Args:
+        location: folder or URL of all tables, or of checkpoints.
+    """
+    path = local_path(location)
+    if path is None:
+        return None
+    probe = Path(path).absolute() / f".probe-{os.getpid()}"
+    try:
+        probe.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with probe.open("wb") as file:
+                file.write(bytes(_PROBE_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        return f"{probe.parent} cannot be written ({error.strerror})"
+    return None
 
 
 def require_writable(location: str) -> None:

@@ -8,7 +8,6 @@ file systems and credentials they are configured for.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -44,11 +43,7 @@ class PromptTable:
             HeadroomError: something else is at the table's place.
         """
         there = self._store.exists(self._table)
-        if there:
-            self._store.ensure(self._table)
-            self._ready = True
-        else:
-            self._make()
+        self._make()
         return there
 
     def append(self, records: Sequence[object], once: tuple[str, int] | None = None) -> None:
@@ -84,11 +79,7 @@ class PromptTable:
         Raises:
             HeadroomError: something else is at its place, or it cannot be written.
         """
-        if self.path is None or os.path.exists(self.path):
-            self._store.ensure(self._table)
-        else:
-            require_writable(self.path)
-            plain_table.create(self.path, self._table)
+        self._store.ensure(self._table)
         self._ready = True
 
 

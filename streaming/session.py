@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -19,8 +20,25 @@ from schemas.errors import HeadroomError
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
 CLASS_ARCHIVE = PROJECT_JARS.with_suffix(".jsa")
 
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+# For few rows, which one task works on: what is in one place stays there. Spark takes rows of unknown size for more
+# than would ever fit, and would shuffle them before each join. Hints are for many rows.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.defaultSizeInBytes": str(2**30),
+    "spark.sql.autoBroadcastJoinThreshold": "1048576",
+    "spark.sql.maxSinglePartitionBytes": str(2**63 - 1),
+    "spark.sql.optimizer.disableHints": "true",
+}
+# For many rows: as Spark has it by itself.
+COMPILED = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.defaultSizeInBytes": str(2**63 - 1),
+    "spark.sql.autoBroadcastJoinThreshold": "10485760",
+    "spark.sql.maxSinglePartitionBytes": "134217728",
+    "spark.sql.optimizer.disableHints": "false",
+}
 # A message may have a megabyte: with thousands of them in a batch of a reader or of the memory store, as is usual for
 # rows, the heap would not hold one. And no sort by day, of rows that are nearly all of one.
 LARGE_MESSAGES = {
@@ -135,12 +153,33 @@ def _start_jvm(conf: Mapping[str, str]) -> None:
         SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(at_start.items())))
 
 
+def forget_jvm() -> None:
+    """Let go of a JVM that has ended, so that the next session starts one of its own."""
+    with SparkContext._lock:
+        gateway = SparkContext._gateway
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
+    if gateway is not None:
+        # Its sockets lead nowhere.
+        with suppress(Py4JError, OSError):
+            gateway.shutdown()
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
 def thorough(session: SparkSession) -> SparkSession:
     """Return a session of the same program for jobs of many rows: compiled plans pay, and messages are large."""
     own = session.newSession()
-    for key, value in (COMPILED | LARGE_MESSAGES).items():
-        own.conf.set(key, value)
+    configure(own, COMPILED | LARGE_MESSAGES)
     return own
+
+
+def configure(session: SparkSession, conf: Mapping[str, str]) -> None:
+    """Set what holds for the plans that a session makes from now on."""
+    for key, value in conf.items():
+        session.conf.set(key, value)
 
 
 def not_started(master: str, error: str) -> HeadroomError:

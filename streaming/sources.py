@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from schemas.config import KafkaSettings, SecurityProtocol
 from schemas.errors import HeadroomError
 from schemas.messages import ALERT_LANE
+from streaming.trust import ANY, Trust
 
 # How long Spark tries to learn the offsets before its query fails: longer than a cluster takes to restart its brokers.
 _OFFSETS_MS = 180_000
@@ -21,6 +23,9 @@ _LANE_ATTEMPT_MS = 3_000
 # Whenever Spark has polled, it asks where the partition ends, on the same connection behind the fetch of what comes
 # next: that one waits at the broker for records that are not there yet, half a second by default for each partition.
 _FETCH_WAIT_MS = 10
+# Spark keeps all records of a poll, for each partition and query that reads it, until the last one is used: of the
+# largest messages, as of 10,000 rows, Kafka's default of 500 are half a gigabyte.
+_POLL_RECORDS = 20
 
 
 def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, str]:
@@ -34,6 +39,7 @@ def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, st
         "kafka.bootstrap.servers": settings.bootstrap_servers,
         "kafka.security.protocol": settings.security_protocol.value,
         "kafka.fetch.max.wait.ms": str(_FETCH_WAIT_MS),
+        "kafka.max.poll.records": str(_POLL_RECORDS),
         **_patience(settings.request_timeout_ms),
     }
     if settings.security_protocol in (SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT):
@@ -107,12 +113,20 @@ class TicksTopic:
         spark: session.
         topic: name.
         options: of ``kafka_options``.
+        trust: which ticks are believed.
+
+    Attributes:
+        trust: the same.
     """
 
-    def __init__(self, spark: SparkSession, topic: str, options: dict[str, str]) -> None:
+    def __init__(self, spark: SparkSession, topic: str, options: dict[str, str], trust: Trust = ANY) -> None:
+        self.trust = trust
         self._spark = spark
         self._topic = topic
         self._options = options
+        # Spark would name a group for each range that is read, and keep consumers by group: for minutes, with all that
+        # they have fetched. No group is joined under this name.
+        self._range_group = f"headroom-ranges-{uuid.uuid4()}"
         self._lane_options = options | _patience(min(_LANE_ATTEMPT_MS, int(options["kafka.request.timeout.ms"])))
 
     def lane_stream(self, starting: str, max_offsets: int | None = None) -> DataFrame:
@@ -140,6 +154,10 @@ class TicksTopic:
         reader = reader.option("subscribe", self._topic).option("maxOffsetsPerTrigger", max_offsets)
         return reader.option("startingOffsets", "earliest").load()
 
+    def lane_since(self, first: int) -> DataFrame:
+        """Return the records of the alert lane that are there from offset ``first`` on."""
+        return self._from({ALERT_LANE: first}, "latest")
+
     def lane_range(self, first: int, end: int) -> DataFrame:
         """Return the records of the alert lane from offset ``first`` up to, not including, ``end``."""
         return self.ranges({ALERT_LANE: (first, end)})
@@ -150,12 +168,17 @@ class TicksTopic:
         Args:
             offsets: first offset and end by partition; there is at least one.
         """
+        first, end = ({partition: both[n] for partition, both in offsets.items()} for n in (0, 1))
+        return self._from(first, json.dumps({self._topic: end}))
+
+    def _from(self, first: Mapping[int, int], end: str) -> DataFrame:
+        """Return the records of some partitions from an offset of each on, up to ``end`` as Spark has it."""
         reader = self._spark.read.format("kafka").options(**self._lane_options)
-        first, end = ({str(partition): both[n] for partition, both in offsets.items()} for n in (0, 1))
         return (
-            reader.option("assign", json.dumps({self._topic: list(offsets)}))
+            reader.option("assign", json.dumps({self._topic: list(first)}))
             .option("startingOffsets", json.dumps({self._topic: first}))
-            .option("endingOffsets", json.dumps({self._topic: end}))
+            .option("endingOffsets", end)
             .option("failOnDataLoss", "false")
+            .option("kafka.group.id", self._range_group)
             .load()
         )

@@ -77,6 +77,11 @@ class Outbox:
         for worker in self._workers:
             worker.mark(marks)
 
+    def go_without_store(self, without: bool) -> None:
+        """Take whether steps cannot be kept just now: receivers are told all the same then."""
+        for worker in self._workers:
+            worker.go_without_store(without)
+
     def stop(self) -> None:
         """Stop; what is not delivered then is taken up at the next start."""
         if not self._started:

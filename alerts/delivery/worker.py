@@ -44,6 +44,7 @@ class Worker:
         self._trouble = ""
         # What could not be kept yet: that it was delivered is known here, and is kept with the next step.
         self._unkept: list[Step] = []
+        self._without_store = self._keep_now = False
         self._stopping = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"delivery to {receiver.name}", daemon=True)
@@ -73,6 +74,12 @@ class Worker:
             self._lane.mark(marks)
             self._changed.notify()
 
+    def go_without_store(self, without: bool) -> None:
+        """Take whether steps cannot be kept just now: it is told all the same then, and they are kept later."""
+        with self._changed:
+            self._without_store, self._keep_now = without, not without
+            self._changed.notify()
+
     def ask_to_stop(self) -> None:
         """Begin nothing more."""
         with self._changed:
@@ -92,13 +99,16 @@ class Worker:
                 muted = self._lane.muted()
                 expired = self._lane.expired(now_ms)
                 work = self._lane.due(now_ms)
-                if not (muted or expired or work or self._resend_due(now_ms)):
+                keep_now, self._keep_now = self._keep_now, False
+                if not (muted or expired or work or keep_now or self._resend_due(now_ms)):
                     self._changed.wait(self._wait_s(now_ms))
                     continue
             self._settle(muted, StepState.SILENCED)
             self._drop(expired)
             if work is not None:
                 self._work(work)
+            elif keep_now and self._unkept:
+                self._keep_at_last([])
             self._resend()
 
     def _wait_s(self, now_ms: int) -> float:
@@ -179,6 +189,10 @@ class Worker:
         )
 
     def _keep(self, steps: Sequence[Step]) -> None:
+        if self._without_store:
+            # Nobody would hear of the fault that fills the disk. After a crash it is told once more.
+            self._unkept.extend(steps)
+            return
         waiting = [*self._unkept, *steps]
         self._log.append(waiting)
         self._unkept.clear()

@@ -1,11 +1,11 @@
 """Group ``nasty``: on large and nasty moves, is every alert true, every fault announced once, and all advice right?
 
-Scenes on four real brokers, one after another, each with a fresh `headroom watch` at one tick a second. Numbers are
-drawn with a fixed seed. A scene knows what is true of it: its causes, what an alert may say of each, and the numbers
-counted by hand. An alert of severity warning or critical is true if everything by which it pages is about a cause of
-that moment and its numbers are right; otherwise it is false. A cause is seen if an alert, a new one or an update of an
-active one, announces it in time. A scene in which what was to be true did not happen is played once more; if that
-fails too, it does not count, and `nasty_scenes_void` does.
+Scenes on four real brokers (at lower priority than the rest), one after another, each with a fresh `headroom watch` at
+one tick a second. Numbers are drawn with a fixed seed. A scene knows what is true of it: its causes, what an alert may
+say of each, and the numbers counted by hand. An alert of severity warning or critical is true if everything by which it
+pages is about a cause of that moment and its numbers are right; otherwise it is false. A cause is seen if an alert, a
+new one or an update of an active one, announces it in time. A scene in which what was to be true did not happen is
+played once more; if that fails too, it does not count, and `nasty_scenes_void` does.
 
 | scenes (BENCH_SCENES) | what happens |
 |---|---|
@@ -35,8 +35,9 @@ following advice than before, read from the brokers; a rate where there was none
 of `gold/throttle_headroom` that are off by more than 20 % (required) or 30 % (remaining) in the scenes `directories`.
 
 A run may be made in parts: BENCH_SCENES names classes or single scenes (`large,near:2`), BENCH_SCENES_EACH the number
-of scenes of each class. Everything that happened in a scene is left in `build/nasty`; scenes of the same code count
-together, and one that has counted is not played again. `python -m benchmarks.nasty` plays without keeping the figures.
+of scenes of each class. Everything that happened in a scene is left in `benchmarks/parts/nasty`; scenes of the same
+code count together, and one that has counted is not played again. `python -m benchmarks.nasty` plays without keeping
+the figures.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ from kafka.errors import KafkaError
 from benchmarks.harness import Ground, Say
 from benchmarks.nasty.advice import Turns
 from benchmarks.nasty.damage import Damage
-from benchmarks.nasty.record import RECORDS, Outcome, is_kept, keep, kept, outcome, print_outcomes, problems
+from benchmarks.nasty.record import Outcome, is_kept, keep, kept, outcome, print_outcomes, problems
 from benchmarks.nasty.scenes import BROKERS, NastyScene
 from benchmarks.nasty.schedule import schedule
 from benchmarks.nasty.shell import Shell
 from benchmarks.nasty.stage import Stage, Tools
 from benchmarks.nasty.topic import LargeTopic
-from benchmarks.results import Figure, code
+from benchmarks.results import Figure, parts
 from cli.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
 from schemas.errors import HeadroomError
@@ -68,6 +69,9 @@ from schemas.errors import HeadroomError
 _ALERTS = {"stalled_s": 15.0, "under_replicated_s": 20.0, "left_behind_s": 20.0}
 # Deleted partitions leave their disk at once: a run writes some hundred thousand of them.
 _PROPERTIES = {"log.segment.delete.delay.ms": "1000"}
+# Brokers have machines of their own elsewhere. Here a move of 600 partitions keeps a dozen of their threads busy, of
+# which each would get as much of two cores as the one that judges.
+_NICE = 5
 _FIRST_VERDICT_S = 240.0
 # A write rate is a mean over 10 s of the load alone, and takes a sample from before that.
 _STEADY_S = 14.0
@@ -82,14 +86,14 @@ def measure(say: Say) -> list[Figure]:
         HeadroomError: no such scene, or the brokers could not be brought back to where a scene begins.
     """
     each = os.environ.get("BENCH_SCENES_EACH")
-    folder = RECORDS / code()
+    folder = parts("nasty")
     scenes = [
         scene
         for scene in schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
         if not is_kept(scene, folder)
     ]
     outcomes: list[Outcome] = []
-    with Ground(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as ground:
+    with Ground(BROKERS, BrokerOptions(properties=_PROPERTIES, nice=_NICE), second_log_dir=True) as ground:
         ground.add_section("alerts", _ALERTS)
         tools = Tools(ground, Damage(ground), Shell(ground.folder / "shell"), Turns(), say)
         _place_ticks(ground)

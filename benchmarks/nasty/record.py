@@ -1,4 +1,4 @@
-"""What happened in each scene, for build/nasty and for a reader of the terminal."""
+"""What happened in each scene, for benchmarks/parts and for a reader of the terminal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from benchmarks.nasty.scenes import NastyScene
 from benchmarks.nasty.scoring import Score, ScoredAlert, score
 from benchmarks.nasty.stage import Stage
 from benchmarks.nasty.truth import Announcement, Cause
-from benchmarks.results import CHECKOUT
 from cli.output import print_table
 from cli.watch_lines import Line
-
-RECORDS = CHECKOUT / "build" / "nasty"
 
 
 @dataclass(frozen=True)
@@ -28,22 +25,16 @@ class Outcome:
     Attributes:
         scene: what was played.
         void: why it does not count: what was to be true did not happen; None: it counts.
-        causes: what was true.
-        announcements: every firing event, infos too.
         score: what the alerts come to.
         followed: advice that was followed.
-        checked: numbers that were compared with those counted by hand.
-        wrong_numbers: those of them that were wrong.
+        wrong_numbers: those of the numbers counted by hand that were wrong.
         record: all of it, ready for JSON: what figures are taken from, so that a run may be made in parts.
     """
 
     scene: NastyScene
     void: str | None
-    causes: Sequence[Cause]
-    announcements: Sequence[Announcement]
     score: Score
     followed: Sequence[Followed]
-    checked: int
     wrong_numbers: Sequence[str]
     record: dict[str, Any]
 
@@ -56,26 +47,16 @@ def outcome(scene: NastyScene, stage: Stage, void: str | None) -> Outcome:
         stage: where it was played.
         void: why it does not count; None: it counts.
     """
-    fired = stage.announcements()
-    scored = score(stage.causes, fired)
-    causes, followed = list(stage.causes), list(stage.followed)
+    scored = score(stage.causes, stage.announcements())
     return Outcome(
-        scene,
-        void,
-        causes,
-        fired,
-        scored,
-        followed,
-        stage.checked,
-        list(stage.wrong_numbers),
-        _record(scene, stage, void, scored),
+        scene, void, scored, list(stage.followed), list(stage.wrong_numbers), _record(scene, stage, void, scored)
     )
 
 
 def keep(one: Outcome, folder: Path) -> None:
     """Write what happened in a scene."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _file(one.scene)).write_text(json.dumps(one.record, indent=2) + "\n", encoding="utf-8")
+    (folder / _file(one.scene)).write_text(json.dumps(one.record, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def is_kept(scene: NastyScene, folder: Path) -> bool:
@@ -158,7 +139,7 @@ def _record(scene: NastyScene, stage: Stage, void: str | None, scored: Score) ->
         "void": void,
         "notes": [{"s": round(at_s, 1), "text": text} for at_s, text in stage.notes],
         "causes": [_cause(cause, stage.began_s, scored) for cause in stage.causes],
-        "alerts": [_alert(alert, stage) for alert in scored.alerts],
+        "alerts": [_alert(alert, stage, scored) for alert in scored.alerts],
         "infos": [_announcement(one, stage.began_s) for one in stage.announcements() if not one.pages_somebody],
         "advice": [_followed(followed, stage.began_s) for followed in stage.followed],
         "verdicts": [_verdicts(line, stage.began_s) for line in stage.watch.lines if line.said["type"] == "verdicts"],
@@ -179,13 +160,13 @@ def _cause(cause: Cause, began_s: float, scored: Score) -> dict[str, Any]:
     }
 
 
-def _alert(alert: ScoredAlert, stage: Stage) -> dict[str, Any]:
+def _alert(alert: ScoredAlert, stage: Stage, scored: Score) -> dict[str, Any]:
     resolved = stage.watch.resolved(alert.first.alert_id)
     return {
         "alert_id": alert.first.alert_id,
         "cause": alert.cause,
         "wrong": alert.wrong,
-        "doubled": alert in score(stage.causes, stage.announcements()).doubled,
+        "doubled": alert in scored.doubled,
         "resolved_s": None if resolved is None else round(resolved.at_s - stage.began_s, 1),
         "announcements": [_announcement(one, stage.began_s) for one in alert.announcements],
     }

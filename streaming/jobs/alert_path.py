@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import defaultdict
+import uuid
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,9 +21,11 @@ from alerts.metrics import Collected
 from alerts.sides import SideState, side_state
 from schemas.findings import AlertEvent
 from streaming.events import EventLog
+from streaming.failure import cause_of
 from streaming.jobs.gate import Gate
 from streaming.jobs.lane import Lane
 from streaming.jobs.rehearsal import Rehearsal
+from streaming.jobs.without_store import WithoutStore
 from streaming.prepared import Prepared
 from streaming.sinks import writer_id
 from streaming.sources import TicksTopic
@@ -89,6 +93,9 @@ class AlertPath:
         listeners: who is told.
         checkpoint: folder or URL of this query's checkpoint.
         max_offsets: most records in one micro-batch; None: no limit.
+
+    Attributes:
+        gate: what its batches go through.
     """
 
     name = "alert_path"
@@ -118,27 +125,73 @@ class AlertPath:
         self._writer = ""
         self._writing = threading.Lock()
         self._first_batch = True
+        self._restored = False
+        # Place and time in the lane of the last end of a tick that was judged: what comes again is not judged again.
+        self._judged = (-1, -1)
+        # Events that were told and are not kept yet, each with the writer and version that they are kept under.
+        self._owed: deque[tuple[Sequence[AlertEvent], str, int]] = deque()
+        self._trouble: str | None = None
+        self._run, self._versions = uuid.uuid4(), count()
+        self._without_store: WithoutStore | None = None
 
     def start(self) -> StreamingQuery:
-        """Restore the alerts from their events and start; the running query is returned."""
+        """Restore the alerts from their events, at the first start, and start; the running query is returned."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
-        self._desk.restore(self._log.last_events())
+        if not self._restored:
+            self._desk.restore(self._log.last_events())
+            self._restored = True
         stream = self._topic.lane_stream("latest", self._max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         return writer.foreachBatch(self.gate.through(self._decide)).start()
 
+    def go_on_without_store(self) -> None:
+        """Judge without a checkpoint, on a thread of its own: what the query needs cannot be written."""
+        if self._without_store is None:
+            self._without_store = WithoutStore(self._judge_since)
+            self._without_store.start(self._judged[0] + 1)
+
+    def end_without_store(self) -> None:
+        """End that, if it was begun."""
+        if self._without_store is not None:
+            self._without_store.stop()
+            self._without_store = None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why events that were told cannot be kept yet; None: all are kept."""
+        return self._trouble
+
+    def pay(self) -> None:
+        """Keep what was told and is not kept yet, as far as that can be done now."""
+        with self._writing:
+            self._keep_owed()
+
+    def _judge_since(self, offset: int) -> int:
+        """Judge what has come to the lane from an offset on, and return from where to look next."""
+        records = self._topic.lane_since(offset)
+        self.gate.through(lambda batch, _: self._judge(batch, f"without-store-{self._run}", next(self._versions)))(
+            records, 0
+        )
+        return max(offset, self._judged[0] + 1)
+
     def _decide(self, batch: DataFrame, batch_id: int) -> None:
+        self._writer = self._writer or writer_id(self._spark, self._checkpoint)
+        self._judge(batch, self._writer, batch_id)
+
+    def _judge(self, batch: DataFrame, writer: str, version: int) -> None:
         with self._lane.whole(self._newest(batch)) as whole:
-            if not whole.ticks:
+            new = [row for row in whole.status if not _is_before(_place(row), self._judged)]
+            if not new:
                 return
             rows = self._headroom.on(whole.messages).collect()
         self.rehearsal.play(lambda: self._rehearse(*whole.last_offsets))
         sides = _by_tick(row.asDict(recursive=True) for row in rows)
-        events = [event for tick in whole.ticks for event in self._desk.observe(*tick, sides[tick])]
+        ticks = [(row["cluster"], row["tick_ms"]) for row in new]
+        self._judged = max(map(_place, new))
+        events = [event for tick in ticks for event in self._desk.observe(*tick, sides[tick])]
         if events:
-            self._writer = self._writer or writer_id(self._spark, self._checkpoint)
-            self._commit(events, self._writer, batch_id)
-        for tick in whole.ticks:
+            self._commit(events, writer, version)
+        for tick in ticks:
             self._listeners.on_collected(tick[0], whole.collected[tick])
             self._listeners.on_tick(*tick, sides[tick])
 
@@ -171,10 +224,44 @@ class AlertPath:
             self._commit(events, writer, self._watchdog_version)
 
     def _commit(self, events: Sequence[AlertEvent], writer: str, version: int) -> None:
-        """Make events durable, then tell of them."""
+        """Make events durable, then tell of them; if that cannot be done they are told first, and kept later."""
         with self._writing:
-            self._log.append(events, writer, version)
-        self._listeners.on_events(events)
+            self._owed.append((events, writer, version))
+            kept = self._keep_owed()
+        self._listeners.on_events(events if kept else [_unkept(event) for event in events])
+
+    def _keep_owed(self) -> bool:
+        """Make durable what was told, in its order, and return whether all of it is now."""
+        try:
+            while self._owed:
+                self._log.append(*self._owed[0])
+                self._owed.popleft()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        # The Delta library panics, with no Exception, where a disk is full.
+        except BaseException as error:
+            trouble = cause_of(error)
+            if trouble != self._trouble:
+                log.error("events cannot be kept yet, and are told all the same: %s", trouble)
+            self._trouble = trouble
+            return False
+        if self._trouble:
+            log.warning("events that could not be kept are kept now")
+        self._trouble = None
+        return True
+
+
+def _place(row: Row) -> tuple[int, int]:
+    return row["end_offset"], row["record_ms"]
+
+
+def _is_before(place: tuple[int, int], judged: tuple[int, int]) -> bool:
+    """Return whether a place and time in the lane is no later than another; of a topic made anew only the time is."""
+    return place[0] <= judged[0] and place[1] <= judged[1]
+
+
+def _unkept(event: AlertEvent) -> AlertEvent:
+    return replace(event, summary=f"{event.summary} (not kept yet)")
 
 
 def _by_tick(rows: Any) -> dict[tuple[str, int], list[SideState]]:

@@ -21,6 +21,7 @@ from streaming.jobs.election_plans import Planner
 from streaming.jobs.held import Hold, holding
 from streaming.jobs.lane import WholeTicks
 from streaming.jobs.lane_job import LaneJob
+from streaming.prepared import Prepared
 from streaming.prompt_table import PromptTable
 from streaming.sinks import Store
 from streaming.sources import TicksTopic
@@ -33,11 +34,13 @@ log = logging.getLogger(__name__)
 
 # Kinds of message that are read of a tick.
 KINDS = ("leaders", "logs", "meters")
-# Of the largest messages, half a gigabyte: a backlog is worked off in such parts, one tick at least.
-_PART_RECORDS = 500
-# So many, of some thousand partitions, are worked on by one task with plans that are not compiled: shuffles and the
-# compiler would take longer than the rows.
-_FEW_RECORDS = 20
+# Of the largest messages, 100 MB, kept while they are worked on: a backlog is worked off in such parts, one tick at
+# least.
+_PART_RECORDS = 150
+# So many of a tick, of some thousand partitions, and so many of all ticks are worked on by one task with plans that are
+# not compiled: shuffles and the compiler would take longer than the rows.
+_FEW_OF_TICK = 20
+_FEW_RECORDS = 100
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,10 @@ class BalanceJob(LaneJob):
     ) -> None:
         super().__init__(spark, topic, store, checkpoint, trigger_s)
         self._topic_for_many = topic_for_many
-        self._setting_ratio = setting_ratio
+        self._found = Prepared(_found)
+        self._rows = Prepared(
+            lambda records, lane: as_table(leader_imbalance(_seen(records, lane), setting_ratio), LEADER_IMBALANCE)
+        )
         self._planner = Planner(spark, limits)
         self._balances = PromptTable(spark, store, LEADER_IMBALANCE)
 
@@ -105,33 +111,35 @@ class BalanceJob(LaneJob):
     def _write_part(self, ends: Sequence[TickEnd], lane: DataFrame) -> None:
         since_ms = self._written_since([end.tick for end in ends])
         with holding() as hold:
-            seen = self._seen(ends, lane, hold)
+            records = self._records(ends, hold)
             # As many as there are brokers.
-            rows = as_table(leader_imbalance(seen, self._setting_ratio), LEADER_IMBALANCE).collect()
-            plans = self._planner.plans(seen, rows_of(lane, "moves"), rows, hold)
-            if plans is not None:
-                self._append(plans, ELECTION_PLAN, since_ms)
+            rows = self._rows.on(records, lane).collect()
+            due = self._planner.due(rows)
+            if due:
+                plans = self._planner.plans(due, _seen(records, lane), rows_of(lane, "moves"), rows, hold)
+                if plans is not None:
+                    self._append(plans, ELECTION_PLAN, since_ms)
             if since_ms is not None:
                 written = self._store.ticks_since(LEADER_IMBALANCE, since_ms)
                 rows = [row for row in rows if (row["cluster"], row["tick_ms"]) not in written]
             if rows:
                 self._balances.append(rows)
 
-    def _seen(self, ends: Sequence[TickEnd], lane: DataFrame, hold: Hold) -> Seen:
-        few = sum(end.records for end in ends) <= _FEW_RECORDS
+    def _records(self, ends: Sequence[TickEnd], hold: Hold) -> DataFrame:
+        """Return the records of the ticks whose leaders are all there, each once."""
+        few = sum(end.records for end in ends) <= _FEW_RECORDS and max(end.records for end in ends) <= _FEW_OF_TICK
         topic = self._topic if few else self._topic_for_many
         there = with_head(topic.ranges(around(ends)))
         of_ends = F.expr("reason IS NULL") & F.col("kind").isin(*KINDS) & of_ticks([end.tick for end in ends], "head.")
         records = hold((there.coalesce(1) if few else there).where(of_ends))
-        found = {(row["cluster"], row["tick_ms"]): row for row in _found(records).collect()}
+        found = {(row["cluster"], row["tick_ms"]): row for row in self._found.on(records).collect()}
         whole = [end.tick for end in ends if end.tick in found and found[end.tick]["leaders"] == end.leaders]
         for cluster, tick_ms in {end.tick for end in ends} - set(whole):
             log.warning("leaders of tick %s of cluster %s are not all there; it gives no balance", tick_ms, cluster)
         if any(row["messages"] != row["distinct_messages"] for row in found.values()):
             keys = {key: F.col(f"head.{key}") for key in MESSAGE_KEYS}
             records = records.withColumns(keys).dropDuplicates(MESSAGE_KEYS).select(*records.columns)
-        leaders, logs, meters = (message_rows(records.where(of_ticks(whole, "head.")), kind) for kind in KINDS)
-        return Seen(leaders, logs, meters, rows_of(lane, "brokers"))
+        return records.where(of_ticks(whole, "head."))
 
 
 def tick_end(row: Row) -> TickEnd:
@@ -167,6 +175,11 @@ def around(ends: Sequence[TickEnd]) -> dict[int, tuple[int, int]]:
         partition: (min(first for first, _ in ranges), max(end for _, end in ranges))
         for partition, ranges in found.items()
     }
+
+
+def _seen(records: DataFrame, lane: DataFrame) -> Seen:
+    leaders, logs, meters = (message_rows(records, kind) for kind in KINDS)
+    return Seen(leaders, logs, meters, rows_of(lane, "brokers"))
 
 
 def _found(records: DataFrame) -> DataFrame:

@@ -41,18 +41,18 @@ class Planner:
         self._planned: dict[str, tuple[int, Mapping[int, int]]] = {}
         self._failed = False
 
-    def plans(self, seen: Seen, moves: DataFrame, balances: Sequence[Row], hold: Hold) -> DataFrame | None:
-        """Return the rows of ``gold/election_plan``; None: none is due, or none could be made.
+    def plans(
+        self, ticks: Sequence[Tick], seen: Seen, moves: DataFrame, balances: Sequence[Row], hold: Hold
+    ) -> DataFrame | None:
+        """Return the rows of ``gold/election_plan``; None: none could be made.
 
         Args:
-            seen: of some whole ticks.
+            ticks: those that get a plan.
+            seen: of these and other whole ticks.
             moves: their rows of the kind ``moves``.
             balances: their rows of ``gold/leader_imbalance``.
             hold: keeps a frame.
         """
-        ticks = self._due(balances)
-        if not ticks:
-            return None
         due = of_ticks(ticks)
         chosen = Seen(*(frame.where(due) for frame in (seen.leaders, seen.logs, seen.meters, seen.brokers)))
         of_due = [row for row in balances if (row["cluster"], row["tick_ms"]) in ticks]
@@ -70,8 +70,12 @@ class Planner:
         self._failed = False
         return plans
 
-    def _due(self, balances: Sequence[Row]) -> list[Tick]:
-        """Return the newest tick of each cluster that is out of balance, if the last plan does not do for it."""
+    def due(self, balances: Sequence[Row]) -> list[Tick]:
+        """Return the newest tick of each cluster that is out of balance, if the last plan does not do for it.
+
+        Args:
+            balances: rows of ``gold/leader_imbalance`` of some whole ticks.
+        """
         lacking: dict[Tick, dict[int, int]] = defaultdict(dict)
         out_of_balance = set()
         for row in balances:

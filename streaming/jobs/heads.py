@@ -42,6 +42,11 @@ class Heads:
         counts = [self.rows[kind] for kind in kinds]
         return None if None in counts else sum(count or 0 for count in counts)
 
+    def has_rows(self, many: int) -> bool:
+        """Return whether the messages have so many rows in all, or do not say how many; the end of a tick has none."""
+        count = self.rows_of(set(self.rows) - {"tick_end"})
+        return count is None or count >= many
+
 
 def heads_of(records: DataFrame) -> Heads:
     """Return the records with the summary of their heads, one Spark job.

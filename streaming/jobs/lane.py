@@ -14,9 +14,10 @@ from streaming.jobs.held import holding
 from streaming.prepared import Prepared
 from streaming.sources import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, lane_messages
-from streaming.transforms.ticks import NOTHING_BESIDES, tick_status, whole_ticks
+from streaming.transforms.ticks import NOTHING_BESIDES, of_ticks, tick_status, whole_ticks
 
 log = logging.getLogger(__name__)
+_CUT = "it is not whole"
 
 
 @dataclass(frozen=True)
@@ -57,29 +58,36 @@ class Lane:
 
     @contextmanager
     def whole(self, batch: DataFrame) -> Iterator[WholeTicks]:
-        """Give the whole ticks whose ``tick_end`` is in a micro-batch of Kafka records; what came in earlier batches is
-        read again.
+        """Give the whole ticks whose ``tick_end`` is in the batch; what came in earlier batches is read again.
+
+        Args:
+            batch: micro-batch of Kafka records.
         """
         with holding() as hold:
             messages = hold(self._messages.on(batch.coalesce(1)))
             status = self._status.on(messages).collect()
-            cut = [row for row in status if row["ended"] and not row["whole"]]
+            cut = [row for row in status if row["ended"] and not row["whole"] and self._doubt(row) is None]
             if cut:
                 first, end = min(row["first_offset"] for row in cut), max(row["end_offset"] for row in cut)
                 earlier = lane_messages(self._topic.lane_range(first, end + 1).coalesce(1))
                 messages = hold(messages.unionByName(earlier).coalesce(1).dropDuplicates(MESSAGE_KEYS))
                 status = self._status.on(messages).collect()
-            for row in status:
-                if row["ended"] and not row["whole"]:
-                    log.warning(
-                        "tick %s of cluster %s is not whole; it gives no verdict", row["tick_ms"], row["cluster"]
-                    )
-            whole = [row for row in status if row["whole"]]
+            whole = [row for row in status if self._is_good(row)]
             collected = {(row["cluster"], row["tick_ms"]): _collected(row) for row in whole}
             # Nearly always the batch is a tick and nothing else.
-            kept = messages if len(whole) == len(status) else whole_ticks(messages)
+            kept = messages if len(whole) == len(status) else whole_ticks(messages).where(of_ticks(list(collected)))
             last = (whole[-1]["first_offset"], whole[-1]["end_offset"] + 1) if whole else (0, 0)
             yield WholeTicks(kept, list(collected), last, any(row["any_moves"] for row in whole), collected, whole)
+
+    def _is_good(self, row: Row) -> bool:
+        """Return whether a tick is whole and believed; of one that ended and is not so, the log tells why."""
+        why = self._doubt(row) if row["ended"] else None
+        if row["ended"] and (why or not row["whole"]):
+            log.warning("tick %s of cluster %s gives no verdict: %s", row["tick_ms"], row["cluster"], why or _CUT)
+        return why is None and row["whole"]
+
+    def _doubt(self, row: Row) -> str | None:
+        return self._topic.trust.doubt(row["cluster"], row["tick_ms"], row["record_ms"])
 
 
 def _collected(row: Row) -> Collected:

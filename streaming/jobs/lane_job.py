@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -13,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from schemas.tables import Table
 from streaming.jobs.gate import Gate
 from streaming.jobs.lane import Lane, WholeTicks
+from streaming.jobs.written import Written
 from streaming.sinks import Store
 from streaming.sources import TicksTopic
 from streaming.transforms.ticks import NOTHING_BESIDES, Tick
@@ -45,17 +45,11 @@ class LaneJob(ABC):
         self._checkpoint = checkpoint
         self._trigger_s = trigger_s
         self.gate = Gate()
-        self._last_tick: dict[str, int] = {}
-        # Of a cluster that was not heard of lately: nobody knows how far its ticks are written.
-        self._unheard_ms = sys.maxsize
-        self._first_batch = True
+        self.written = Written()
 
     def prepare(self) -> None:
         """Make the tables where they are not there yet, and learn what is written."""
-        if self._store.ensure(*self.tables):
-            self._last_tick, self._unheard_ms, self._first_batch = {}, 0, False
-        else:
-            self._last_tick = self._store.last_ticks(self.tables[-1])
+        self.written.learn(self._store, self.tables)
 
     def start(self) -> StreamingQuery:
         """Start; the running query is returned. A new checkpoint begins with the oldest tick there is."""
@@ -73,9 +67,7 @@ class LaneJob(ABC):
             if not whole.ticks:
                 return
             self._write(whole)
-        self._first_batch = False
-        for cluster, tick_ms in whole.ticks:
-            self._last_tick[cluster] = max(tick_ms, self._last_tick.get(cluster, 0))
+        self.written.add(whole.ticks)
 
     @abstractmethod
     def _write(self, whole: WholeTicks) -> None:
@@ -87,8 +79,8 @@ class LaneJob(ABC):
         A tick may be delivered again; and after a crash the batch runs again that was written in part. In tables that
         were just made nothing is.
         """
-        again = any(tick_ms <= self._last_tick.get(cluster, self._unheard_ms) for cluster, tick_ms in ticks)
-        return min(tick_ms for _, tick_ms in ticks) if again or self._first_batch else None
+        again = self.written.first_batch or self.written.may_have(ticks)
+        return min(tick_ms for _, tick_ms in ticks) if again else None
 
     def _append(self, rows: DataFrame, table: Table, written_since_ms: int | None) -> None:
         """Append the rows of some ticks; ``written_since_ms``: only of those that the table does not have."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -17,20 +16,26 @@ from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
 from streaming.jobs.gate import Gate
 from streaming.jobs.heads import Heads, heads_of
 from streaming.jobs.held import Hold, holding
+from streaming.jobs.written import Written
+from streaming.session import COMPILED, INTERPRETED, configure
 from streaming.sinks import Store
 from streaming.sources import TicksTopic
-from streaming.transforms.decode import MESSAGE_KEYS, with_head, with_message
+from streaming.transforms.decode import MESSAGE_KEYS, NOT_A_MESSAGE, with_head, with_message
 from streaming.transforms.gold import as_table
 from streaming.transforms.silver import SILVER
 
 _COORDINATES = ["topic", "partition", "offset"]
+# A topic that was made anew has the offsets of the old one.
+_PLACE = [*_COORDINATES, "timestamp"]
 _RECORD = [*_COORDINATES, "timestamp", "date", "value", "head"]
 # Of the largest messages, as of 10,000 rows, a gigabyte as text and a fifth of that in files: a backlog is worked off
-# in such parts, whatever its size. A part of the silver job is a third of it, or one file.
+# in such parts, whatever its size. A part of the silver job, kept while it is worked on, is an eighth, or one file.
 _BRONZE_OFFSETS = 2000
-_SILVER_BYTES = "64m"
+_SILVER_BYTES = "24m"
 # The silver job follows the commits to bronze, which keep the pace.
 _SILVER_TRIGGER_S = 1.0
+# So many pay for compiling the plans of the silver tables.
+_MANY_ROWS = 50_000
 # One table's rows are made while another's are committed.
 _SIDE_BY_SIDE = 2
 _WITHOUT_TABLE = [kind for kind in KINDS if not any(kind in kinds for kinds in SILVER.values())]
@@ -67,17 +72,11 @@ class RecordJob:
         self._trigger_s = trigger_s
         self._give_way = give_way
         self.gate = Gate()
-        self._last_tick: dict[str, int] = {}
-        # Of a cluster that was not heard of lately: nobody knows how far its ticks are written.
-        self._unheard_ms = sys.maxsize
-        self._first_batch = True
+        self._written = Written()
 
     def prepare(self) -> None:
         """Make the tables where they are not there yet, and learn what is written."""
-        if self._store.ensure(BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES):
-            self._last_tick, self._unheard_ms, self._first_batch = {}, 0, False
-        else:
-            self._last_tick = self._store.last_ticks(MESSAGES)
+        self._written.learn(self._store, (BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES))
 
     def start(self) -> list[StreamingQuery]:
         """Start; the running queries are returned."""
@@ -100,13 +99,17 @@ class RecordJob:
 
     def write_silver(self, batch: DataFrame, batch_id: int) -> None:
         """Write the silver rows of a micro-batch of bronze rows; messages that are written already are passed over."""
+        # The plans of the batch belong to the session of its query. Files of large messages are read by compiled plans
+        # alone without a copy of each message.
+        configure(batch.sparkSession, COMPILED)
         with holding() as hold:
-            heads = heads_of(hold(with_head(batch)))
+            heads = heads_of(hold(with_head(batch, self._topic.trust.clusters)))
             if heads.rows or heads.any_rejected:
+                if not heads.has_rows(_MANY_ROWS):
+                    configure(batch.sparkSession, INTERPRETED)
                 bad = [head_rejected(heads.records)] if heads.any_rejected else []
                 self._write(self._not_written(heads, hold), bad)
-                self._last_tick |= {c: max(t, self._last_tick.get(c, 0)) for c, t in heads.last_tick.items()}
-        self._first_batch = False
+        self._written.add(heads.last_tick.items())
 
     def _write(self, fresh: Heads, rejected: list[DataFrame]) -> None:
         there = {table: [kind for kind in kinds if kind in fresh.rows] for table, kinds in SILVER.items()}
@@ -131,7 +134,7 @@ class RecordJob:
 
     def _not_cut_short(self, rows: DataFrame, table: Table, first_tick: Mapping[str, int]) -> DataFrame:
         """Return the rows without those that a batch has written which was then cut short: the first is that again."""
-        if not self._first_batch:
+        if not self._written.first_batch:
             return rows
         last_tick = self._store.last_ticks(table)
         if all(tick_ms > last_tick.get(cluster, 0) for cluster, tick_ms in first_tick.items()):
@@ -145,8 +148,7 @@ class RecordJob:
             bad = hold(reduce(DataFrame.unionByName, rejected)) if rejected else None
             if bad is not None and bad.limit(1).count():
                 rows = quarantine(bad)
-                if self._first_batch:
-                    # A topic that was made anew has the offsets of the old one.
+                if self._written.first_batch:
                     rows = not_in(rows, self._store.read(QUARANTINE), (*QUARANTINE.keys, "timestamp"))
                 self._store.append(rows, QUARANTINE)
                 good = fresh.join(bad.select(*_COORDINATES), _COORDINATES, "left_anti")
@@ -154,14 +156,16 @@ class RecordJob:
 
     def _not_written(self, heads: Heads, hold: Hold) -> Heads:
         """Return each valid record once, and none that an earlier batch wrote."""
-        known = self._last_tick
-        new = all(tick_ms > known.get(cluster, self._unheard_ms) for cluster, tick_ms in heads.first_tick.items())
-        if new and not heads.doubled:
+        if not self._written.may_have(heads.first_tick.items()) and not heads.doubled:
             return heads
-        named = heads.valid.withColumns({key: F.col(f"head.{key}") for key in MESSAGE_KEYS})
+        # Keys alone are grouped and compared: a message may have a megabyte.
+        keys = heads.valid.selectExpr(
+            *[f"head.{key} AS {key}" for key in MESSAGE_KEYS], f"struct({', '.join(_PLACE)}) AS place"
+        )
         written = self._store.read_since(MESSAGES, min(heads.first_tick.values())).select(*MESSAGE_KEYS)
-        once = named.dropDuplicates(MESSAGE_KEYS).join(written, MESSAGE_KEYS, "left_anti")
-        return heads_of(hold(once.select(*heads.records.columns)))
+        once = keys.groupBy(*MESSAGE_KEYS).agg(F.expr("min(place) AS place")).join(written, MESSAGE_KEYS, "left_anti")
+        kept = hold(once.select("place.*"))
+        return heads_of(heads.records.join(F.broadcast(kept), _PLACE, "left_semi"))
 
 
 def _ms(seconds: float) -> str:
@@ -187,7 +191,9 @@ def head_rejected(records: DataFrame) -> DataFrame:
 
 def value_rejected(records: DataFrame, kind: str) -> DataFrame:
     """Return the records of a kind that are rejected for their value, as ``quarantine`` takes them."""
-    return with_message(records, kind).where("reason IS NOT NULL").select(*_RECORD, "reason")
+    rejected = with_message(records, kind).where("reason IS NOT NULL")
+    # Of a value that is broken in itself Spark reads what is asked for: the condition may find it so, the reason not.
+    return rejected.select(*_RECORD, F.coalesce("reason", F.lit(NOT_A_MESSAGE)).alias("reason"))
 
 
 def quarantine(rejected: DataFrame) -> DataFrame:
@@ -202,7 +208,8 @@ def ledger(records: DataFrame) -> DataFrame:
     """Return the rows of ``silver/messages`` from valid records."""
     # Only this of tick_end stands in the value; other values are not looked at.
     age = "CASE WHEN head.kind = 'tick_end' THEN get_json_object(CAST(value AS STRING), '$.metadata_age_ms') END"
-    rows = records.selectExpr("head.*", "head.row_count AS rows", f"{age} AS metadata_age_ms")
+    # What is no such number is null there, as it is where the value is parsed.
+    rows = records.selectExpr("head.*", "head.row_count AS rows", f"try_cast({age} AS BIGINT) AS metadata_age_ms")
     return as_table(rows, MESSAGES)
 
 

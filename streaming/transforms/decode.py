@@ -6,9 +6,12 @@ many rows), so that duplicates are found, and kinds are told apart, without a lo
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from schemas.bounds import BOUNDS, TICK_OFF_S
 from schemas.messages import (
     ALERT_KINDS,
     COLUMNAR,
@@ -20,6 +23,8 @@ from schemas.messages import (
     VERSION,
     column_types,
     message_ddl,
+    samples,
+    scalar_columns,
 )
 
 MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
@@ -31,9 +36,13 @@ _LANE_COLUMNS = [
     *("m.messages AS sent_messages", "m.ranges"),
     *("m.skipped_ticks", "m.ended_ms - m.started_ms AS collect_ms", "cardinality(m.unanswered) AS unanswered_brokers"),
 ]
-_NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
+NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
 _KEY, _VALUE = "CAST(key AS STRING)", "CAST(value AS STRING)"
 _HEAD_DDL = f"{ENVELOPE}, _bad STRING"
+_OUT_OF_RANGE = "a number is none that a broker can mean"
+# The beginning of a tick that came before a batch is read again; one has some hundred messages in the lane, and some
+# of other clusters may stand between them.
+_MOST_OF_LANE = 10_000
 # Of each type that a required column has, a value that one does not have, or hardly ever.
 _SELDOM = {"STRING": "''", "INT": "-1", "BIGINT": "-1L", "ARRAY<INT>": "array(-1)"}
 
@@ -45,36 +54,67 @@ def lane_messages(records: DataFrame) -> DataFrame:
         records: Kafka records (key, value, topic, partition, offset, timestamp).
 
     Returns:
-        The envelope's names, ``rows`` (of brokers or of moves; null for tick_end) and ``record_offset``; of tick_end
-        ``first_offset``, ``lane_messages``, ``rate_window_ms``, ``sent_messages``, ``ranges``, ``skipped_ticks``,
-        ``collect_ms`` (how long it took to collect the tick) and ``unanswered_brokers`` (how many did not tell all),
-        null where they are not told.
+        The envelope's names, ``rows`` (of brokers or of moves; null for tick_end), ``record_offset`` and ``record_ms``
+        (place and time of its record); of tick_end ``first_offset``, ``lane_messages``, ``rate_window_ms``,
+        ``sent_messages``, ``ranges``, ``skipped_ticks``, ``collect_ms`` (how long it took to collect the tick) and
+        ``unanswered_brokers`` (how many did not tell all), null where they are not told.
     """
     kinds = ", ".join(f"'{kind}'" for kind in ALERT_KINDS)
-    parsed = records.selectExpr("offset AS record_offset", f"from_json({_VALUE}, '{_LANE_DDL}') AS m")
+    parsed = records.selectExpr(
+        "offset AS record_offset", "unix_millis(timestamp) AS record_ms", f"from_json({_VALUE}, '{_LANE_DDL}') AS m"
+    )
     valid = parsed.where(
         f"""m.version = {VERSION} AND m.kind IN ({kinds})
         AND m.cluster IS NOT NULL AND m.tick_ms IS NOT NULL AND m.seq IS NOT NULL
         AND (m.rows IS NOT NULL OR m.lane_messages IS NOT NULL)
         -- A row that lacks what its verdict needs would pass for an idle one: its tick is not whole without it.
-        AND NOT coalesce(CASE {_lane_lacks("brokers")} {_lane_lacks("moves")} END, false)"""
+        AND NOT coalesce(CASE {_lane_lacks("brokers")} {_lane_lacks("moves")}
+            WHEN m.kind = 'tick_end' THEN {_bad_end("m", "record_offset")} END, false)"""
     )
-    return valid.selectExpr(*_LANE_COLUMNS, "record_offset").dropDuplicates(MESSAGE_KEYS)
+    return valid.selectExpr(*_LANE_COLUMNS, "record_offset", "record_ms").dropDuplicates(MESSAGE_KEYS)
 
 
 def _lane_lacks(kind: str) -> str:
-    return f"WHEN m.kind = '{kind}' THEN exists(m.rows, {_lacks(kind)})"
+    return f"WHEN m.kind = '{kind}' THEN exists(m.rows, {_lacks(kind)}) OR exists(m.rows, r -> {_bad_row(kind)})"
+
+
+def _bad_end(end: str, offset: str) -> str:
+    """Return the condition that a tick_end has a number that it cannot have, or begins where it cannot."""
+    begins = f"{end}.first_offset NOT BETWEEN {offset} - {_MOST_OF_LANE} AND {offset} - {end}.lane_messages"
+    ranges = f"exists({end}.ranges, r -> {_outside('r', ('first_offset', 'end_offset'))} OR r.partition < 0)"
+    return _any((_outside(end, scalar_columns("tick_end")), ranges, begins))
+
+
+def _bad_row(kind: str) -> str:
+    """Return the condition that row ``r`` of a kind has a number that no broker can mean."""
+    bad = [_outside("r", scalar_columns(kind))]
+    for name, (is_array, columns) in samples(kind).items():
+        bad.append(f"exists(r.{name}, x -> {_outside('x', columns)})" if is_array else _outside(f"r.{name}", columns))
+    return _any(bad)
+
+
+def _outside(struct: str, columns: Iterable[str]) -> str:
+    """Return the condition that one of these columns of a struct is out of bounds; null is not."""
+    bounds = {f"{struct}.{column}": BOUNDS[column] for column in columns if column in BOUNDS}
+    return _any(f"{name} NOT BETWEEN {least} AND {most}" for name, (least, most) in bounds.items())
+
+
+def _any(conditions: Iterable[str]) -> str:
+    """Return the condition that one of these is true; what is null, or of none, is not."""
+    joined = " OR ".join(conditions)
+    return f"coalesce({joined}, false)" if joined else "false"
 
 
 def _lacks(kind: str) -> str:
     return f"r -> r IS NULL OR {' OR '.join(f'r.{column} IS NULL' for column in REQUIRED[kind])}"
 
 
-def with_head(records: DataFrame) -> DataFrame:
+def with_head(records: DataFrame, clusters: Collection[str] = ()) -> DataFrame:
     """Return the records with what they say they are, and why a record must be rejected for that alone.
 
     Args:
         records: Kafka records.
+        clusters: names of the clusters whose ticks are believed; none: of all.
 
     Returns:
         The records with ``head`` (the envelope: from the key or, where the key is just the kind, from the value), its
@@ -87,7 +127,7 @@ def with_head(records: DataFrame) -> DataFrame:
     kinds = ", ".join(f"'{kind}'" for kind in KINDS)
     reason = f"""CASE
         WHEN value IS NULL THEN 'the record has no value'
-        WHEN head IS NULL OR head._bad IS NOT NULL THEN '{_NOT_A_MESSAGE}'
+        WHEN head IS NULL OR head._bad IS NOT NULL THEN '{NOT_A_MESSAGE}'
         WHEN head.version IS NULL THEN 'version is missing'
         WHEN head.version != {VERSION}
             THEN concat('version ', head.version, ' is unknown; this Headroom reads {VERSION}')
@@ -96,11 +136,27 @@ def with_head(records: DataFrame) -> DataFrame:
         WHEN key IS NULL OR NOT ({_KEY} LIKE '{{%' OR {_KEY} = head.kind)
             THEN 'the key does not name the kind of the message'
         WHEN head.cluster IS NULL OR head.cluster = '' THEN 'cluster is missing'
+        {_unknown_cluster(clusters)}
         WHEN head.tick_ms IS NULL OR head.tick_ms <= 0 THEN 'tick_ms is missing or not positive'
+        WHEN head.tick_ms NOT BETWEEN unix_millis(timestamp) - {TICK_OFF_S * 1000}
+                AND unix_millis(timestamp) + {TICK_OFF_S * 1000}
+            THEN 'tick_ms is more than {TICK_OFF_S} s off the time of its record'
         WHEN head.seq IS NULL THEN 'seq is missing'
         END"""
     known = records.withColumn("head", F.expr(head)).withColumn("kind", F.col("head.kind"))
     return known.withColumn("reason", F.expr(reason))
+
+
+def _unknown_cluster(clusters: Collection[str]) -> str:
+    if not clusters:
+        return ""
+    names = ", ".join(map(_literal, sorted(clusters)))
+    return f"WHEN head.cluster NOT IN ({names}) THEN 'no configuration names this cluster'"
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def with_message(records: DataFrame, kind: str) -> DataFrame:
@@ -163,12 +219,13 @@ def rows_of_message(kind: str) -> str:
 def _value_reasons(kind: str) -> str:
     same = " AND ".join(f"message.{name} <=> head.{name}" for name in MESSAGE_KEYS)
     rules = [
-        ("message IS NULL OR message.version IS NULL", _NOT_A_MESSAGE),
+        ("message IS NULL OR message.version IS NULL", NOT_A_MESSAGE),
         (f"NOT ({same})", "the key and the value name different messages"),
     ]
     if kind == "tick_end":
         where = "message.lane_messages IS NULL OR message.first_offset IS NULL"
         rules.append((where, "tick_end does not say where its tick begins"))
+        rules.append((_bad_end("message", "offset"), _OUT_OF_RANGE))
     else:
         rules.append(
             ("message.columns IS NULL" if kind in COLUMNAR else "rows IS NULL", "rows are missing or cut short")
@@ -178,6 +235,9 @@ def _value_reasons(kind: str) -> str:
         if kind in COLUMNAR:
             rules.append((_columns_differ(kind), "the columns differ in length"))
         rules.append(("head.row_count != size(rows)", "row_count is not the number of rows"))
+        rules.append(
+            (_columns_outside(kind) if kind in COLUMNAR else f"exists(rows, r -> {_bad_row(kind)})", _OUT_OF_RANGE)
+        )
     return "\n".join(f"WHEN {rule} THEN '{reason}'" for rule, reason in rules)
 
 
@@ -197,3 +257,9 @@ def _columns_lack(kind: str) -> str:
 def _columns_differ(kind: str) -> str:
     first = f"size(message.columns.{REQUIRED[kind][0]})"
     return " OR ".join(f"size(message.columns.{name}) != {first}" for name in column_types(kind))
+
+
+def _columns_outside(kind: str) -> str:
+    """Return the condition that a number of a columnar message is out of bounds, without a look at each by itself."""
+    bounded = {f"message.columns.{name}": BOUNDS[name] for name in column_types(kind) if name in BOUNDS}
+    return _any(f"array_min({name}) < {least} OR array_max({name}) > {most}" for name, (least, most) in bounded.items())

@@ -40,7 +40,7 @@ def headroom_rows(messages: DataFrame) -> DataFrame:
     Args:
         messages: of ``streaming.transforms.ticks.whole_ticks``.
     """
-    return throttle_headroom(replicas(rows_of(messages, "moves")), rows_of(messages, "brokers"))
+    return throttle_headroom(_followers(messages), rows_of(messages, "brokers"))
 
 
 class GoldQueries:

@@ -33,6 +33,34 @@ _ONE_EACH = (
 _PREFERRED = "if({0}_bytes_per_s < -more_{0}, 0D, {0}_bytes_per_s + more_{0}) AS preferred_{0}_bytes_per_s"
 # Two counters of a topic are read one after the other; windows that differ by more are of two different ticks.
 _ONE_WINDOW = "abs(bytes_window_ms - messages_window_ms) <= greatest(200, bytes_window_ms / 20)"
+_OF_PREFERRED = """struct(
+    preferred AS broker,
+    unread,
+    partitions AS preferred_partitions,
+    away,
+    waiting,
+    in_sync_away,
+    CASE WHEN leader IS NULL THEN partitions END AS leaderless,
+    metadata_age_ms,
+    CAST(NULL AS BIGINT) AS leader_partitions,
+    away > 0 AND write_bytes_per_s IS NULL AS write_unknown,
+    away > 0 AND taken_read IS NULL AS read_unknown,
+    CASE WHEN away > 0 THEN write_bytes_per_s END AS more_write,
+    CASE WHEN away > 0 THEN taken_read END AS more_read)"""
+_OF_LEADER = """CASE WHEN leader IS NOT NULL THEN struct(
+    leader AS broker,
+    CAST(NULL AS BIGINT) AS unread,
+    CAST(NULL AS BIGINT) AS preferred_partitions,
+    CAST(NULL AS BIGINT) AS away,
+    CAST(NULL AS BIGINT) AS waiting,
+    CAST(NULL AS BIGINT) AS in_sync_away,
+    CAST(NULL AS BIGINT) AS leaderless,
+    CAST(NULL AS BIGINT) AS metadata_age_ms,
+    partitions AS leader_partitions,
+    away > 0 AND write_bytes_per_s IS NULL AS write_unknown,
+    away > 0 AND taken_read IS NULL AS read_unknown,
+    CASE WHEN away > 0 THEN -write_bytes_per_s END AS more_write,
+    CASE WHEN away > 0 THEN -taken_read END AS more_read) END"""
 # A leader's reads are divided like its writes.
 _READ = """CASE WHEN write_bytes_per_s = 0 OR leader_read_bytes_per_s = 0 THEN 0D
     WHEN leader_write_bytes_per_s > 0
@@ -169,31 +197,8 @@ def _shares(pairs: DataFrame, traffic: DataFrame) -> DataFrame:
         "read_bytes_per_s AS leader_read_bytes_per_s",
     )
     rated = pairs.join(F.broadcast(of_leaders), [*TICK, "leader"], "left").withColumn("taken_read", F.expr(_READ))
-    preferred = rated.selectExpr(
-        *TICK,
-        "preferred AS broker",
-        "unread",
-        "partitions AS preferred_partitions",
-        "away",
-        "waiting",
-        "in_sync_away",
-        "CASE WHEN leader IS NULL THEN partitions END AS leaderless",
-        "metadata_age_ms",
-        "away > 0 AND write_bytes_per_s IS NULL AS write_unknown",
-        "away > 0 AND taken_read IS NULL AS read_unknown",
-        "CASE WHEN away > 0 THEN write_bytes_per_s END AS more_write",
-        "CASE WHEN away > 0 THEN taken_read END AS more_read",
-    )
-    leading = rated.where("leader IS NOT NULL").selectExpr(
-        *TICK,
-        "leader AS broker",
-        "partitions AS leader_partitions",
-        "away > 0 AND write_bytes_per_s IS NULL AS write_unknown",
-        "away > 0 AND taken_read IS NULL AS read_unknown",
-        "CASE WHEN away > 0 THEN -write_bytes_per_s END AS more_write",
-        "CASE WHEN away > 0 THEN -taken_read END AS more_read",
-    )
-    return preferred.unionByName(leading, allowMissingColumns=True)
+    # Not the rows of one united with those of the other: all partitions would be counted for each.
+    return rated.selectExpr(*TICK, f"inline(filter(array({_OF_PREFERRED}, {_OF_LEADER}), x -> x IS NOT NULL))")
 
 
 def _by_broker(rows: DataFrame, setting_ratio: float) -> DataFrame:

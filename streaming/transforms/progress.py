@@ -57,8 +57,8 @@ def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame
     """
     joined = (
         replicas.where("is_adding")
-        .join(_side(headroom, "leader", "leader"), ["cluster", "tick_ms", "leader"], "left")
-        .join(_side(headroom, "follower", "follower"), ["cluster", "tick_ms", "follower"], "left")
+        .join(_side(headroom, "leader"), ["cluster", "tick_ms", "leader"], "left")
+        .join(_side(headroom, "follower"), ["cluster", "tick_ms", "follower"], "left")
     )
     known = with_columns(joined, _KNOWN, without=_MADE_KNOWN)
     limited = with_columns(known, {f"{side}_limit": _LIMITS.format(side=side) for side in ("leader", "follower")})
@@ -66,12 +66,12 @@ def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame
     return with_columns(judged, {**_ETAS, "adding_replica": "follower", "rate_window_ms": "window_ms"})
 
 
-def _side(headroom: DataFrame, role: str, name: str) -> DataFrame:
+def _side(headroom: DataFrame, role: str) -> DataFrame:
     return headroom.where(f"role = '{role}'").selectExpr(
         "cluster",
         "tick_ms",
-        f"broker AS {name}",
-        f"verdict AS {name}_verdict",
-        *[f"{eta} AS {name}_{eta}" for eta in _ETAS],
-        f"throttle_bytes_per_s AS {name}_throttle",
+        f"broker AS {role}",
+        f"verdict AS {role}_verdict",
+        *[f"{eta} AS {role}_{eta}" for eta in _ETAS],
+        f"throttle_bytes_per_s AS {role}_throttle",
     )

@@ -44,8 +44,9 @@ def of_ticks(ticks: Sequence[Tick], under: str = "") -> Column:
 def tick_status(messages: DataFrame, besides: Mapping[str, str] = NOTHING_BESIDES) -> DataFrame:
     """Return one row per tick, by time.
 
-    Columns: ``ended`` (its ``tick_end`` is there), ``first_offset`` and ``end_offset``, ``whole``, ``any_moves``, and
-    of its ``tick_end`` ``skipped_ticks``, ``collect_ms`` and ``unanswered_brokers`` (0, null and 0 if not told).
+    Columns: ``ended`` (its ``tick_end`` is there), ``first_offset``, ``end_offset`` and ``record_ms`` (where it begins
+    and ends in the lane, and the time of the record that ends it), ``whole``, ``any_moves``, and of its ``tick_end``
+    ``skipped_ticks``, ``collect_ms`` and ``unanswered_brokers`` (0, null and 0 if not told).
 
     Args:
         messages: of ``streaming.transforms.decode.lane_messages``.
@@ -56,6 +57,7 @@ def tick_status(messages: DataFrame, besides: Mapping[str, str] = NOTHING_BESIDE
         .agg(
             F.expr("max(first_offset) AS first_offset"),
             F.expr("max(CASE WHEN kind = 'tick_end' THEN record_offset END) AS end_offset"),
+            F.expr("max(CASE WHEN kind = 'tick_end' THEN record_ms END) AS record_ms"),
             F.expr("count_if(kind != 'tick_end') AS messages"),
             F.expr("max(lane_messages) AS lane_messages"),
             F.expr("bool_or(kind = 'moves') AS any_moves"),
@@ -68,6 +70,7 @@ def tick_status(messages: DataFrame, besides: Mapping[str, str] = NOTHING_BESIDE
             *TICK,
             "first_offset",
             "end_offset",
+            "record_ms",
             "lane_messages IS NOT NULL AS ended",
             "coalesce(messages = lane_messages, false) AS whole",
             "any_moves",

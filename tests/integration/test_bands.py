@@ -18,6 +18,8 @@ from schemas.config import Settings
 from tests.integration.scene import MB, Scene
 from tests.integration.support import TABLE_POLL_S, create_topic
 
+pytestmark = pytest.mark.alone
+
 # Topic, replicas before and after, and its leader. Each partition takes 1 MB/s, and broker 4 comes in to both.
 RF2 = Move("rf2", 0, (1, 2), (2, 4))
 RF3 = Move("rf3", 0, (3, 1, 2), (1, 2, 4))

@@ -28,6 +28,8 @@ from tests.integration.scene import MB, Scene
 from tests.integration.support import TABLE_POLL_S, create_topic, living, wait_until
 from tests.unit.receivers import FakeSlack, Scripted, serving
 
+pytestmark = pytest.mark.alone
+
 WRITE = 1 * MB
 BROKERS = (1, 2, 3, 4)
 # RF 3, both gain broker 4; once they move, broker 2 comes first in line after broker 1.
@@ -82,6 +84,8 @@ def told() -> Iterator[Told]:
         patch.setenv("HEADROOM_NOTIFY__SLACK__API_URL", f"{slack}/api/")
         patch.setenv("HEADROOM_NOTIFY__WEBHOOK__URL", webhook)
         patch.setenv("HEADROOM_METRICS__LISTEN", told.metrics)
+        # Silver is waited for.
+        patch.setenv("HEADROOM_SPARK__RECORD_TRIGGER_S", "10")
         yield told
 
 
@@ -93,10 +97,10 @@ def _await_verdict(watch: WatchProcess, side: tuple[int, str], verdict: str, dea
     watch.wait(lambda: (watch.verdicts() or {}).get(side) == verdict, deadline_s, f"{side} {verdict}")
 
 
-def test_spark_killed_in_the_midst_loses_and_doubles_nothing(
-    config_file: Path, scene: Scene, settings: Settings, told: Told, tmp_path: Path
-) -> None:
-    process = WatchProcess(config_file, tmp_path / "killed.log")
+@pytest.fixture(scope="module")
+def killed(config_file: Path, scene: Scene, settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> int:
+    """Kill a watch while an alert of broker 1 fires, and end what made it fire; how many messages were in silver."""
+    process = WatchProcess(config_file, tmp_path_factory.mktemp("killed") / "watch.log")
     try:
         process.wait(process.verdicts, 120, "a first verdict")
         _await_rows(settings, "silver/messages", 20)
@@ -106,15 +110,26 @@ def test_spark_killed_in_the_midst_loses_and_doubles_nothing(
         pids = process.kill()
     wait_until(lambda: not living(pids), 120, "end of all processes", lambda: living(pids))
     scene.throttle({1: 3.6 * MB}, "leader")
-    with WatchProcess(config_file, tmp_path / "again.log") as again:
-        before = len(_rows(settings, "silver/messages", "SELECT seq FROM data"))
-        again.wait(again.verdicts, 120, "a verdict after the kill")
-        alert_id = _only_alert(settings)["alert_id"]
-        again.wait(lambda: again.resolved(alert_id), 90, "the end of the alert that was firing")
-        # Told by the watch that was killed, or by the next one; its end by that in any case.
-        wait_until(lambda: len(told.keys(alert_id)) == 2, 30, "both events told", lambda: told.keys(alert_id))
-        wait_until(lambda: told.slack.replies(), 30, "the end of the alert in its thread")
-        _await_rows(settings, "silver/messages", before + 20)
+    return len(_rows(settings, "silver/messages", "SELECT seq FROM data"))
+
+
+@pytest.fixture(scope="module")
+def watch(config_file: Path, killed: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchProcess]:
+    """Return the watch that goes on where the one stopped that was killed, once it has told a first verdict."""
+    with WatchProcess(config_file, tmp_path_factory.mktemp("again") / "watch.log") as process:
+        process.wait(process.verdicts, 120, "a verdict after the kill")
+        yield process
+
+
+def test_spark_killed_in_the_midst_loses_and_doubles_nothing(
+    watch: WatchProcess, killed: int, settings: Settings, told: Told
+) -> None:
+    alert_id = _only_alert(settings)["alert_id"]
+    watch.wait(lambda: watch.resolved(alert_id), 90, "the end of the alert that was firing")
+    # Told by the watch that was killed, or by the next one; its end by that in any case.
+    wait_until(lambda: len(told.keys(alert_id)) == 2, 30, "both events told", lambda: told.keys(alert_id))
+    wait_until(lambda: told.slack.replies(), 30, "the end of the alert in its thread")
+    _await_rows(settings, "silver/messages", killed + 20)
     assert [key.split("/")[2] for key in told.keys(alert_id)] == ["firing", "resolved"]
     assert len(told.messages(alert_id)) == 1
     _bronze_is_whole(settings)
@@ -156,6 +171,49 @@ def test_every_expression_of_a_dashboard_is_answered_of_a_live_watch(
 
         # The process that counts leaders is started after the first verdict.
         wait_until(lambda: missing() <= absent, 120, "a series of every metric", missing)
+
+
+def test_without_its_store_a_watch_goes_on_and_keeps_later_what_it_told(
+    watch: WatchProcess, scene: Scene, settings: Settings, told: Told
+) -> None:
+    _await_verdict(watch, (1, "leader"), "catching_up")
+    store = Path(settings.store.path)
+    away = store.rename(store.with_name("away"))
+    store.write_text("as a disk that is gone")
+    try:
+        trouble = watch.wait(lambda: _fired(watch, "store", 0), 60, "an alert on the store")
+        began = time.monotonic()
+        scene.throttle({1: 1.5 * MB}, "leader")
+        short = watch.wait(lambda: _fired(watch, "broker 1 as leader", began), 60, "an alert without a store")
+        wait_until(lambda: told.keys(short.event.alert_id), 30, "a receiver told", told.webhook.bodies)
+    finally:
+        store.unlink()
+        away.rename(store)
+    assert trouble.event.kind == "store_unwritable"
+    assert str(store) in trouble.event.summary
+    assert short.event.summary.endswith(" (not kept yet)")
+    watch.wait(lambda: watch.resolved(trouble.event.alert_id), 60, "the end of the trouble")
+    scene.throttle({1: 3.6 * MB}, "leader")
+    ids = [trouble.event.alert_id, short.event.alert_id]
+    watch.wait(lambda: watch.resolved(ids[1]), 90, "the end of the alert")
+    for alert_id in ids:
+        sql = f"SELECT state FROM data WHERE alert_id = '{alert_id}' ORDER BY tick_ms, state = 'firing'"
+        states = [row["state"] for row in _rows(settings, "alerts/events", sql)]
+        assert states == ["pending", "firing", "resolved"]
+        wait_until(lambda wanted=alert_id: len(told.keys(wanted)) == 2, 30, "both told", told.webhook.bodies)  # type: ignore[misc]
+        assert len(told.messages(alert_id)) == 1
+    _keys_are_unique(settings)
+
+
+def test_a_watch_whose_jvm_is_killed_starts_another_one_and_goes_on(watch: WatchProcess, scene: Scene) -> None:
+    _await_verdict(watch, (1, "leader"), "catching_up")
+    began = time.monotonic()
+    scene.throttle({1: 1.5 * MB}, "leader")
+    short = watch.wait(lambda: _fired(watch, "broker 1 as leader", began), 60, "an alert before the kill")
+    watch.kill_jvm()
+    scene.throttle({1: 3.6 * MB}, "leader")
+    # The same alert ends: what was known stands in the tables.
+    watch.wait(lambda: watch.resolved(short.event.alert_id), 90, "its end after the kill")
 
 
 def test_leaders_that_are_not_where_they_are_preferred_are_found_and_put_right_by_an_election(

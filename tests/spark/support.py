@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from schemas.messages import ROWS
 from schemas.tables import Table
 from streaming.sinks import Store
+from streaming.trust import ANY, Trust
 from tests.spark.ticks import TICK_MS, assert_covers, message, records
 
 T = TypeVar("T")
@@ -44,10 +45,13 @@ def frame(spark: SparkSession, kind: str, rows: list[dict[str, Any]]) -> DataFra
 class ListTopic:
     """The alert lane as a list of messages; an offset is a place in the list."""
 
-    def __init__(self, spark: SparkSession, messages: Sequence[dict[str, Any]], kept_from: int = 0) -> None:
+    def __init__(
+        self, spark: SparkSession, messages: Sequence[dict[str, Any]], kept_from: int = 0, trust: Trust = ANY
+    ) -> None:
         self._spark = spark
         self._messages = list(messages)
         self._kept_from = kept_from
+        self.trust = trust
 
     def lane_range(self, first: int, end: int) -> DataFrame:
         """The records from ``first`` up to, not including, ``end`` that retention has left."""
@@ -106,9 +110,11 @@ class MemoryStore(Store):
     def exists(self, table: Table) -> bool:
         return table.path in self.rows
 
-    def ensure(self, *tables: Table) -> None:
+    def ensure(self, *tables: Table) -> bool:
+        made = not any(map(self.exists, tables))
         for table in tables:
             self.rows.setdefault(table.path, [])
+        return made
 
     def read(self, table: Table) -> DataFrame:
         return self.spark.createDataFrame(self.rows.get(table.path, []), table.ddl())
@@ -129,8 +135,8 @@ class DyingStore(Store):
         self._store = store
         self._left = appends
 
-    def ensure(self, *tables: Table) -> None:
-        self._store.ensure(*tables)
+    def ensure(self, *tables: Table) -> bool:
+        return self._store.ensure(*tables)
 
     def read(self, table: Table) -> DataFrame:
         return self._store.read(table)

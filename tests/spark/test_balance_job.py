@@ -14,6 +14,7 @@ from planning.elections import BatchLimits
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.balances import BalanceFollower
 from streaming.jobs.balance import BalanceJob, TickEnd, around, parts
+from streaming.prepared import Prepared
 from streaming.sinks import Store
 from tests.clusters import BROKERS
 from tests.leaders import Broker, Leadership, Led
@@ -143,6 +144,9 @@ def test_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_path: P
     again.write(first, 0)
     again.write(second, 1)
     assert rows(store) == run(spark, topic(spark), MemoryStore(spark), tmp_path / "straight")
+    queries = [query for query in vars(again).values() if isinstance(query, Prepared)]
+    assert queries
+    assert all(query.works for query in queries)
 
 
 def test_a_crash_between_two_parts_of_a_batch_leaves_no_row_out_or_twice(

@@ -174,7 +174,13 @@ def test_of_a_long_backlog_the_newest_ticks_are_judged(
     assert told.ticks[-1] == ("payments", TICK_MS + 219_000)
     assert "320 older records of a backlog are not judged" in caplog.text
     # Only the first batch can be one.
-    path._decide(records(spark, messages), 1)
+    later = [m | {"tick_ms": m["tick_ms"] + 220_000} for m in messages]
+    for m in later:
+        m |= {"first_offset": m["first_offset"] + len(messages)} if m["kind"] == "tick_end" else {}
+    path._decide(records(spark, later, len(messages)), 1)
+    assert len(told.ticks) == 2 * 167 + 2 * 220
+    # What comes again is not judged again.
+    path._decide(records(spark, later, len(messages)), 1)
     assert len(told.ticks) == 2 * 167 + 2 * 220
 
 

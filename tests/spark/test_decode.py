@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from functools import reduce
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from schemas.messages import KINDS, REQUIRED
+from schemas.bounds import BOUNDS
+from schemas.messages import KINDS, REQUIRED, row_columns, samples, scalar_columns
 from streaming.transforms.decode import lane_messages, with_head, with_message
+from streaming.transforms.gold import headroom_rows
 from tests.spark.ticks import RECORDS_DDL, TICK_MS, broker, envelope, log, message, move, records, tick
 
 BROKERS = message("brokers", 0, [broker(1, 5, None)])
 END = tick([], [])[-1]
 LAG = {"broker": 1, "topic": "t", "partition": 0, "lag_offsets": 3}
+OFF = "tick_ms is more than 600 s off the time of its record"
 LACKS_LAG = "a row lacks broker, topic, partition, or has it in another type"
+_LEADER: dict[str, Any] = {"topic": "t", "partition": 0, "leader": 1, "replicas": [1], "isr": [1]}
 Raw = tuple[str | bytes | None, str | bytes | None]
 
 
@@ -89,7 +95,43 @@ REASONS: list[tuple[Raw, str]] = [
     ((json.dumps(BROKERS), '{"version": 2, '), "version is missing"),
 ]
 
-_LEADER = {"topic": "t", "partition": 0, "leader": 1, "replicas": [1], "isr": [1]}
+
+def _outside() -> list[dict[str, Any]]:
+    """Messages of every kind, each with one number that is just out of its bounds."""
+    rows: dict[str, dict[str, Any]] = {
+        "brokers": broker(1, 5, None),
+        "moves": move("t", 0, 1, [1], logs=[log(1, 5)]),
+        "leaders": _LEADER,
+        "meters": {"broker": 1, "meter": "m", "read_ms": 1},
+        "lags": LAG,
+        "logs": log(1, 5) | {"topic": "t", "partition": 0},
+    }
+    found = [
+        message(kind, 0, [row, row | {name: number}])
+        for kind, row in rows.items()
+        for name in scalar_columns(kind)
+        for number in _beyond(name)
+    ]
+    for name, (is_array, columns) in samples("moves").items():
+        for column in columns:
+            for number in _beyond(column):
+                sample = {column: number}
+                row = rows["moves"] | {name: [log(1, 5), log(2, 5) | sample] if is_array else sample}
+                found.append(message("moves", 0, [row]))
+    ends = [END | {name: number} for name in scalar_columns("tick_end") for number in _beyond(name)]
+    ranges = [{"partition": 1, "first_offset": 0, "end_offset": number} for number in _beyond("end_offset")]
+    ranges.append({"partition": -1, "first_offset": 0, "end_offset": 1})
+    return [*found, *ends, *(END | {"ranges": [one]} for one in ranges)]
+
+
+def _beyond(column: str) -> list[int]:
+    if column not in BOUNDS:
+        return []
+    least, most = BOUNDS[column]
+    # Beyond 64 bits, or 32, is no number of the column's type, and null.
+    return [least - 1, *([most + 1] if most + 1 not in (2**63, 2**31) else [])]
+
+
 VALID: list[dict[str, Any]] = [
     BROKERS,
     END,
@@ -105,9 +147,12 @@ VALID: list[dict[str, Any]] = [
 ]
 
 
+OUTSIDE = _outside()
+
+
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession) -> list[Any]:
-    at = datetime(2027, 1, 15, tzinfo=timezone.utc)
+    at = datetime.fromtimestamp(TICK_MS / 1000, timezone.utc)
     raws = [*(case for case, _ in REASONS), *map(raw, VALID), *map(whole, VALID)]
     rows = [(as_bytes(key), as_bytes(value), "ticks", 0, i, at) for i, (value, key) in enumerate(raws)]
     heads = with_head(spark.createDataFrame(rows, RECORDS_DDL)).persist()
@@ -131,6 +176,58 @@ def test_a_good_record_of_every_kind_passes(judged: list[Any]) -> None:
     assert {m["kind"] for m in VALID} == set(KINDS)
     # Each once with its envelope in the key, and once with just its kind.
     assert [row["reason"] for row in judged[len(REASONS) :]] == [None] * 2 * len(VALID)
+
+
+def test_a_number_that_no_broker_can_mean_is_a_reason_in_every_column_of_every_kind(spark: SparkSession) -> None:
+    assert len(OUTSIDE) > 100
+    heads = with_head(records(spark, OUTSIDE, 10)).persist()
+    assert heads.where("reason IS NOT NULL").count() == 0
+    kinds = {m["kind"] for m in OUTSIDE}
+    found = [row for kind in kinds for row in with_message(heads, kind).select("offset", "reason").collect()]
+    heads.unpersist()
+    passed = [
+        OUTSIDE[row["offset"] - 10] for row in found if row["reason"] != "a number is none that a broker can mean"
+    ]
+    assert (len(found), passed) == (len(OUTSIDE), [])
+
+
+def test_no_number_that_no_broker_can_mean_reaches_the_alert_path(spark: SparkSession) -> None:
+    rows = lane_messages(records(spark, OUTSIDE, 10)).collect()
+    assert [OUTSIDE[row["record_offset"] - 10] for row in rows] == []
+
+
+def test_numbers_at_their_bounds_pass(spark: SparkSession) -> None:
+    def at_bound(names: Iterable[str], end: int) -> dict[str, int]:
+        return {name: BOUNDS[name][end] for name in names if name in BOUNDS}
+
+    for end in (0, 1):
+        logs = [log(1, 5) | at_bound(samples("moves")["logs"][1], end)]
+        lane = [
+            message("brokers", 0, [broker(1, 5, None) | at_bound(scalar_columns("brokers"), end)]),
+            message("moves", 1, [move("t", 0, 1, [1, 2], logs=logs, adding=[2])]),
+        ]
+        there = records(spark, lane, 10)
+        assert lane_messages(there).count() == 2
+        assert headroom_rows(lane_messages(there)).count() > 0
+        for kind in ("meters", "logs", "lags", "leaders"):
+            row = {"broker": 1, "topic": "t", "partition": 0, "meter": "m", "replicas": [1], "isr": [1]}
+            row = {name: row.get(name) for name in row_columns(kind)} | at_bound(scalar_columns(kind), end)
+            (found,) = with_message(with_head(records(spark, [message(kind, 2, [row])])), kind).collect()
+            assert found["reason"] is None
+
+
+@pytest.mark.parametrize(("off_s", "reason"), [(600, None), (601, OFF), (-600, None), (-601, OFF), (10**12, OFF)])
+def test_a_tick_is_believed_around_the_time_of_its_record(spark: SparkSession, off_s: int, reason: str | None) -> None:
+    late = BROKERS | {"tick_ms": TICK_MS + off_s * 1000}
+    heads = with_head(records(spark, [late]).withColumn("timestamp", F.timestamp_millis(F.lit(TICK_MS))))
+    assert [row["reason"] for row in heads.collect()] == [reason]
+
+
+def test_ticks_are_believed_of_the_clusters_that_are_configured(spark: SparkSession) -> None:
+    names = ["c1", "o'brien", "back\\slash", "nobody's", ""]
+    sent = records(spark, [BROKERS | {"cluster": name} for name in names])
+    reasons = [row["reason"] for row in with_head(sent, ["c1", "o'brien", "back\\slash"]).orderBy("offset").collect()]
+    assert reasons == [None, None, None, "no configuration names this cluster", "cluster is missing"]
 
 
 def test_rows_are_the_same_whether_they_came_as_rows_or_as_columns(spark: SparkSession) -> None:

@@ -28,6 +28,7 @@ from streaming.events import EventLog
 from streaming.jobs.gold import TABLES, GoldJob
 from streaming.jobs.record import RecordJob, bronze
 from streaming.prompt_table import record_rows
+from streaming.session import thorough
 from streaming.sinks import Store, writer_id
 from tests.spark.support import Crash, DyingStore, ListTopic, MemoryStore, checkpoint, counts
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
@@ -90,7 +91,7 @@ def test_a_tick_of_a_cluster_that_was_long_gone_stands_once_too(spark: SparkSess
     before.write(of_another(days_later), 1)
     # A new process looks at the last days alone for what is written.
     after = gold_job(spark, store, tmp_path)
-    assert set(after._last_tick) == {"c2"}
+    assert set(after.written.last_tick) == {"c2"}
     after.write(of_another(days_later + 1), 2)
     after.write(long_gone, 3)
     # Three ticks of four sides each.
@@ -100,7 +101,7 @@ def test_a_tick_of_a_cluster_that_was_long_gone_stands_once_too(spark: SparkSess
 class PoolStore(MemoryStore):
     """A store that notes for whom its tables are made, and dies of it."""
 
-    def ensure(self, *tables: Table) -> None:
+    def ensure(self, *tables: Table) -> bool:
         self.pool = self.spark.sparkContext.getLocalProperty("spark.scheduler.pool")
         raise Crash
 
@@ -192,6 +193,19 @@ def test_silver_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_
         (17, "kind weather is unknown", "c1", TICK_MS),
     ]
     assert json.loads(bad[0]["payload"]) == spoilt
+
+
+@pytest.mark.parametrize(("rows", "compiled"), [(1000, "false"), (2, "true")])
+def test_plans_of_silver_are_compiled_for_many_rows_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, compiled: str
+) -> None:
+    monkeypatch.setattr("streaming.jobs.record._MANY_ROWS", rows)
+    own = thorough(spark)
+    store = MemoryStore(own)
+    job = RecordJob(own, ListTopic(own, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
+    job.write_silver(stored(own, history(0), 0), 0)
+    assert own.conf.get("spark.sql.codegen.wholeStage") == compiled
+    assert counts(store, MESSAGES) == {"silver/messages": (8, 8)}
 
 
 def test_ticks_that_come_again_one_by_one_after_a_restart_are_known(spark: SparkSession, tmp_path: Path) -> None:

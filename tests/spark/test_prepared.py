@@ -1,8 +1,10 @@
-"""A query that is analysed once gives what it gives when it is made anew, whatever rows it is run on."""
+"""A query that is planned once gives what it gives when it is made anew, whatever rows it is run on."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,6 +12,10 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.prepared import Prepared
+from streaming.transforms.decode import lane_messages
+from streaming.transforms.gold import GoldQueries, headroom_rows
+from streaming.transforms.ticks import tick_status
+from tests.spark.ticks import broker, log, move, records, tick
 
 ROWS = [[("a", 1), ("b", 2)], [], [("a", 5), ("a", 7), (None, 1)], [("z", n) for n in range(500)]]
 
@@ -37,7 +43,7 @@ def sorted_rows(rows: DataFrame) -> list[str]:
     return sorted(map(repr, rows.collect()))
 
 
-def test_it_is_analysed_once_and_gives_the_same_rows(spark: SparkSession) -> None:
+def test_it_is_planned_once_and_gives_the_same_rows(spark: SparkSession) -> None:
     query, plain = Query(), Query()
     prepared = Prepared(query)
     others = [("a", 1.5), ("b", None), ("q", 0.0)]
@@ -73,13 +79,64 @@ def test_what_was_kept_in_memory_is_not_computed_again(spark: SparkSession) -> N
         kept.unpersist()
 
 
+def _in_halves_twice(rows: DataFrame) -> DataFrame:
+    halves = rows.repartition(2, "k")
+    return halves.unionByName(halves)
+
+
+def _most(rows: DataFrame) -> DataFrame:
+    rows.createOrReplaceTempView("rows_of_a_batch")
+    return rows.where("v = (SELECT max(v) FROM rows_of_a_batch)")
+
+
+@pytest.mark.parametrize("make", [_in_halves_twice, _most])
+def test_a_plan_in_which_rows_of_the_first_batch_would_stay_is_made_anew(
+    spark: SparkSession, make: Callable[[DataFrame], DataFrame]
+) -> None:
+    prepared = Prepared(make)
+    for rows in ROWS:
+        assert sorted_rows(prepared.on(frame(spark, rows))) == sorted_rows(make(frame(spark, rows)))
+    assert not prepared.works
+
+
+def test_a_session_of_another_thread_takes_it_too(spark: SparkSession) -> None:
+    prepared = Prepared(lambda rows: rows.groupBy("k").count())
+    frames = [frame(session, ROWS[2]) for session in (spark, spark.newSession(), spark)]
+    with ThreadPoolExecutor(1) as other:
+        found = [
+            sorted_rows(prepared.on(frames[0])),
+            *other.map(lambda rows: sorted_rows(prepared.on(rows)), frames[1:]),
+        ]
+    assert found == [["Row(k='a', count=2)", "Row(k=None, count=1)"]] * 3
+    assert prepared.works
+
+
+def test_the_queries_of_every_tick_are_planned_once(spark: SparkSession) -> None:
+    queries = GoldQueries()
+    every = [Prepared(make) for make in (lane_messages, tick_status, headroom_rows)]
+    messages, status, headroom = every
+    for number in range(3):
+        logs = [log(1, 9000, 2e6), log(2, 9000, 2e6), log(3, 1000, 1e6)]
+        moves = [move("t", n, 1, [1, 2, 3], isr=[1, 2], adding=[3], logs=logs) for n in range(number)]
+        lane = messages.on(records(spark, tick([broker(1, 9_000_000, 9_000_000)], moves)).coalesce(1))
+        assert sorted_rows(status.on(lane)) == sorted_rows(tick_status(lane))
+        assert sorted_rows(headroom.on(lane)) == sorted_rows(headroom_rows(lane))
+        gold = queries.rows(lane)
+        assert [len(sorted_rows(rows)) for rows in (gold.headroom, gold.progress, gold.write_rate)] == [
+            len(sorted_rows(headroom_rows(lane))),
+            number,
+            number,
+        ]
+    assert all(query.works for query in (*every, *vars(queries).values()))
+
+
 def test_where_spark_has_no_such_way_plans_are_made_anew(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def missing(*_: Any) -> Any:
         raise Py4JError("Method internalCreateDataFrame([...]) does not exist")
 
-    monkeypatch.setattr("streaming.prepared._frame_of", missing)
+    monkeypatch.setattr("streaming.prepared._leaf", missing)
     query = Query()
     prepared = Prepared(query)
     right = frame(spark, [("a", 1.0)], "k STRING, w DOUBLE")

@@ -132,12 +132,18 @@ def records(
     spark: SparkSession, messages: list[dict[str, Any]], first_offset: int = 0, partition: int = 0
 ) -> DataFrame:
     """Kafka records of messages, in order from an offset on."""
-    at = datetime(2027, 1, 15, tzinfo=timezone.utc)
     rows = [
-        (envelope(m), json.dumps(m).encode(), "headroom.ticks", partition, first_offset + i, at)
+        (envelope(m), json.dumps(m).encode(), "headroom.ticks", partition, first_offset + i, sent_at(m))
         for i, m in enumerate(messages)
     ]
     return spark.createDataFrame(rows, RECORDS_DDL)
+
+
+def sent_at(of: dict[str, Any]) -> datetime:
+    """When a message is written: at its tick's time, if that is one."""
+    tick_ms = of.get("tick_ms")
+    known = isinstance(tick_ms, int) and 0 <= tick_ms < 2**42
+    return datetime.fromtimestamp((tick_ms if known else TICK_MS) / 1000, timezone.utc)
 
 
 def assert_covers(rows: list[dict[str, Any]], kind: str) -> None:

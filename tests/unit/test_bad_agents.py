@@ -251,6 +251,62 @@ def test_values_that_are_no_numbers_cost_their_rows_and_the_broker_says_what_is_
     assert [row["error"] for row in others] == [None, None]
 
 
+@pytest.mark.parametrize("value", [-9223372036854775807, -2, 2**50 + 1, 2**63 - 1])
+@pytest.mark.parametrize("part", ["LogEndOffset", "Size", "LogStartOffset"])
+def test_a_number_that_no_broker_can_mean_costs_its_own_row_and_is_named(stage: Stage, part: str, value: int) -> None:
+    mbean = f"kafka.log:type=Log,name={part},topic=orders,partition=3"
+    stage.told[1][mbean] = value
+    stage.topics.moving = [("orders", 3)]
+    stage.told[3] |= {name: 0 for name in mbeans(1, SIZES) if name.endswith("topic=orders,partition=3")}
+    seen = stage.look()
+    assert seen.unanswered == []
+    assert ends(seen, "orders").keys() == set(range(140)) - ({3} if part == "LogEndOffset" else set())
+    (leader, *others) = of(seen, "brokers")
+    shown = float(value) if stage.source is Source.PROMETHEUS else value
+    assert f"answers that {mbean} is {shown}, which no broker can mean" in leader["error"]
+    assert "See what answers in the broker's place" in leader["error"]
+    assert [row["error"] for row in others] == [None, None]
+    stage.told[1][mbean] = 900
+    assert {row["error"] for row in of(stage.look(), "brokers")} == {None}
+
+
+@pytest.mark.parametrize(
+    "mbean",
+    [
+        "java.lang:type=Runtime",
+        "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec",
+        "kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec,topic=orders",
+        "kafka.server:type=ReplicaManager,name=PartitionCount",
+    ],
+)
+def test_no_number_of_an_agent_reaches_a_row_unless_a_broker_can_mean_it(stage: Stage, mbean: str) -> None:
+    stage.told[1][mbean] = -(2**62)
+    seen = stage.look()
+    assert seen.unanswered == []
+    assert of(seen, "brokers")[0]["error"].startswith(f"answers that {mbean}")
+    numbers = [value for kind in seen.rows for row in of(seen, kind) for value in row.values()]
+    assert all(abs(value) <= 2**60 for value in numbers if isinstance(value, (int, float)))
+
+
+def test_of_many_impossible_numbers_one_is_shown_and_the_others_are_counted(stage: Stage) -> None:
+    for mbean in stage.told[1]:
+        if "LogEndOffset" in mbean:
+            stage.told[1][mbean] = -5
+    error = of(stage.look(), "brokers")[0]["error"]
+    assert (
+        f"is {float(-5) if stage.source is Source.PROMETHEUS else -5}, and 149 more numbers, which no broker can mean"
+        in error
+    )
+    assert "leaves out Log LogEndOffset of 150 of 150 logs" in error
+
+
+def test_a_gauge_of_what_is_gone_is_no_news(stage: Stage) -> None:
+    stage.told[1]["kafka.log:type=Log,name=LogEndOffset,topic=orders,partition=3"] = -1
+    seen = stage.look()
+    assert 3 not in ends(seen, "orders")
+    assert {row["error"] for row in of(seen, "brokers")} == {None}
+
+
 def test_an_answer_of_nothing_but_no_numbers_is_none(stage: Stage) -> None:
     stage.told[BAD] = dict.fromkeys(stage.told[BAD], float("nan"))
     (silent,) = stage.look().unanswered

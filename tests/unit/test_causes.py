@@ -61,6 +61,23 @@ def test_what_comes_up_after_an_alert_has_fired_without_it_gets_one_of_its_own()
     assert told(finding("a"), late, later, finding("d"), firing={"a"}) == {"a": ["d"], "b": ["c"]}
 
 
+def test_what_an_alert_named_gets_none_of_its_own_while_that_one_is_held() -> None:
+    one, other = finding("a"), replace(finding("b"), joins=False)
+    named = frozenset({(other.kind, "b")})
+
+    def of_held(severity: Severity, also: frozenset[Subject] = named) -> list[str]:
+        alerts = active([one], "a", also=also, severity=WARNING)
+        graver = replace(other, severity=severity)
+        found = one_per_cause([graver], alerts, {(graver.kind, "b")}, {(one.kind, "a")}).findings
+        return [f.subject for f in found]
+
+    assert of_held(WARNING) == of_held(INFO) == []
+    # It was told of something less grave, or not of this.
+    assert of_held(CRITICAL) == of_held(WARNING, frozenset()) == ["b"]
+    alerts = active([one], "a", also=named, severity=WARNING)
+    assert [f.subject for f in one_per_cause([other], alerts, ()).findings] == ["b"]
+
+
 def test_precedence_goes_before_severity() -> None:
     destination = replace(finding("b", severity=CRITICAL), precedence=1)
     (lead,) = one_per_cause([finding("a"), destination], {}, ()).findings

@@ -8,6 +8,7 @@ from typing import Any
 from alerts.delivery.steps import Backlog, Step, event_key
 from schemas.findings import AlertEvent
 from schemas.tables import ALERT_EVENTS, Table
+from streaming import plain_table
 from streaming.deliveries import DeliveryTable
 from streaming.prompt_table import PromptTable
 from tests.unit.receivers import event
@@ -26,7 +27,10 @@ class PlainStore:
         return (self._path / table.path / "_delta_log").exists()
 
     def ensure(self, *tables: Table) -> None:
-        """They are as they should be."""
+        """Those that are there are as they should be."""
+        for table in tables:
+            if not self.exists(table):
+                plain_table.create(self.location(table), table)
 
 
 def step(of: AlertEvent, receiver: str, state: str = "delivered") -> Step:

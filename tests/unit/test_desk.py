@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from alerts.balances import BalanceState
 from alerts.desk import AlertDesk, Watched
-from alerts.sides import LostReplica, SideState
+from alerts.sides import LeaderSwitch, LostReplica, SideState
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
-from schemas.findings import AlertEvent, Role
+from schemas.findings import AlertEvent, Role, Verdict
 from tests.unit.balances import OUTLINE, balance
 from tests.unit.sides import MB, partition, side
 
@@ -118,6 +118,25 @@ def test_a_finish_that_slips_is_told_and_stands_while_no_finish_is_known() -> No
     assert desk.tick(101, moving(None)) == desk.tick(110, moving(None)) == []
     assert desk.tick(111, moving(5)) == []
     assert desk.tick(113, moving(5)) == [(*slip, "resolved")]
+
+
+def test_leaders_that_fall_short_in_turn_of_one_switch_have_one_alert() -> None:
+    switch = LeaderSwitch(3, 30, 0.8 * MB, START_MS, ("t-0", "t-1", "t-2"))
+
+    def tick(second: float, *required_mb: float) -> list[tuple[str, str, str]]:
+        """A tick of brokers 1 and 4, of which one is slow where it requires no more than 2.88 MB/s."""
+        sides = [
+            replace(side(b, Role.LEADER, 2.4, mb, partition(), in_sync_mb=1.4, switches=(switch,)), verdict=verdict)
+            for b, mb in zip((1, 4), required_mb, strict=True)
+            for verdict in (Verdict.SLOW if mb <= 2.88 else Verdict.LOSING,)
+        ]
+        return desk.tick(second, sides)
+
+    desk = Desk()
+    assert [state for *_, state in tick(0, 2.90, 2.93)] == ["pending", "firing"]
+    for second, required_mb in enumerate([(2.87, 2.86), (2.91, 2.87), (2.87, 2.90), (2.92, 2.93), (2.95, 2.86)], 1):
+        assert tick(second, *required_mb) == []
+    assert [event.subject for event in desk.desk.active()] == ["broker 4 as leader"]
 
 
 def test_ticks_that_stay_away_are_told_after_a_while_once() -> None:

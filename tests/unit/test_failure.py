@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 from streaming.failure import cause_of
-from streaming.pipeline import Inputs, Pipeline
+from streaming.kept import KeptJob
 
 # How every failure in a function that Spark calls begins, and what follows it.
 _BEGINS = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
@@ -101,19 +100,29 @@ def test_an_exception_without_a_text_is_named_and_a_long_one_is_bounded() -> Non
 class Failed:
     """A query that has failed."""
 
-    name = "alert_path"
     isActive = False
 
     def exception(self) -> Exception:
         return Exception(_BEGINS + _JAVA + _ENDS)
 
+    def stop(self) -> None:
+        """It has stopped already."""
 
-def test_a_job_that_stopped_is_told_with_its_cause() -> None:
-    spark: Any = None
-    pipeline = Pipeline(spark, Inputs(Settings(), KafkaSettings()))
+
+def test_a_job_that_stops_again_and_again_is_told_with_its_cause() -> None:
+    now_s = [0.0]
     query: Any = Failed()
-    pipeline._queries.append(query)
+    job = KeptJob("alert_path", lambda: [query], lambda: now_s[0])
+    job.start()
+
+    def wait(seconds: int) -> None:
+        for _ in range(seconds):
+            job.look()
+            job.go_on()
+            now_s[0] += 1
+
     with pytest.raises(HeadroomError) as told:
-        pipeline.check()
+        wait(100)
     cause = "ParentNotDirectoryException: Parent path is not a directory: file:/tmp/file"
-    assert (told.value.subject, told.value.rule) == ("job alert_path", f"has stopped: {cause}")
+    rule = f"has stopped 6 times within 10 min: {cause}"
+    assert (told.value.subject, told.value.rule) == ("job alert_path", rule)

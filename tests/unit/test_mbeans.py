@@ -7,6 +7,7 @@ import math
 import pytest
 
 from cluster.jmx_request import JmxRequest
+from cluster.losses import disbelieved
 from cluster.mbeans import (
     FOLLOWER_QUOTA,
     LAGS,
@@ -106,9 +107,22 @@ def test_an_mbean_that_is_not_there_is_missing_not_zero() -> None:
     assert (metrics.counters, metrics.gauges, metrics.lags, metrics.logs) == ({}, {}, (), {})
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0**63, -(2.0**63), 1e300, 10**400])
-def test_what_no_broker_can_mean_is_no_value(value: float) -> None:
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_no_finite_number_is_no_value(value: float) -> None:
     assert reading(1, value) is None
+
+
+@pytest.mark.parametrize("value", [2.0**63, -(2.0**63), 1e300, 10**400, -2])
+@pytest.mark.parametrize(("kind", "name"), [("Log", "Size"), ("Runtime", None), ("FollowerReplication", None)])
+def test_what_no_broker_can_mean_is_named_and_not_believed(kind: str, name: str | None, value: float) -> None:
+    gathered = Gathered(PLAN)
+    watched = PLAN.watched[0]
+    keys = {"topic": watched.topic, "partition": str(watched.partition)} if kind == "Log" else {}
+    gathered.take(kind, name, keys, reading(1, value))
+    metrics = gathered.metrics()
+    assert (metrics.started_ms, metrics.gauges, metrics.logs) == (None, {}, {})
+    assert [told for _, told in metrics.impossible] == [value]
+    assert str(value)[:24] in (disbelieved(metrics) or "")
 
 
 def test_what_the_plan_did_not_ask_for_is_dropped() -> None:

@@ -96,6 +96,37 @@ def running() -> Iterator[Callable[..., Outbox]]:
         outbox.stop()
 
 
+def test_receivers_are_told_while_nothing_can_be_kept_and_steps_are_kept_later(
+    running: Callable[..., Outbox],
+) -> None:
+    log, inbox = MemoryLog(die_at=["sending", "delivered", "failed"]), Inbox()
+    outbox = running(log, inbox)
+    outbox.go_without_store(True)
+    outbox.put([event()])
+    until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
+    until(lambda: outbox.figures()[0].last_delivery_ms is not None, outbox.figures)
+    assert log.steps == []
+    log.die_at = []
+    outbox.go_without_store(False)
+    until(lambda: len(log.steps) == 2, log.states)
+    assert log.states() == ["sending", "delivered"]
+    outbox.put([event("b")])
+    until(lambda: len(log.steps) == 4, log.states)
+    assert inbox.got == [event_key(event()), event_key(event("b"))]
+
+
+def test_what_failed_for_want_of_a_table_is_told_once_it_is_known_that_nothing_can_be_kept(
+    running: Callable[..., Outbox],
+) -> None:
+    log, inbox = MemoryLog(die_at=["sending"]), Inbox()
+    outbox = running(log, inbox)
+    outbox.put([event()])
+    until(lambda: "failed" in log.states(), log.states)
+    assert inbox.got == []
+    outbox.go_without_store(True)
+    until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
+
+
 def test_an_event_is_kept_as_sending_before_and_as_delivered_after(running: Callable[..., Outbox]) -> None:
     log, inbox = MemoryLog(), Inbox()
     outbox = running(log, inbox)

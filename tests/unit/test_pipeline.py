@@ -15,6 +15,7 @@ from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
 from streaming.jobs.gate import Gate
+from streaming.kept import KeptJob
 from streaming.marks import append_mark
 from streaming.pipeline import Inputs, Pipeline
 from tests.unit.receivers import event
@@ -45,7 +46,9 @@ class Gone:
 def test_a_jvm_that_has_ended_is_told(error: Exception) -> None:
     gone: Any = Gone(error)
     pipeline = Pipeline(gone, Inputs(Settings(), KafkaSettings()))
-    pipeline._queries.append(gone)
+    job = KeptJob("gold", lambda: [gone])
+    job.start()
+    pipeline._jobs.append(job)
     for call in (pipeline.check, pipeline.stop):
         with pytest.raises(HeadroomError) as told:
             call()
@@ -55,12 +58,17 @@ def test_a_jvm_that_has_ended_is_told(error: Exception) -> None:
 class Path:
     """An alert path that does nothing but know its listeners."""
 
-    def __init__(self, *given: Any) -> None:
+    name = "alert_path"
+
+    def __init__(self, *given: Any, **_: Any) -> None:
         self.listeners: Listeners = given[4]
         self.gate = self.rehearsal = None
 
     def start(self) -> None:
         """Nothing runs."""
+
+    def end_without_store(self) -> None:
+        """It never began."""
 
 
 def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +116,7 @@ def test_without_a_receiver_there_is_no_outbox(monkeypatch: pytest.MonkeyPatch) 
 class Job:
     """A job whose batches are told by hand; it has no query."""
 
+    name = "job"
     started: ClassVar[list[Job]] = []
 
     def __init__(self, *given: Any) -> None:

@@ -13,6 +13,7 @@ from alerts.expectation import Expectation
 from alerts.recommend import Recommender
 from alerts.sides import LostReplica, Takeover
 from alerts.silence import Silence
+from alerts.storage import unwritable
 from planning.recommend import Wish
 from schemas.findings import Finding, Kind, Role
 from tests.unit.balances import balance
@@ -109,6 +110,9 @@ CASES = {
             )
         ).findings,
         *silent(),
+    ],
+    Kind.STORE_UNWRITABLE: lambda: [
+        unwritable("/var/lib/headroom cannot be written (No space left on device)", RECOMMENDER)
     ],
 }
 

@@ -81,6 +81,7 @@ def test_every_secret_of_a_kafka_option_is_redacted_by_its_name(theirs: str | No
         "kafka.security.protocol",
         "kafka.sasl.mechanism",
         "kafka.fetch.max.wait.ms",
+        "kafka.max.poll.records",
         "kafka.request.timeout.ms",
         "kafka.default.api.timeout.ms",
         "fetchOffset.numRetries",
@@ -102,6 +103,23 @@ def test_offsets_are_asked_for_in_attempts_of_the_request_timeout_for_at_least_t
 def test_no_fetch_waits_at_the_end_of_a_partition_for_records_that_are_not_there() -> None:
     options = kafka_options(KafkaSettings(bootstrap_servers="b:1"), None)
     assert int(options["kafka.fetch.max.wait.ms"]) <= 20
+
+
+def test_a_poll_of_the_largest_messages_is_a_small_part_of_the_heap() -> None:
+    options = kafka_options(KafkaSettings(bootstrap_servers="b:1"), None)
+    assert int(options["kafka.max.poll.records"]) * 1_000_000 <= 2_000_000_000 / 50
+
+
+def test_ranges_of_one_topic_are_read_by_the_same_consumers_and_those_of_another_cluster_by_others() -> None:
+    def group(topic: TicksTopic) -> str:
+        topic.ranges({0: (0, 1)})
+        name: str = spark.read.format().options().option.call_args.args[1]
+        return name
+
+    spark = MagicMock()
+    spark.read.format().options().option.return_value = spark.read.format().options()
+    one, other = (TicksTopic(spark, "ticks", kafka_options(KafkaSettings(f"{b}:1"), None)) for b in "ab")
+    assert group(one) == group(one) != group(other)
 
 
 @pytest.mark.parametrize(("request_timeout_ms", "attempt_ms"), [(10_000, 3_000), (2_000, 2_000)])

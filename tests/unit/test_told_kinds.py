@@ -42,6 +42,7 @@ SCENES: dict[Kind, list[list[SideState]]] = {
     Kind.LEADER_IMBALANCE: [[]],
     Kind.PREFERRED_LEADER_UNAVAILABLE: [[]],
     Kind.NO_DATA: [[side(1, LEADER, 9, None, partition(write_bytes_per_s=None))]],
+    Kind.STORE_UNWRITABLE: [[]],
 }
 BALANCES = {
     Kind.LEADER_IMBALANCE: [balance(2, 100, 30)],
@@ -116,6 +117,8 @@ def told(kind: Kind) -> AlertEvent:
     now = dict.fromkeys(("hold_s", "stalled_s", "no_data_s", "under_replicated_s", "left_behind_s", "imbalance_s"), 0.0)
     desk = AlertDesk(Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now)), lambda: TICK_MS)
     desk.take_plan("c", OUTLINE)
+    if kind is Kind.STORE_UNWRITABLE:
+        desk.take_trouble("/data cannot be written (No space left on device)")
     desk.take_balances("c", TICK_MS, BALANCES.get(kind, []))
     for number, sides in enumerate(SCENES[kind]):
         events = desk.observe("c", TICK_MS + number * 120_000, sides)

@@ -1,0 +1,103 @@
+"""Brokers that answer late: what they say counts in the tick that it comes in."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from cluster.brokers import BrokerReaders
+from cluster.mbeans import Plan
+from cluster.metrics_source import MetricsError
+from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
+from schemas.config import CollectSettings
+
+BROKERS = {b: Broker(b, "127.0.0.1", 9090 + b, True) for b in (1, 2)}
+PLANS = {b: Plan((), (), ()) for b in BROKERS}
+WAIT_S = 0.1
+
+
+class Slow:
+    """A source whose broker 2 answers when it is let; each answer has a number."""
+
+    def __init__(self) -> None:
+        self.let = threading.Semaphore(0)
+        self.asked = 0
+        self.timeouts_s: list[float] = []
+
+    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+        if broker == 2:
+            self.asked += 1
+            number = self.asked
+            self.timeouts_s.append(timeout_s)
+            if not self.let.acquire(timeout=10):
+                raise MetricsError(endpoint, "did not answer", "Wait.")
+            return Metrics(number, {}, {}, (), {})
+        return Metrics(0, {}, {}, (), {})
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> tuple[Slow, BrokerReaders]:
+    known = BrokerConfigs(BrokerThrottles(known=True))
+    monkeypatch.setattr("cluster.brokers.read_broker_configs", lambda *_: known)
+    source: Any = Slow()
+    link: Any = None
+    return source, BrokerReaders(link, source, CollectSettings())
+
+
+def said(reads: Mapping[int, BrokerRead], broker: int = 2) -> int | str | None:
+    """Number of the answer of a broker; of one without, why."""
+    read = reads[broker]
+    return read.error if read.metrics is None else read.metrics.started_ms
+
+
+def settled(source: Slow) -> None:
+    source.let.release()
+    time.sleep(WAIT_S)
+
+
+def test_what_comes_after_its_tick_counts_in_the_next_one_and_once(slow: tuple[Slow, BrokerReaders]) -> None:
+    source, readers = slow
+    reads = readers.read(BROKERS, PLANS, WAIT_S)
+    assert said(reads, 1) == 0
+    assert "did not answer within 0.1 s" in str(said(reads))
+    settled(source)
+    # The answer is there; another one is asked for, and does not come.
+    assert said(readers.read(BROKERS, PLANS, WAIT_S)) == 1
+    assert "still hangs on the read of an earlier tick" in str(said(readers.read(BROKERS, PLANS, WAIT_S)))
+    assert source.asked == 2
+
+
+def test_what_comes_while_the_next_tick_waits_counts_there(slow: tuple[Slow, BrokerReaders]) -> None:
+    source, readers = slow
+    readers.read(BROKERS, PLANS, WAIT_S)
+    threading.Timer(WAIT_S, source.let.release).start()
+    assert said(readers.read(BROKERS, PLANS, 10 * WAIT_S)) == 1
+    assert source.asked == 1
+
+
+def test_the_newest_answer_counts(slow: tuple[Slow, BrokerReaders]) -> None:
+    source, readers = slow
+    readers.read(BROKERS, PLANS, WAIT_S)
+    settled(source)
+    source.let.release()
+    assert said(readers.read(BROKERS, PLANS, 10 * WAIT_S)) == 2
+
+
+def test_a_broker_gets_three_seconds_though_ticks_wait_for_less(slow: tuple[Slow, BrokerReaders]) -> None:
+    source, readers = slow
+    readers.read(BROKERS, PLANS, WAIT_S)
+    assert source.timeouts_s[0] == pytest.approx(3.0, abs=0.5)
+
+
+def test_a_broker_that_is_gone_is_not_told_of(slow: tuple[Slow, BrokerReaders]) -> None:
+    source, readers = slow
+    readers.read(BROKERS, PLANS, WAIT_S)
+    settled(source)
+    one = {1: PLANS[1]}
+    assert readers.read(BROKERS, one, WAIT_S).keys() == {1}
+    assert "did not answer" in str(said(readers.read(BROKERS, PLANS, WAIT_S)))
+    source.let.release(5)

@@ -1,0 +1,288 @@
+"""Jobs that stop are started again; and while nothing can be written, alerts go on without it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from alerts.metrics import Collected
+from schemas.config import KafkaSettings, Settings, StoreSettings
+from schemas.errors import HeadroomError
+from schemas.findings import AlertEvent
+from streaming.jobs.alert_path import AlertPath, Listeners
+from streaming.jobs.lane import WholeTicks
+from streaming.kept import KeptJob
+from streaming.pipeline import Inputs, Pipeline
+from streaming.places import trouble_of
+from tests.unit.receivers import event
+
+NO_ROOM = OSError(28, "No space left on device")
+
+
+class Query:
+    """A query that runs until it is told to fail."""
+
+    def __init__(self) -> None:
+        self.isActive = True
+
+    def fail(self) -> None:
+        self.isActive = False
+
+    def exception(self) -> Exception:
+        return RuntimeError("its checkpoint cannot be written")
+
+    def stop(self) -> None:
+        self.isActive = False
+
+
+class Starts:
+    """Starts queries, and fails at it where it is told to."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.queries: list[Query] = []
+
+    def __call__(self) -> Any:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.queries.append(Query())
+        return [self.queries[-1]]
+
+
+def kept(starts: Starts) -> tuple[KeptJob, Callable[[float], None]]:
+    """A job that runs, and what lets seconds pass, one look at it in each."""
+    now_s = [0.0]
+    job = KeptJob("gold", starts, lambda: now_s[0])
+    job.start()
+
+    def wait(seconds: float) -> None:
+        for _ in range(int(seconds)):
+            now_s[0] += 1
+            job.look()
+            job.go_on()
+
+    return job, wait
+
+
+def test_a_job_that_stopped_is_started_again_two_seconds_later() -> None:
+    starts = Starts()
+    job, wait = kept(starts)
+    wait(3)
+    starts.queries[0].fail()
+    wait(2)
+    assert (len(starts.queries), job.down) == (1, True)
+    wait(1)
+    assert (len(starts.queries), job.down) == (2, False)
+
+
+def test_a_start_that_fails_is_tried_again() -> None:
+    starts = Starts()
+    job, wait = kept(starts)
+    starts.queries[0].fail()
+    starts.failures = [HeadroomError("topic", "is out of reach", "Wait.")]
+    wait(10)
+    assert (len(starts.queries), job.down) == (2, False)
+
+
+def test_failures_far_apart_are_no_reason_to_give_up() -> None:
+    starts = Starts()
+    _, wait = kept(starts)
+    for _ in range(20):
+        starts.queries[-1].fail()
+        wait(200)
+    assert len(starts.queries) == 21
+
+
+def test_failures_whose_cause_is_known_are_not_counted() -> None:
+    starts = Starts()
+    job, wait = kept(starts)
+    for _ in range(20):
+        starts.queries[-1].fail()
+        job.look()
+        job.excuse()
+        wait(3)
+    assert len(starts.queries) == 21
+
+
+class Log:
+    """The table of events, whose disk may be full."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.kept: list[tuple[str, str, int]] = []
+
+    def append(self, events: Sequence[AlertEvent], writer: str, version: int) -> None:
+        if self.error is not None:
+            raise self.error
+        self.kept += [(one.alert_id, writer, version) for one in events]
+
+    def last_events(self) -> list[AlertEvent]:
+        return []
+
+
+class Panic(BaseException):
+    """What the Delta library raises at times."""
+
+
+class Judge:
+    """An alert path whose ticks are told by hand, by their places in the lane; each brings an event."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.log, self.told, self.ticks = Log(), list[AlertEvent](), list[int]()
+        desk = MagicMock()
+        desk.observe.side_effect = lambda cluster, tick_ms, sides: [event(f"alert-{tick_ms}")]
+        listeners = Listeners(lambda cluster, tick_ms, sides: self.ticks.append(tick_ms), self.told.extend)
+        log: Any = self.log
+        self.path = AlertPath(MagicMock(), MagicMock(), log, desk, listeners, "checkpoint")
+        self.path.rehearsal = MagicMock()
+        monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
+        monkeypatch.setattr(self.path, "_headroom", MagicMock())
+        monkeypatch.setattr(self.path, "_newest", lambda batch: batch)
+        monkeypatch.setattr(self.path, "_lane", self)
+
+    @contextmanager
+    def whole(self, batch: Any) -> Any:
+        rows: Any = [{"cluster": "c", "tick_ms": at, "end_offset": at, "record_ms": at} for at in batch]
+        ticks = [("c", at) for at in batch]
+        yield WholeTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
+
+    def batch(self, number: int, *places: int) -> None:
+        batch: Any = places
+        self.path._decide(batch, number)
+
+
+def test_a_batch_that_comes_again_in_the_same_process_brings_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = Judge(monkeypatch)
+    judge.batch(0, 10, 20)
+    judge.batch(0, 10, 20)
+    judge.batch(1, 20, 30)
+    assert judge.ticks == [10, 20, 30]
+    assert judge.log.kept == [("alert-10", "writer", 0), ("alert-20", "writer", 0), ("alert-30", "writer", 1)]
+
+
+@pytest.mark.parametrize("error", [NO_ROOM, Panic("disk"), HeadroomError("store", "cannot be written", "Wait.")])
+def test_what_cannot_be_kept_is_told_once_and_says_so_and_is_kept_later_in_order(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    judge = Judge(monkeypatch)
+    judge.log.error = error
+    judge.batch(0, 10)
+    judge.batch(1, 20)
+    assert judge.path.trouble is not None
+    assert [one.alert_id for one in judge.told] == ["alert-10", "alert-20"]
+    assert all(one.summary.endswith(" (not kept yet)") for one in judge.told)
+    judge.path.pay()
+    assert judge.log.kept == []
+    judge.log.error = None
+    judge.batch(2, 30)
+    assert judge.path.trouble is None
+    assert judge.log.kept == [("alert-10", "writer", 0), ("alert-20", "writer", 1), ("alert-30", "writer", 2)]
+    assert len(judge.told) == 3
+    assert not judge.told[-1].summary.endswith(" (not kept yet)")
+
+
+def test_without_a_store_what_comes_to_the_lane_is_judged_from_where_the_query_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge = Judge(monkeypatch)
+    judge.batch(0, 10)
+    asked: list[int] = []
+
+    def since(offset: int) -> tuple[int, ...]:
+        asked.append(offset)
+        return (20, 30)
+
+    monkeypatch.setattr(judge.path._topic, "lane_since", since)
+    judge.log.error = NO_ROOM
+    for offset in (11, 31):
+        assert judge.path._judge_since(offset) == 31
+    # The second look brings nothing that was not judged.
+    assert (asked, judge.ticks) == ([11, 31], [10, 20, 30])
+    judge.log.error = None
+    judge.path.pay()
+    assert [alert_id for alert_id, *_ in judge.log.kept] == ["alert-10", "alert-20", "alert-30"]
+    assert len({(writer, version) for _, writer, version in judge.log.kept}) == 2
+
+
+def test_a_place_that_can_be_written_is_left_as_it_was(tmp_path: Path) -> None:
+    assert trouble_of(str(tmp_path / "store")) is None
+    assert list((tmp_path / "store").iterdir()) == []
+    assert trouble_of("s3a://bucket/store") is None
+
+
+def test_a_place_that_cannot_be_written_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("")
+    assert trouble_of(str(tmp_path / "store")) == f"{tmp_path}/store cannot be written (File exists)"
+
+
+class Trouble:
+    """A pipeline with one job, whose store is put out of reach."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = folder / "store"
+        settings = Settings(store=StoreSettings(path=str(self.store)))
+        self.pipeline = Pipeline(MagicMock(), Inputs(settings, KafkaSettings()))
+        self.path, self.outbox, self.starts = MagicMock(), MagicMock(), Starts()
+        self.path.trouble = None
+        self.pipeline._alert_path, self.pipeline._outbox = self.path, self.outbox
+        self.pipeline._keep("alert_path", self.starts)
+
+    def lose(self) -> None:
+        self.store.write_text("a file")
+        self.starts.queries[-1].fail()
+
+
+def test_a_store_out_of_reach_is_told_and_alerts_go_on_and_so_does_all_when_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.kept._AGAIN_S", 0.0)
+    at = Trouble(tmp_path)
+    at.pipeline.check()
+    at.path.go_on_without_store.assert_not_called()
+    at.lose()
+    for _ in range(10):
+        at.pipeline.check()
+    at.path.go_on_without_store.assert_called()
+    at.outbox.go_without_store.assert_called_once_with(True)
+    assert len(at.starts.queries) == 1
+    assert at.pipeline.desk._trouble == f"{at.store} cannot be written (File exists)"
+    at.store.unlink()
+    for _ in range(3):
+        at.pipeline.check()
+    at.path.end_without_store.assert_called_once_with()
+    assert [call.args for call in at.outbox.go_without_store.call_args_list] == [(True,), (False,)]
+    assert len(at.starts.queries) == 2
+    assert at.pipeline.desk._trouble is None
+
+
+def test_events_that_cannot_be_kept_are_trouble_though_the_place_can_be_written(tmp_path: Path) -> None:
+    at = Trouble(tmp_path)
+    at.path.trouble = "the table is gone"
+    at.pipeline.check()
+    assert at.pipeline.desk._trouble == "the table is gone"
+    # The query runs, and needs no help.
+    at.path.go_on_without_store.assert_not_called()
+    at.path.trouble = None
+    at.pipeline.check()
+    assert at.pipeline.desk._trouble is None
+
+
+def test_trouble_is_an_alert_of_the_first_cluster_alone(tmp_path: Path) -> None:
+    at = Trouble(tmp_path)
+    desk = at.pipeline.desk
+    desk.take_trouble("/data cannot be written (No space left on device)")
+    assert desk.observe("another", 1000, []) == []
+    events = desk.observe("kafka", 1000, [])
+    assert [(one.kind, one.severity, one.state) for one in events] == [
+        ("store_unwritable", "critical", "pending"),
+        ("store_unwritable", "critical", "firing"),
+    ]
+    assert json.loads(events[-1].evidence)["trouble"].startswith("/data cannot")
+    desk.take_trouble(None)
+    assert [one.state for s in range(2, 30) for one in desk.observe("kafka", s * 1000, [])] == ["resolved"]
