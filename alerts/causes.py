@@ -12,6 +12,9 @@ from schemas.findings import Finding, Kind, Severity
 
 Subject = tuple[Kind, str]
 
+# The cause of a rate that is too low without a leader switch of late.
+THROTTLE = "throttle"
+
 
 @dataclass(frozen=True)
 class Grouped:
@@ -47,8 +50,10 @@ class ActiveAlert:
     severity: Severity = Severity.INFO
 
     def has_told(self, other: Finding) -> bool:
-        """Return whether it named another finding, and was as grave as that is."""
-        return (other.kind, other.subject) in self.also and other.severity.rank >= self.severity.rank
+        """Return whether it named another finding of its cause, and was as grave as that is."""
+        # The leader switch that made a throttle too low is past in time; the throttle is as low as it was told to be.
+        same = self.cause in (None, other.cause) or other.cause == THROTTLE
+        return same and (other.kind, other.subject) in self.also and other.severity.rank >= self.severity.rank
 
     def covers(self, other: Finding) -> bool:
         """Return whether it stands for another finding of its cause, which then gets no alert of its own."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from alerts import balancing
 from alerts.balances import BalanceState
+from alerts.causes import THROTTLE
 from alerts.copies import NO_METRICS, broker_cause, broker_causes, lost_replicas, stalled
 from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
@@ -145,7 +146,7 @@ def _throttle_finding(side: SideState, settings: AlertSettings, recommendation: 
         recommendation=recommendation,
         hold_s=0.0 if switches and side.short else settings.hold_s,
         # The leaders that one broker gave away may be several; a rate that is too low is so on many brokers.
-        cause=f"switch from broker {switches[0].previous_leader}" if switches else "throttle",
+        cause=f"switch from broker {switches[0].previous_leader}" if switches else THROTTLE,
         # A move that is throttled too low altogether is told by what its leaders must send.
         precedence=int(side.role is Role.FOLLOWER),
         weight=(demand.required_bytes_per_s or side.known_required_bytes_per_s) - (demand.throttle_bytes_per_s or 0.0),

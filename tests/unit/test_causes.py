@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,6 +77,18 @@ def test_what_an_alert_named_gets_none_of_its_own_while_that_one_is_held() -> No
     assert of_held(CRITICAL) == of_held(WARNING, frozenset()) == ["b"]
     alerts = active([one], "a", also=named, severity=WARNING)
     assert [f.subject for f in one_per_cause([other], alerts, ()).findings] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_told"),
+    [("switch from broker 1", "throttle", False), ("throttle", "broker 7 is down", True), ("throttle", "", True)],
+)
+def test_what_a_held_alert_named_is_news_under_another_cause(before: str, now: str, is_told: bool) -> None:
+    """The switch that made a throttle too low is past in time, and the throttle as low as before."""
+    one, other = finding("a", cause=before), finding("b", cause=now)
+    alerts = active([one], "a", also=frozenset({(other.kind, "b")}), severity=WARNING)
+    found = one_per_cause([other], alerts, {(other.kind, "b")}, {(one.kind, "a")}).findings
+    assert [f.subject for f in found] == ["b"] * is_told
 
 
 def test_precedence_goes_before_severity() -> None:
