@@ -37,14 +37,12 @@ class ActiveAlert:
 
     Attributes:
         fires: whether it has fired.
-        repeats: whether a tick comes again that it has heard of: it stands for all of its cause.
         cause: what made it one with others when it was announced last; None: not known.
         also: the findings that it named then.
         severity: how grave it was then.
     """
 
     fires: bool
-    repeats: bool = False
     cause: str | None = None
     also: frozenset[Subject] = frozenset()
     severity: Severity = Severity.INFO
@@ -57,7 +55,7 @@ class ActiveAlert:
 
     def covers(self, other: Finding) -> bool:
         """Return whether it stands for another finding of its cause, which then gets no alert of its own."""
-        if self.repeats or (other.kind, other.subject) in self.also:
+        if (other.kind, other.subject) in self.also:
             return True
         # What has another cause by now is news: an alert of one slow replica does not stand for the broker's death.
         return self.fires and other.joins and self.cause in (None, other.cause)
@@ -90,7 +88,7 @@ def one_per_cause(
     outdone: set[Subject] = set()
     ended = _ended(findings, active)
     for group in _by_cause(findings):
-        firing = [f for f in group if (alert := active.get(_key(f))) is not None and (alert.fires or alert.repeats)]
+        firing = [f for f in group if (alert := active.get(_key(f))) is not None and alert.fires]
         others = [f for f in group if f not in firing]
         covered = [f for f in others if any(active[_key(one)].covers(f) for one in firing)]
         waiting = sorted((f for f in others if f not in covered), key=_order)

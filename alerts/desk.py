@@ -239,7 +239,7 @@ class AlertDesk:
                     silence = Silence(cluster, tick_ms, now - away_ms, now, batch_s, old_s)
                     # In the collector's time: its ticks, when they come again, must not be older than this.
                     at_ms = now if tick_ms is None else tick_ms + away_ms
-                    events.extend(self._lifecycle.observe(cluster, at_ms, self._silent(silence)))
+                    events.extend(self._lifecycle.silence(cluster, at_ms, self._silent(silence)))
         return events
 
     def _strangers(self, elapsed_ms: int) -> list[str]:

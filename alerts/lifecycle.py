@@ -18,6 +18,7 @@ from typing import Any
 
 from alerts.causes import ActiveAlert, Grouped, Subject, one_per_cause
 from alerts.rules import Assessment
+from alerts.silence import SILENCE
 from schemas.findings import AlertEvent, Finding, Kind, Severity, State
 
 # A firing alert is announced again when the throttle that would be enough has grown by more than this.
@@ -93,6 +94,8 @@ class Lifecycle:
             # Of a time that is yet to come is what was told before the clock was set back.
             now_ms = self._clock_ms()
             heard_ms = now_ms if event.tick_ms - now_ms > _AHEAD_MS else event.tick_ms
+            if event.subject != SILENCE:
+                self._newest_ms[event.cluster] = max(self._newest_ms.get(event.cluster, -1), heard_ms)
             self._alerts[key] = Alert(event, known.since_ms if known and same else heard_ms, heard_ms)
 
     def active(self) -> list[AlertEvent]:
@@ -100,17 +103,33 @@ class Lifecycle:
         return [a.event for a in self._alerts.values() if a.event.state != State.RESOLVED.value]
 
     def observe(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
-        """Return the events that one tick brings, oldest first.
+        """Return the events that one tick brings, oldest first; one that comes again, or late, brings none.
 
         Args:
             cluster: name of the cluster.
             tick_ms: time of the tick, epoch milliseconds.
             assessment: what the tick says.
         """
+        if tick_ms <= self._newest_ms.get(cluster, -1):
+            return []
+        self._newest_ms[cluster] = tick_ms
+        return self._events(cluster, tick_ms, assessment)
+
+    def silence(self, cluster: str, at_ms: int, assessment: Assessment) -> list[AlertEvent]:
+        """Return the events of ticks that stay away; those of before may still come.
+
+        Args:
+            cluster: name of the cluster.
+            at_ms: the time that a tick would have now, epoch milliseconds.
+            assessment: what the silence says.
+        """
+        return self._events(cluster, at_ms, assessment)
+
+    def _events(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         events: list[AlertEvent] = []
         held = {(cluster, kind.value, subject) for kind, subject in assessment.held}
         due = self._due(cluster, tick_ms, assessment.findings, held)
-        active = self._active(cluster, tick_ms, assessment.findings)
+        active = self._active(cluster, assessment.findings)
         grouped = one_per_cause(assessment.findings, active, due, assessment.held)
         wrong: set[Key] = set()
         for finding in grouped.findings:
@@ -169,12 +188,10 @@ class Lifecycle:
     def _due(self, cluster: str, tick_ms: int, findings: Sequence[Finding], held: Collection[Key]) -> set[Subject]:
         """Return the findings that have lasted for their time, and note since when each is found."""
         keys = {(cluster, f.kind.value, f.subject) for f in findings}
-        if tick_ms > self._newest_ms.get(cluster, -1):
-            self._newest_ms[cluster] = tick_ms
-            for key in [k for k in self._found_since_ms if k[0] == cluster and k not in keys and k not in held]:
-                del self._found_since_ms[key]
-            for key in keys:
-                self._found_since_ms.setdefault(key, tick_ms)
+        for key in [k for k in self._found_since_ms if k[0] == cluster and k not in keys and k not in held]:
+            del self._found_since_ms[key]
+        for key in keys:
+            self._found_since_ms.setdefault(key, tick_ms)
         due = set()
         for finding in findings:
             key = (cluster, finding.kind.value, finding.subject)
@@ -186,15 +203,13 @@ class Lifecycle:
                 due.add((finding.kind, finding.subject))
         return due
 
-    def _active(self, cluster: str, tick_ms: int, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
-        """Return the alerts that fire, and those of findings that are pending or have heard of the tick already."""
+    def _active(self, cluster: str, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
+        """Return the alerts that fire, and those of findings that are pending."""
         found = {(cluster, f.kind.value, f.subject) for f in findings}
         return {
-            (Kind(key[1]), key[2]): _as_active(alert, tick_ms)
+            (Kind(key[1]), key[2]): _as_active(alert)
             for key, alert in self._alerts.items()
-            if key[0] == cluster
-            and (alert.fires or key in found)
-            and (alert.event.state != State.RESOLVED.value or tick_ms <= alert.heard_ms)
+            if key[0] == cluster and alert.event.state != State.RESOLVED.value and (alert.fires or key in found)
         }
 
     def _found(
@@ -292,10 +307,10 @@ class Lifecycle:
         return tick_ms if last is None or tick_ms >= last.event.tick_ms else last.event.tick_ms + 1
 
 
-def _as_active(alert: Alert, tick_ms: int) -> ActiveAlert:
+def _as_active(alert: Alert) -> ActiveAlert:
     announced = _announced(alert.event) if alert.fires else _Announced()
     severity = Severity(alert.event.severity)
-    return ActiveAlert(alert.fires, tick_ms <= alert.heard_ms, announced.cause, announced.also, severity)
+    return ActiveAlert(alert.fires, announced.cause, announced.also, severity)
 
 
 def _alert_id(key: Key, tick_ms: int) -> str:
