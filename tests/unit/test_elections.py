@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable
@@ -508,10 +509,13 @@ class Cluster:
         return found
 
     def short(self) -> dict[Side, tuple[int, float]]:
-        """The sides whose throttle is known not to be enough: how bad that is, and what they would need."""
+        """The sides whose throttle is known not to be enough: how bad that is, and what they would need.
+
+        With a partition of unknown rate among them no throttle is known to be enough.
+        """
         grades = {Verdict.LOSING: 1, Verdict.STARVED: 2}
         return {
-            (d.broker, d.role): (grades[d.verdict], d.required_bytes_per_s or 0.0)
+            (d.broker, d.role): (grades[d.verdict], math.inf if (need := d.required_bytes_per_s) is None else need)
             for d in demands(self.traffic(), self.around.throttles)
             if d.verdict in grades
         }
