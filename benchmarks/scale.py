@@ -106,7 +106,7 @@ def _run(size: int, say: Say) -> Run:
     run = Run(size)
     with Ground(1) as ground:
         ground.configure(_INTERVAL_S, {"driver_memory": _DRIVER_MEMORY, "record_trigger_s": 1.0, "gold_trigger_s": 1.0})
-        ticks = prepare(SyntheticCluster(workload(size, ground, _begin_ms())), _WARM + _AT_ONCE + _PACED)
+        ticks = prepared(size, ground, _WARM + _AT_ONCE + _PACED, now=_WARM)
         run.rows_per_tick = round(sum(tick.rows for tick in ticks) / len(ticks))
         run.sent_bytes_per_tick = round(sum(tick.size_bytes for tick in ticks) / len(ticks))
         say(f"{size} partitions: {run.rows_per_tick} rows, {run.sent_bytes_per_tick / 1e6:.1f} MB a tick")
@@ -150,9 +150,24 @@ def workload(size: int, ground: Ground, begin_ms: int) -> Workload:
     )
 
 
-def _begin_ms() -> int:
-    """Return a time of the first tick that puts the paced ones about where the clock will be."""
-    return int((time.time() - (_WARM + _AT_ONCE) * _INTERVAL_S) * 1000)
+def prepared(size: int, ground: Ground, count: int, now: int) -> Sequence[Prepared]:
+    """Return the ticks of a run, of which one is of the time at which all are prepared.
+
+    Ticks are believed that are of about the time of their record, and those of many partitions take minutes to prepare.
+
+    Args:
+        size: partitions.
+        ground: where the ticks go.
+        count: how many.
+        now: which of them is of that time.
+    """
+    began_s = time.monotonic()
+    cluster = SyntheticCluster(workload(size, ground, 0))
+    made_s = time.monotonic() - began_s
+    prepare(cluster, 1)
+    takes_s = made_s + (time.monotonic() - began_s - made_s) * count
+    begin_ms = int((time.time() + takes_s - now * _INTERVAL_S) * 1000)
+    return prepare(SyntheticCluster(workload(size, ground, begin_ms)), count)
 
 
 def _watched(ground: Ground, watch: WatchProcess, feed: Feed, ticks: Sequence[Prepared], run: Run, say: Say) -> None:

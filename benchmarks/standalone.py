@@ -8,16 +8,14 @@ share: the ratio is what it costs to leave the driver's process, not what more m
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 
-from benchmarks.feed import Feed, prepare
+from benchmarks.feed import Feed
 from benchmarks.harness import Ground, Say
 from benchmarks.results import Figure
-from benchmarks.scale import START_S, at_once_s_per_tick, require_truth, workload
+from benchmarks.scale import START_S, at_once_s_per_tick, prepared, require_truth
 from benchmarks.spark_cluster import SparkCluster, SubmittedJobs, packaged
-from benchmarks.workload import SyntheticCluster
 from cli.children import headroom_command
 from cli.watch_process import JudgingProcess
 
@@ -40,9 +38,8 @@ def measure(say: Say) -> list[Figure]:
             missing.
     """
     size = int(os.environ.get("BENCH_PARTITIONS", _SIZE).split(",")[0])
-    begin_ms = int(time.time() * 1000)
-    local_s = _s_per_tick("local[2]", size, begin_ms, _local, say)
-    standalone_s = _s_per_tick(f"{_WORKERS} workers", size, begin_ms, _submitted, say)
+    local_s = _s_per_tick("local[2]", size, _local, say)
+    standalone_s = _s_per_tick(f"{_WORKERS} workers", size, _submitted, say)
     return [
         Figure("local_s_per_tick", local_s, "s", _AT_ONCE),
         Figure("standalone_s_per_tick", standalone_s, "s", _AT_ONCE),
@@ -51,11 +48,11 @@ def measure(say: Say) -> list[Figure]:
     ]
 
 
-def _s_per_tick(name: str, size: int, begin_ms: int, start: Start, say: Say) -> float:
+def _s_per_tick(name: str, size: int, start: Start, say: Say) -> float:
     say(f"{size} partitions, {name}")
     with Ground(1) as ground, ExitStack() as running:
         ground.configure(1.0, {"driver_memory": _MEMORY, "record_trigger_s": _TRIGGER_S, "gold_trigger_s": _TRIGGER_S})
-        ticks = prepare(SyntheticCluster(workload(size, ground, begin_ms)), _WARM + _AT_ONCE)
+        ticks = prepared(size, ground, _WARM + _AT_ONCE, now=0)
         # The feed makes the topic, which has to be there when the jobs start.
         feed = running.enter_context(closing(Feed(ground.settings, ground.settings.cluster.name)))
         jobs = start(ground, running)
