@@ -15,7 +15,7 @@ from alerts.lifecycle import Lifecycle
 from alerts.recommend import Recommender
 from alerts.rules import Assessment, Subject, assess
 from alerts.sides import SideState
-from alerts.silence import SILENCE, Silence
+from alerts.silence import SILENCE, Silence, is_silent
 from alerts.storage import unwritable
 from planning.duration import Earlier
 from planning.election_outline import ElectionOutline
@@ -235,7 +235,8 @@ class AlertDesk:
                 limit_s = self._watched(cluster).silent_after_s()
                 # Before the first tick the collector and Spark take their time to start.
                 away_ms = elapsed_ms - seen_ms
-                if away_ms >= (limit_s if tick_ms is not None else max(limit_s, _START_S)) * 1000:
+                limit_s = limit_s if tick_ms is not None else max(limit_s, _START_S)
+                if is_silent(away_ms / 1000, limit_s, batch_s):
                     silence = Silence(cluster, tick_ms, now - away_ms, now, batch_s, old_s)
                     # In the collector's time: its ticks, when they come again, must not be older than this.
                     at_ms = now if tick_ms is None else tick_ms + away_ms

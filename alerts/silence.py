@@ -19,6 +19,20 @@ _TOPIC = "the cluster that holds the ticks topic: is it within reach of both"
 _MACHINE = "the process that judges (`headroom watch`): is its machine overloaded"
 
 
+def is_silent(away_s: float, limit_s: float, batch_s: float | None) -> bool:
+    """Return whether ticks stay away.
+
+    Args:
+        away_s: for how long none was judged, seconds.
+        limit_s: for how long one may stay away, seconds.
+        batch_s: for how long a batch of ticks has been worked on, seconds; None: none is.
+    """
+    # What is worked on has come. That gets as long by itself: the first rows of a large move take a busy machine ten
+    # seconds, and nobody can do anything about those.
+    is_judged = batch_s is not None and _LONG_BATCH_S <= batch_s < limit_s
+    return away_s >= (2 * limit_s if is_judged else limit_s)
+
+
 @dataclass(frozen=True)
 class Silence:
     """What the desk knows of a cluster whose ticks stay away.

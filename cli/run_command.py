@@ -16,6 +16,7 @@ from cli.metrics_server import serving_metrics
 from cli.options import configs_option, for_option, format_option
 from cli.pipeline import build_pipeline, configured, look_after, start_telling
 from cli.telling import Teller
+from cluster.priority import lower_session
 from streaming.jobs.alert_path import Listeners
 from streaming.pipeline import Pipeline
 
@@ -53,6 +54,9 @@ def run(
               headroom run watch record
     """  # noqa: D301
     os.nice(nice)
+    if os.getsid(0) == os.getpid():
+        # Started as a child, it has a session of its own; a person's shell keeps its share.
+        lower_session(os.getpid(), nice)
     log_to_stderr()
     given = configured(configs)
     stop = threading.Event()

@@ -13,6 +13,7 @@ from cluster.embedded.agents import EXPORTER_CONFIG, agent_options
 from cluster.embedded.files import BrokerFiles, broker_command, format_command, write_properties
 from cluster.embedded.layout import BrokerPorts
 from cluster.embedded.processes import Guardian, end, find, last_lines
+from cluster.priority import lower_session
 from schemas.errors import HeadroomError
 
 
@@ -84,6 +85,8 @@ class Brokers:
         priority = ["nice", "-n", str(self._options.nice)] if self._options.nice else []
         command = [*priority, *broker_command(files, ports, options)]
         self.pids[broker_id] = self._guardian.spawn(command, files.log)
+        # Brokers are a session of their own, that of their guardian.
+        lower_session(self.pids[broker_id], self._options.nice)
 
     def living(self) -> dict[int, psutil.Process]:
         """Return the brokers that run, by id."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from alerts.balances import BalanceState
 from alerts.desk import AlertDesk, Watched
 from alerts.sides import LeaderSwitch, LostReplica, SideState
@@ -240,6 +242,27 @@ def test_a_silence_while_a_batch_takes_long_is_put_down_to_the_process_that_judg
     summary, advice = silence(desk, 20, batch_s=17.0)
     assert summary.endswith("20 s ago; ticks have come, but their batch has been worked on for 17 s")
     assert in_order(advice) == ["the process that judges", "the cluster that holds", "the collector:"]
+
+
+@pytest.mark.parametrize(
+    ("second", "batch_s", "is_told"),
+    [
+        (14.9, None, False),
+        (15, None, True),
+        # What is worked on has come, if for no longer than ticks may stay away; one begun just now may be another's.
+        (15, 4.9, True),
+        (15, 5.0, False),
+        (29.9, 14.9, False),
+        (20, 15.0, True),
+        (30, 14.9, True),
+    ],
+)
+def test_ticks_that_are_worked_on_have_as_long_as_those_that_stay_away(
+    second: float, batch_s: float | None, is_told: bool
+) -> None:
+    desk = Desk()
+    desk.tick(0, GOOD)
+    assert told(desk.at(second).silence(batch_s)) == [(*SILENCE, "pending"), (*SILENCE, "firing")] * is_told
 
 
 def test_a_silence_after_a_tick_judged_late_is_put_down_to_the_process_that_judges() -> None:
