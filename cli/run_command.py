@@ -15,8 +15,8 @@ from cli.logs import log_to_stderr
 from cli.metrics_server import serving_metrics
 from cli.options import configs_option, for_option, format_option
 from cli.pipeline import build_pipeline, configured, look_after, start_telling
+from cli.priority import lower_session
 from cli.telling import Teller
-from cluster.priority import lower_session
 from streaming.jobs.alert_path import Listeners
 from streaming.pipeline import Pipeline
 

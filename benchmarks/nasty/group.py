@@ -1,11 +1,11 @@
 """Group ``nasty``: on large and nasty moves, is every alert true, every fault announced once, and all advice right?
 
-Scenes on four real brokers (at lower priority than the rest), one after another, each with a fresh `headroom watch` at
-one tick a second. Numbers are drawn with a fixed seed. A scene knows what is true of it: its causes, what an alert may
-say of each, and the numbers counted by hand. An alert of severity warning or critical is true if everything by which it
-pages is about a cause of that moment and its numbers are right; otherwise it is false. A cause is seen if an alert, a
-new one or an update of an active one, announces it in time. A scene in which what was to be true did not happen is
-played once more; if that fails too, it does not count, and `nasty_scenes_void` does.
+Scenes on four real brokers, one after another, each with a fresh `headroom watch` at one tick a second. Numbers are
+drawn with a fixed seed. A scene knows what is true of it: its causes, what an alert may say of each, and the numbers
+counted by hand. An alert of severity warning or critical is true if everything by which it pages is about a cause of
+that moment and its numbers are right; otherwise it is false. A cause is seen if an alert, a new one or an update of an
+active one, announces it in time. A scene in which what was to be true did not happen is played once more; if that fails
+too, it does not count, and `nasty_scenes_void` does.
 
 | scenes (BENCH_SCENES) | what happens |
 |---|---|
@@ -69,9 +69,6 @@ from schemas.errors import HeadroomError
 _ALERTS = {"stalled_s": 15.0, "under_replicated_s": 20.0, "left_behind_s": 20.0}
 # Deleted partitions leave their disk at once: a run writes some hundred thousand of them.
 _PROPERTIES = {"log.segment.delete.delay.ms": "1000"}
-# Brokers have machines of their own elsewhere. Here a move of 600 partitions keeps a dozen of their threads busy, of
-# which each would get as much of two cores as the one that judges.
-_NICE = 5
 _FIRST_VERDICT_S = 240.0
 # A write rate is a mean over 10 s of the load alone, and takes a sample from before that.
 _STEADY_S = 14.0
@@ -93,7 +90,7 @@ def measure(say: Say) -> list[Figure]:
         if not is_kept(scene, folder)
     ]
     outcomes: list[Outcome] = []
-    with Ground(BROKERS, BrokerOptions(properties=_PROPERTIES, nice=_NICE), second_log_dir=True) as ground:
+    with Ground(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as ground:
         ground.add_section("alerts", _ALERTS)
         tools = Tools(ground, Damage(ground), Shell(ground.folder / "shell"), Turns(), say)
         _place_ticks(ground)

@@ -13,7 +13,6 @@ from cluster.embedded.agents import EXPORTER_CONFIG, agent_options
 from cluster.embedded.files import BrokerFiles, broker_command, format_command, write_properties
 from cluster.embedded.layout import BrokerPorts
 from cluster.embedded.processes import Guardian, end, find, last_lines
-from cluster.priority import lower_session
 from schemas.errors import HeadroomError
 
 
@@ -27,7 +26,6 @@ class BrokerOptions:
         java_options: further options of single brokers' JVMs, by id.
         agents: whether every broker runs Jolokia's agent and jmx_exporter's.
         exporter_config: what jmx_exporter exports then.
-        nice: by how much less brokers get of a processor that others want too, 0 to 19.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +33,6 @@ class BrokerOptions:
     java_options: Mapping[int, Sequence[str]] = field(default_factory=dict)
     agents: bool = False
     exporter_config: Path = EXPORTER_CONFIG
-    nice: int = 0
 
     def properties_of(self, broker_id: int) -> dict[str, str]:
         """Return the settings of one broker that win over the built-in ones."""
@@ -82,11 +79,7 @@ class Brokers:
         files = self.files(broker_id)
         self._guardian = self._guardian or Guardian()
         options = [*agent_options(ports, self._options.exporter_config), *self._options.java_options.get(broker_id, ())]
-        priority = ["nice", "-n", str(self._options.nice)] if self._options.nice else []
-        command = [*priority, *broker_command(files, ports, options)]
-        self.pids[broker_id] = self._guardian.spawn(command, files.log)
-        # Brokers are a session of their own, that of their guardian.
-        lower_session(self.pids[broker_id], self._options.nice)
+        self.pids[broker_id] = self._guardian.spawn(broker_command(files, ports, options), files.log)
 
     def living(self) -> dict[int, psutil.Process]:
         """Return the brokers that run, by id."""
