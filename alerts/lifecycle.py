@@ -1,8 +1,8 @@
 """Pending, firing, resolved: one alert per cluster, kind and subject, the same whatever crashes or comes twice.
 
-The state is what ``alerts/events`` says. A tick that is not later than an alert's last event changes nothing, so that a
-batch that runs again after a crash gives no event twice. Only how long something has lasted that no event tells of is
-not kept: after a restart that time begins again.
+The state is what ``alerts/events`` says. A tick that is not later than one before, or than what events tell of, changes
+nothing, so that a batch that runs again after a crash gives no event twice. Only how long something has lasted that no
+event tells of is not kept: after a restart that time begins again.
 """
 
 from __future__ import annotations

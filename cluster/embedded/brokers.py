@@ -79,7 +79,8 @@ class Brokers:
         files = self.files(broker_id)
         self._guardian = self._guardian or Guardian()
         options = [*agent_options(ports, self._options.exporter_config), *self._options.java_options.get(broker_id, ())]
-        self.pids[broker_id] = self._guardian.spawn(broker_command(files, ports, options), files.log)
+        command = broker_command(files, ports, options)
+        self.pids[broker_id] = self._guardian.spawn(command, files.log)
 
     def living(self) -> dict[int, psutil.Process]:
         """Return the brokers that run, by id."""
