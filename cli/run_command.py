@@ -15,6 +15,7 @@ from cli.logs import log_to_stderr
 from cli.metrics_server import serving_metrics
 from cli.options import configs_option, for_option, format_option
 from cli.pipeline import build_pipeline, configured, look_after, start_telling
+from cli.priority import lower_session
 from cli.telling import Teller
 from streaming.jobs.alert_path import Listeners
 from streaming.pipeline import Pipeline
@@ -53,6 +54,9 @@ def run(
               headroom run watch record
     """  # noqa: D301
     os.nice(nice)
+    if os.getsid(0) == os.getpid():
+        # Started as a child, it has a session of its own; a person's shell keeps its share.
+        lower_session(os.getpid(), nice)
     log_to_stderr()
     given = configured(configs)
     stop = threading.Event()
