@@ -12,8 +12,10 @@ from collections.abc import Callable
 from alerts.units import duration
 from cli.output import echo
 
-_RESTART_AFTER_S = 5.0
-_STOP_S = 45.0
+# What ends again and again, before it has lasted for a while, is started less and less often.
+_RESTART_AFTER_S, _MOST_RESTART_AFTER_S = 5.0, 60.0
+_LASTED_S = 30.0
+STOP_S = 45.0
 
 
 def headroom_command(*arguments: str) -> list[str]:
@@ -35,8 +37,9 @@ class ChildProcess:
         self._command = headroom_command(*arguments, "--with-parent")
         if config:
             self._command += ["--config", config]
-        self._process = self._start()
+        self._process, self._began_at = self._start(), time.monotonic()
         self._ended_at: float | None = None
+        self._again_s = 0.0
         self._asked = False
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -53,10 +56,12 @@ class ChildProcess:
         now = time.monotonic()
         if self._ended_at is None:
             self._ended_at = now
-            again = f"it is started again in {duration(_RESTART_AFTER_S)}"
+            lasted = now - self._began_at >= _LASTED_S
+            self._again_s = _RESTART_AFTER_S if lasted else _longer(self._again_s)
+            again = f"it is started again in {duration(self._again_s)}"
             echo(f"headroom: the {self._name} ended with code {code}; {again}", err=True)
-        elif now - self._ended_at >= _RESTART_AFTER_S:
-            self._process, self._ended_at = self._start(), None
+        elif now - self._ended_at >= self._again_s:
+            self._process, self._began_at, self._ended_at = self._start(), now, None
 
     def ask_to_stop(self) -> None:
         """Ask it to end, once, and do not wait: a second signal would end it in the midst of a batch."""
@@ -68,10 +73,14 @@ class ChildProcess:
         """End it, by force if it takes too long."""
         self.ask_to_stop()
         try:
-            self._process.wait(timeout=_STOP_S)
+            self._process.wait(timeout=STOP_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _longer(wait_s: float) -> float:
+    return min(max(_RESTART_AFTER_S, 2 * wait_s), _MOST_RESTART_AFTER_S)
 
 
 def stop_when_orphaned(stop: threading.Event) -> Callable[[], None]:

@@ -9,19 +9,21 @@ from contextlib import nullcontext
 import click
 
 from alerts.metrics import LiveState
-from cli.children import stop_when_orphaned
+from cli.children import STOP_S, stop_when_orphaned
 from cli.collect_command import stop_on_signals
 from cli.logs import log_to_stderr
 from cli.metrics_server import serving_metrics
 from cli.options import configs_option, for_option, format_option
 from cli.pipeline import build_pipeline, configured, look_after, start_telling
 from cli.priority import lower_session
+from cli.sole import sole
 from cli.telling import Teller
 from streaming.jobs.alert_path import Listeners
 from streaming.pipeline import Pipeline
 
 # Jobs that have the alert path.
 _DECIDING = {"watch", "alerts"}
+_PARTS = {"watch": ("alerts", "gold")}
 
 
 @click.command()
@@ -63,7 +65,12 @@ def run(
     stop_on_signals(stop)
     orphaned = [stop_when_orphaned(stop)] if with_parent else []
     deciding = bool(_DECIDING & set(jobs))
-    with serving_metrics(given) if deciding else nullcontext() as live:
+    parts = sorted({part for job in jobs for part in _PARTS.get(job, (job,))})
+    # The history of a watch that was killed ends within seconds, and that of the next one is to go on then.
+    with (
+        sole(given.settings.store, parts, STOP_S if with_parent else 0.0, stop),
+        serving_metrics(given) if deciding else nullcontext() as live,
+    ):
         pipeline = build_pipeline(given, f"headroom {' '.join(jobs)}", prompt=deciding)
         try:
             _start(pipeline, set(jobs), Teller(output_format), live)

@@ -16,6 +16,7 @@ from cli.metrics_server import serving_metrics
 from cli.options import configs_option, for_option, format_option
 from cli.output import echo
 from cli.pipeline import build_pipeline, configured, look_after, start_telling
+from cli.sole import sole
 from cli.telling import Teller
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
@@ -49,8 +50,8 @@ def watch(
     stop_on_signals(stop)
     orphaned = [stop_when_orphaned(stop)] if with_parent else []
     teller = Teller(output_format)
-    # Before anything is started, for a port that is taken may end the command.
-    with serving_metrics(given) as live:
+    # Before anything is started, for a store or a port that is taken may end the command.
+    with sole(given.settings.store, ["alerts"]), serving_metrics(given) as live:
         collectors = [
             ChildProcess(f"collector of {name}", ["collect"], config)
             for name, config in given.configs

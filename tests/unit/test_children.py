@@ -1,0 +1,64 @@
+"""Child processes: what ends is started again, less and less often if it ends at once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import inf
+
+import pytest
+
+from cli.children import ChildProcess
+
+
+class Machine:
+    """Starts processes that last as long as a test wants, and lets seconds pass."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, lasts_s: float) -> None:
+        self.now_s, self.lasts_s, self.starts_s = 0.0, lasts_s, list[float]()
+        monkeypatch.setattr("cli.children.time.monotonic", lambda: self.now_s)
+        monkeypatch.setattr("cli.children.subprocess.Popen", lambda *_, **__: Process(self))
+        self.child = ChildProcess("history", ["run", "gold"], None)
+
+    def wait(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.now_s += 1
+            self.child.check()
+
+    @property
+    def pauses_s(self) -> list[float]:
+        """From the start of each process to that of the next."""
+        return [after - before for before, after in pairwise(self.starts_s)]
+
+
+class Process:
+    """A process that ends some time after it was started."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine, self._end_s = machine, machine.now_s + machine.lasts_s
+        machine.starts_s.append(machine.now_s)
+
+    def poll(self) -> int | None:
+        return 1 if self._machine.now_s >= self._end_s else None
+
+
+def test_what_runs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, lasts_s=inf)
+    machine.wait(1000)
+    assert machine.starts_s == [0]
+
+
+def test_what_ends_again_and_again_is_started_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine(monkeypatch, lasts_s=1)
+    machine.wait(400)
+    assert machine.pauses_s == [6, 11, 21, 41, 61, 61, 61, 61, 61]
+    assert "the history ended with code 1; it is started again in 5 s" in capfd.readouterr().err
+
+
+def test_what_lasted_is_started_soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, lasts_s=1)
+    machine.wait(30)
+    machine.lasts_s = 40
+    machine.wait(200)
+    assert machine.pauses_s[:6] == [6, 11, 21, 45, 45, 45]
