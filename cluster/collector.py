@@ -15,6 +15,7 @@ from cluster.brokers import BrokerReaders
 from cluster.client import AdminLink
 from cluster.clock import Clock
 from cluster.encode import Message, encode_rows
+from cluster.other_collectors import CollectorId, OtherCollectors
 from cluster.pace import Due, Pace
 from cluster.publisher import Publisher, PublishError, Sent, tick_end
 from cluster.sources import metrics_source
@@ -91,6 +92,8 @@ class Collector:
         self._survey = Survey(metadata, readers, builder, collect.timeout_s(), self._clock)
         # A tick that cannot be written must not hold up the sampling for much longer than its interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
+        self._id = CollectorId.own(self._clock.now_ms())
+        self._is_alone = sink is not None
         self._on_tick = on_tick or (lambda report: None)
 
     def open(self) -> None:
@@ -104,15 +107,21 @@ class Collector:
         self._sink.open()
 
     def run(self, stop: threading.Event) -> None:
-        """Collect ticks until ``stop`` is set.
+        """Collect ticks until ``stop`` is set, which it is, too, if another collector does the same.
 
         Raises:
-            HeadroomError: the cluster or the ticks topic is out of reach at the start, or Java is missing.
+            HeadroomError: the cluster or the ticks topic is out of reach at the start, Java is missing, or another
+                collector writes ticks of this cluster.
         """
+        others = OtherCollectors(self._settings, self._id, stop.set)
         try:
             self.open()
+            if not self._is_alone:
+                others.start()
             run_paced(self._settings.collect.interval_s, self._tick_safely, stop)
+            others.require_none()
         finally:
+            others.stop()
             self.close()
 
     def close(self) -> None:
@@ -145,6 +154,7 @@ class Collector:
             skipped_ticks=skipped_ticks,
             unanswered=seen.unanswered,
             metadata_age_ms=seen.metadata_age_ms,
+            collector=self._id,
         )
         self._sink.send_end(self._settings.cluster.name, tick_ms, len(messages), end)
         counts = {kind: len(of_kind) for kind, of_kind in seen.rows.items()}

@@ -15,6 +15,7 @@ from kafka.errors import KafkaError
 from cluster.bootstrap import first_to_answer
 from cluster.client import ticks_options
 from cluster.encode import Message, encode_end
+from cluster.other_collectors import CollectorId
 from cluster.ticks_topic import ensure_topic
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -56,6 +57,7 @@ def tick_end(
     skipped_ticks: int = 0,
     unanswered: Sequence[dict[str, Any]] = (),
     metadata_age_ms: int = 0,
+    collector: CollectorId | None = None,
 ) -> dict[str, Any]:
     """Return what ``tick_end`` says of a tick, in the columns of ``schemas.messages.TICK_END``."""
     return {
@@ -74,6 +76,7 @@ def tick_end(
             {"partition": partition, "first_offset": first, "end_offset": end}
             for partition, (first, end) in sorted(sent.ranges.items())
         ],
+        **({} if collector is None else collector.columns()),
     }
 
 

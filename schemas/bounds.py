@@ -20,7 +20,8 @@ _COUNT = (-MOST_COUNTED, MOST_COUNTED)
 _RATE = (0, 2**63 - 1)
 
 _BY_NAME = {
-    **dict.fromkeys(("read_ms", "unchanged_since_ms", "switch_tick_ms", "started_ms", "ended_ms"), _TIME_MS),
+    **dict.fromkeys(("read_ms", "unchanged_since_ms", "switch_tick_ms"), _TIME_MS),
+    **dict.fromkeys(("started_ms", "ended_ms", "collector_started_ms"), _TIME_MS),
     **dict.fromkeys(("interval_ms", "lateness_ms", "rate_window_ms", "metadata_age_ms"), _DURATION_MS),
     **dict.fromkeys(("log_end_offset", "log_start_offset", "size_bytes", "lag_offsets"), _LOG),
     **dict.fromkeys(("first_offset", "end_offset"), _LOG),

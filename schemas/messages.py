@@ -130,7 +130,9 @@ TICK_END = (
     "metadata_age_ms BIGINT, "
     # Where the messages that are not of the alert kinds lie: in each partition from the first up to, not including, the
     # end; others may lie between them. null: not told.
-    "ranges ARRAY<STRUCT<partition INT, first_offset BIGINT, end_offset BIGINT>>"
+    "ranges ARRAY<STRUCT<partition INT, first_offset BIGINT, end_offset BIGINT>>, "
+    # Which collector wrote the tick: its machine, its process there, and when that was started; null: not told.
+    "collector_host STRING, collector_pid BIGINT, collector_started_ms BIGINT"
 )
 
 ALERT_KINDS: tuple[str, ...] = ("brokers", "moves", "tick_end")

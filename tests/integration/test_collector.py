@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -331,6 +332,31 @@ def test_the_command_ends_on_a_signal_and_leaves_no_process(command: list[str], 
     process.send_signal(number)
     assert process.wait(3) == (-number if number is signal.SIGKILL else 0)
     wait_until(lambda: not living(children), 10, "the gateway JVM has ended")
+
+
+def test_a_second_collector_names_the_first_and_ends(command: list[str]) -> None:
+    first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        _started(first)
+        second = subprocess.run([*command, "--for", "30"], capture_output=True, text=True, timeout=60, check=False)
+        assert second.returncode == 1
+        assert f"another one writes its ticks: pid {first.pid} on host {os.uname().nodename}" in second.stderr
+        assert first.poll() is None
+    finally:
+        first.terminate()
+        first.communicate(timeout=10)
+
+
+def test_of_two_collectors_that_start_together_one_goes_on(command: list[str]) -> None:
+    both = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
+    try:
+        wait_until(lambda: any(one.poll() is not None for one in both), 20, "one of them has ended")
+        time.sleep(3.0)
+        assert sorted(one.poll() is None for one in both) == [False, True]
+    finally:
+        for one in both:
+            one.terminate()
+            one.wait(10)
 
 
 def test_the_command_ends_with_its_parent_when_told_so(command: list[str]) -> None:
