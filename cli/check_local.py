@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -16,7 +16,10 @@ from cli.machine import available_bytes, cores, heap_bytes
 from cluster.jars import jar_folder, java_command
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from streaming.places import require_writable
+from schemas.tables import TABLES
+from streaming.damage import Damage, damages
+from streaming.places import local_path, require_writable
+from streaming.plain_sql import table_url
 
 LEAST_PYTHON = (3, 10)
 LEAST_JAVA = 17
@@ -38,6 +41,7 @@ def checks(settings: Settings) -> list[tuple[str, Callable[[], list[Check]]]]:
         ("Memory", lambda: [memory(available_bytes(), settings)]),
         ("Cores", lambda: [cpu(cores())]),
         ("Store", lambda: [store(settings)]),
+        ("Tables", lambda: tables(settings.store.path)),
     ]
 
 
@@ -112,6 +116,24 @@ def store(settings: Settings) -> Check:
     if url.scheme not in ("", "file"):
         return unknown("Store", f"{path} was not tried", "Spark opens it at the start of `headroom watch`.")
     return local_store(Path(url.path if url.scheme else path))
+
+
+def tables(store_path: str) -> list[Check]:
+    """Return whether the tables that are there are whole: one check for each that is not, else one for all."""
+    if local_path(store_path) is None:
+        return []
+    found = {table.path: damages(table_url(store_path, table.path)) for table in TABLES}
+    there = sum(Path(table_url(store_path, table.path)).exists() for table in TABLES)
+    return [_damaged(path, of_table) for path, of_table in found.items() if of_table] or [
+        ok("Tables", f"{there} are there, none is damaged" if there else "there are none yet")
+    ]
+
+
+def _damaged(table: str, found: Sequence[Damage]) -> Check:
+    first, more = found[0], len(found) - 1
+    others = f", and {more} more file(s)" if more else ""
+    remedy = f"Run `headroom maintain --repair`; lost with this file: {first.lost}."
+    return no("Tables", f"{table}: {first.file} {first.fault}{others}", remedy)
 
 
 def local_store(folder: Path) -> Check:

@@ -12,6 +12,7 @@ from cli.logs import log_to_stderr
 from cli.options import config_option, format_option
 from cli.output import echo, print_json_line, print_table
 from cli.pipeline import require_store
+from cli.repair import repair_tables, show_repairs
 from streaming.jvm import spark_failures
 from streaming.maintenance import Failed, Maintained, Maintenance
 from streaming.session import build_session
@@ -21,20 +22,28 @@ from streaming.sinks import Store
 @click.command()
 @config_option
 @format_option
+@click.option("--repair", is_flag=True, help="Only mend tables that a disk has damaged, and say what is lost.")
 @click.pass_context
-def maintain(ctx: click.Context, config: str | None, output_format: str) -> None:
+def maintain(ctx: click.Context, config: str | None, output_format: str, repair: bool) -> None:
     """Compact the Delta tables, drop the days that are no longer kept, and remove files that nobody reads any more.
 
     `headroom watch` and `headroom run record` do the same every store.maintain_every_s. How many days are kept:
     store.bronze_keep_days, silver_keep_days and gold_keep_days. Running jobs are not disturbed. If a table fails, its
     reason is shown, and the others are maintained all the same.
 
+    After a disk has lost or damaged files, --repair makes the tables whole without these. It shows every file, what
+    was wrong with it and what is lost; damaged files are moved to the folder _damaged beside their table. Nothing else
+    is lost, and jobs that wait for a table go on by themselves. `headroom check` shows what is damaged.
+
     \b
     Example:  headroom maintain --config headroom.toml
+              headroom maintain --repair
     """  # noqa: D301
     log_to_stderr()
     settings = load_settings(config)
     require_store(settings)
+    if repair:
+        ctx.exit(show_repairs(repair_tables(settings.store.path), output_format))
     spark = build_session(settings.spark, "headroom maintain", prompt=False)
     try:
         with spark_failures():

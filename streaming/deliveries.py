@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -12,9 +13,12 @@ from alerts.delivery.steps import Backlog, Step
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 from streaming import plain_sql
 from streaming.backlog import backlog_of, events_sql, steps_sql
+from streaming.left import damage_of, what_is_left
 from streaming.places import local_path
 from streaming.prompt_table import PromptTable
 from streaming.sinks import Store
+
+_TABLES = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}
 
 
 class DeliveryTable:
@@ -38,22 +42,33 @@ class DeliveryTable:
             self._table.append(steps)
 
     def backlog(self, receivers: Sequence[str]) -> Backlog:
-        """Return what is kept of alerts that fire, or of which one of these receivers is still owed an event.
+        """Return what is kept of alerts that fire, or of which one of these receivers is still owed an event; of tables
+        that are damaged, what can still be read.
 
         Raises:
             HeadroomError: something else is at a table's place.
         """
+        try:
+            return self._backlog(receivers, self._rows)
+        except Exception:
+            if damage_of(self._store, list(_TABLES.values())) is None:
+                raise
+        # Spark can pass over damaged files, which the library alone cannot.
+        by_spark = partial(self._backlog, receivers, self._rows_by_spark)
+        return what_is_left(self._store, list(_TABLES.values()), by_spark, Backlog())
+
+    def _backlog(self, receivers: Sequence[str], rows: Callable[[str], list[dict[str, Any]]]) -> Backlog:
         self._table.prepare()
         if not self._store.exists(ALERT_EVENTS):
             return Backlog()
-        events, steps = (self._rows(sql(receivers)) for sql in (events_sql, steps_sql))
+        events, steps = (rows(sql(receivers)) for sql in (events_sql, steps_sql))
         return backlog_of(events, steps)
 
     def _rows(self, sql: str) -> list[dict[str, Any]]:
-        tables = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}
-        paths = {name: path for name, table in tables.items() if (path := local_path(self._store.location(table)))}
-        if len(paths) == len(tables):
-            return plain_sql.rows(paths, sql)
-        for name, table in tables.items():
+        paths = {name: path for name, table in _TABLES.items() if (path := local_path(self._store.location(table)))}
+        return plain_sql.rows(paths, sql) if len(paths) == len(_TABLES) else self._rows_by_spark(sql)
+
+    def _rows_by_spark(self, sql: str) -> list[dict[str, Any]]:
+        for name, table in _TABLES.items():
             self._store.read(table).createOrReplaceTempView(name)
         return [row.asDict() for row in self._spark.sql(sql).collect()]

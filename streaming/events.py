@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from alerts.lifecycle import FLAP_MS
 from schemas.findings import AlertEvent
 from schemas.tables import ALERT_EVENTS
+from streaming.failure import cause_of
+from streaming.left import damage_of, what_is_left
 from streaming.prompt_table import PromptTable
 from streaming.sinks import Store
 
@@ -28,11 +30,14 @@ class EventLog:
 
     def last_events(self) -> list[AlertEvent]:
         """Return all that the lifecycle needs: the first and the last event of the latest alert of each subject, and,
-        of the last FLAP_MS, those by which alerts began to fire.
+        of the last FLAP_MS, those by which alerts began to fire. Of a table that is damaged, what can still be read.
 
         Raises:
             HeadroomError: something else is at the table's place.
         """
+        return what_is_left(self._store, [ALERT_EVENTS], self._last_events, [])
+
+    def _last_events(self) -> list[AlertEvent]:
         if not self._table.prepare():
             return []
         subject = ["cluster", "kind", "subject"]
@@ -67,3 +72,7 @@ class EventLog:
             version: number of the micro-batch.
         """
         self._table.append(events, (writer, version))
+
+    def trouble(self, error: BaseException) -> str:
+        """Return in a few words why events could not be appended."""
+        return damage_of(self._store, [ALERT_EVENTS]) or cause_of(error)

@@ -19,6 +19,7 @@ from streaming.jvm import AGAIN
 log = logging.getLogger(__name__)
 
 _AGAIN_S = 2.0
+_FAILURES = (HeadroomError, Py4JJavaError, PySparkException)
 # More failures than these are no chance of the moment, and need a person.
 _MOST = 5
 
@@ -29,6 +30,7 @@ class KeptJob:
     Args:
         name: what messages call it.
         start: starts it, and returns its queries.
+        is_awaited: whether something that it cannot do without is awaited: it is not started then.
         now_s: gives seconds that pass evenly.
 
     Attributes:
@@ -37,12 +39,17 @@ class KeptJob:
     """
 
     def __init__(
-        self, name: str, start: Callable[[], Sequence[StreamingQuery]], now_s: Callable[[], float] = time.monotonic
+        self,
+        name: str,
+        start: Callable[[], Sequence[StreamingQuery]],
+        is_awaited: Callable[[], bool] = lambda: False,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self.queries: Sequence[StreamingQuery] = ()
         self.down = False
         self._start = start
+        self._is_awaited = is_awaited
         self._now_s = now_s
         self._again_s, self._reason = 0.0, ""
         self._failures = Failures(_MOST, now_s)
@@ -51,6 +58,15 @@ class KeptJob:
         """Start it; what goes wrong is raised."""
         self.queries = self._start()
         self.down = False
+
+    def begin(self) -> None:
+        """Start it; what goes wrong is raised, unless it is what it has to wait for."""
+        try:
+            self.start()
+        except _FAILURES as error:
+            if not self._is_awaited():
+                raise
+            self._note_failure(cause_of(error))
 
     def look(self) -> None:
         """Note whether it has stopped, and let go of what is left of it."""
@@ -72,6 +88,9 @@ class KeptJob:
         """
         if not self.down:
             return
+        if self._is_awaited():
+            self.excuse()
+            return
         if self._failures.are_too_many:
             rule = f"has stopped {self._failures.count} times within {duration(Failures.WITHIN_S)}: {self._reason}"
             raise HeadroomError(f"job {self.name}", rule, _remedy(self._reason))
@@ -79,7 +98,7 @@ class KeptJob:
             return
         try:
             self.start()
-        except (HeadroomError, Py4JJavaError, PySparkException) as error:
+        except _FAILURES as error:
             self._note_failure(cause_of(error))
         else:
             log.warning("job %s goes on", self.name)

@@ -17,7 +17,7 @@ from alerts.delivery.receiver import Receiver
 from alerts.desk import AlertDesk, Watched
 from planning.election_limits import limits_of
 from schemas.config import KafkaSettings, Settings
-from schemas.tables import ALERT_MARKS
+from schemas.tables import ALERT_MARKS, TABLES
 from streaming.balances import BalanceFollower
 from streaming.deliveries import DeliveryTable
 from streaming.events import EventLog
@@ -29,6 +29,7 @@ from streaming.jobs.lane_job import LaneJob
 from streaming.jobs.record import RecordJob
 from streaming.jvm import spark_failures
 from streaming.kept import KeptJob, reason_of
+from streaming.left import Damaged
 from streaming.maintenance import Maintenance, Schedule
 from streaming.marks import MarkFollower
 from streaming.places import trouble_of
@@ -45,6 +46,8 @@ _LOOK_S = 0.25
 _GOLD_FIRST_S = 30.0
 # Gold's batches are short; one of many ticks does not hold up silver for longer than that at each table.
 _GIVE_WAY_S = 2.0
+# Tables that a job cannot do without, by the beginnings of their paths.
+_WRITES = {GoldJob.name: ("gold/",), BalanceJob.name: ("gold/",), RecordJob.name: ("bronze/", "silver/")}
 
 
 @dataclass(frozen=True)
@@ -186,8 +189,9 @@ class Pipeline:
             self._schedule.start()
 
     def _keep(self, name: str, start: Callable[[], Sequence[StreamingQuery]]) -> None:
-        job = KeptJob(name, start)
-        job.start()
+        tables = [table for table in TABLES if table.path.startswith(_WRITES.get(name, ()))]
+        job = KeptJob(name, start, Damaged(self._store, tables).look)
+        job.begin()
         self._jobs.append(job)
 
     def _topic_of(self, spark: SparkSession) -> TicksTopic:

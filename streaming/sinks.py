@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from delta.tables import DeltaTable
@@ -22,6 +23,7 @@ from streaming.places import local_path, require_writable
 from streaming.properties import properties
 
 _TICK = ["cluster", "tick_ms"]
+_PASS_OVER = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 
 
 class Found(NamedTuple):
@@ -140,6 +142,17 @@ class Store:
     def read(self, table: Table) -> DataFrame:
         """Return the rows of a table that is there."""
         return self.spark.read.format("delta").load(self.location(table))
+
+    @contextmanager
+    def passing_over_damage(self) -> Iterator[None]:
+        """Let files of tables that are missing or damaged be passed over by what is read until the block ends."""
+        for name in _PASS_OVER:
+            self.spark.conf.set(name, "true")
+        try:
+            yield
+        finally:
+            for name in _PASS_OVER:
+                self.spark.conf.unset(name)
 
     def read_since(self, table: Table, tick_ms: int) -> DataFrame:
         """Return the rows of a table of ticks from one tick on, without a look at earlier days."""

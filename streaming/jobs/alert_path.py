@@ -21,7 +21,6 @@ from alerts.metrics import Collected
 from alerts.sides import SideState, side_state
 from schemas.findings import AlertEvent
 from streaming.events import EventLog
-from streaming.failure import cause_of
 from streaming.jobs.gate import Gate
 from streaming.jobs.lane import Lane
 from streaming.jobs.rehearsal import Rehearsal
@@ -240,7 +239,7 @@ class AlertPath:
             raise
         # The Delta library panics, with no Exception, where a disk is full.
         except BaseException as error:
-            trouble = cause_of(error)
+            trouble = self._log.trouble(error)
             if trouble != self._trouble:
                 log.error("events cannot be kept yet, and are told all the same: %s", trouble)
             self._trouble = trouble

@@ -112,7 +112,7 @@ class Failed:
 def test_a_job_that_stops_again_and_again_is_told_with_its_cause() -> None:
     now_s = [0.0]
     query: Any = Failed()
-    job = KeptJob("alert_path", lambda: [query], lambda: now_s[0])
+    job = KeptJob("alert_path", lambda: [query], now_s=lambda: now_s[0])
     job.start()
 
     def wait(seconds: int) -> None:

@@ -15,6 +15,7 @@ from alerts.metrics import Collected
 from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from schemas.findings import AlertEvent
+from streaming.failure import cause_of
 from streaming.jobs.alert_path import AlertPath, Listeners
 from streaming.jobs.lane import WholeTicks
 from streaming.kept import KeptJob
@@ -58,7 +59,7 @@ class Starts:
 def kept(starts: Starts) -> tuple[KeptJob, Callable[[float], None]]:
     """A job that runs, and what lets seconds pass, one look at it in each."""
     now_s = [0.0]
-    job = KeptJob("gold", starts, lambda: now_s[0])
+    job = KeptJob("gold", starts, now_s=lambda: now_s[0])
     job.start()
 
     def wait(seconds: float) -> None:
@@ -124,6 +125,9 @@ class Log:
 
     def last_events(self) -> list[AlertEvent]:
         return []
+
+    def trouble(self, error: BaseException) -> str:
+        return cause_of(error)
 
 
 class Panic(BaseException):
@@ -286,3 +290,26 @@ def test_trouble_is_an_alert_of_the_first_cluster_alone(tmp_path: Path) -> None:
     assert json.loads(events[-1].evidence)["trouble"].startswith("/data cannot")
     desk.take_trouble(None)
     assert [one.state for s in range(2, 30) for one in desk.observe("kafka", s * 1000, [])] == ["resolved"]
+
+
+def test_a_job_waits_for_what_it_cannot_do_without_and_is_not_blamed() -> None:
+    now_s, damaged = [0.0], [True]
+    starts = Starts(*[HeadroomError("table", "is damaged", "Repair it.")] * 1)
+    job = KeptJob("gold", starts, lambda: damaged[0], lambda: now_s[0])
+    job.begin()
+    for _ in range(1000):
+        now_s[0] += 1
+        job.look()
+        job.go_on()
+    assert job.down
+    assert not starts.queries
+    damaged[0] = False
+    job.go_on()
+    assert not job.down
+    assert len(starts.queries) == 1
+
+
+def test_a_job_that_waits_for_nothing_says_at_once_why_it_does_not_begin() -> None:
+    starts = Starts(HeadroomError("table", "is somebody else's", "Move it."))
+    with pytest.raises(HeadroomError, match="somebody else's"):
+        KeptJob("gold", starts).begin()
