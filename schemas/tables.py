@@ -564,8 +564,8 @@ ALERT_MARKS = Table(
     ),
 )
 
-# Those that Spark writes and looks after. Marks are not among them: commands write them, and on a path or S3 two
-# libraries that commit to one table may lose a row.
+# Those that jobs write, and maintenance looks after. Marks are not among them: commands write them, and on a path or S3
+# Spark and another library that commit to one table may lose a row.
 TABLES: tuple[Table, ...] = (
     BRONZE_TICKS,
     MESSAGES,
@@ -583,3 +583,5 @@ TABLES: tuple[Table, ...] = (
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )
+# Those that are written without Spark where the store is a disk, before anyone is told.
+PROMPT_TABLES: tuple[Table, ...] = (ALERT_EVENTS, ALERT_DELIVERIES)

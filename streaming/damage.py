@@ -145,7 +145,7 @@ def _of_commits(folder: Path) -> Iterator[Damage]:
         if None in lines:
             # The first commit has the columns of the table.
             needed = version > 0 or any(line is not None and "metaData" in line for line in lines)
-            yield Damage(name, "is cut off, or no JSON", "rows of one commit", can_be_mended=needed)
+            yield Damage(name, "is cut off, or no JSON", "at most the rows of one commit", can_be_mended=needed)
 
 
 def _of_files(folder: Path) -> list[Damage]:

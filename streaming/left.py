@@ -18,9 +18,15 @@ _T = TypeVar("_T")
 
 
 def damage_of(store: Store, tables: Sequence[Table]) -> str | None:
-    """Return in words what is damaged of the first of some tables that is not whole; None: each is, or is not there."""
-    found = ((table, damages(store.location(table))) for table in tables)
-    return next((told(table.path, of_table) for table, of_table in found if of_table), None)
+    """Return in words what is damaged of the first of some tables that can be mended; None: of none anything is.
+
+    What cannot be mended may be something else that somebody put there.
+    """
+    for table in tables:
+        found = damages(store.location(table))
+        if found and all(damage.can_be_mended for damage in found):
+            return told(table.path, found)
+    return None
 
 
 def what_is_left(store: Store, tables: Sequence[Table], read: Callable[[], _T], nothing: _T) -> _T:

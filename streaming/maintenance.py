@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
+import deltalake
 from delta.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -22,12 +23,14 @@ from delta.exceptions import (
     MetadataChangedException,
 )
 from delta.tables import DeltaTable
+from deltalake.exceptions import CommitFailedError
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.config import StoreSettings
-from schemas.tables import TABLES, Table
+from schemas.tables import PROMPT_TABLES, TABLES, Table
 from streaming.failure import cause_of
+from streaming.places import local_path
 from streaming.sinks import Store
 
 log = logging.getLogger(__name__)
@@ -41,6 +44,8 @@ _CONFLICTS = (
     MetadataChangedException,
 )
 _ATTEMPTS = 5
+# As Spark compacts the others.
+_COMPACTED_BYTES = 128 * 1024 * 1024
 # A process that does not live for a whole period shall look after its tables too.
 _FIRST_RUN_RATIO = 0.1
 
@@ -121,6 +126,9 @@ class Maintenance:
         began_s = time.monotonic()
         # What another program put at the place is not ours to delete from.
         self._store.found(table)
+        path = local_path(self._store.location(table))
+        if path is not None and table in PROMPT_TABLES:
+            return maintain_prompt(path, table, attempts)
         delta = DeltaTable.forPath(self._spark, self._store.location(table))
         before = self._size(delta)
         keep_from = self._keep_from(table, today)
@@ -146,6 +154,27 @@ class Maintenance:
     @staticmethod
     def _size(delta: DeltaTable) -> Row:
         return delta.detail().select("numFiles", "sizeInBytes").collect()[0]
+
+
+def maintain_prompt(path: str, table: Table, attempts: int) -> Maintained:
+    """Look after a table on a disk that another process writes by the Delta library without Spark.
+
+    On a disk Spark looks whether a commit is there and then renames: one that the library makes in between would be
+    lost with its rows. The library itself links, which fails for the later of two.
+    """
+    began_s = time.monotonic()
+    delta = deltalake.DeltaTable(path)
+    before = delta.get_add_actions().num_rows
+    try:
+        delta.optimize.compact(target_size=_COMPACTED_BYTES)
+    except CommitFailedError:
+        if attempts == 1:
+            raise
+        return maintain_prompt(path, table, attempts - 1)
+    delta.vacuum(dry_run=False, full=True)
+    files = deltalake.DeltaTable(path).get_add_actions()
+    size_bytes = sum(files.column("size_bytes").to_pylist())
+    return Maintained(table.path, before, files.num_rows, size_bytes, None, time.monotonic() - began_s)
 
 
 class Schedule:

@@ -1,0 +1,92 @@
+"""A start with tables that a disk has damaged: it takes up what is left of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from alerts.delivery.steps import Step, event_key
+from schemas.errors import HeadroomError
+from schemas.findings import AlertEvent
+from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
+from streaming.damage import mend
+from streaming.deliveries import DeliveryTable
+from streaming.events import EventLog
+from streaming.sinks import Store
+
+KINDS = ("no_data", "eta_slipping", "under_replicated")
+
+
+def event(kind: str) -> AlertEvent:
+    return AlertEvent(f"id-{kind}", kind, "warning", "firing", "orders", "ticks", "…", "{}", "{}", 1, 1)
+
+
+@pytest.fixture
+def store(spark: SparkSession, tmp_path: Path) -> Store:
+    """Three alerts that fire, of each of which a receiver was told, in three commits."""
+    store = Store(spark, str(tmp_path))
+    events, deliveries = EventLog(spark, store), DeliveryTable(spark, store)
+    assert events.last_events() == []
+    assert not deliveries.backlog(["log"]).events
+    for number, kind in enumerate(KINDS):
+        events.append([event(kind)], "w", number)
+        key = event_key(event(kind))
+        deliveries.append([Step("log", key, f"id-{kind}", "orders", "delivered", 1, "ok", "{}", 1)])
+    return store
+
+
+def first_file(store: Store, table: Table) -> Path:
+    return min(Path(store.location(table)).glob("**/*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+
+
+def last_commit(store: Store, table: Table) -> Path:
+    return max((Path(store.location(table)) / "_delta_log").glob("*.json"))
+
+
+def kinds(events: list[AlertEvent]) -> set[str]:
+    return {one.kind for one in events}
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_alerts_whose_file_is_left_are_taken_up(
+    spark: SparkSession, store: Store, missing: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = first_file(store, ALERT_EVENTS)
+    if missing:
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:100])
+    log = EventLog(spark, store)
+    assert kinds(log.last_events()) == {"eta_slipping", "under_replicated"}
+    assert "alerts/events is damaged" in caplog.text
+    assert "headroom maintain --repair" in caplog.text
+    assert spark.conf.get("spark.sql.files.ignoreMissingFiles") == "false"
+    log.append([event("no_data")], "w", 3)
+    mend(store.location(ALERT_EVENTS))
+    assert kinds(EventLog(spark, store).last_events()) == set(KINDS)
+
+
+def test_a_damaged_log_leaves_nothing_until_it_is_mended(spark: SparkSession, store: Store) -> None:
+    file = last_commit(store, ALERT_EVENTS)
+    file.write_text("{")
+    log = EventLog(spark, store)
+    assert log.last_events() == []
+    with pytest.raises(HeadroomError) as caught:
+        log.append([event("eta_slipping")], "w", 3)
+    assert "alerts/events is damaged" in log.trouble(caught.value)
+    mend(store.location(ALERT_EVENTS))
+    log.append([event("eta_slipping")], "w", 3)
+    assert kinds(EventLog(spark, store).last_events()) == {"no_data", "eta_slipping"}
+
+
+@pytest.mark.parametrize("table", [ALERT_EVENTS, ALERT_DELIVERIES])
+def test_what_is_owed_is_taken_up_as_far_as_it_is_left(spark: SparkSession, store: Store, table: Table) -> None:
+    first_file(store, table).unlink()
+    backlog = DeliveryTable(spark, store).backlog(["log"])
+    left = {"eta_slipping", "under_replicated"}
+    assert kinds(backlog.events) == (left if table is ALERT_EVENTS else set(KINDS))
+    assert {step.alert_id for step in backlog.steps} == {f"id-{kind}" for kind in left}
+    last_commit(store, table).write_text("{")
+    assert not DeliveryTable(spark, store).backlog(["log"]).events
