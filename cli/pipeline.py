@@ -117,7 +117,7 @@ def start_telling(pipeline: Pipeline, teller: Teller, told: Listeners, live: Liv
         told: tells people of what comes.
         live: state behind the metrics.
     """
-    live.follow(lambda: pipeline.batch_s, pipeline.deliveries)
+    live.follow(lambda: pipeline.batch_s, pipeline.deliveries, pipeline.quarantined)
     metrics = Listeners(live.on_tick, live.on_events, live.on_batch, live.on_collected, live.on_balances)
     pipeline.start_alert_path(in_turn([told, metrics]))
     standing = pipeline.desk.active()

@@ -264,6 +264,13 @@ SKIPPED_TICKS = MetricSpec(
     "ticks",
     "Ticks that the collector left out since the start to keep its pace.",
 )
+QUARANTINED = _gauge(
+    "headroom_quarantined_messages",
+    (),
+    "messages",
+    "Rows of silver/quarantine: what came to the ticks topic and could not be read, or was not believed. It falls when "
+    "old days are dropped. Absent: there is no such table yet, or it cannot be read.",
+)
 UNDELIVERED = _gauge(
     "headroom_undelivered_events",
     ("receiver",),
@@ -316,6 +323,7 @@ METRICS: tuple[MetricSpec, ...] = (
     UNANSWERED_BROKERS,
     COLLECTOR_ERRORS,
     SKIPPED_TICKS,
+    QUARANTINED,
     UNDELIVERED,
     LAST_DELIVERY,
     BUILD_INFO,

@@ -34,6 +34,7 @@ from streaming.maintenance import Maintenance, Schedule
 from streaming.marks import MarkFollower
 from streaming.places import trouble_of
 from streaming.plain_sql import table_url
+from streaming.quarantine import QuarantineCount
 from streaming.session import thorough
 from streaming.sinks import Store
 from streaming.sources import TicksTopic, kafka_options
@@ -93,6 +94,7 @@ class Pipeline:
         self._store = Store(spark, settings.store.path)
         self._events = EventLog(spark, self._store)
         self._desk = AlertDesk(settings, inputs.clock_ms, inputs.config, inputs.others, inputs.elapsed_ms)
+        self._quarantine = QuarantineCount(settings.store.path)
         self._outbox: Outbox | None = None
         self._marks: MarkFollower | None = None
         self._balances: BalanceFollower | None = None
@@ -118,6 +120,10 @@ class Pipeline:
     def deliveries(self) -> list[DeliveryFigures]:
         """Return how the delivery to each receiver stands."""
         return self._outbox.figures() if self._outbox is not None else []
+
+    def quarantined(self) -> int | None:
+        """Return how many messages were not believed; None: unknown."""
+        return self._quarantine()
 
     @property
     def batch_s(self) -> float | None:

@@ -48,7 +48,15 @@ class MetricsCollector(Collector):
         """Yield the metrics that have a series now."""
         now = self._live.snapshot()
         families = {spec.name: _family(spec) for spec in METRICS}
-        told = (self._moves(now), self._balances(now), _alerts(now), _ticks(now), _deliveries(now), (self._build(),))
+        told = (
+            self._moves(now),
+            self._balances(now),
+            _alerts(now),
+            _ticks(now),
+            _quarantine(now),
+            _deliveries(now),
+            (self._build(),),
+        )
         for spec, labels, value in chain.from_iterable(told):
             families[spec.name].add_sample(spec.name, dict(zip(spec.labels, labels, strict=True)), value)
         for spec, labels, counts in _lengths(now):
@@ -98,6 +106,11 @@ def _ticks(now: Snapshot) -> Iterator[Sample]:
     for cluster, errors in now.errors.items():
         yield metrics.COLLECTOR_ERRORS, (cluster,), float(errors)
         yield metrics.SKIPPED_TICKS, (cluster,), float(now.skipped[cluster])
+
+
+def _quarantine(now: Snapshot) -> Iterator[Sample]:
+    if now.quarantined is not None:
+        yield metrics.QUARANTINED, (), float(now.quarantined)
 
 
 def _deliveries(now: Snapshot) -> Iterator[Sample]:

@@ -108,6 +108,7 @@ class Snapshot:
         batches: how long batches took.
         batch_s: for how long the present batch has been worked on; None: there is none.
         deliveries: how the delivery to each receiver stands.
+        quarantined: how many messages were not believed; None: unknown.
     """
 
     now_ms: int
@@ -125,6 +126,7 @@ class Snapshot:
     batches: Counts
     batch_s: float | None
     deliveries: Sequence[DeliveryFigures]
+    quarantined: int | None
 
 
 class LiveState:
@@ -152,6 +154,7 @@ class LiveState:
         self._batches = no_counts(BATCH.buckets)
         self._batch_s: Callable[[], float | None] = lambda: None
         self._deliveries: Callable[[], Sequence[DeliveryFigures]] = lambda: ()
+        self._quarantined: Callable[[], int | None] = lambda: None
         self._lock = threading.Lock()
 
     def on_tick(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
@@ -198,15 +201,19 @@ class LiveState:
                 self._stand(event)
 
     def follow(
-        self, batch_s: Callable[[], float | None], deliveries: Callable[[], Sequence[DeliveryFigures]] = lambda: ()
+        self,
+        batch_s: Callable[[], float | None],
+        deliveries: Callable[[], Sequence[DeliveryFigures]] = lambda: (),
+        quarantined: Callable[[], int | None] = lambda: None,
     ) -> None:
         """Take up what is asked at every scrape.
 
         Args:
             batch_s: tells for how long the present batch has been worked on.
             deliveries: tells how the delivery to each receiver stands.
+            quarantined: tells how many messages were not believed; None: unknown.
         """
-        self._batch_s, self._deliveries = batch_s, deliveries
+        self._batch_s, self._deliveries, self._quarantined = batch_s, deliveries, quarantined
 
     def _stand(self, event: AlertEvent) -> None:
         key = (event.cluster, event.kind, event.subject)
@@ -217,7 +224,7 @@ class LiveState:
 
     def snapshot(self) -> Snapshot:
         """Return all that is known now."""
-        batch_s, deliveries = self._batch_s(), self._deliveries()
+        batch_s, deliveries, quarantined = self._batch_s(), self._deliveries(), self._quarantined()
         with self._lock:
             return Snapshot(
                 now_ms=self._clock_ms(),
@@ -235,4 +242,5 @@ class LiveState:
                 batches=self._batches,
                 batch_s=batch_s,
                 deliveries=deliveries,
+                quarantined=quarantined,
             )

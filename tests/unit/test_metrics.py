@@ -322,7 +322,7 @@ def full() -> Scene:
     scene.live.on_batch(1.0)
     scene.live.on_collected("orders", Collected(0.3, 0, 0))
     scene.live.on_balances("orders", TICK_MS, [balance(1, 10, read_bytes_per_s=MB, preferred_read_bytes_per_s=MB)])
-    scene.live.follow(lambda: None, lambda: [DeliveryFigures("slack", 1, TICK_MS)])
+    scene.live.follow(lambda: None, lambda: [DeliveryFigures("slack", 1, TICK_MS)], lambda: 2)
     return scene
 
 
