@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alerts.evidence import named
 from schemas.findings import Finding, Kind, Severity
 
 Subject = tuple[Kind, str]
+BrokerRole = tuple[int | None, str | None]
 
 # The cause of a rate that is too low without a leader switch of late.
 THROTTLE = "throttle"
+# What says that a rate is too low.
+THROTTLE_KINDS = (Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.THROTTLE_BELOW_INBOUND)
 
 
 @dataclass(frozen=True)
@@ -40,25 +43,37 @@ class ActiveAlert:
         cause: what made it one with others when it was announced last; None: not known.
         also: the findings that it named then.
         severity: how grave it was then.
+        advised_bytes_per_s: rates to which its advice raises, by broker and role.
     """
 
     fires: bool
     cause: str | None = None
     also: frozenset[Subject] = frozenset()
     severity: Severity = Severity.INFO
+    advised_bytes_per_s: Mapping[BrokerRole, float] = field(default_factory=dict)
 
     def has_told(self, other: Finding) -> bool:
         """Return whether it named another finding of its cause, and was as grave as that is."""
         # The leader switch that made a throttle too low is past in time; the throttle is as low as it was told to be.
         same = self.cause in (None, other.cause) or other.cause == THROTTLE
-        return same and (other.kind, other.subject) in self.also and other.severity.rank >= self.severity.rank
+        named_it = (other.kind, other.subject) in self.also or self._advice_is_enough(other)
+        return same and named_it and other.severity.rank >= self.severity.rank
 
     def covers(self, other: Finding) -> bool:
         """Return whether it stands for another finding of its cause, which then gets no alert of its own."""
         if (other.kind, other.subject) in self.also:
             return True
         # What has another cause by now is news: an alert of one slow replica does not stand for the broker's death.
-        return self.fires and other.joins and self.cause in (None, other.cause)
+        joins = other.joins or self._advice_is_enough(other)
+        return self.fires and joins and self.cause in (None, other.cause)
+
+    def _advice_is_enough(self, other: Finding) -> bool:
+        """Return whether what it advised puts another broker's rate right too."""
+        if other.kind not in THROTTLE_KINDS:
+            return False
+        required = other.evidence.get("required_bytes_per_s")
+        advised = self.advised_bytes_per_s.get((other.evidence.get("broker_id"), other.evidence.get("role")))
+        return required is not None and advised is not None and advised >= required
 
 
 def one_per_cause(

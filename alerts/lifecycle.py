@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from alerts.causes import ActiveAlert, Grouped, Subject, one_per_cause
+from alerts.causes import THROTTLE_KINDS, ActiveAlert, BrokerRole, Grouped, Subject, one_per_cause
 from alerts.rules import Assessment
 from alerts.silence import SILENCE
 from schemas.findings import AlertEvent, Finding, Kind, Severity, State
@@ -310,7 +310,7 @@ class Lifecycle:
 def _as_active(alert: Alert) -> ActiveAlert:
     announced = _announced(alert.event) if alert.fires else _Announced()
     severity = Severity(alert.event.severity)
-    return ActiveAlert(alert.fires, announced.cause, announced.also, severity)
+    return ActiveAlert(alert.fires, announced.cause, announced.also, severity, announced.advised_bytes_per_s)
 
 
 def _alert_id(key: Key, tick_ms: int) -> str:
@@ -324,11 +324,12 @@ class _Announced:
     Attributes:
         cause: what made it one with others; None: not known, or nothing.
         also: the findings that it named.
-        brokers: brokers that it named.
+        brokers: brokers that it named, or whose rate its advice raises.
         why: the cause that its evidence gives; None: none.
         affected: how many replicas it was about; None: not told.
         action: what it advised.
         goes_on_with: kind of the finding that it went on with; None: it was about its own.
+        advised_bytes_per_s: rates to which its advice raises, by broker and role.
     """
 
     cause: str | None = None
@@ -338,21 +339,35 @@ class _Announced:
     affected: int | None = None
     action: str | None = None
     goes_on_with: str | None = None
+    advised_bytes_per_s: Mapping[BrokerRole, float] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=1000)
 def _announced(event: AlertEvent) -> _Announced:
     evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
     also = evidence.get("also", [])
+    advised = _advised_bytes_per_s(recommendation)
+    named_brokers = {one.get("broker_id") for one in (evidence, *also)} | {broker for broker, _ in advised}
     return _Announced(
         cause=evidence.get("group"),
         also=frozenset((Kind(one["kind"]), one["subject"]) for one in also),
-        brokers=frozenset(one["broker_id"] for one in (evidence, *also) if one.get("broker_id") is not None),
+        brokers=frozenset(broker for broker in named_brokers if broker is not None),
         why=evidence.get("cause"),
         affected=evidence.get("affected"),
         action=recommendation.get("action"),
         goes_on_with=_about(evidence),
+        advised_bytes_per_s=advised,
     )
+
+
+def _advised_bytes_per_s(recommendation: Mapping[str, Any]) -> dict[BrokerRole, float]:
+    """Return the rates to which an advice raises, by broker and role."""
+    return {
+        (one["broker_id"], one["role"]): advised
+        for one in recommendation.get("per_broker") or ()
+        if (advised := one.get("recommended_bytes_per_s")) is not None
+        and advised > (one.get("throttle_bytes_per_s") or 0.0)
+    }
 
 
 def _about(evidence: Mapping[str, Any]) -> str | None:
@@ -410,7 +425,7 @@ def _graver(event: AlertEvent, finding: Finding) -> bool:
 
 def _grown(event: AlertEvent, finding: Finding) -> bool:
     """Return whether the advice that was announced is no longer enough by a clear margin."""
-    if finding.kind not in (Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.THROTTLE_BELOW_INBOUND):
+    if finding.kind not in THROTTLE_KINDS:
         return False
     before: dict[str, Any] = json.loads(event.recommendation)
     told, needed = before.get("throttle_bytes_per_s"), finding.recommendation.get("throttle_bytes_per_s")

@@ -214,7 +214,9 @@ def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender
         span = rate(rates[0]) if len(rates) == 1 else f"{rate(rates[0])} to {rate(rates[-1])}"
         found.append(f"a throttle of {span} on broker(s) {named([str(b) for b in brokers], most=10)}")
     if listed:
-        found.append(f"throttled replica lists that name {named(names, _resting_count(sides, names))}")
+        # A list may name replicas alone that do not fetch just now, as those of a broker that is down.
+        whom = f"that name {named(names, _resting_count(sides, names))}" if names else f"of {named(sorted(listed))}"
+        found.append(f"throttled replica lists {whom}")
     return [
         Finding(
             kind=Kind.THROTTLE_LEFT_BEHIND,

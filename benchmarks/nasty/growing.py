@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from benchmarks.harness import Ground
+from benchmarks.harness import Ground, failure
 from benchmarks.nasty.acts import await_in_sync, finish_fast, start_move
 from benchmarks.nasty.claims import of_broker
 from benchmarks.nasty.death import DEAD_S
@@ -45,7 +45,7 @@ class GrowingFault(NastyScene):
         a, b, d = self.a, self.b, self.d
         write = self.loaded(0.3, 0.6) * MB / 60
         if self.stalls:
-            one = Group(1, (a, b), (a, d), 20_000, 40 * MB, 40 * MB)
+            one = Group(1, (a, b), (a, d), 20_000, 120 * MB, 120 * MB)
         else:
             one = Group(1, (a, d), (a, d), 20_000, MB, MB)
         return (
@@ -56,7 +56,7 @@ class GrowingFault(NastyScene):
         )
 
     def rates(self) -> Rates:
-        """Return a rate far above what is written, under which 40 MB are not copied before the directory fails."""
+        """Return a rate far above what is written, under which 120 MB are not copied before the directory fails."""
         rate = self.between(4.0, 5.0) * MB
         return both_roles(range(1, BROKERS + 1), rate, rate)
 
@@ -72,6 +72,8 @@ class GrowingFault(NastyScene):
         if self.stalls:
             start_move(stage, self.rates(), [0])
             stage.observe(_COPYING_S)
+            if not stage.topic.moving():
+                raise failure("the small move had ended before the log directory failed")
         small = stage.expect("one replica is lost", of_broker(self.d), SMALL_S)
         stage.fail_second_log_dir(self.d)
         stage.await_announced(small)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from alerts.delivery.steps import Step, event_key
-from schemas.errors import HeadroomError
 from schemas.findings import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
 from streaming.damage import mend
@@ -73,7 +73,7 @@ def test_a_damaged_log_leaves_nothing_until_it_is_mended(spark: SparkSession, st
     file.write_text("{")
     log = EventLog(spark, store)
     assert log.last_events() == []
-    with pytest.raises(HeadroomError) as caught:
+    with pytest.raises(DeltaError) as caught:
         log.append([event("eta_slipping")], "w", 3)
     assert "alerts/events is damaged" in log.trouble(caught.value)
     mend(store.location(ALERT_EVENTS))

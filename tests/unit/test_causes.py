@@ -150,6 +150,38 @@ def test_what_an_alert_named_when_it_fired_belongs_to_it_whatever_its_cause_is_b
     assert [also["subject"] for also in lead.evidence["also"]] == ["b"]
 
 
+def short_throttle(subject: str, broker: int, required: float, severity: Severity = WARNING) -> Finding:
+    """A leader's rate that is too low since a switch, told for itself."""
+    found = finding(subject, "switch from broker 3", severity, kind=Kind.THROTTLE_BELOW_LEADER_WRITE)
+    evidence = {"broker_id": broker, "role": "leader", "required_bytes_per_s": required}
+    return replace(found, evidence=found.evidence | evidence, joins=False)
+
+
+def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_own() -> None:
+    # Two brokers took over; the first was found too low one tick before the second, and its advice raises both.
+    first, second = short_throttle("broker 4 as leader", 4, 2.9), short_throttle("broker 1 as leader", 1, 2.9)
+    advised = ActiveAlert(
+        True, first.cause, severity=WARNING, advised_bytes_per_s={(4, "leader"): 3.5, (1, "leader"): 3.5}
+    )
+    fires = {(first.kind, first.subject): advised}
+    (told_one,) = one_per_cause([first, second], fires, ()).findings
+    assert (told_one.subject, [one["subject"] for one in told_one.evidence["also"]]) == (
+        first.subject,
+        [second.subject],
+    )
+    # It stands for it too while it is neither wrong nor right itself.
+    assert not one_per_cause([second], fires, (), fires).findings
+    # What the advice does not put right is news; so is what has another cause, and what its alert has outlived.
+    more = short_throttle(second.subject, 1, 3.6)
+    assert {f.subject for f in one_per_cause([first, more], fires, ()).findings} == {first.subject, more.subject}
+    other = replace(second, cause="throttle")
+    assert {f.subject for f in one_per_cause([first, other], fires, ()).findings} == {first.subject, other.subject}
+    assert [f.subject for f in one_per_cause([second], fires, ()).findings] == [second.subject]
+    graver = short_throttle(second.subject, 1, 2.9, CRITICAL)
+    assert [f.subject for f in one_per_cause([graver], fires, (), fires).findings] == [second.subject]
+    assert [f.severity for f in one_per_cause([first, graver], fires, ()).findings] == [CRITICAL]
+
+
 def test_what_waits_under_a_pending_alert_of_a_longer_time_fires_when_its_own_is_over() -> None:
     unavailable = replace(finding("broker 3"), hold_s=600, precedence=4)
     behind = replace(finding("broker 3", kind=Kind.UNDER_REPLICATED), hold_s=60, precedence=2)

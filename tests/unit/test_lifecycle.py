@@ -524,6 +524,29 @@ def test_another_broker_that_joins_a_firing_alert_is_told_when_it_has_lasted_for
     assert both == [(130, "broker 2", "0 lost; of the same cause: broker 5")]
 
 
+def test_a_second_broker_whose_rate_the_advice_raises_already_gives_no_event() -> None:
+    def low(broker: int, *raised: int, required: float = 2.9) -> Finding:
+        per_broker = [
+            {"broker_id": b, "role": "leader", "throttle_bytes_per_s": 2.4, "recommended_bytes_per_s": 3.5}
+            for b in raised
+        ]
+        evidence = {"broker_id": broker, "role": "leader", "required_bytes_per_s": required}
+        recommendation = {"action": "raise_throttle", "throttle_bytes_per_s": 3.5, "per_broker": per_broker}
+        about = replace(lost(0), kind=KIND, subject=f"broker {broker} as leader", severity=Severity.WARNING)
+        made = replace(about, evidence=evidence, recommendation=recommendation, joins=False)
+        return replace(made, cause="switch from broker 3", hold_s=0)
+
+    first, second = low(4, 1, 4), low(1, 1, 4)
+    alerts = lifecycle()
+    ticks = [[first], *[[first, second]] * 40]
+    assert [subject for _, subject, _ in fired(alerts, *enumerate(ticks))] == [first.subject]
+    # The first is neither wrong nor right for a while; the second still has the remedy that was told.
+    held = Assessment([second], {(KIND, first.subject)})
+    assert run(alerts, *[(s, held) for s in range(50, 60)]) == []
+    # What it asks for by now is more than was told.
+    assert [s for s, *_ in fired(alerts, (60, [first, low(1, 1, 4, required=3.6)]))] == [60]
+
+
 def test_a_cluster_of_which_nothing_is_heard_any_more_has_its_alerts_ended_with_the_reason() -> None:
     alerts = lifecycle()
     alerts.observe("gone", 1000, bad(0))

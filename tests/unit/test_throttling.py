@@ -252,6 +252,8 @@ def test_rates_and_lists_without_a_move_are_found() -> None:
     [
         ([resting(1, LEADER, 5)], "a throttle of 5.0 MB/s on broker(s) 1"),
         ([resting(1, LEADER, None, 0)], "throttled replica lists that name t-0"),
+        # The one replica that it names is of a broker that is down.
+        ([resting(1, LEADER, None, resting_topics=("t",))], "throttled replica lists of t"),
     ],
 )
 def test_a_rate_without_lists_or_lists_without_a_rate_limit_nothing(sides: list[SideState], said: str) -> None:
