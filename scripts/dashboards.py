@@ -635,6 +635,14 @@ def health() -> Json:
                 SECONDS,
             ),
         ],
+        [
+            lines(
+                "Messages that were not believed",
+                "Of the ticks topic, as far as they are kept. `silver/quarantine` has each with the reason.",
+                [Query("headroom_quarantined_messages", "{{instance}}")],
+                COUNT,
+            ),
+        ],
     ]
     about = "Does Headroom see, judge and tell in time?"
     return _dashboard("headroom-health", "Headroom: its own health", about, rows)

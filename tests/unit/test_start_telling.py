@@ -29,6 +29,9 @@ class FakePipeline:
     def deliveries(self) -> list[DeliveryFigures]:
         return [DeliveryFigures("slack", 2, None)]
 
+    def quarantined(self) -> int:
+        return 3
+
     def start_alert_path(self, listeners: Listeners) -> None:
         self.listeners = listeners
 
@@ -47,4 +50,5 @@ def test_metrics_hear_what_people_hear(capsys: Any) -> None:
     assert scene.values("headroom_tick_age_seconds") == [0]
     assert scene.values("headroom_batch_seconds_count") == [1]
     assert scene.values("headroom_undelivered_events", receiver="slack") == [2]
+    assert scene.values("headroom_quarantined_messages") == [3]
     assert scene.snapshot().batch_s == 4.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 
+from cluster.other_collectors import CollectorId
 from cluster.publisher import Sent, ranges_of, tick_end
 from schemas.messages import TICK_END
 
@@ -21,6 +22,7 @@ def test_the_end_of_a_tick_says_all_that_its_message_holds() -> None:
         interval_ms=1000,
         rate_window_ms=10_000,
         metadata_age_ms=20_000,
+        collector=CollectorId(5, "host", 7),
     )
     assert sorted(end) == sorted(columns)
     assert end["metadata_age_ms"] == 20_000
