@@ -64,8 +64,8 @@ class ActiveAlert:
         if (other.kind, other.subject) in self.also:
             return True
         # What has another cause by now is news: an alert of one slow replica does not stand for the broker's death.
-        joins = other.joins or self._advice_is_enough(other)
-        return self.fires and joins and self.cause in (None, other.cause)
+        joins = other.joins and self.cause in (None, other.cause)
+        return self.fires and (joins or self._advice_is_enough(other))
 
     def _advice_is_enough(self, other: Finding) -> bool:
         """Return whether what it advised puts another broker's rate right too."""

@@ -88,7 +88,14 @@ def leader_row(partition: Partition) -> Row:
 def lacking_row(partition: Partition) -> Row:
     """Return the row of a partition that is not watched and lacks a replica: nothing of its logs is read for that."""
     settings = ("compacted", "remote_storage", "recompressed")
-    unread = ("previous_leader", "switch_tick_ms", "topic_counters", "before_log", "before_topic_counters")
+    unread = (
+        "previous_leader",
+        "switch_tick_ms",
+        "topic_counters",
+        "before_log",
+        "before_topic_counters",
+        "without_log",
+    )
     return {
         **leader_row(partition),
         "offline": list(partition.offline),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cluster.absent_logs import AbsentLogs
 from cluster.columns import Columns, Row
 from cluster.history import History, Sample
 from cluster.mbeans import topic_bytes, topic_messages
@@ -86,6 +87,7 @@ class TickBuilder:
         self._ends: Tracks[TopicPartition] = Tracks(window_ms, interval_ms)
         self._log_history: History[TopicPartition] = History(window_ms, interval_ms)
         self._unchanged = UnchangedEnds()
+        self._absent = AbsentLogs()
         self._switches = Switches(window_ms)
         self._started_ms: dict[int, int] = {}
         self._topic_ids: Mapping[str, str] = {}
@@ -102,6 +104,7 @@ class TickBuilder:
         self._said |= said
         for name in watched:
             self._remember(snapshot.partitions[name], said)
+        self._absent.keep_only(watched)
         return {
             "brokers": [broker_row(seen, reads.get(b)) for b, seen in sorted(snapshot.brokers.items())],
             "moves": [
@@ -133,6 +136,7 @@ class TickBuilder:
         self._ends.shift(step_ms)
         self._log_history.shift(step_ms)
         self._unchanged.shift(step_ms)
+        self._absent.shift(step_ms)
         self._switches.shift(step_ms)
         for broker, said in self._said.items():
             logs = {name: shifted(row, step_ms) for name, row in said.logs.items()}
@@ -205,7 +209,10 @@ class TickBuilder:
         switch = self._switches.of(partition.name, tick_ms)
         before = switch.before if switch is not None else None
         leader = said.get(partition.leader) if partition.leader is not None else None
-        held = [said[b].logs.get(partition.name) for b in partition.replicas if b in said]
+        held = {
+            b: log for b in partition.replicas if b in said and (log := said[b].logs.get(partition.name)) is not None
+        }
+        without_log = self._absent.of(tick_ms, partition, said.keys(), held.keys())
         return {
             **leader_row(partition),
             "offline": list(partition.offline),
@@ -215,10 +222,11 @@ class TickBuilder:
             **_listed_columns(listed),
             "previous_leader": switch.previous_leader if switch is not None else None,
             "switch_tick_ms": switch.switch_tick_ms if switch is not None else None,
-            "logs": [log for log in held if log is not None],
+            "logs": list(held.values()),
             "topic_counters": leader.topic(partition.topic) if leader is not None else None,
             "before_log": before.log if before is not None else None,
             "before_topic_counters": before.topic_counters if before is not None else None,
+            "without_log": without_log or None,
         }
 
 

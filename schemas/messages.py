@@ -79,7 +79,10 @@ ROWS: dict[str, str] = {
         # Whether remote.storage.enable is true: segments that are deleted locally then do not raise the log start; and
         # whether compression.type is another than producer: the log may grow by other bytes than BytesInPerSec counts.
         # null: unknown.
-        "remote_storage BOOLEAN, recompressed BOOLEAN"
+        "remote_storage BOOLEAN, recompressed BOOLEAN, "
+        # Replicas out of the ISR whose brokers have told of their logs for ten seconds or longer without one of it,
+        # though the leader's was read: Kafka calls not all replicas offline whose log directory has failed. null: none.
+        "without_log ARRAY<INT>"
     ),
     # One row per partition of the cluster.
     "leaders": (

@@ -67,10 +67,13 @@ _DESTINATION = {
     "destination_idle_ms": "min(idle_ms)",
     "destination_copied_bytes_per_s": "sum(CASE WHEN NOT in_sync THEN copied_bytes_per_s END)",
 }
-_SAMPLED = ("logs", "topic_counters", "before_log", "before_topic_counters", "l", "f")
+_SAMPLED = ("logs", "topic_counters", "before_log", "before_topic_counters", "l", "f", "without_log")
+# Offline by Kafka's metadata; or its broker is up and has no log of it.
+_ALIVE = """NOT coalesce(array_contains(offline, follower), false)
+    AND (array_contains(isr, follower) OR NOT coalesce(array_contains(without_log, follower), false))"""
 _LOG = "get(filter(logs, x -> x.broker = follower), 0)"
 _STANDING = {
-    "alive": "NOT array_contains(coalesce(offline, array()), follower)",
+    "alive": _ALIVE,
     "in_sync": "array_contains(isr, follower)",
     "is_adding": "array_contains(adding, follower)",
     "lag_offsets": _LAG,

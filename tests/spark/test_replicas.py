@@ -99,6 +99,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         case(None, offline=[3]),
         {"alive": False, "stalled": True, "remaining_bytes": None},
     ),
+    "an adding replica whose broker is up and has no log of it is stalled as one that is offline": (
+        case(None, without_log=[3]),
+        {"alive": False, "stalled": True, "remaining_bytes": None},
+    ),
+    "whoever is in the ISR has a log": (case(None, isr=[1, 3], without_log=[3]), {"alive": True, "stalled": False}),
     "a gauge that is gone or -1 is frozen": (case(log(3, 1000, MB)), {"frozen": True, "lag_gauge_offsets": None}),
     "a gauge that stands still while the lag grows is frozen": (
         case(log(3, 1000, 0.1 * MB, lag_offsets=7000, prev_lag_offsets=7000), **FALLING_BACK),

@@ -62,6 +62,7 @@ def move(topic: str, partition: int, leader: int | None, replicas: Sequence[int]
         "before_topic_counters": None,
         "remote_storage": False,
         "recompressed": False,
+        "without_log": None,
     }
     return row | more
 

@@ -171,6 +171,10 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     )
     # It stands for it too while it is neither wrong nor right itself.
     assert not one_per_cause([second], fires, (), fires).findings
+    # The switch is long past by now, the throttle as low as it was.
+    past = [replace(first, cause="throttle"), replace(second, cause="throttle")]
+    assert [f.subject for f in one_per_cause(past, fires, ()).findings] == [first.subject]
+    assert not one_per_cause(past[1:], fires, (), fires).findings
     # What the advice does not put right is news; so is what has another cause, and what its alert has outlived.
     more = short_throttle(second.subject, 1, 3.6)
     assert {f.subject for f in one_per_cause([first, more], fires, ()).findings} == {first.subject, more.subject}

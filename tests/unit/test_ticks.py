@@ -229,6 +229,22 @@ def ended_at(tick_ms: int, end: int, *brokers: int) -> dict[int, BrokerRead]:
     return answered | {b: BrokerRead(b, RATES, None, "hangs") for b in (1, 2, 3) if b not in brokers}
 
 
+def test_a_move_names_the_brokers_that_answer_and_have_no_log_of_it() -> None:
+    def lost(second: int) -> dict[int, BrokerRead]:
+        read = reads(second * 1000, 1, 2, 3)
+        return read | {3: replace(read[3], metrics=replace(metrics(second * 1000, 0), logs={}))}
+
+    ticks = [(snapshot(), lost(s)) for s in range(11)]
+    assert [moves(*ticks[:n])["without_log"] for n in (1, 10, 11)] == [None, None, [3]]
+    # The clock was set back by an hour in between.
+    builder = TickBuilder(WINDOW_MS, 1000)
+    for seen, read in ticks[:10]:
+        tick(builder, 5_000_000, seen, read)
+    builder.shift(-3_600_000)
+    assert tick(builder, 1_410_000, *ticks[10])["moves"][0]["without_log"] == [3]
+    assert moves(*ticks, (snapshot(), reads(11_000, 1, 2, 3)))["without_log"] is None
+
+
 def test_an_end_is_unchanged_since_long_before_the_rate_window() -> None:
     ticks = [(snapshot(), reads(s * 1000, 1) | {3: ended_at(s * 1000, 50, 3)[3]}) for s in range(61)]
     # 60 s are six windows; the log of broker 1 grows in every tick.
