@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
 from benchmarks.nasty.short import ALERT_S, COUNT, SIZES
 from benchmarks.nasty.stage import Stage
 from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import Claim, all_of
+from benchmarks.nasty.truth import Cause, Claim, all_of
 from cli.tables import query
 from schemas.findings import Kind
 from schemas.tables import THROTTLE_HEADROOM
@@ -105,13 +105,18 @@ class LogDirectories(NastyScene):
         stage.note(f"{count} replicas of broker {self.broker} move between its log directories")
         samples = self._samples(stage)
         stage.await_announced(*low)
-        if not stage.topic.moving():
-            # Its throttles are there until the scene clears them.
-            left = [Claim(Kind.THROTTLE_LEFT_BEHIND, "throttles")]
-            low.append(stage.expect("throttles left behind", left, _LATE_S, required=False))
-        self._compare(stage, samples)
+        left: list[Cause] = []
+
+        def look() -> None:
+            # Once the move has ended its throttles are there until the scene clears them.
+            if not left and not stage.topic.moving():
+                claims = [Claim(Kind.THROTTLE_LEFT_BEHIND, "throttles")]
+                left.append(stage.expect("throttles left behind", claims, _LATE_S, required=False))
+
+        self._compare(stage, samples, look)
+        look()
         follow_advice(stage)
-        stage.over(*low)
+        stage.over(*low, *left)
         if not self.low and not await_end(stage, _LATE_S):
             raise failure("a healthy move did not end")
         stage.clear()
@@ -125,15 +130,20 @@ class LogDirectories(NastyScene):
             stage.observe(_SAMPLE_S)
         return found
 
-    def _compare(self, stage: Stage, samples: Sequence[Sample]) -> None:
+    def _compare(self, stage: Stage, samples: Sequence[Sample], look: Callable[[], None]) -> None:
         """Compare what the table of verdicts has of the leader with what was true then.
+
+        Args:
+            stage: the scene.
+            samples: what was true.
+            look: called now and then while the rows are awaited.
 
         Raises:
             HeadroomError: the move had ended before there was anything to compare, or the table was not written.
         """
         if not samples:
             raise failure("the move had ended before replicas moved between directories")
-        for row in leader_rows(stage, self.a, samples[0].at_s, samples[-1].at_s):
+        for row in leader_rows(stage, self.a, samples[0].at_s, samples[-1].at_s, look):
             sample = min(samples, key=lambda one: abs(one.at_s - row["tick_ms"] / 1000))
             at = f"at {row['tick_ms']}"
             stage.compare(f"required {at}", row["required_bytes_per_s"], self.required(sample), _TOLERANCE)
@@ -146,8 +156,17 @@ class LogDirectories(NastyScene):
         return write * (2 * sample.moving + (COUNT - sample.moving))
 
 
-def leader_rows(stage: Stage, broker: int, from_s: float, until_s: float) -> list[dict[str, Any]]:
+def leader_rows(
+    stage: Stage, broker: int, from_s: float, until_s: float, look: Callable[[], None]
+) -> list[dict[str, Any]]:
     """Return the rows of ``gold/throttle_headroom`` of a leader between two times, epoch seconds.
+
+    Args:
+        stage: the scene.
+        broker: the leader.
+        from_s: the first.
+        until_s: the last.
+        look: called now and then until they are there.
 
     Raises:
         HeadroomError: they were not written in time.
@@ -158,6 +177,7 @@ def leader_rows(stage: Stage, broker: int, from_s: float, until_s: float) -> lis
     )
 
     def rows() -> list[dict[str, Any]]:
+        look()
         found = query(str(stage.store), THROTTLE_HEADROOM.path, sql) or []
         return found if found and found[-1]["tick_ms"] >= until_s * 1000 - _LAST_ROW_MS else []
 
