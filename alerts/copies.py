@@ -133,6 +133,8 @@ def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) ->
             evidence=broker_evidence(side.broker, lost, alive=side.alive, lost_replicas=count, cause=cause),
             recommendation=recommender.unblock(side.broker, "no_leader" if leaderless else _remedy(side)),
             hold_s=settings.under_replicated_s,
+            # While nobody leads them that is told; a restart that puts it right is not another cause.
+            hold_of=_NO_LEADER if leaderless else "",
             cause=_NO_LEADER if leaderless else broker_cause(side.broker, side.alive),
             continues=() if leaderless else broker_causes(side.broker, side.alive),
             precedence=precedence,

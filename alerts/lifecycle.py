@@ -78,8 +78,9 @@ class Lifecycle:
         self._alerts: dict[Key, Alert] = {}
         # When alerts of a subject began to fire, by alert; those of the last FLAP_MS.
         self._fired: dict[Key, dict[str, int]] = {}
-        # Since when something is found without a break, whether or not it has an alert of its own.
+        # Since when something is found without a break, whether or not it has an alert of its own; and what is found.
         self._found_since_ms: dict[Key, int] = {}
+        self._hold_of: dict[Key, str] = {}
         self._newest_ms: dict[str, int] = {}
 
     def restore(self, events: Iterable[AlertEvent]) -> None:
@@ -187,11 +188,12 @@ class Lifecycle:
 
     def _due(self, cluster: str, tick_ms: int, findings: Sequence[Finding], held: Collection[Key]) -> set[Subject]:
         """Return the findings that have lasted for their time, and note since when each is found."""
-        keys = {(cluster, f.kind.value, f.subject) for f in findings}
+        keys = {(cluster, f.kind.value, f.subject): f.hold_of for f in findings}
         for key in [k for k in self._found_since_ms if k[0] == cluster and k not in keys and k not in held]:
-            del self._found_since_ms[key]
-        for key in keys:
-            self._found_since_ms.setdefault(key, tick_ms)
+            del self._found_since_ms[key], self._hold_of[key]
+        for key, hold_of in keys.items():
+            if self._hold_of.get(key) != hold_of:
+                self._found_since_ms[key], self._hold_of[key] = tick_ms, hold_of
         due = set()
         for finding in findings:
             key = (cluster, finding.kind.value, finding.subject)

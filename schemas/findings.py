@@ -91,6 +91,7 @@ class Finding:
         evidence: the numbers behind it, ready for JSON.
         recommendation: what puts it right, its values ready for JSON; it may be worked out only when it is read.
         hold_s: how long it must last before it fires; 0: at once.
+        hold_of: what must last so long: one of the same kind and subject that says other here begins anew.
         cause: what makes it one with other findings of its cluster, of which one is told for all; empty: nothing.
         precedence: which of those is told: of the lowest, the gravest, then the one of the greatest weight.
         weight: see there.
@@ -112,6 +113,7 @@ class Finding:
     joins: bool = True
     affected: int = 0
     continues: tuple[str, ...] = ()
+    hold_of: str = ""
 
 
 @dataclass(frozen=True)

@@ -524,6 +524,17 @@ def test_another_broker_that_joins_a_firing_alert_is_told_when_it_has_lasted_for
     assert both == [(130, "broker 2", "0 lost; of the same cause: broker 5")]
 
 
+def test_what_had_lasted_as_something_else_begins_anew() -> None:
+    # Its one replica has no leader, as another alert says; then its broker is restarted, and down for a moment.
+    leaderless = replace(lost(1), cause="no leader", hold_of="no leader", hold_s=20)
+    stalled = replace(lost(1), kind=Kind.REASSIGNMENT_STALLED, subject="broker 2", cause="no leader", hold_s=0)
+    down = replace(lost(1), cause="broker 3 down", hold_s=20)
+    alerts = lifecycle()
+    assert len(fired(alerts, *[(s, [stalled, leaderless]) for s in range(40)])) == 1
+    assert fired(alerts, *[(s, [stalled, down]) for s in range(40, 60)]) == []
+    assert [s for s, *_ in fired(alerts, *[(s, [stalled, down]) for s in range(60, 90)])] == [60]
+
+
 def test_a_second_broker_whose_rate_the_advice_raises_already_gives_no_event() -> None:
     def low(broker: int, *raised: int, required: float = 2.9) -> Finding:
         per_broker = [
