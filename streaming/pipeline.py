@@ -100,7 +100,7 @@ class Pipeline:
         self._balances: BalanceFollower | None = None
         if inputs.receivers:
             deliveries = DeliveryTable(spark, self._store)
-            self._outbox = Outbox(inputs.receivers, deliveries, settings.notify, inputs.clock_ms)
+            self._outbox = Outbox(inputs.receivers, deliveries, settings.notify, inputs.clock_ms, inputs.elapsed_ms)
             location, windows = table_url(settings.store.path, ALERT_MARKS.path), settings.alerts.maintenance
             self._marks = MarkFollower(location, windows, self._outbox.mark, inputs.clock_ms)
         self._alert_path: AlertPath | None = None

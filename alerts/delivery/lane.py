@@ -194,6 +194,11 @@ class Lane:
         if error.retry_after_s is not None:
             self._quiet_until_ms = max(self._quiet_until_ms, now_ms + round(error.retry_after_s * 1000))
 
+    def shift(self, step_ms: int) -> None:
+        """Move all times of waiting along with the clock of this machine, which was set by so many milliseconds."""
+        self._wait_until_ms = {alert_id: at_ms + step_ms for alert_id, at_ms in self._wait_until_ms.items()}
+        self._quiet_until_ms += step_ms
+
     def _backoff_s(self, attempts: int) -> float:
         doublings = min(attempts - 1, 30)
         wait_s = min(self._settings.retry_max_s, self._settings.retry_s * 2**doublings)

@@ -43,6 +43,7 @@ class Outbox:
         delivery_log: where steps are kept.
         settings: how hard it is tried.
         clock_ms: gives the time now, epoch milliseconds.
+        elapsed_ms: gives milliseconds since some moment, whatever the clock is set to.
     """
 
     def __init__(
@@ -51,9 +52,10 @@ class Outbox:
         delivery_log: DeliveryLog,
         settings: NotifySettings,
         clock_ms: Callable[[], int],
+        elapsed_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
     ) -> None:
         self._log = delivery_log
-        self._workers = [Worker(receiver, delivery_log, settings, clock_ms) for receiver in receivers]
+        self._workers = [Worker(receiver, delivery_log, settings, clock_ms, elapsed_ms) for receiver in receivers]
         self._started = False
 
     def start(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from alerts.delivery.lane import Lane, Pending, Work
 from alerts.delivery.receiver import DeliveryError, Digesting, Receipt, Receiver, Resending
+from alerts.delivery.set_clock import SetClock
 from alerts.delivery.steps import Backlog, DeliveryLog, Step, StepState, event_key
 from alerts.marks import Marks
 from schemas.config import NotifySettings
@@ -29,10 +30,16 @@ class Worker:
         delivery_log: where steps are kept.
         settings: how hard it is tried.
         clock_ms: gives the time now, epoch milliseconds.
+        elapsed_ms: gives milliseconds since some moment, whatever the clock is set to.
     """
 
     def __init__(
-        self, receiver: Receiver, delivery_log: DeliveryLog, settings: NotifySettings, clock_ms: Callable[[], int]
+        self,
+        receiver: Receiver,
+        delivery_log: DeliveryLog,
+        settings: NotifySettings,
+        clock_ms: Callable[[], int],
+        elapsed_ms: Callable[[], int],
     ) -> None:
         digest_after = receiver.digest_after if isinstance(receiver, Digesting) else None
         self.receiver = receiver
@@ -40,6 +47,7 @@ class Worker:
         self._lane = Lane(receiver.name, settings, random.random, digest_after)
         self._log = delivery_log
         self._clock_ms = clock_ms
+        self._set_clock = SetClock(clock_ms, elapsed_ms)
         self._resent_ms = clock_ms()
         self._trouble = ""
         # What could not be kept yet: that it was delivered is known here, and is kept with the next step.
@@ -95,6 +103,7 @@ class Worker:
             with self._changed:
                 if self._stopping:
                     return
+                self._go_by_the_clock()
                 now_ms = self._clock_ms()
                 muted = self._lane.muted()
                 expired = self._lane.expired(now_ms)
@@ -110,6 +119,13 @@ class Worker:
             elif keep_now and self._unkept:
                 self._keep_at_last([])
             self._resend()
+
+    def _go_by_the_clock(self) -> None:
+        """Wait for as long as was meant where the clock of this machine has been set meanwhile."""
+        step_ms = self._set_clock.step_ms()
+        if step_ms:
+            self._lane.shift(step_ms)
+            self._resent_ms += step_ms
 
     def _wait_s(self, now_ms: int) -> float:
         times = [self._lane.next_ms(now_ms)]

@@ -298,3 +298,49 @@ def test_what_an_unknown_error_says_is_not_repeated(
     until(lambda: "failed" in log.states(), log.states)
     assert "ValueError" in caplog.text
     assert "xoxb" not in caplog.text + repr(log.steps)
+
+
+class SettableClock:
+    """The time now, and by how much somebody has set the clock."""
+
+    def __init__(self) -> None:
+        self.set_ms = 0
+
+    def __call__(self) -> int:
+        return now_ms() + self.set_ms
+
+
+@pytest.mark.parametrize("set_s", [-3600, 3600])
+def test_a_clock_that_is_set_holds_up_no_attempt_and_no_resending(set_s: int) -> None:
+    class Standing(Inbox):
+        """Is told anew of what fires."""
+
+        resend_in_s = 0.05
+
+        def __init__(self, failures: int) -> None:
+            super().__init__(failures=failures)
+            self.resent = 0
+
+        def standing(self, told: object) -> None:
+            pass
+
+        def forget(self, alert_id: str) -> None:
+            pass
+
+        def resend(self) -> None:
+            self.resent += 1
+
+    clock, inbox = SettableClock(), Standing(failures=2)
+    outbox = Outbox([inbox], MemoryLog(), NotifySettings(retry_s=0.4, retry_max_s=0.4), clock)
+    outbox.start()
+    try:
+        outbox.put([event()])
+        until(lambda: inbox.failures == 1, lambda: inbox.failures)
+        clock.set_ms = set_s * 1000
+        until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
+        before = inbox.resent
+        until(lambda: inbox.resent > before, lambda: inbox.resent)
+        # Nor is it told anew without a pause.
+        assert inbox.resent - before < 10
+    finally:
+        outbox.stop()
