@@ -169,12 +169,15 @@ def _texts(settings: Settings) -> Iterator[Problem]:
 
 
 def _store(store: StoreSettings) -> Iterator[Problem]:
-    """Yield places of tables with a password in them: they stand in logs, errors and what commands print."""
+    """Yield places of tables with a secret in them: they stand in logs, errors and what commands print."""
+    remedy = "Give what opens the store by the environment, or by [spark.conf]: docs/deployment.md."
     for name in ("path", "checkpoint_path"):
         place = getattr(store, name)
         if "://" in place and ":" in place.partition("://")[2].partition("/")[0].rpartition("@")[0]:
-            remedy = "Give what opens the store by the environment, or by [spark.conf]: docs/deployment.md."
             yield Problem(("store", name), "must have no password in it", remedy)
+        # As https://account.blob.core.windows.net/container?sv=...&sig=... of Azure.
+        if "://" in place and "?" in place:
+            yield Problem(("store", name), "must have no query in it", remedy)
         if not place.isprintable():
             yield Problem(("store", name), "must have no control character or line break in it")
 

@@ -16,6 +16,7 @@ from cluster.secrets import secret
 from cluster.ticks_topic import ensure_topic
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
+from schemas.tables import TABLES
 from streaming.jobs.alert_path import Listeners, in_turn
 from streaming.pipeline import Inputs, Pipeline
 from streaming.places import require_writable
@@ -83,7 +84,8 @@ def require_store(settings: Settings) -> None:
     Raises:
         HeadroomError: a place is a file, or this user may not write there.
     """
-    for place in (settings.store.path, settings.store.checkpoints()):
+    folder = settings.store.path.rstrip("/")
+    for place in (folder, settings.store.checkpoints(), *(f"{folder}/{table.path}" for table in TABLES)):
         require_writable(place)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.pipeline import configured
+from cli.pipeline import configured, require_store
+from schemas.config import Settings, StoreSettings
 from schemas.errors import HeadroomError
 
 
@@ -37,3 +38,16 @@ def test_ticks_that_go_elsewhere_are_refused_with_what_to_set(tmp_path: Path) ->
         configured(files)
     assert error.value.subject == f"{files[1]}: [ticks]"
     assert 'bootstrap_servers = "orders:9092"' in error.value.remedy
+
+
+@pytest.mark.parametrize("place", ["alerts", "gold/leader_imbalance"])
+def test_a_file_where_a_table_belongs_is_named_before_spark_starts(tmp_path: Path, place: str) -> None:
+    settings = Settings(store=StoreSettings(path=f"{tmp_path}/"))
+    require_store(settings)
+    file = tmp_path / place
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    with pytest.raises(HeadroomError) as caught:
+        require_store(settings)
+    assert caught.value.subject == str(file)
+    assert "folder" in str(caught.value)

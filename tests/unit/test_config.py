@@ -144,6 +144,7 @@ def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
         ("HEADROOM_CLUSTER__REQUEST_TIMEOUT_MS", "9" * 24, "must be at most 2,147,483,647"),
         ("HEADROOM_STORE__GOLD_KEEP_DAYS", "9" * 24, "must be at most 36,500"),
         ("HEADROOM_STORE__PATH", "s3a://key:hidden@bucket/a", "must have no password in it"),
+        ("HEADROOM_STORE__PATH", "https://a.blob.core.windows.net/c?sv=1&sig=hidden", "must have no query in it"),
         ("HEADROOM_STORE__CHECKPOINT_PATH", "hdfs://me:hidden@host:9000/a", "must have no password in it"),
         ("HEADROOM_STORE__PATH", "a\nb", "must have no control character or line break in it"),
         ("HEADROOM_CLUSTER__REPLICATION_CAPACITY", "1e999", "must be a number that is not infinite"),
