@@ -20,6 +20,7 @@ REQUIRED = {
     "spark": ("delta-spark_", "spark-sql-kafka-"),
     "kafka": ("kafka_2.13-", "kafka-tools-", "log4j-slf4j-impl-"),
     "agents": ("jolokia-agent-jvm-", "jmx_prometheus_javaagent-"),
+    "zookeeper": ("kafka_2.13-", "zookeeper-", "slf4j-reload4j-"),
 }
 
 

@@ -1,0 +1,118 @@
+"""Kafka 3.9 in ZooKeeper mode, where only the controller knows of moves and elections, and passes nothing on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import headroom
+from cli.watch_process import WatchProcess
+from cluster.load import PacedLoad
+from cluster.throttles import read_throttles
+from planning.lists import Move
+from schemas.config import Settings
+from tests.integration.scene import MB, Scene
+from tests.integration.support import create_topic, leaders, wait_until
+from tests.integration.zookeeper import ZooKeeperCluster
+
+pytestmark = pytest.mark.alone
+
+WRITE = 1 * MB
+# Broker 1 leads one, broker 2 the other; both gain broker 4, and broker 2 comes first in line once they move.
+MOVES = [Move("w", 0, (1, 2, 3), (2, 3, 4)), Move("w", 1, (2, 3, 1), (3, 1, 4))]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperCluster]:
+    with ZooKeeperCluster(tmp_path_factory.mktemp("zookeeper"), brokers=4) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def scene(cluster: ZooKeeperCluster, settings: Settings) -> Iterator[Scene]:
+    """Both partitions on their way to broker 4 at 3.6 MB/s, each leader in need of 3 MB/s."""
+    create_topic(cluster, "w", {m.partition: list(m.before) for m in MOVES})
+    with PacedLoad(cluster.bootstrap_servers, {("w", 0): WRITE, ("w", 1): WRITE}):
+        scene = Scene(cluster, settings)
+        for move in MOVES:
+            scene.await_size("w", move.partition, 40 * MB, 120)
+        scene.throttle(dict.fromkeys((1, 2, 3, 4), 3.6 * MB), "leader")
+        scene.throttle(dict.fromkeys((1, 2, 3, 4), 0.8 * MB), "follower")
+        scene.move(MOVES)
+        yield scene
+        scene.close()
+
+
+def run(config_file: Path, *arguments: str) -> Any:
+    """Return the JSON of a command that succeeds."""
+    result = CliRunner().invoke(headroom, [*arguments, "--config", str(config_file), "--format", "json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_check_finds_everything(cluster: ZooKeeperCluster, config_file: Path) -> None:
+    create_topic(cluster, "checked", {n: [1 + (n + i) % 4 for i in range(3)] for n in range(4)})
+
+    def noes() -> list[dict[str, str]]:
+        said = CliRunner().invoke(headroom, ["check", "--config", str(config_file), "--format", "json"])
+        return [row for row in json.loads(said.stdout) if row["answer"] == "no"]
+
+    wait_until(lambda: not noes(), 60, "a check without a no", noes)
+
+
+def test_what_the_controller_alone_answers_is_asked_of_it(
+    cluster: ZooKeeperCluster, config_file: Path, settings: Settings
+) -> None:
+    create_topic(cluster, "led", {n: [1 + (n + i) % 4 for i in range(2)] for n in range(8)})
+    first = cluster.controller()
+    # Another broker, and at last the first again, is the controller.
+    for _ in range(2):
+        before = cluster.controller()
+        cluster.kill(before)
+        wait_until(lambda gone=before: cluster.controller() not in (gone, -1), 60, "another controller")
+        cluster.restart(before)
+        wait_until(lambda: len(leaders(cluster, "led")) == 8, 60, "all partitions")
+    assert first in (1, 2, 3, 4)
+    wait_until(
+        lambda: run(config_file, "elections", "--execute")["after"] is not None, 60, "elections by the controller"
+    )
+    wait_until(
+        lambda: leaders(cluster, "led") == {n: 1 + n % 4 for n in range(8)},
+        60,
+        "preferred leaders",
+        lambda: leaders(cluster, "led"),
+    )
+    applied = run(config_file, "throttle", "apply", "--rate", "3000000", "--execute")
+    assert applied
+    rates = read_throttles(settings).rates
+    assert {r.leader_bytes_per_s for r in rates.values()} == {3_000_000}
+    run(config_file, "throttle", "clear", "--execute")
+    assert {r.leader_bytes_per_s for r in read_throttles(settings).rates.values()} == {None}
+
+
+def test_a_dead_leader_makes_the_new_one_fall_short_at_once(
+    cluster: ZooKeeperCluster, config_file: Path, scene: Scene, tmp_path: Path
+) -> None:
+    with WatchProcess(config_file, tmp_path / "watch.log") as watch:
+        watch.wait(lambda: (watch.verdicts() or {}).get((2, "leader")) == "catching_up", 120, "a verdict")
+        began = time.monotonic()
+        cluster.kill(1)
+        try:
+            told = watch.wait(
+                lambda: next(
+                    (e for e in watch.fired() if e.event.subject == "broker 2 as leader" and e.at_s >= began), None
+                ),
+                120,
+                "an alert on broker 2",
+            )
+        finally:
+            cluster.restart(1)
+    evidence = json.loads(told.event.evidence)
+    assert evidence["required_bytes_per_s"] == pytest.approx(4 * MB, rel=0.1)
+    assert evidence["switch_tick_ms"] is not None

@@ -1,0 +1,105 @@
+"""Brokers of Kafka 3.9 in ZooKeeper mode, as many clusters still run them, with a ZooKeeper of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from cluster.embedded import EmbeddedCluster
+from cluster.embedded.brokers import BrokerOptions, Brokers
+from cluster.embedded.files import broker_command, write_properties
+from cluster.embedded.layout import HOST, BrokerPorts, free_ports
+from cluster.embedded.processes import Guardian
+from cluster.jars import jar_folder, java_command
+from tests.integration.support import wait_until
+
+# What KRaft alone knows.
+_KRAFT = ("node.id", "process.roles", "controller.quorum.voters", "controller.listener.names")
+_LOGGING = """log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p %c{1} %m%n
+"""
+
+
+class OldBrokers(Brokers):
+    """Broker processes of Kafka 3.9.
+
+    Args:
+        folder: of the cluster.
+        options: broker settings besides the built-in ones.
+        zookeeper: ``host:port``.
+    """
+
+    def __init__(self, folder: Path, options: BrokerOptions, zookeeper: str) -> None:
+        super().__init__(folder, options)
+        self._zookeeper = zookeeper
+
+    def prepare(self, ports: Mapping[int, BrokerPorts], cluster_id: str) -> None:
+        """Write every broker's properties; nothing is formatted in ZooKeeper mode."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "log4j.properties").write_text(_LOGGING, encoding="utf-8")
+        for broker_id, own in ports.items():
+            files = self.files(broker_id)
+            client = f"PLAINTEXT://{HOST}:{own.client}"
+            overrides = {
+                "broker.id": str(broker_id),
+                "zookeeper.connect": self._zookeeper,
+                "zookeeper.session.timeout.ms": "6000",
+                "listeners": client,
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT",
+            }
+            write_properties(files, ports, overrides)
+            lines = files.properties.read_text(encoding="utf-8").splitlines(keepends=True)
+            kept = [line for line in lines if line.partition("=")[0] not in _KRAFT]
+            files.properties.write_text("".join(kept), encoding="utf-8")
+
+    def spawn(self, broker_id: int, ports: BrokerPorts) -> None:
+        """Start the process of one broker; it is not ready yet."""
+        files = self.files(broker_id)
+        command = broker_command(files, ports, [f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}"])
+        command[command.index("-cp") + 1] = str(jar_folder("zookeeper") / "*")
+        self._guardian = self._guardian or Guardian()
+        self.pids[broker_id] = self._guardian.spawn(command, files.log)
+
+
+class ZooKeeperCluster(EmbeddedCluster):
+    """Brokers of Kafka 3.9 and one ZooKeeper; the rest as of an embedded cluster.
+
+    Args:
+        folder: of its data, logs and record.
+        brokers: how many.
+    """
+
+    def __init__(self, folder: Path, brokers: int) -> None:
+        super().__init__(folder, brokers)
+        self._port = free_ports(1)[1].client
+        self._brokers = OldBrokers(self.folder, BrokerOptions(), f"{HOST}:{self._port}")
+        self._zookeeper = Guardian()
+
+    def __enter__(self) -> ZooKeeperCluster:
+        """Start ZooKeeper, then the brokers."""
+        log = self.folder / "zookeeper.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.admin.enableServer=false")
+        main = ("org.apache.zookeeper.server.ZooKeeperServerMain", str(self._port), str(self.folder / "zookeeper"))
+        self._zookeeper.spawn([java_command(), *options, "-cp", str(jar_folder("zookeeper") / "*"), *main], log)
+        wait_until(lambda: "binding to port" in log.read_text(encoding="utf-8"), 30, "ZooKeeper")
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Stop the brokers, then ZooKeeper."""
+        super().__exit__(kind, error, at)
+        self._zookeeper.kill_all()
+
+    def controller(self) -> int:
+        """Return the broker that is the controller now."""
+        from kafka import KafkaAdminClient
+
+        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+        try:
+            return int(admin.describe_cluster()["controller_id"])
+        finally:
+            admin.close()
