@@ -43,6 +43,8 @@ _OUT_OF_RANGE = "a number is none that a broker can mean"
 # The beginning of a tick that came before a batch is read again; one has some hundred messages in the lane, and some
 # of other clusters may stand between them.
 _MOST_OF_LANE = 10_000
+# And in each other partition, those of other collectors that lie between included: all of it is read at once.
+_MOST_OF_HISTORY = 1_000_000
 # Of each type that a required column has, a value that one does not have, or hardly ever.
 _SELDOM = {"STRING": "''", "INT": "-1", "BIGINT": "-1L", "ARRAY<INT>": "array(-1)"}
 
@@ -81,7 +83,9 @@ def _lane_lacks(kind: str) -> str:
 def _bad_end(end: str, offset: str) -> str:
     """Return the condition that a tick_end has a number that it cannot have, or begins where it cannot."""
     begins = f"{end}.first_offset NOT BETWEEN {offset} - {_MOST_OF_LANE} AND {offset} - {end}.lane_messages"
-    ranges = f"exists({end}.ranges, r -> {_outside('r', ('first_offset', 'end_offset'))} OR r.partition < 0)"
+    length = f"r.end_offset - r.first_offset NOT BETWEEN 0 AND {_MOST_OF_HISTORY}"
+    bad_range = _any((_outside("r", ("first_offset", "end_offset")), "r.partition < 0", length))
+    ranges = f"exists({end}.ranges, r -> {bad_range})"
     return _any((_outside(end, scalar_columns("tick_end")), ranges, begins))
 
 

@@ -121,6 +121,8 @@ def _outside() -> list[dict[str, Any]]:
     ends = [END | {name: number} for name in scalar_columns("tick_end") for number in _beyond(name)]
     ranges = [{"partition": 1, "first_offset": 0, "end_offset": number} for number in _beyond("end_offset")]
     ranges.append({"partition": -1, "first_offset": 0, "end_offset": 1})
+    ranges.append({"partition": 1, "first_offset": 7, "end_offset": 6})
+    ranges.append({"partition": 1, "first_offset": 7, "end_offset": 1_000_008})
     return [*found, *ends, *(END | {"ranges": [one]} for one in ranges)]
 
 

@@ -1,0 +1,187 @@
+"""Valid ticks, and one value of them replaced by another: at the edges of its type, of another type, or gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from schemas.messages import COLUMNAR, ENVELOPE, VERSION
+
+TICK_MS = 1_800_000_000_000
+CLUSTERS = ("orders", "payments")
+_WINDOW_MS = 10_000
+_ENVELOPE = tuple(column.split(" ")[0] for column in ENVELOPE.split(", "))
+# A record is refused for its time before anything else of it is looked at; elsewhere that is tried too.
+_DEEPEST = 6
+
+EDGES: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, -1, 7, 0.5, -0.0, 1e-300, 1e308, 10**30),
+    *(sign * 2**power + more for power in (15, 31, 32, 42, 50, 53, 60, 62, 63) for sign in (1, -1) for more in (-1, 0, 1)),
+    *(TICK_MS, TICK_MS - 1, TICK_MS + 1, TICK_MS - 3_600_000, TICK_MS + 3_600_000, 253_402_300_800_000),
+    *("", "0", "*", "1:1", "NaN", "Infinity", "-9223372036854775808", "none", "broker", "a" * 3000, "\u0000", "\u001b[2J"),
+    *("o'brien", 'say "no"', "back\\slash", "a\nb", "\U0001f600", "\u202e", "${jndi:x}", "{}", "[]"),
+    *([], [None], [1, 1], [2**31], ["x"], [[]], list(range(300)), {}, {"a": 1}, {"broker": 1}, [{}], [{"broker": None}]),
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A Kafka record that a collector, or somebody else, wrote.
+
+    Attributes:
+        key: of the record.
+        value: of the record.
+        tick_ms: time of the record, epoch milliseconds.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    tick_ms: int
+
+
+def records() -> st.SearchStrategy[list[Record]]:
+    """Return what gives the records of one tick, in the order of the lane, some of them not as they should be."""
+    return st.builds(
+        _records,
+        st.integers(0, 10**9),
+        st.sampled_from(CLUSTERS),
+        st.lists(st.tuples(st.integers(0, 10**9), st.sampled_from(EDGES)), max_size=3),
+        st.lists(st.tuples(st.integers(0, 7), st.binary(max_size=12), st.integers(0, 4000)), max_size=1),
+    )
+
+
+def _records(
+    after: int, cluster: str, replaced: list[tuple[int, Any]], garbled: list[tuple[int, bytes, int]]
+) -> list[Record]:
+    tick_ms = TICK_MS + after
+    messages = tick(cluster, tick_ms)
+    for which, value in replaced:
+        message = messages[which % len(messages)]
+        places = list(_places(message))
+        _put(message, places[which // len(messages) % len(places)], value)
+    made = [Record(_key(message), json.dumps(message).encode(), tick_ms) for message in messages]
+    for number, garbage, at in garbled:
+        one = made[number % len(made)]
+        value = one.value or b""
+        cut = at % (len(value) + 1)
+        made[number % len(made)] = Record(one.key, value[:cut] + garbage + value[cut + len(garbage) :], tick_ms)
+    return made
+
+
+def _key(message: dict[str, Any]) -> bytes:
+    return json.dumps({name: message.get(name) for name in _ENVELOPE}).encode()
+
+
+def _places(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to every value in a message, those that hold others included."""
+    keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield (*before, key)
+        if len(before) < _DEEPEST:
+            yield from _places(value[key], (*before, key))
+
+
+def _put(message: dict[str, Any], place: tuple[Any, ...], value: Any) -> None:
+    at: Any = message
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+
+
+def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
+    """Return the messages of a tick of three brokers, a move and a listed partition; ``tick_end`` last."""
+    moves = [_move(tick_ms, 0, adding=[3], removing=[2]), _move(tick_ms, 1, adding=[], removing=[])]
+    kinds: list[tuple[str, list[dict[str, Any]]]] = [
+        ("brokers", [_broker(broker) for broker in (1, 2, 3)]),
+        ("moves", moves),
+        ("leaders", [_leader(number) for number in (0, 1)]),
+        ("topic_throttles", [{"topic": "t", "leader_throttled_replicas": "0:1,1:1", "follower_throttled_replicas": "*"}]),
+        ("meters", [_meter(tick_ms, name) for name in ("BrokerTopicMetrics.BytesInPerSec", "FetcherStats.BytesPerSec")]),
+        ("lags", [{"broker": 2, "topic": "t", "partition": 0, "source_broker": 1, "fetcher": "f", "lag_offsets": 5}]),
+        ("logs", [_log(tick_ms, broker) | {"topic": "t", "partition": 0, "is_leader": broker == 1} for broker in (1, 2)]),
+    ]
+    found = [
+        {**_envelope(cluster, tick_ms, kind, seq), "row_count": len(rows), **_body(kind, rows)}
+        for seq, (kind, rows) in enumerate(kinds)
+    ]
+    return [*found, _end(cluster, tick_ms, len(kinds))]
+
+
+def _envelope(cluster: str, tick_ms: int, kind: str, seq: int) -> dict[str, Any]:
+    return {"version": VERSION, "cluster": cluster, "tick_ms": tick_ms, "kind": kind, "seq": seq}
+
+
+def _body(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    if kind not in COLUMNAR:
+        return {"rows": rows}
+    return {"columns": {name: [row[name] for row in rows] for name in rows[0]}}
+
+
+def _end(cluster: str, tick_ms: int, seq: int) -> dict[str, Any]:
+    return {
+        **_envelope(cluster, tick_ms, "tick_end", seq),
+        **{"interval_ms": 1000, "started_ms": tick_ms, "ended_ms": tick_ms + 300, "lateness_ms": 0, "skipped_ticks": 0},
+        **{"rate_window_ms": _WINDOW_MS, "messages": {"brokers": 1, "moves": 1, "leaders": 1}, "metadata_age_ms": 0},
+        **{"unanswered": [{"broker": 3, "reason": "hangs"}], "first_offset": 0, "lane_messages": 2},
+        **{"ranges": [{"partition": 1, "first_offset": 0, "end_offset": 5}], "collector_host": "h"},
+        **{"collector_pid": 1, "collector_started_ms": tick_ms},
+    }
+
+
+def _broker(broker: int) -> dict[str, Any]:
+    return {
+        **{"broker": broker, "host": "h", "port": 9092, "alive": True, "answered": True, "error": None},
+        **{"throttles_known": True, "leader_throttle_bytes_per_s": 2_000_000, "follower_throttle_bytes_per_s": 9_000_000},
+        **{"leader_throttle_source": "broker", "follower_throttle_source": "default", "leader_quota_bytes_per_s": 1.5e6},
+        **{"follower_quota_bytes_per_s": 0.0, "auto_leader_rebalance": True, "leader_imbalance_check_s": 300},
+        **{"leader_imbalance_percentage": 10, "quota_window_num": 11, "quota_window_size_s": 1},
+        **{"replica_fetch_max_bytes": 2**20, "replica_fetch_response_max_bytes": 10 * 2**20, "num_replica_fetchers": 1},
+        **{"replica_fetch_backoff_ms": 1000, "log_dirs_throttle_bytes_per_s": None, "log_dirs_throttle_source": "none"},
+    }
+
+
+def _leader(number: int) -> dict[str, Any]:
+    return {
+        **{"topic": "t", "partition": number, "leader": 1, "leader_epoch": 3, "replicas": [2, 1, 3], "isr": [1, 2]},
+        **{"adding": [3], "removing": [], "metadata_age_ms": 0, "min_insync_replicas": 2},
+    }
+
+
+def _meter(tick_ms: int, name: str) -> dict[str, Any]:
+    return {
+        **{"broker": 1, "meter": name, "topic": "t", "fetcher": "f", "source_broker": 2, "read_ms": tick_ms},
+        **{"count_total": 9_000_000, "prev_read_ms": tick_ms - _WINDOW_MS, "prev_count_total": 1000, "gauge_value": 1.5},
+    }
+
+
+def _move(tick_ms: int, number: int, adding: list[int], removing: list[int]) -> dict[str, Any]:
+    follower = {"lag_offsets": 900, "prev_lag_offsets": 800, "lag_source": 1, "unchanged_since_ms": tick_ms - 500}
+    return {
+        **{"topic": "t", "partition": number, "leader": 1, "leader_epoch": 3, "replicas": [1, 2, 3], "isr": [1, 2]},
+        **{"adding": adding, "removing": removing, "offline": [], "compacted": False, "leader_listed": [1, 2]},
+        **{"follower_listed": [3], "previous_leader": 2, "switch_tick_ms": tick_ms - 2000},
+        "logs": [_log(tick_ms, broker) | follower for broker in (1, 2, 3)],
+        **{"topic_counters": _counters(tick_ms), "before_log": _log(tick_ms - 3000, 2)},
+        **{"before_topic_counters": _counters(tick_ms - 3000), "remote_storage": False, "recompressed": False},
+        "without_log": None,
+    }
+
+
+def _log(tick_ms: int, broker: int) -> dict[str, Any]:
+    end = {1: 9000, 2: 9000, 3: 4000}[broker]
+    return {
+        **{"broker": broker, "read_ms": tick_ms, "log_end_offset": end, "log_start_offset": 0, "size_bytes": end * 1000},
+        **{"prev_read_ms": tick_ms - _WINDOW_MS, "prev_log_end_offset": end - 500, "prev_log_start_offset": 0},
+        "prev_size_bytes": (end - 500) * 1000,
+    }
+
+
+def _counters(tick_ms: int) -> dict[str, Any]:
+    return {
+        **{"read_ms": tick_ms, "bytes_in": 9_000_000, "messages_in": 9000},
+        **{"prev_read_ms": tick_ms - _WINDOW_MS, "prev_bytes_in": 8_000_000, "prev_messages_in": 8000},
+    }

@@ -1,0 +1,189 @@
+"""What agents, receivers, brokers and people write, through what reads it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from alerts.delivery.http import Poster
+from alerts.delivery.receiver import DeliveryError
+from alerts.delivery.slack_api import SlackApi
+from benchmarks.fuzz.answers import OK, AnyAnswer
+from benchmarks.fuzz.made import EDGES
+from cli.config import load_settings
+from cli.reassignment_file import is_plan
+from cluster.http_reader import HttpReader
+from cluster.jolokia import JolokiaSource
+from cluster.mbeans import Plan
+from cluster.metrics_source import MetricsError
+from cluster.model import TopicPartition
+from cluster.prometheus import PrometheusSource
+from planning.lists import parse_replica_list
+from schemas.config import CollectSettings, SlackSettings
+from schemas.errors import HeadroomError
+
+_TIMEOUT_S = 5.0
+_PLAN = Plan(["t"], [TopicPartition("t", 0)], [TopicPartition("t", 0), TopicPartition("t", 1)], 2, True)
+_EXPOSITION = """# HELP kafka_log_log_logendoffset x
+kafka_log_log_logendoffset{topic="t",partition="0",} 1.2345E4
+kafka_log_log_size{topic="t",partition="0"} 17.0
+kafka_log_log_logstartoffset{topic="t",partition="0"} 0.0
+kafka_server_fetcherlagmetrics_consumerlag{clientId="ReplicaFetcherThread-0-1",topic="t",partition="1",} 5.0 1800000000000
+kafka_server_brokertopicmetrics_bytesin_total{topic="t",} 99.0
+java_lang_runtime_starttime 1.8E12
+"""
+_JOLOKIA = [{"status": 200, "value": 5, "timestamp": 1}, {"status": 404, "error": "no"}, {"status": 200, "value": {}}]
+_PLAN_FILE = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}]}
+_SLACK = {
+    "ok": True,
+    "messages": [{"ts": "1.2", "metadata": {"event_type": "headroom_event", "event_payload": {"event_keys": "a,b"}}}],
+    "response_metadata": {"next_cursor": ""},
+}
+_SETTINGS = """[cluster]
+bootstrap_servers = "h:9092"
+replication_capacity = "50MB"
+[alerts]
+margin_ratio = 1.2
+finish_within = "1h"
+[collect]
+endpoints = { 1 = "h:9999" }
+[elections]
+window = "01:00-05:00 UTC"
+"""
+_HEADS = (
+    OK,
+    b"HTTP/1.1 500 no\r\nConnection: close\r\n\r\n",
+    b"HTTP/1.1 429 no\r\nRetry-After: 9\r\nConnection: close\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n",
+    b"HTTP/1.1 302 no\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/9.9 999\r\n\r\n",
+    b"",
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Something that reads text from outside.
+
+    Attributes:
+        name: what it reads.
+        texts: gives what it is to read.
+        read: reads it.
+        refusals: what it may raise: it says then what is wrong.
+    """
+
+    name: str
+    texts: st.SearchStrategy[bytes]
+    read: Callable[[bytes], Any]
+    refusals: tuple[type[Exception], ...]
+
+
+@contextmanager
+def readings() -> Iterator[list[Reading]]:
+    """Give everything that reads texts from outside."""
+    with ExitStack() as stack:
+        server = stack.enter_context(AnyAnswer())
+        file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "headroom.toml"
+        endpoint = f"127.0.0.1:{server.port}"
+        http = HttpReader(CollectSettings())
+        jolokia, prometheus = JolokiaSource(http, ""), PrometheusSource(http, "")
+        slack = SlackApi(SlackSettings(channel="C1", api_url=f"http://{endpoint}/api/", timeout_s=2), lambda: "xoxb-1")
+        poster = Poster(2.0)
+
+        def answered(read: Callable[[], Any]) -> Callable[[bytes], Any]:
+            def with_answer(text: bytes) -> Any:
+                server.says = text
+                return read()
+
+            return with_answer
+
+        def settings(text: bytes) -> Any:
+            file.write_bytes(text)
+            return load_settings(str(file), {})
+
+        yield [
+            Reading(
+                "exposition",
+                _answers(_garbled(_EXPOSITION.encode())),
+                answered(lambda: prometheus.read(1, endpoint, _PLAN, _TIMEOUT_S)),
+                (MetricsError,),
+            ),
+            Reading(
+                "jolokia",
+                _answers(_json(_JOLOKIA)),
+                answered(lambda: jolokia.read(1, endpoint, _PLAN, _TIMEOUT_S)),
+                (MetricsError,),
+            ),
+            Reading("slack", _answers(_json(_SLACK)), answered(lambda: slack.find(["a"], 0)), (DeliveryError,)),
+            Reading(
+                "receiver",
+                _answers(_garbled(b"accepted")),
+                answered(lambda: poster.post(f"http://{endpoint}/secret", b"{}", {})),
+                (DeliveryError,),
+            ),
+            Reading("replica list", _lists(), lambda text: parse_replica_list(text.decode("utf-8", "replace")), (ValueError,)),
+            Reading("settings", _garbled(_SETTINGS.encode()), settings, (HeadroomError,)),
+            Reading("reassignment file", _json(_PLAN_FILE), lambda text: is_plan(text.decode("utf-8", "replace")), ()),
+        ]
+        http.close()
+
+
+def _answers(bodies: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """Return what gives whole answers, most of them with a head that is in order."""
+    head = st.one_of(st.just(OK), st.just(OK), st.just(OK), st.sampled_from(_HEADS), st.binary(max_size=200))
+    return st.builds(bytes.__add__, head, bodies)
+
+
+def _garbled(text: bytes) -> st.SearchStrategy[bytes]:
+    """Return what gives a text with pieces replaced, and now and then something else altogether."""
+
+    def put(pieces: list[tuple[int, int, bytes]]) -> bytes:
+        made = text
+        for at, length, piece in pieces:
+            begin = at % (len(made) + 1)
+            made = made[:begin] + piece + made[begin + length :]
+        return made
+
+    deep = st.sampled_from([b"[" * 100_000, b'{"a":' * 100_000, b"a.b" * 100_000, b"9" * 5000, b"\xff\xfe\x00", b"\x00"])
+    pieces = st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 40), st.one_of(st.binary(max_size=20), deep)), max_size=3)
+    return st.one_of(st.builds(put, pieces), st.builds(put, pieces), st.binary(max_size=300), deep)
+
+
+def _json(template: Any) -> st.SearchStrategy[bytes]:
+    """Return what gives a JSON text with one value replaced, or garbled."""
+    places = list(_places(template))
+
+    def put(at: int, value: Any) -> bytes:
+        made = json.loads(json.dumps(template))
+        place = places[at % len(places)]
+        holder = made
+        for key in place[:-1]:
+            holder = holder[key]
+        holder[place[-1]] = value
+        return json.dumps(made).encode()
+
+    replaced = st.builds(put, st.integers(0, 1000), st.sampled_from(EDGES))
+    return st.one_of(replaced, replaced, _garbled(json.dumps(template).encode()))
+
+
+def _places(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield (*before, key)
+        yield from _places(value[key], (*before, key))
+
+
+def _lists() -> st.SearchStrategy[bytes]:
+    number = st.one_of(st.integers(-(2**40), 2**40).map(str), st.text(max_size=5))
+    entry = st.builds("{}:{}".format, number, number)
+    lists = st.lists(st.one_of(entry, st.text(max_size=6), st.just("*")), max_size=6).map(",".join)
+    return lists.map(lambda text: text.encode("utf-8", "replace"))

@@ -1,0 +1,115 @@
+"""Records of the ticks topic through all that reads them: verdicts, alerts, gold, silver and balance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from alerts.desk import AlertDesk
+from alerts.sides import side_state
+from benchmarks.fuzz.made import CLUSTERS, TICK_MS, Record
+from schemas.config import Settings
+from schemas.messages import KINDS
+from streaming.jobs.lane import Lane
+from streaming.transforms import silver
+from streaming.transforms.decode import message_rows, with_head, with_message
+from streaming.transforms.gold import GoldQueries, headroom_rows
+from streaming.transforms.imbalance import Seen, leader_imbalance
+from streaming.transforms.ticks import rows_of
+from streaming.trust import Trust
+
+_RECORDS = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
+_SILVER = {
+    "lags": silver.fetcher_lag,
+    "meters": silver.bytes_per_sec,
+    "logs": silver.log_end_offsets,
+    "leaders": silver.leader_distribution,
+    "brokers": silver.broker_throttles,
+    "topic_throttles": silver.topic_throttles,
+}
+
+
+@dataclass(frozen=True)
+class _Topic:
+    """A topic of which nothing before a batch can be read again.
+
+    Attributes:
+        spark: session.
+        trust: which ticks are believed.
+    """
+
+    spark: SparkSession
+    trust: Trust = Trust(CLUSTERS)
+
+    def lane_range(self, _first: int, _end: int) -> DataFrame:
+        """Return no record."""
+        return self.spark.createDataFrame([], _RECORDS)
+
+
+class Reader:
+    """Reads ticks as a watch and its history do.
+
+    Args:
+        spark: session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._lane = Lane(_Topic(spark))  # type: ignore[arg-type]
+        self._gold = GoldQueries()
+        self._desk = AlertDesk(Settings(), lambda: TICK_MS)
+        self.judged = 0
+
+    def read(self, ticks: Sequence[Sequence[Record]]) -> None:
+        """Read some ticks in one micro-batch; whatever is raised is a crash."""
+        sent = self._spark.createDataFrame(list(_rows(ticks)), _RECORDS).coalesce(1).persist()
+        try:
+            self._alerts(sent)
+            self._history(sent)
+        finally:
+            sent.unpersist()
+
+    def _alerts(self, sent: DataFrame) -> None:
+        with self._lane.whole(sent) as whole:
+            found: dict[tuple[str, int], list[Mapping[str, Any]]] = {tick: [] for tick in whole.ticks}
+            for row in headroom_rows(whole.messages).collect():
+                found[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
+            for (cluster, tick_ms), rows in found.items():
+                self._desk.observe(cluster, tick_ms, [side_state(row) for row in rows])
+            self.judged += len(found)
+            rows_of_gold = self._gold.rows(whole.messages)
+            for frame in (rows_of_gold.headroom, rows_of_gold.progress, rows_of_gold.write_rate):
+                _work(frame)
+
+    def _history(self, sent: DataFrame) -> None:
+        heads = with_head(sent, CLUSTERS).persist()
+        known = heads.where("reason IS NULL")
+        for kind in KINDS:
+            _work(with_message(known, kind))
+        for kind, table in _SILVER.items():
+            _work(table(message_rows(known, kind)))
+        with self._lane.whole(sent) as whole:
+            leaders, logs, meters = (message_rows(known, kind) for kind in ("leaders", "logs", "meters"))
+            _work(leader_imbalance(Seen(leaders, logs, meters, rows_of(whole.messages, "brokers")), 0.1))
+        heads.unpersist()
+
+
+def _work(frame: DataFrame) -> None:
+    """Work out every value of a frame."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _rows(ticks: Sequence[Sequence[Record]]) -> Any:
+    offset = 0
+    for tick in ticks:
+        first = offset
+        for record in tick:
+            # Where its tick begins is known only now.
+            value = (record.value or b"").replace(b'"first_offset": 0, "lane', f'"first_offset": {first}, "lane'.encode())
+            at = datetime.fromtimestamp(record.tick_ms / 1000, timezone.utc)
+            yield record.key, value, "headroom.ticks", 0, offset, at
+            offset += 1
