@@ -27,6 +27,9 @@ from schemas.findings import AlertEvent, Kind
 
 log = logging.getLogger(__name__)
 _START_S = 90.0
+# Besides what is configured. A broker that dies may be the controller and lead the ticks, and the next controller gives
+# it its 9 s anew: for some 12 s nobody takes a tick, and for 4 s more nobody reads one.
+_FAILOVER_S = 5.0
 # Balances come by way of their table, some ticks late.
 _BALANCE_S, _BALANCE_TICKS = 60.0, 6
 # While a cluster is out of balance elections are planned at least every minute.
@@ -64,7 +67,7 @@ class Watched:
 
     def silent_after_s(self) -> float:
         """Return how long its ticks may stay away, seconds."""
-        return max(self.settings.alerts.no_data_s, 3 * self.settings.collect.interval_s)
+        return max(self.settings.alerts.no_data_s + _FAILOVER_S, 3 * self.settings.collect.interval_s)
 
     def balances_old_after_s(self) -> float:
         """Return how old the last balances may be before they are of the past, seconds."""

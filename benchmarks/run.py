@@ -68,8 +68,8 @@ def run(only: str | None) -> None:
     faults, their greatest length and the time of healthy moves of the group precision, and BENCH_STOCK_FOR_RATIO how
     far the times of its stock rules are shortened; BENCH_SCENES and BENCH_SCENES_EACH the scenes of the group nasty and
     how many of each class; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
-    and how long its receivers are away; BENCH_FUZZ the messages and texts of the group fuzz; BENCH_ELECTION_PLANS the plans of the group elections
-    and BENCH_ELECTION_ROUNDS its rounds on real brokers.
+    and how long its receivers are away; BENCH_ELECTION_PLANS the plans of the group elections
+    and BENCH_ELECTION_ROUNDS its rounds on real brokers; BENCH_FUZZ the messages and texts of the group fuzz.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     # Brokers and children end with the `with` blocks that hold them: a SIGTERM has to unwind these too.

@@ -267,7 +267,7 @@ class AlertSettings:
         exit_ratio: a throttle counts as enough again from ``required x exit_ratio`` on, and leaders as balanced again
             from ``threshold / exit_ratio`` down.
         stalled_s: how long an adding replica may make no progress before ``reassignment_stalled`` fires.
-        no_data_s: how long a verdict may be unknown, or ticks stay away, before ``no_data`` fires.
+        no_data_s: how long a verdict may be unknown, or, and 5 s more, ticks stay away, before ``no_data`` fires.
         under_replicated_s: how long replicas that no move brings may be out of the ISR before ``under_replicated`` or
             ``isr_shrink_during_move`` fires; a restart of a broker takes less.
         left_behind_s: how long rates or throttled replica lists may stay without a reassignment before

@@ -5,9 +5,9 @@ anything but the refusal that it documents.
 
 Two thirds are tick messages of every kind, eight to a tick: valid ones in which up to three values, at any depth, are
 replaced by others (the edges of 16 to 64 bits and one beyond, fractions, texts, arrays, objects, null), and some in
-which bytes are replaced. Whole ticks go the way of the alert path (verdicts, rules, the life of alerts) and of gold; all
-records the way of silver, quarantine and balance. A micro-batch that fails is read again tick by tick, to count those
-that fail. `fuzz_ticks_judged` says how many came as far as the rules.
+which bytes are replaced. Whole ticks go the way of the alert path (verdicts, rules, the life of alerts) and of gold;
+all records the way of silver, quarantine and balance. A micro-batch that fails is read again tick by tick, to count
+those that fail. `fuzz_ticks_judged` says how many came as far as the rules.
 
 One third are what agents answer (Jolokia, jmx_exporter, whole HTTP answers with broken heads, bodies and lengths), what
 receivers answer (Slack, and others), throttled replica lists, configuration files and reassignment files.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,11 +21,42 @@ _DEEPEST = 6
 
 EDGES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 7, 0.5, -0.0, 1e-300, 1e308, 10**30),
-    *(sign * 2**power + more for power in (15, 31, 32, 42, 50, 53, 60, 62, 63) for sign in (1, -1) for more in (-1, 0, 1)),
+    *(
+        sign * 2**power + more
+        for power in (15, 31, 32, 42, 50, 53, 60, 62, 63)
+        for sign in (1, -1)
+        for more in (-1, 0, 1)
+    ),
     *(TICK_MS, TICK_MS - 1, TICK_MS + 1, TICK_MS - 3_600_000, TICK_MS + 3_600_000, 253_402_300_800_000),
-    *("", "0", "*", "1:1", "NaN", "Infinity", "-9223372036854775808", "none", "broker", "a" * 3000, "\u0000", "\u001b[2J"),
+    *(
+        "",
+        "0",
+        "*",
+        "1:1",
+        "NaN",
+        "Infinity",
+        "-9223372036854775808",
+        "none",
+        "broker",
+        "a" * 3000,
+        "\u0000",
+        "\u001b[2J",
+    ),
     *("o'brien", 'say "no"', "back\\slash", "a\nb", "\U0001f600", "\u202e", "${jndi:x}", "{}", "[]"),
-    *([], [None], [1, 1], [2**31], ["x"], [[]], list(range(300)), {}, {"a": 1}, {"broker": 1}, [{}], [{"broker": None}]),
+    *(
+        [],
+        [None],
+        [1, 1],
+        [2**31],
+        ["x"],
+        [[]],
+        list(range(300)),
+        {},
+        {"a": 1},
+        {"broker": 1},
+        [{}],
+        [{"broker": None}],
+    ),
 )
 
 
@@ -89,7 +121,8 @@ def _put(message: dict[str, Any], place: tuple[Any, ...], value: Any) -> None:
     at: Any = message
     for key in place[:-1]:
         at = at[key]
-    at[place[-1]] = value
+    # Each place gets a value of its own: what holds others may be the next place.
+    at[place[-1]] = copy.deepcopy(value)
 
 
 def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
@@ -99,10 +132,19 @@ def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
         ("brokers", [_broker(broker) for broker in (1, 2, 3)]),
         ("moves", moves),
         ("leaders", [_leader(number) for number in (0, 1)]),
-        ("topic_throttles", [{"topic": "t", "leader_throttled_replicas": "0:1,1:1", "follower_throttled_replicas": "*"}]),
-        ("meters", [_meter(tick_ms, name) for name in ("BrokerTopicMetrics.BytesInPerSec", "FetcherStats.BytesPerSec")]),
+        (
+            "topic_throttles",
+            [{"topic": "t", "leader_throttled_replicas": "0:1,1:1", "follower_throttled_replicas": "*"}],
+        ),
+        (
+            "meters",
+            [_meter(tick_ms, name) for name in ("BrokerTopicMetrics.BytesInPerSec", "FetcherStats.BytesPerSec")],
+        ),
         ("lags", [{"broker": 2, "topic": "t", "partition": 0, "source_broker": 1, "fetcher": "f", "lag_offsets": 5}]),
-        ("logs", [_log(tick_ms, broker) | {"topic": "t", "partition": 0, "is_leader": broker == 1} for broker in (1, 2)]),
+        (
+            "logs",
+            [_log(tick_ms, broker) | {"topic": "t", "partition": 0, "is_leader": broker == 1} for broker in (1, 2)],
+        ),
     ]
     found = [
         {**_envelope(cluster, tick_ms, kind, seq), "row_count": len(rows), **_body(kind, rows)}
@@ -135,8 +177,16 @@ def _end(cluster: str, tick_ms: int, seq: int) -> dict[str, Any]:
 def _broker(broker: int) -> dict[str, Any]:
     return {
         **{"broker": broker, "host": "h", "port": 9092, "alive": True, "answered": True, "error": None},
-        **{"throttles_known": True, "leader_throttle_bytes_per_s": 2_000_000, "follower_throttle_bytes_per_s": 9_000_000},
-        **{"leader_throttle_source": "broker", "follower_throttle_source": "default", "leader_quota_bytes_per_s": 1.5e6},
+        **{
+            "throttles_known": True,
+            "leader_throttle_bytes_per_s": 2_000_000,
+            "follower_throttle_bytes_per_s": 9_000_000,
+        },
+        **{
+            "leader_throttle_source": "broker",
+            "follower_throttle_source": "default",
+            "leader_quota_bytes_per_s": 1.5e6,
+        },
         **{"follower_quota_bytes_per_s": 0.0, "auto_leader_rebalance": True, "leader_imbalance_check_s": 300},
         **{"leader_imbalance_percentage": 10, "quota_window_num": 11, "quota_window_size_s": 1},
         **{"replica_fetch_max_bytes": 2**20, "replica_fetch_response_max_bytes": 10 * 2**20, "num_replica_fetchers": 1},
@@ -154,7 +204,12 @@ def _leader(number: int) -> dict[str, Any]:
 def _meter(tick_ms: int, name: str) -> dict[str, Any]:
     return {
         **{"broker": 1, "meter": name, "topic": "t", "fetcher": "f", "source_broker": 2, "read_ms": tick_ms},
-        **{"count_total": 9_000_000, "prev_read_ms": tick_ms - _WINDOW_MS, "prev_count_total": 1000, "gauge_value": 1.5},
+        **{
+            "count_total": 9_000_000,
+            "prev_read_ms": tick_ms - _WINDOW_MS,
+            "prev_count_total": 1000,
+            "gauge_value": 1.5,
+        },
     }
 
 
@@ -174,7 +229,13 @@ def _move(tick_ms: int, number: int, adding: list[int], removing: list[int]) -> 
 def _log(tick_ms: int, broker: int) -> dict[str, Any]:
     end = {1: 9000, 2: 9000, 3: 4000}[broker]
     return {
-        **{"broker": broker, "read_ms": tick_ms, "log_end_offset": end, "log_start_offset": 0, "size_bytes": end * 1000},
+        **{
+            "broker": broker,
+            "read_ms": tick_ms,
+            "log_end_offset": end,
+            "log_start_offset": 0,
+            "size_bytes": end * 1000,
+        },
         **{"prev_read_ms": tick_ms - _WINDOW_MS, "prev_log_end_offset": end - 500, "prev_log_start_offset": 0},
         "prev_size_bytes": (end - 500) * 1000,
     }

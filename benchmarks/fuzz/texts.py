@@ -35,12 +35,15 @@ _EXPOSITION = """# HELP kafka_log_log_logendoffset x
 kafka_log_log_logendoffset{topic="t",partition="0",} 1.2345E4
 kafka_log_log_size{topic="t",partition="0"} 17.0
 kafka_log_log_logstartoffset{topic="t",partition="0"} 0.0
-kafka_server_fetcherlagmetrics_consumerlag{clientId="ReplicaFetcherThread-0-1",topic="t",partition="1",} 5.0 1800000000000
+kafka_server_fetcherlagmetrics_consumerlag{clientId="ReplicaFetcherThread-0-1",topic="t",partition="1",} 5.0 1800000000
 kafka_server_brokertopicmetrics_bytesin_total{topic="t",} 99.0
 java_lang_runtime_starttime 1.8E12
 """
 _JOLOKIA = [{"status": 200, "value": 5, "timestamp": 1}, {"status": 404, "error": "no"}, {"status": 200, "value": {}}]
-_PLAN_FILE = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}]}
+_PLAN_FILE = {
+    "version": 1,
+    "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}],
+}
 _SLACK = {
     "ok": True,
     "messages": [{"ts": "1.2", "metadata": {"event_type": "headroom_event", "event_payload": {"event_keys": "a,b"}}}],
@@ -130,8 +133,14 @@ def readings() -> Iterator[list[Reading]]:
                 answered(lambda: poster.post(f"http://{endpoint}/secret", b"{}", {})),
                 (DeliveryError,),
             ),
-            Reading("replica list", _lists(), lambda text: parse_replica_list(text.decode("utf-8", "replace")), (ValueError,)),
-            Reading("settings", _garbled(_SETTINGS.encode()), settings, (HeadroomError,)),
+            Reading(
+                "replica list",
+                _lists(),
+                lambda text: parse_replica_list(text.decode("utf-8", "replace")),
+                (ValueError,),
+            ),
+            # Nobody but oneself makes one's own file slow to read, as a key of a hundred thousand parts does.
+            Reading("settings", _garbled(_SETTINGS.encode(), 2000), settings, (HeadroomError,)),
             Reading("reassignment file", _json(_PLAN_FILE), lambda text: is_plan(text.decode("utf-8", "replace")), ()),
         ]
         http.close()
@@ -143,8 +152,13 @@ def _answers(bodies: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     return st.builds(bytes.__add__, head, bodies)
 
 
-def _garbled(text: bytes) -> st.SearchStrategy[bytes]:
-    """Return what gives a text with pieces replaced, and now and then something else altogether."""
+def _garbled(text: bytes, depth: int = 100_000) -> st.SearchStrategy[bytes]:
+    """Return what gives a text with pieces replaced, and now and then something else altogether.
+
+    Args:
+        text: as it should be.
+        depth: how deep what nests is nested.
+    """
 
     def put(pieces: list[tuple[int, int, bytes]]) -> bytes:
         made = text
@@ -153,8 +167,11 @@ def _garbled(text: bytes) -> st.SearchStrategy[bytes]:
             made = made[:begin] + piece + made[begin + length :]
         return made
 
-    deep = st.sampled_from([b"[" * 100_000, b'{"a":' * 100_000, b"a.b" * 100_000, b"9" * 5000, b"\xff\xfe\x00", b"\x00"])
-    pieces = st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 40), st.one_of(st.binary(max_size=20), deep)), max_size=3)
+    nested = [b"[" * depth, b'{"a":' * depth, b"a.b" * depth, b"x = " + b"[" * depth]
+    deep = st.sampled_from([*nested, b"9" * 5000, b"\xff\xfe\x00", b"\x00"])
+    pieces = st.lists(
+        st.tuples(st.integers(0, 4000), st.integers(0, 40), st.one_of(st.binary(max_size=20), deep)), max_size=3
+    )
     return st.one_of(st.builds(put, pieces), st.builds(put, pieces), st.binary(max_size=300), deep)
 
 

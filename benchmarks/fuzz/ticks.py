@@ -43,7 +43,7 @@ class _Topic:
     """
 
     spark: SparkSession
-    trust: Trust = Trust(CLUSTERS)
+    trust: Trust
 
     def lane_range(self, _first: int, _end: int) -> DataFrame:
         """Return no record."""
@@ -59,7 +59,7 @@ class Reader:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._lane = Lane(_Topic(spark))  # type: ignore[arg-type]
+        self._lane = Lane(_Topic(spark, Trust(CLUSTERS)))  # type: ignore[arg-type]
         self._gold = GoldQueries()
         self._desk = AlertDesk(Settings(), lambda: TICK_MS)
         self.judged = 0
@@ -109,7 +109,9 @@ def _rows(ticks: Sequence[Sequence[Record]]) -> Any:
         first = offset
         for record in tick:
             # Where its tick begins is known only now.
-            value = (record.value or b"").replace(b'"first_offset": 0, "lane', f'"first_offset": {first}, "lane'.encode())
+            value = (record.value or b"").replace(
+                b'"first_offset": 0, "lane', f'"first_offset": {first}, "lane'.encode()
+            )
             at = datetime.fromtimestamp(record.tick_ms / 1000, timezone.utc)
             yield record.key, value, "headroom.ticks", 0, offset, at
             offset += 1

@@ -1,0 +1,56 @@
+"""What the fuzz benchmark reads: valid where nothing was replaced, and a crash is counted as one."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import strategies as st
+
+from benchmarks.fuzz.group import _read
+from benchmarks.fuzz.made import TICK_MS, records, tick
+from benchmarks.fuzz.texts import Reading, readings
+from schemas.messages import COLUMNAR, KINDS, REQUIRED, row_columns
+
+
+def test_a_tick_has_a_message_of_every_kind_with_columns_of_its_contract() -> None:
+    messages = tick("orders", TICK_MS)
+    assert [message["kind"] for message in messages] == list(KINDS)
+    for message in messages[:-1]:
+        kind = message["kind"]
+        rows = [message["columns"]] if kind in COLUMNAR else message["rows"]
+        for row in rows:
+            assert set(REQUIRED[kind]) <= row.keys() <= set(row_columns(kind))
+
+
+def test_drawn_ticks_are_eight_records_and_not_all_as_they_should_be() -> None:
+    drawn = [records().example() for _ in range(20)]
+    assert {len(tick) for tick in drawn} == {len(KINDS)}
+
+    def valid(value: bytes | None) -> bool:
+        try:
+            return isinstance(json.loads(value or b""), dict)
+        except ValueError:
+            return False
+
+    assert {valid(record.value) for tick in drawn for record in tick} == {True, False}
+
+
+def test_whatever_a_reader_raises_but_its_refusal_is_a_crash() -> None:
+    def read(text: bytes) -> None:
+        if text == b"1":
+            raise ValueError("refused")
+        if text == b"2":
+            raise KeyError("crashed")
+
+    said: list[str] = []
+    reading = Reading("numbers", st.sampled_from([b"0", b"1", b"2"]), read, (ValueError,))
+    count, failed = _read(reading, 30, said.append)
+    assert (count, failed) == (30, len(said)) or 0 < failed == len(said) < count
+    assert all("KeyError" in line for line in said)
+
+
+def test_what_is_as_it_should_be_is_read() -> None:
+    with readings() as found:
+        for reading in found:
+            # The strategies shrink towards what is not replaced; here it is enough that nothing crashes.
+            assert _read(reading, 5, print)[1] == 0
