@@ -33,7 +33,7 @@ def fetch(root: Path, pyspark_jars: Path) -> None:
     """Fetch the jars into ``.jars``, one folder per configuration; nothing counts as done before all are there."""
     if are_fetched(root):
         return
-    print("set-up: fetching jars into .jars (once, about 70 MB)", flush=True)
+    print("set-up: fetching jars into .jars (once, about 140 MB)", flush=True)
     target = root / ".jars"
     target.mkdir(exist_ok=True)
     (target / ".fetched").unlink(missing_ok=True)
