@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-from kafka.errors import KafkaError, UnsupportedVersionError
+from kafka.errors import KafkaError, NotControllerError, UnsupportedVersionError
 
 from cluster.client import AdminLink
 
@@ -42,6 +42,8 @@ class AnyBroker:
         self._clock = clock
         self._preferred: int | None = None
         self._behind: int | None = None
+        # Who answered what others had refused, for it is the controller and they pass nothing on; None: nobody had to.
+        self._controller: int | None = None
         self.alive: Collection[int] = ()
 
     def ask(self, what: str, request: Any) -> Any:
@@ -50,16 +52,19 @@ class AnyBroker:
         Raises:
             MetadataError: no broker answered in time.
         """
-        return self._ask(what, request, self._link, self._timeout_s)
+        return self._ask(what, request, self._link, self._timeout_s, self._preferred)
 
     def ask_forwarded(self, what: str, request: Any, share: float) -> Any:
         """Return the answer to a request that the broker passes on to the controller, in a share of the time.
+
+        In ZooKeeper mode none is passed on: there the controller itself is looked for among all.
 
         Raises:
             MetadataError: no broker answered in time.
             HeadroomError: no broker could be reached at all.
         """
-        return self._ask(what, request, self._link.forwarding, share * self._timeout_s)
+        first = self._preferred if self._controller is None else self._controller
+        return self._ask(what, request, self._link.forwarding, share * self._timeout_s, first)
 
     def ask_last(self) -> None:
         """Ask the broker that answered last after all others from now on: its metadata is behind."""
@@ -67,10 +72,10 @@ class AnyBroker:
             log.warning("broker %d reports metadata from before what is known; others are asked first", self._preferred)
             self._behind, self._preferred = self._preferred, None
 
-    def _ask(self, what: str, request: Any, link: AdminLink, timeout_s: float) -> Any:
+    def _ask(self, what: str, request: Any, link: AdminLink, timeout_s: float, first: int | None) -> Any:
         deadline = self._clock() + timeout_s
-        failures = []
-        for node in self._candidates():
+        failures, refused = [], False
+        for node in self._candidates(first):
             wait_s = min(timeout_s / _TRIES, deadline - self._clock())
             if wait_s <= 0.01:
                 break
@@ -81,13 +86,20 @@ class AnyBroker:
             except KafkaError as error:
                 failures.append(f"broker {node}: {_short(error)}")
                 continue
-            self._preferred = node
+            if getattr(answer, "error_code", 0) == NotControllerError.errno:
+                failures.append(f"broker {node}: {NotControllerError.__name__}")
+                refused = True
+                continue
+            if refused:
+                self._controller = node
+            elif node != self._controller:
+                self._preferred = node
             return answer
         raise MetadataError(f"{what} could not be read ({'; '.join(failures) or 'no broker is known'})")
 
-    def _candidates(self) -> list[int]:
+    def _candidates(self, first: int | None) -> list[int]:
         known = dict.fromkeys([*self._link.nodes(), *self.alive])
-        return sorted(known, key=lambda node: (node == self._behind, node != self._preferred))
+        return sorted(known, key=lambda node: (node == self._behind and node != first, node != first))
 
 
 def _short(error: KafkaError) -> str:

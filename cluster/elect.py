@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import kafka.errors as kafka_errors
-from kafka.errors import ElectionNotNeededError
+from kafka.errors import ElectionNotNeededError, NotControllerError
 from kafka.protocol.admin import ElectLeadersRequest
 
 from cluster.client import AdminLink
@@ -65,8 +65,19 @@ def _by_topic(names: Collection[Name]) -> list[Any]:
 
 def _ask(link: AdminLink, request: Any, timeout_s: float) -> Any:
     asked = ControllerRequest(request, _SUBJECT, "is not allowed", "ALTER", "was taken by no broker", "none is known")
-    # The first version has no error of the request as a whole.
-    return asked.ask(link, timeout_s, lambda answer: answer.error_code if answer.API_VERSION >= 1 else 0)
+    return asked.ask(link, timeout_s, _error_code)
+
+
+def _error_code(answer: Any) -> int:
+    """Return the error of an answer as a whole: its own, or that of a broker that is not the controller.
+
+    In ZooKeeper mode such a broker gives that error for each partition. The first version of the answer has none of its
+    own.
+    """
+    if answer.API_VERSION >= 1 and answer.error_code:
+        return int(answer.error_code)
+    codes = {p.error_code for r in answer.replica_election_results for p in r.partition_result}
+    return int(NotControllerError.errno) if codes == {NotControllerError.errno} else 0
 
 
 def _answers(names: Collection[Name], answer: Any) -> Answers:

@@ -80,7 +80,7 @@ def test_what_the_controller_alone_answers_is_asked_of_it(
         wait_until(lambda: len(leaders(cluster, "led")) == 8, 60, "all partitions")
     assert first in (1, 2, 3, 4)
     wait_until(
-        lambda: run(config_file, "elections", "--execute")["after"] is not None, 60, "elections by the controller"
+        lambda: run(config_file, "elections", "--execute", "--yes") is not None, 60, "elections by the controller"
     )
     wait_until(
         lambda: leaders(cluster, "led") == {n: 1 + n % 4 for n in range(8)},
@@ -88,7 +88,7 @@ def test_what_the_controller_alone_answers_is_asked_of_it(
         "preferred leaders",
         lambda: leaders(cluster, "led"),
     )
-    applied = run(config_file, "throttle", "apply", "--rate", "3000000", "--execute")
+    applied = run(config_file, "throttle", "apply", "--rate", "3000000", "--brokers", "1,2,3,4", "--execute")
     assert applied
     rates = read_throttles(settings).rates
     assert {r.leader_bytes_per_s for r in rates.values()} == {3_000_000}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
 
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.brokers import BrokerOptions, Brokers
@@ -16,11 +21,16 @@ from tests.integration.support import wait_until
 
 # What KRaft alone knows.
 _KRAFT = ("node.id", "process.roles", "controller.quorum.voters", "controller.listener.names")
+_LOG4J = "log4j.properties"
 _LOGGING = """log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p %c{1} %m%n
 """
+
+
+def _logging(folder: Path) -> str:
+    return f"-Dlog4j.configuration=file:{folder / _LOG4J}"
 
 
 class OldBrokers(Brokers):
@@ -38,8 +48,6 @@ class OldBrokers(Brokers):
 
     def prepare(self, ports: Mapping[int, BrokerPorts], cluster_id: str) -> None:
         """Write every broker's properties; nothing is formatted in ZooKeeper mode."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "log4j.properties").write_text(_LOGGING, encoding="utf-8")
         for broker_id, own in ports.items():
             files = self.files(broker_id)
             client = f"PLAINTEXT://{HOST}:{own.client}"
@@ -58,7 +66,7 @@ class OldBrokers(Brokers):
     def spawn(self, broker_id: int, ports: BrokerPorts) -> None:
         """Start the process of one broker; it is not ready yet."""
         files = self.files(broker_id)
-        command = broker_command(files, ports, [f"-Dlog4j.configuration=file:{self.folder / 'log4j.properties'}"])
+        command = broker_command(files, ports, [_logging(self.folder)])
         command[command.index("-cp") + 1] = str(jar_folder("zookeeper") / "*")
         self._guardian = self._guardian or Guardian()
         self.pids[broker_id] = self._guardian.spawn(command, files.log)
@@ -80,12 +88,13 @@ class ZooKeeperCluster(EmbeddedCluster):
 
     def __enter__(self) -> ZooKeeperCluster:
         """Start ZooKeeper, then the brokers."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / _LOG4J).write_text(_LOGGING, encoding="utf-8")
         log = self.folder / "zookeeper.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.admin.enableServer=false")
+        options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.admin.enableServer=false", _logging(self.folder))
         main = ("org.apache.zookeeper.server.ZooKeeperServerMain", str(self._port), str(self.folder / "zookeeper"))
         self._zookeeper.spawn([java_command(), *options, "-cp", str(jar_folder("zookeeper") / "*"), *main], log)
-        wait_until(lambda: "binding to port" in log.read_text(encoding="utf-8"), 30, "ZooKeeper")
+        wait_until(self._listens, 30, "ZooKeeper")
         self.start()
         return self
 
@@ -94,12 +103,16 @@ class ZooKeeperCluster(EmbeddedCluster):
         super().__exit__(kind, error, at)
         self._zookeeper.kill_all()
 
-    def controller(self) -> int:
-        """Return the broker that is the controller now."""
-        from kafka import KafkaAdminClient
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((HOST, self._port)) == 0
 
-        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
-        try:
-            return int(admin.describe_cluster()["controller_id"])
-        finally:
-            admin.close()
+    def controller(self) -> int:
+        """Return the broker that is the controller now; -1: nobody tells of one."""
+        with suppress(KafkaError):
+            admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+            try:
+                return int(admin.describe_cluster()["controller_id"])
+            finally:
+                admin.close()
+        return -1

@@ -27,6 +27,8 @@ class FakeLink:
         self.results = results or {}
         self.silent: set[int] = set()
         self.errors: dict[int, int] = {}
+        # The error that a broker gives for every partition.
+        self.of_each: dict[int, int] = {}
         self.asked: list[int] = []
         self.requests: list[Any] = []
 
@@ -39,7 +41,10 @@ class FakeLink:
         if node in self.silent:
             raise KafkaTimeoutError(f"after {timeout_s} s")
         results = [
-            Answer(topic=topic, partition_result=[Answer(partition_id=partition, error_code=code)])
+            Answer(
+                topic=topic,
+                partition_result=[Answer(partition_id=partition, error_code=self.of_each.get(node, code))],
+            )
             for (topic, partition), code in self.results.items()
         ]
         return Answer(API_VERSION=2, error_code=self.errors.get(node, NONE), replica_election_results=results)
@@ -75,6 +80,13 @@ def test_another_broker_is_asked_when_one_is_silent_or_not_the_controller() -> N
     link = FakeLink({("t", 0): NONE})
     link.silent, link.errors = {1}, {2: NOT_CONTROLLER}
     assert elect(link, ("t", 0)).elected == (("t", 0),)
+    assert link.asked == [1, 2, 3]
+
+
+def test_in_zookeeper_mode_a_broker_says_of_each_partition_that_it_is_not_the_controller() -> None:
+    link = FakeLink({("t", 0): NONE, ("t", 1): NOT_NEEDED})
+    link.of_each = {1: NOT_CONTROLLER, 2: NOT_CONTROLLER}
+    assert elect(link, ("t", 0), ("t", 1)) == Answers((("t", 0),), (("t", 1),))
     assert link.asked == [1, 2, 3]
 
 

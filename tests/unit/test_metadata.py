@@ -6,7 +6,7 @@ from types import SimpleNamespace as Answer
 from typing import Any
 
 import pytest
-from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError
+from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError, NotControllerError
 
 from cluster.admin import MetadataReader
 from cluster.any_broker import MetadataError
@@ -27,6 +27,8 @@ class FakeLink:
         self.adding: list[int] = []
         self.topics = ["orders", "other"]
         self.refused = 0
+        # The only one that knows of reassignments, in ZooKeeper mode.
+        self.controller: int | None = None
         self.lists = {"orders": "0:1", "other": None}
 
     def nodes(self) -> list[int]:
@@ -37,6 +39,8 @@ class FakeLink:
         self.asked.append((node, kind))
         if {node, kind} & self.silent:
             raise KafkaTimeoutError(f"after {timeout_s} s")
+        if self.controller not in (None, node) and kind == "ListPartitionReassignmentsRequest":
+            return Answer(error_code=NotControllerError.errno, topics=[])
         return {
             "DescribeTopicPartitionsRequest": self.pages,
             "MetadataRequest": self.metadata,
@@ -184,3 +188,28 @@ def test_lists_never_read_leave_the_tick_out() -> None:
     link.silent = {"DescribeConfigsRequest"}
     with pytest.raises(MetadataError, match="topic configurations"):
         reader(link).snapshot()
+
+
+def test_where_brokers_pass_nothing_on_the_controller_is_found_and_asked_first_from_then_on() -> None:
+    link = FakeLink()
+    link.controller, link.adding = 3, [3]
+    reader = MetadataReader(link, 1.0, 60.0)  # type: ignore[arg-type]
+
+    def asked() -> list[int]:
+        link.asked.clear()
+        assert reader.snapshot().partitions[ORDERS].adding == (3,)
+        return [node for node, kind in link.asked if kind == "ListPartitionReassignmentsRequest"]
+
+    assert asked() == [1, 2, 3]
+    assert asked() == [3]
+    # Everything else is asked of whoever answered it last.
+    assert {node for node, kind in link.asked if kind != "ListPartitionReassignmentsRequest"} == {1}
+    # Another one is the controller now; then the first of them dies.
+    link.controller = 2
+    assert asked() == [3, 1, 2]
+    link.silent, link.controller = {2}, 1
+    assert asked()[-1] == 1
+    link.silent, link.controller = set(), 4
+    with_none = MetadataReader(link, 1.0, 60.0)  # type: ignore[arg-type]
+    with pytest.raises(MetadataError, match="broker 3: NotControllerError"):
+        with_none.snapshot()
