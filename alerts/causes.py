@@ -54,10 +54,7 @@ class ActiveAlert:
 
     def has_told(self, other: Finding) -> bool:
         """Return whether it named another finding of its cause, and was as grave as that is."""
-        # The leader switch that made a throttle too low is past in time; the throttle is as low as it was told to be.
-        same = self.cause in (None, other.cause) or other.cause == THROTTLE
-        named_it = (other.kind, other.subject) in self.also or self._advice_is_enough(other)
-        return same and named_it and other.severity.rank >= self.severity.rank
+        return self._has_named(other) and other.severity.rank >= self.severity.rank
 
     def covers(self, other: Finding) -> bool:
         """Return whether it stands for another finding of its cause, which then gets no alert of its own."""
@@ -66,6 +63,18 @@ class ActiveAlert:
         # What has another cause by now is news: an alert of one slow replica does not stand for the broker's death.
         joins = other.joins and self.cause in (None, other.cause)
         return self.fires and (joins or self._advice_is_enough(other))
+
+    def has_told_rate(self, other: Finding) -> bool:
+        """Return whether it is about another rate that is too low as well, whatever the cause of its own is by now.
+
+        Of the rates that one switch makes too low, it is the cause of some a tick longer than of others.
+        """
+        return self.fires and other.kind in THROTTLE_KINDS and self._has_named(other)
+
+    def _has_named(self, other: Finding) -> bool:
+        # The leader switch that made a throttle too low is past in time; the throttle is as low as it was told to be.
+        same = self.cause in (None, other.cause) or other.cause == THROTTLE
+        return (same and (other.kind, other.subject) in self.also) or self._advice_is_enough(other)
 
     def _advice_is_enough(self, other: Finding) -> bool:
         """Return whether what it advised puts another broker's rate right too."""
@@ -127,12 +136,21 @@ def one_per_cause(
 
 
 def _adopted(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> list[Finding]:
-    """Return the findings, those that an alert of another cause goes on with under that cause."""
+    """Return the findings, those that an alert of another cause goes on with, or has told, under that cause."""
     firing = {alert.cause for alert in active.values() if alert.fires and alert.cause}
-    return [
+    going_on = [
         f if f.cause in firing else replace(f, cause=next((c for c in f.continues if c in firing), f.cause))
         for f in findings
     ]
+    told_by = [(f, active[_key(f)]) for f in going_on if f.kind in THROTTLE_KINDS and _key(f) in active]
+
+    def under_another(f: Finding) -> Finding:
+        if _key(f) in active:
+            return f
+        cause = next((lead.cause for lead, alert in told_by if alert.has_told_rate(f)), f.cause)
+        return f if cause == f.cause else replace(f, cause=cause)
+
+    return [under_another(f) for f in going_on]
 
 
 def _ended(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> dict[str, Subject]:

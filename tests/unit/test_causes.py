@@ -175,11 +175,23 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     past = [replace(first, cause="throttle"), replace(second, cause="throttle")]
     assert [f.subject for f in one_per_cause(past, fires, ()).findings] == [first.subject]
     assert not one_per_cause(past[1:], fires, (), fires).findings
-    # What the advice does not put right is news; so is what has another cause, and what its alert has outlived.
+    # What the advice does not put right is news; so is what its alert has outlived.
     more = short_throttle(second.subject, 1, 3.6)
     assert {f.subject for f in one_per_cause([first, more], fires, ()).findings} == {first.subject, more.subject}
-    other = replace(second, cause="throttle")
-    assert {f.subject for f in one_per_cause([first, other], fires, ()).findings} == {first.subject, other.subject}
+    # Of one of them the switch is the cause a tick longer than of the other.
+    for one, other in ((past[0], second), (first, past[1])):
+        (told_one,) = one_per_cause([one, other], fires, ()).findings
+        assert (told_one.subject, [a["subject"] for a in told_one.evidence["also"]]) == (
+            first.subject,
+            [second.subject],
+        )
+        named = {
+            (first.kind, first.subject): ActiveAlert(True, first.cause, frozenset({(second.kind, second.subject)}))
+        }
+        assert [f.subject for f in one_per_cause([one, other], named, ()).findings] == [first.subject]
+    # What is no rate is news where its cause is another.
+    down = replace(finding("broker 1", "broker 1 down"), evidence=second.evidence)
+    assert {f.subject for f in one_per_cause([first, down], fires, ()).findings} == {first.subject, "broker 1"}
     assert [f.subject for f in one_per_cause([second], fires, ()).findings] == [second.subject]
     graver = short_throttle(second.subject, 1, 2.9, CRITICAL)
     assert [f.subject for f in one_per_cause([graver], fires, (), fires).findings] == [second.subject]

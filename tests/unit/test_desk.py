@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -125,12 +127,17 @@ def test_a_finish_that_slips_is_told_and_stands_while_no_finish_is_known() -> No
 def test_leaders_that_fall_short_in_turn_of_one_switch_have_one_alert() -> None:
     switch = LeaderSwitch(3, 30, 0.8 * MB, START_MS, ("t-0", "t-1", "t-2"))
 
-    def tick(second: float, *required_mb: float) -> list[tuple[str, str, str]]:
-        """A tick of brokers 1 and 4, of which one is slow where it requires no more than 2.88 MB/s."""
+    def tick(second: float, *required_mb: float, recent: Sequence[int] = (1, 4)) -> list[tuple[str, str, str]]:
+        """A tick of brokers 1 and 4, of which one is slow where it requires no more than 2.88 MB/s.
+
+        The switch is the cause of what is ``recent``.
+        """
         sides = [
-            replace(side(b, Role.LEADER, 2.4, mb, partition(), in_sync_mb=1.4, switches=(switch,)), verdict=verdict)
+            replace(
+                side(b, Role.LEADER, 2.4, mb, partition(), in_sync_mb=1.4, switches=(switch,) if b in recent else ()),
+                verdict=Verdict.SLOW if mb <= 2.88 else Verdict.LOSING,
+            )
             for b, mb in zip((1, 4), required_mb, strict=True)
-            for verdict in (Verdict.SLOW if mb <= 2.88 else Verdict.LOSING,)
         ]
         return desk.tick(second, sides)
 
@@ -138,6 +145,9 @@ def test_leaders_that_fall_short_in_turn_of_one_switch_have_one_alert() -> None:
     assert [state for *_, state in tick(0, 2.90, 2.93)] == ["pending", "firing"]
     for second, required_mb in enumerate([(2.87, 2.86), (2.91, 2.87), (2.87, 2.90), (2.92, 2.93), (2.95, 2.86)], 1):
         assert tick(second, *required_mb) == []
+    # The switch is over for one of them before the other.
+    for second, (required_mb, recent) in enumerate(product([(2.92, 2.93), (2.91, 2.86)], [(1,), (4,), ()]), 10):
+        assert tick(second, *required_mb, recent=recent) == []
     assert [event.subject for event in desk.desk.active()] == ["broker 4 as leader"]
 
 
