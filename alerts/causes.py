@@ -144,11 +144,18 @@ def _adopted(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert])
     ]
     told_by = [(f, active[_key(f)]) for f in going_on if f.kind in THROTTLE_KINDS and _key(f) in active]
 
+    found = {_key(f) for f in findings}
+    ended = [alert for key, alert in active.items() if key[0] in THROTTLE_KINDS and key not in found]
+
     def under_another(f: Finding) -> Finding:
         if _key(f) in active:
             return f
-        cause = next((lead.cause for lead, alert in told_by if alert.has_told_rate(f)), f.cause)
-        return f if cause == f.cause else replace(f, cause=cause)
+        cause = next((lead.cause for lead, alert in told_by if alert.has_told_rate(f)), None)
+        if cause is not None:
+            return replace(f, cause=cause)
+        # Its own rate has been raised, and this one, which it named, not yet.
+        cause = next((alert.cause for alert in ended if alert.cause and alert.has_told_rate(f)), None)
+        return f if cause is None else replace(f, cause=cause, continues=(cause,))
 
     return [under_another(f) for f in going_on]
 

@@ -175,7 +175,7 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     past = [replace(first, cause="throttle"), replace(second, cause="throttle")]
     assert [f.subject for f in one_per_cause(past, fires, ()).findings] == [first.subject]
     assert not one_per_cause(past[1:], fires, (), fires).findings
-    # What the advice does not put right is news; so is what its alert has outlived.
+    # What the advice does not put right is news.
     more = short_throttle(second.subject, 1, 3.6)
     assert {f.subject for f in one_per_cause([first, more], fires, ()).findings} == {first.subject, more.subject}
     # Of one of them the switch is the cause a tick longer than of the other.
@@ -192,9 +192,13 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     # What is no rate is news where its cause is another.
     down = replace(finding("broker 1", "broker 1 down"), evidence=second.evidence)
     assert {f.subject for f in one_per_cause([first, down], fires, ()).findings} == {first.subject, "broker 1"}
-    assert [f.subject for f in one_per_cause([second], fires, ()).findings] == [second.subject]
+    # The first one's rate has been raised, and the other not yet: its alert goes on.
+    (goes_on,) = one_per_cause([second], fires, ()).findings
+    assert (goes_on.subject, goes_on.evidence["goes_on_with"]["subject"]) == (first.subject, second.subject)
+    assert [f.subject for f in one_per_cause([more], fires, ()).findings] == [more.subject]
     graver = short_throttle(second.subject, 1, 2.9, CRITICAL)
-    assert [f.subject for f in one_per_cause([graver], fires, (), fires).findings] == [second.subject]
+    (told_one,) = one_per_cause([graver], fires, (), fires).findings
+    assert (told_one.subject, told_one.severity) == (first.subject, CRITICAL)
     assert [f.severity for f in one_per_cause([first, graver], fires, ()).findings] == [CRITICAL]
 
 

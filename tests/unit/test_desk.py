@@ -151,6 +151,39 @@ def test_leaders_that_fall_short_in_turn_of_one_switch_have_one_alert() -> None:
     assert [event.subject for event in desk.desk.active()] == ["broker 4 as leader"]
 
 
+def test_an_alert_goes_on_with_the_rates_that_it_named_until_all_of_them_are_raised() -> None:
+    # Kafka's own tool raises one broker's rate after the other, some seconds apart.
+    switch = LeaderSwitch(3, 30, 0.8 * MB, START_MS, ("t-0", "t-1", "t-2"))
+
+    def tick(second: float, first_mb: float, other_mb: float, recent: bool = False) -> list[tuple[str, str, str]]:
+        switches = (switch,) if recent else ()
+        return desk.tick(
+            second,
+            [
+                replace(
+                    side(b, Role.LEADER, throttle_mb, 2.9 + b / 100, partition(), in_sync_mb=1.4, switches=switches),
+                    verdict=Verdict.LOSING if throttle_mb < 2.9 else Verdict.CATCHING_UP,
+                )
+                for b, throttle_mb in ((1, other_mb), (4, first_mb))
+            ],
+        )
+
+    desk = Desk()
+    subject = "broker 4 as leader"
+    fired = tick(0, 2.4, 2.4, recent=True)
+    assert [state for *_, state in fired] == ["pending", "firing"]
+    assert fired[0][1] == subject
+    assert [e for second in range(1, 20) for e in tick(second, 2.4, 2.4)] == []
+    assert [e for second in range(20, 24) for e in tick(second, 3.5, 2.4)] == []
+    # After that it is told what it is about by now.
+    told_anew = [e for second in range(24, 40) for e in tick(second, 3.5, 2.4)]
+    assert {(name, state) for _, name, state in told_anew} <= {(subject, "firing")}
+    (event,) = desk.desk.active()
+    assert (event.subject, json.loads(event.evidence)["goes_on_with"]["subject"]) == (subject, "broker 1 as leader")
+    ended = [e for second in range(40, 50) for e in tick(second, 3.5, 3.5)]
+    assert [(name, state) for _, name, state in ended] == [(subject, "resolved")]
+
+
 def test_ticks_that_stay_away_are_told_after_a_while_once() -> None:
     desk = Desk()
     desk.tick(0, GOOD)

@@ -345,8 +345,8 @@ def test_a_tick_that_comes_late_neither_begins_the_time_of_being_well_nor_ends_i
 
 
 def caused(*subjects: str, severity: Severity = Severity.WARNING) -> Assessment:
-    """Findings of one cause, the first one the weightiest."""
-    found = [replace(bad(0, subject=s, severity=severity).findings[0], cause="it") for s in subjects]
+    """Findings of one cause, the first one the weightiest; no rates, with which an alert goes on."""
+    found = [replace(bad(0, subject=s, severity=severity).findings[0], kind=Kind.NO_DATA, cause="it") for s in subjects]
     return Assessment([replace(f, weight=-float(n)) for n, f in enumerate(found)])
 
 
@@ -368,8 +368,9 @@ def test_an_alert_is_told_again_when_another_of_its_cause_is_graver() -> None:
 
 
 def ranked(*found: tuple[str, int, float]) -> Assessment:
-    """Findings of one cause, each with its subject, precedence and hold."""
-    return Assessment([replace(bad(hold_s, subject=s).findings[0], cause="it", precedence=p) for s, p, hold_s in found])
+    """Findings of one cause, each with its subject, precedence and hold; no rates, with which an alert goes on."""
+    of_cause = {"kind": Kind.NO_DATA, "cause": "it"}
+    return Assessment([replace(bad(h, subject=s).findings[0], **of_cause, precedence=p) for s, p, h in found])
 
 
 def test_what_comes_before_it_is_told_in_its_place_once_it_is_due() -> None:
