@@ -99,7 +99,7 @@ class AnyBroker:
 
     def _candidates(self, first: int | None) -> list[int]:
         known = dict.fromkeys([*self._link.nodes(), *self.alive])
-        return sorted(known, key=lambda node: (node == self._behind and node != first, node != first))
+        return sorted(known, key=lambda node: (node == self._behind, node != first))
 
 
 def _short(error: KafkaError) -> str:

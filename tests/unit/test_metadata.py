@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError, NotControllerError
+from kafka.protocol.metadata import MetadataRequest
 
 from cluster.admin import MetadataReader
-from cluster.any_broker import MetadataError
+from cluster.any_broker import AnyBroker, MetadataError
 from cluster.model import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -213,3 +214,20 @@ def test_where_brokers_pass_nothing_on_the_controller_is_found_and_asked_first_f
     with_none = MetadataReader(link, 1.0, 60.0)  # type: ignore[arg-type]
     with pytest.raises(MetadataError, match="broker 3: NotControllerError"):
         with_none.snapshot()
+
+
+def test_a_broker_that_is_behind_is_asked_last_also_when_it_was_the_only_one_to_answer() -> None:
+    link = FakeLink()
+    brokers = AnyBroker(link, 1.0)  # type: ignore[arg-type]
+
+    def asked() -> list[int]:
+        link.asked.clear()
+        brokers.ask("metadata", MetadataRequest())
+        return [node for node, _ in link.asked]
+
+    assert asked() == [1]
+    brokers.ask_last()
+    link.silent = {2, 3}
+    assert asked()[-1] == 1
+    link.silent = set()
+    assert asked() == [2]
