@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alerts.evidence import named
-from schemas.findings import Finding, Kind, Severity
+from schemas.findings import Finding, Kind, Role, Severity
 
 Subject = tuple[Kind, str]
 BrokerRole = tuple[int | None, str | None]
 
 # The cause of a rate that is too low without a leader switch of late.
 THROTTLE = "throttle"
-# What says that a rate is too low.
-THROTTLE_KINDS = (Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.THROTTLE_BELOW_INBOUND)
+# What says of a role that its rate is too low.
+THROTTLE_KIND = {Role.LEADER: Kind.THROTTLE_BELOW_LEADER_WRITE, Role.FOLLOWER: Kind.THROTTLE_BELOW_INBOUND}
+THROTTLE_KINDS = frozenset(THROTTLE_KIND.values())
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,6 @@ def _adopted(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert])
         for f in findings
     ]
     told_by = [(f, active[_key(f)]) for f in going_on if f.kind in THROTTLE_KINDS and _key(f) in active]
-
     found = {_key(f) for f in findings}
     ended = [alert for key, alert in active.items() if key[0] in THROTTLE_KINDS and key not in found]
 

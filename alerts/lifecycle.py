@@ -78,9 +78,8 @@ class Lifecycle:
         self._alerts: dict[Key, Alert] = {}
         # When alerts of a subject began to fire, by alert; those of the last FLAP_MS.
         self._fired: dict[Key, dict[str, int]] = {}
-        # Since when something is found without a break, whether or not it has an alert of its own; and what is found.
-        self._found_since_ms: dict[Key, int] = {}
-        self._hold_of: dict[Key, str] = {}
+        # What is found without a break, whether or not it has an alert of its own: ``hold_of``, and since when.
+        self._found_since: dict[Key, tuple[str, int]] = {}
         self._newest_ms: dict[str, int] = {}
 
     def restore(self, events: Iterable[AlertEvent]) -> None:
@@ -158,8 +157,9 @@ class Lifecycle:
             )
         for key in [k for k in self._fired if k[0] == cluster]:
             self._fired[key] = {alert_id: at_ms - by_ms for alert_id, at_ms in self._fired[key].items()}
-        for key in [k for k in self._found_since_ms if k[0] == cluster]:
-            self._found_since_ms[key] -= by_ms
+        for key, (hold_of, since_ms) in self._found_since.items():
+            if key[0] == cluster:
+                self._found_since[key] = (hold_of, since_ms - by_ms)
         if cluster in self._newest_ms:
             self._newest_ms[cluster] -= by_ms
 
@@ -188,17 +188,16 @@ class Lifecycle:
 
     def _due(self, cluster: str, tick_ms: int, findings: Sequence[Finding], held: Collection[Key]) -> set[Subject]:
         """Return the findings that have lasted for their time, and note since when each is found."""
-        keys = {(cluster, f.kind.value, f.subject): f.hold_of for f in findings}
-        for key in [k for k in self._found_since_ms if k[0] == cluster and k not in keys and k not in held]:
-            del self._found_since_ms[key], self._hold_of[key]
-        for key, hold_of in keys.items():
-            if self._hold_of.get(key) != hold_of:
-                self._found_since_ms[key], self._hold_of[key] = tick_ms, hold_of
+        keys = {(cluster, f.kind.value, f.subject) for f in findings}
+        for key in [k for k in self._found_since if k[0] == cluster and k not in keys and k not in held]:
+            del self._found_since[key]
         due = set()
         for finding in findings:
             key = (cluster, finding.kind.value, finding.subject)
             alert = self._alerts.get(key)
-            since_ms = self._found_since_ms.get(key, tick_ms)
+            hold_of, since_ms = self._found_since.setdefault(key, (finding.hold_of, tick_ms))
+            if hold_of != finding.hold_of:
+                self._found_since[key] = (finding.hold_of, since_ms := tick_ms)
             if alert is not None and alert.event.state == State.PENDING.value:
                 since_ms = alert.since_ms
             if tick_ms - since_ms >= finding.hold_s * 1000:

@@ -9,7 +9,7 @@ from typing import Any
 
 from alerts import balancing
 from alerts.balances import BalanceState
-from alerts.causes import THROTTLE
+from alerts.causes import THROTTLE, THROTTLE_KIND
 from alerts.copies import NO_METRICS, broker_cause, broker_causes, lost_replicas, stalled
 from alerts.evidence import named, side_evidence, subject
 from alerts.recommend import Recommender
@@ -36,7 +36,6 @@ _FATE = {
     Verdict.LOSING: "fall further behind",
     Verdict.SLOW: "gain only by the responses that no quota cuts",
 }
-_THROTTLE_KIND = {Role.LEADER: Kind.THROTTLE_BELOW_LEADER_WRITE, Role.FOLLOWER: Kind.THROTTLE_BELOW_INBOUND}
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,10 @@ def assess(
 
 def _held(sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, wish: Wish) -> set[Subject]:
     """Return what is unknown, and what is enough by less than the exit margin."""
-    held = {(_THROTTLE_KIND[side.role], subject(side)) for side in sides if _is_held(side, settings, wish)}
+    held = {(THROTTLE_KIND[side.role], subject(side)) for side in sides if _is_held(side, settings, wish)}
     if short:
         # Those that only take long are told when nothing else is wrong with a throttle.
-        held.update((_THROTTLE_KIND[side.role], subject(side)) for side in sides if side.verdict is Verdict.SLOW)
+        held.update((THROTTLE_KIND[side.role], subject(side)) for side in sides if side.verdict is Verdict.SLOW)
     blind = unknown(sides)
     for side in sides:
         if side.verdict is Verdict.NO_DATA:
@@ -138,7 +137,7 @@ def _throttle_finding(side: SideState, settings: AlertSettings, recommendation: 
     switches = _causing_switches(side)
     demand = side.demand
     return Finding(
-        kind=_THROTTLE_KIND[side.role],
+        kind=THROTTLE_KIND[side.role],
         subject=subject(side),
         severity=_SEVERITY[side.verdict],
         summary=_throttle_summary(side, switches),

@@ -42,7 +42,7 @@ _BEGIN_MS = BEGIN_MS // DAY_MS * DAY_MS
 # A batch of the record job takes in this many of gold's: it commits every 30 s, gold every 5 s.
 _RECORD_EVERY = 6
 _LANES = 4
-_RECORD_DDL = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
+RECORD_DDL = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Week:
     def write(self, ticks: Sequence[tuple[str, Tick]]) -> None:
         """Write ticks of one time: to gold at once, to bronze and silver with the next ones."""
         records = [record for cluster, tick in ticks for record in self._records(cluster, tick)]
-        frame = self._spark.createDataFrame(records, _RECORD_DDL)
+        frame = self._spark.createDataFrame(records, RECORD_DDL)
         self._waiting.append(frame)
         self._batches += 1
         for job in self._gold:

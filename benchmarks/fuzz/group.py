@@ -109,7 +109,7 @@ def _crashes(reader: Reader, ticks: list[list[Record]], say: Say) -> int:
             return max(1, _crashes(reader, ticks[:half], say) + _crashes(reader, ticks[half:], say))
         say(f"crash, {type(error).__name__}: {str(error)[:_SHOWN]}")
         for record in ticks[0]:
-            say(f"    {(record.value or b'')[:_SHOWN]!r}")
+            say(f"    {record.value[:_SHOWN]!r}")
         return 1
     return 0
 

@@ -10,14 +10,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from schemas.messages import COLUMNAR, ENVELOPE, VERSION
+from cluster.encode import encode_end, encode_rows
+from schemas.messages import ENVELOPE
 
 TICK_MS = 1_800_000_000_000
 CLUSTERS = ("orders", "payments")
 _WINDOW_MS = 10_000
 _ENVELOPE = tuple(column.split(" ")[0] for column in ENVELOPE.split(", "))
-# A record is refused for its time before anything else of it is looked at; elsewhere that is tried too.
-_DEEPEST = 6
 
 EDGES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 7, 0.5, -0.0, 1e-300, 1e308, 10**30),
@@ -70,8 +69,8 @@ class Record:
         tick_ms: time of the record, epoch milliseconds.
     """
 
-    key: bytes | None
-    value: bytes | None
+    key: bytes
+    value: bytes
     tick_ms: int
 
 
@@ -92,80 +91,64 @@ def _records(
     tick_ms = TICK_MS + after
     messages = tick(cluster, tick_ms)
     for which, value in replaced:
-        message = messages[which % len(messages)]
-        places = list(_places(message))
-        _put(message, places[which // len(messages) % len(places)], value)
-    made = [Record(_key(message), json.dumps(message).encode(), tick_ms) for message in messages]
+        where, number = divmod(which, len(messages))
+        put(messages[number], where, value)
+    made = [record(message, tick_ms) for message in messages]
     for number, garbage, at in garbled:
         one = made[number % len(made)]
-        value = one.value or b""
-        cut = at % (len(value) + 1)
-        made[number % len(made)] = Record(one.key, value[:cut] + garbage + value[cut + len(garbage) :], tick_ms)
+        cut = at % (len(one.value) + 1)
+        value = one.value[:cut] + garbage + one.value[cut + len(garbage) :]
+        made[number % len(made)] = Record(one.key, value, tick_ms)
     return made
 
 
-def _key(message: dict[str, Any]) -> bytes:
-    return json.dumps({name: message.get(name) for name in _ENVELOPE}).encode()
+def record(message: dict[str, Any], tick_ms: int) -> Record:
+    """Return the record of a message, with what it says it is as key."""
+    key = {name: message.get(name) for name in _ENVELOPE}
+    return Record(json.dumps(key).encode(), json.dumps(message).encode(), tick_ms)
 
 
-def _places(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to every value in a message, those that hold others included."""
-    keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for key in keys:
-        yield (*before, key)
-        if len(before) < _DEEPEST:
-            yield from _places(value[key], (*before, key))
+def put(whole: Any, which: int, value: Any) -> None:
+    """Put a value in place of another one, at whatever depth.
 
-
-def _put(message: dict[str, Any], place: tuple[Any, ...], value: Any) -> None:
-    at: Any = message
-    for key in place[:-1]:
-        at = at[key]
+    Args:
+        whole: objects and arrays; changed.
+        which: number of the place; beyond the last one it begins anew.
+        value: what to put there.
+    """
+    places = list(_places(whole))
+    holder, key = places[which % len(places)]
     # Each place gets a value of its own: what holds others may be the next place.
-    at[place[-1]] = copy.deepcopy(value)
+    holder[key] = copy.deepcopy(value)
+
+
+def _places(holder: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every value in objects and arrays as what holds it and its key there, those that hold others included."""
+    keys = holder.keys() if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
+    for key in keys:
+        yield holder, key
+        yield from _places(holder[key])
 
 
 def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
-    """Return the messages of a tick of three brokers, a move and a listed partition; ``tick_end`` last."""
-    moves = [_move(tick_ms, 0, adding=[3], removing=[2]), _move(tick_ms, 1, adding=[], removing=[])]
-    kinds: list[tuple[str, list[dict[str, Any]]]] = [
-        ("brokers", [_broker(broker) for broker in (1, 2, 3)]),
-        ("moves", moves),
-        ("leaders", [_leader(number) for number in (0, 1)]),
-        (
-            "topic_throttles",
-            [{"topic": "t", "leader_throttled_replicas": "0:1,1:1", "follower_throttled_replicas": "*"}],
-        ),
-        (
-            "meters",
-            [_meter(tick_ms, name) for name in ("BrokerTopicMetrics.BytesInPerSec", "FetcherStats.BytesPerSec")],
-        ),
-        ("lags", [{"broker": 2, "topic": "t", "partition": 0, "source_broker": 1, "fetcher": "f", "lag_offsets": 5}]),
-        (
-            "logs",
-            [_log(tick_ms, broker) | {"topic": "t", "partition": 0, "is_leader": broker == 1} for broker in (1, 2)],
-        ),
-    ]
-    found = [
-        {**_envelope(cluster, tick_ms, kind, seq), "row_count": len(rows), **_body(kind, rows)}
-        for seq, (kind, rows) in enumerate(kinds)
-    ]
-    return [*found, _end(cluster, tick_ms, len(kinds))]
+    """Return the messages of a tick of three brokers, a move and a listed partition, as a collector encodes them."""
+    meters = ("BrokerTopicMetrics.BytesInPerSec", "FetcherStats.BytesPerSec")
+    rows: dict[str, list[dict[str, Any]]] = {
+        "brokers": [_broker(broker) for broker in (1, 2, 3)],
+        "moves": [_move(tick_ms, 0, adding=[3], removing=[2]), _move(tick_ms, 1, adding=[], removing=[])],
+        "leaders": [_leader(number) for number in (0, 1)],
+        "topic_throttles": [{"topic": "t", "leader_throttled_replicas": "0:1,1:1", "follower_throttled_replicas": "*"}],
+        "meters": [_meter(tick_ms, name) for name in meters],
+        "lags": [{"broker": 2, "topic": "t", "partition": 0, "source_broker": 1, "fetcher": "f", "lag_offsets": 5}],
+        "logs": [_log(tick_ms, broker) | {"topic": "t", "partition": 0, "is_leader": broker == 1} for broker in (1, 2)],
+    }
+    messages = encode_rows(cluster, tick_ms, rows)
+    end = encode_end(cluster, tick_ms, len(messages), _end(tick_ms))
+    return [json.loads(message.value) for message in (*messages, end)]
 
 
-def _envelope(cluster: str, tick_ms: int, kind: str, seq: int) -> dict[str, Any]:
-    return {"version": VERSION, "cluster": cluster, "tick_ms": tick_ms, "kind": kind, "seq": seq}
-
-
-def _body(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    if kind not in COLUMNAR:
-        return {"rows": rows}
-    return {"columns": {name: [row[name] for row in rows] for name in rows[0]}}
-
-
-def _end(cluster: str, tick_ms: int, seq: int) -> dict[str, Any]:
+def _end(tick_ms: int) -> dict[str, Any]:
     return {
-        **_envelope(cluster, tick_ms, "tick_end", seq),
         **{"interval_ms": 1000, "started_ms": tick_ms, "ended_ms": tick_ms + 300, "lateness_ms": 0, "skipped_ticks": 0},
         **{"rate_window_ms": _WINDOW_MS, "messages": {"brokers": 1, "moves": 1, "leaders": 1}, "metadata_age_ms": 0},
         **{"unanswered": [{"broker": 3, "reason": "hangs"}], "first_offset": 0, "lane_messages": 2},

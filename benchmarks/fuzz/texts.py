@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,8 +16,7 @@ from hypothesis import strategies as st
 from alerts.delivery.http import Poster
 from alerts.delivery.receiver import DeliveryError
 from alerts.delivery.slack_api import SlackApi
-from benchmarks.fuzz.answers import OK, AnyAnswer
-from benchmarks.fuzz.made import EDGES
+from benchmarks.fuzz.made import EDGES, put
 from cli.config import load_settings
 from cli.reassignment_file import is_plan
 from cluster.http_reader import HttpReader
@@ -28,8 +28,10 @@ from cluster.prometheus import PrometheusSource
 from planning.lists import parse_replica_list
 from schemas.config import CollectSettings, SlackSettings
 from schemas.errors import HeadroomError
+from tests.unit.bad_servers import bad_server
 
 _TIMEOUT_S = 5.0
+_OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
 _PLAN = Plan(["t"], [TopicPartition("t", 0)], [TopicPartition("t", 0), TopicPartition("t", 1)], 2, True)
 _EXPOSITION = """# HELP kafka_log_log_logendoffset x
 kafka_log_log_logendoffset{topic="t",partition="0",} 1.2345E4
@@ -61,7 +63,7 @@ endpoints = { 1 = "h:9999" }
 window = "01:00-05:00 UTC"
 """
 _HEADS = (
-    OK,
+    _OK,
     b"HTTP/1.1 500 no\r\nConnection: close\r\n\r\n",
     b"HTTP/1.1 429 no\r\nRetry-After: 9\r\nConnection: close\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
@@ -94,7 +96,8 @@ class Reading:
 def readings() -> Iterator[list[Reading]]:
     """Give everything that reads texts from outside."""
     with ExitStack() as stack:
-        server = stack.enter_context(AnyAnswer())
+        answer = b""
+        server = stack.enter_context(bad_server(lambda connection, _: connection.sendall(answer)))
         file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "headroom.toml"
         endpoint = f"127.0.0.1:{server.port}"
         http = HttpReader(CollectSettings())
@@ -104,7 +107,8 @@ def readings() -> Iterator[list[Reading]]:
 
         def answered(read: Callable[[], Any]) -> Callable[[bytes], Any]:
             def with_answer(text: bytes) -> Any:
-                server.says = text
+                nonlocal answer
+                answer = text
                 return read()
 
             return with_answer
@@ -148,7 +152,7 @@ def readings() -> Iterator[list[Reading]]:
 
 def _answers(bodies: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     """Return what gives whole answers, most of them with a head that is in order."""
-    head = st.one_of(st.just(OK), st.just(OK), st.just(OK), st.sampled_from(_HEADS), st.binary(max_size=200))
+    head = st.one_of(st.just(_OK), st.just(_OK), st.just(_OK), st.sampled_from(_HEADS), st.binary(max_size=200))
     return st.builds(bytes.__add__, head, bodies)
 
 
@@ -177,26 +181,14 @@ def _garbled(text: bytes, depth: int = 100_000) -> st.SearchStrategy[bytes]:
 
 def _json(template: Any) -> st.SearchStrategy[bytes]:
     """Return what gives a JSON text with one value replaced, or garbled."""
-    places = list(_places(template))
 
-    def put(at: int, value: Any) -> bytes:
-        made = json.loads(json.dumps(template))
-        place = places[at % len(places)]
-        holder = made
-        for key in place[:-1]:
-            holder = holder[key]
-        holder[place[-1]] = value
+    def replace(which: int, value: Any) -> bytes:
+        made = copy.deepcopy(template)
+        put(made, which, value)
         return json.dumps(made).encode()
 
-    replaced = st.builds(put, st.integers(0, 1000), st.sampled_from(EDGES))
+    replaced = st.builds(replace, st.integers(0, 1000), st.sampled_from(EDGES))
     return st.one_of(replaced, replaced, _garbled(json.dumps(template).encode()))
-
-
-def _places(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for key in keys:
-        yield (*before, key)
-        yield from _places(value[key], (*before, key))
 
 
 def _lists() -> st.SearchStrategy[bytes]:

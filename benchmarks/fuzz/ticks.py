@@ -12,25 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from alerts.desk import AlertDesk
 from alerts.sides import side_state
 from benchmarks.fuzz.made import CLUSTERS, TICK_MS, Record
+from benchmarks.week import RECORD_DDL
 from schemas.config import Settings
 from schemas.messages import KINDS
 from streaming.jobs.lane import Lane
-from streaming.transforms import silver
 from streaming.transforms.decode import message_rows, with_head, with_message
 from streaming.transforms.gold import GoldQueries, headroom_rows
 from streaming.transforms.imbalance import Seen, leader_imbalance
+from streaming.transforms.silver import SILVER
 from streaming.transforms.ticks import rows_of
 from streaming.trust import Trust
-
-_RECORDS = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
-_SILVER = {
-    "lags": silver.fetcher_lag,
-    "meters": silver.bytes_per_sec,
-    "logs": silver.log_end_offsets,
-    "leaders": silver.leader_distribution,
-    "brokers": silver.broker_throttles,
-    "topic_throttles": silver.topic_throttles,
-}
 
 
 @dataclass(frozen=True)
@@ -47,7 +38,7 @@ class _Topic:
 
     def lane_range(self, _first: int, _end: int) -> DataFrame:
         """Return no record."""
-        return self.spark.createDataFrame([], _RECORDS)
+        return self.spark.createDataFrame([], RECORD_DDL)
 
 
 class Reader:
@@ -66,7 +57,7 @@ class Reader:
 
     def read(self, ticks: Sequence[Sequence[Record]]) -> None:
         """Read some ticks in one micro-batch; whatever is raised is a crash."""
-        sent = self._spark.createDataFrame(list(_rows(ticks)), _RECORDS).coalesce(1).persist()
+        sent = self._spark.createDataFrame(list(_rows(ticks)), RECORD_DDL).coalesce(1).persist()
         try:
             self._alerts(sent)
             self._history(sent)
@@ -90,8 +81,8 @@ class Reader:
         known = heads.where("reason IS NULL")
         for kind in KINDS:
             _work(with_message(known, kind))
-        for kind, table in _SILVER.items():
-            _work(table(message_rows(known, kind)))
+        for kind, rows_of_table in (of_kind for made_of in SILVER.values() for of_kind in made_of.items()):
+            _work(rows_of_table(message_rows(known, kind)))
         with self._lane.whole(sent) as whole:
             leaders, logs, meters = (message_rows(known, kind) for kind in ("leaders", "logs", "meters"))
             _work(leader_imbalance(Seen(leaders, logs, meters, rows_of(whole.messages, "brokers")), 0.1))
@@ -109,9 +100,7 @@ def _rows(ticks: Sequence[Sequence[Record]]) -> Any:
         first = offset
         for record in tick:
             # Where its tick begins is known only now.
-            value = (record.value or b"").replace(
-                b'"first_offset": 0, "lane', f'"first_offset": {first}, "lane'.encode()
-            )
+            value = record.value.replace(b'"first_offset": 0, "lane', f'"first_offset": {first}, "lane'.encode())
             at = datetime.fromtimestamp(record.tick_ms / 1000, timezone.utc)
             yield record.key, value, "headroom.ticks", 0, offset, at
             offset += 1
