@@ -85,7 +85,11 @@ def headroom() -> Iterator[str]:
     server = open_server(settings.metrics)
     assert server is not None
     live = LiveState(["orders", "payments"], lambda: time.time_ns() // 1_000_000)
-    live.follow(lambda: None, lambda: [DeliveryFigures("slack", 2, time.time_ns() // 1_000_000 - 60_000)])
+    live.follow(
+        batch_s=lambda: None,
+        deliveries=lambda: [DeliveryFigures("slack", 2, time.time_ns() // 1_000_000 - 60_000)],
+        quarantined=lambda: 3,
+    )
     serve(server, live, Configured(settings, None, ()))
     stop = threading.Event()
 
