@@ -44,15 +44,18 @@ def forecast(demands: Sequence[Demand], earlier: Sequence[tuple[float, Mapping[S
 
 
 def _comparable(demand: Demand, earlier: Sequence[tuple[float, Mapping[Side, Demand]]]) -> list[float]:
-    """Return what a broker and role requires, now first, in ticks in which it carried the same replicas."""
+    """Return what is written to a side's out-of-sync replicas, now first, in ticks in which they were the same ones.
+
+    In-sync traffic would not compare: after a leader switch the same writes are sent by another broker.
+    """
     side = (demand.broker, demand.role)
-    found = [demand.required_bytes_per_s or 0.0]
+    found = [demand.behind_bytes_per_s]
     for _, demands in earlier:
         before = demands.get(side)
         if before is None or before.limited_replicas != demand.limited_replicas:
             break
-        if before.required_bytes_per_s is not None:
-            found.append(before.required_bytes_per_s)
+        if before.required_bytes_per_s is not None and before.in_sync_bytes_per_s is not None:
+            found.append(before.behind_bytes_per_s)
     return found
 
 
