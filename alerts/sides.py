@@ -102,6 +102,7 @@ class Peer:
         write_bytes_per_s: what is written to them meanwhile; None: unknown.
         largest_remaining_bytes: what the one with most still has to copy; None: unknown.
         leaving_bytes_per_s: what the leader sends no more once they are in sync, because replicas leave.
+        leading_bytes_per_s: what the destination fetches no more then, because it leads; None: an older version's row.
     """
 
     broker: int
@@ -110,6 +111,7 @@ class Peer:
     write_bytes_per_s: float | None
     largest_remaining_bytes: int | None
     leaving_bytes_per_s: float = 0.0
+    leading_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -357,6 +359,7 @@ def _source(peer: Peer) -> SourceLoad:
         peer.write_bytes_per_s,
         peer.largest_remaining_bytes,
         peer.leaving_bytes_per_s,
+        peer.leading_bytes_per_s or 0.0,
     )
 
 

@@ -109,7 +109,7 @@ _QUIET: tuple[Case, ...] = (
         ),
         3.5e6,
     ),
-    Case("RF 2, ten small partitions", _parts(10, [((1, 2), (1, 3))], 0.05, 4), 0.8e6),
+    Case("RF 2, ten small partitions", _parts(10, [((1, 2), (1, 3))], 0.2, 8), 1.5e6),
     Case(
         "RF 3, forty partitions, two destinations",
         _parts(40, [((1, 2, 3), (1, 2, 4)), ((2, 3, 4), (2, 3, 1))], 0.05, 4),

@@ -11,10 +11,9 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from alerts.sides import SideState, side_state
@@ -23,8 +22,6 @@ from cli.output import print_table
 from cli.tables import query
 from planning.duration import APPLY_S, Earlier, Finish, finish
 from planning.quota import WINDOW_S
-from planning.throttle import Demand, SourceLoad
-from schemas.findings import Role
 from schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 
 # As long as a quota remembers, and some more.
@@ -87,7 +84,7 @@ class Recorded:
         Args:
             applied_s: seconds from that tick until the rate is in force.
         """
-        limited = [self._with_sources(s) for s in self._ticks.get(self.tick_ms, ()) if s.demand.limited_replicas]
+        limited = [s.demand for s in self._ticks.get(self.tick_ms, ()) if s.demand.limited_replicas]
         return finish(limited, self.throttle_bytes_per_s, self._earlier(), applied_s) if limited else None
 
     def _earlier(self) -> Earlier:
@@ -97,38 +94,6 @@ class Recorded:
             ((self.tick_ms - tick_ms) / 1000, {(s.broker, s.role): s.demand for s in self._ticks[tick_ms]})
             for tick_ms in before[: young + 1]
         ]
-
-    def _with_sources(self, side: SideState) -> Demand:
-        """Return the demand of a broker and role; where evidence names not all replicas, with their sums."""
-        demand = side.demand
-        if demand.role is Role.LEADER or demand.catching_up or demand.sources:
-            return demand
-        leaders: dict[int, list[_Row]] = defaultdict(list)
-        for row in self.progress:
-            if row["tick_ms"] == self.tick_ms and row["adding_replica"] == side.broker and not row["in_sync"]:
-                leaders[row["leader"]].append(row)
-        return replace(demand, sources=tuple(_source(leader, rows, side) for leader, rows in leaders.items()))
-
-
-def _source(leader: int, rows: Sequence[_Row], side: SideState) -> SourceLoad:
-    written = sum(row["write_bytes_per_s"] or 0.0 for row in rows)
-    remaining = [row["remaining_bytes"] for row in rows]
-    # What leaves is not in the rows, but alike for all partitions of a move, of which the evidence names some.
-    fetching = [_leaving(p.leader, p.replicas, p.target) for p in side.partitions if p.moving and p.leader == leader]
-    return SourceLoad(
-        leader,
-        len(rows),
-        None if None in remaining else sum(remaining),
-        written,
-        None if None in remaining else max(remaining),
-        written * fmean(fetching) if fetching else 0.0,
-    )
-
-
-def _leaving(leader: int | None, replicas: Sequence[int], target: Sequence[int]) -> int:
-    """Return how many followers fetch no more from a leader when its partition has moved."""
-    leaving = set(replicas) - set(target)
-    return len(set(target)) if leader in leaving else len(leaving)
 
 
 def write(move: Recorded, folder: Path) -> Path:

@@ -31,7 +31,8 @@ def copies_between(demands: Sequence[Demand], ends: Mapping[Side, End]) -> list[
     for destination in destinations:
         if not destination.catching_up:
             for broker, source in _sources(destination, leaders):
-                parts[broker, destination.broker].extend(_alike(source, _end(ends, broker, Role.LEADER)))
+                own = _end(ends, destination.broker, Role.FOLLOWER)
+                parts[broker, destination.broker].extend(_alike(source, _end(ends, broker, Role.LEADER), own))
     for leader in leaders:
         parts[leader.broker, None].extend(_beyond(leader, parts))
     limits: dict[int | None, FetchLimits] = {d.broker: d.fetch for d in destinations}
@@ -62,39 +63,48 @@ def _add_known(parts: dict[_Pair, list[Part]], destinations: Iterable[Demand], e
     """Add the replicas that are known one by one."""
     known = [(destination.broker, replica) for destination in destinations for replica in destination.catching_up]
     behind = Counter((r.topic, r.partition) for _, r in known)
+    copying = {(r.topic, r.partition, destination) for destination, r in known}
     moving: dict[tuple[str, int], Moving] = {}
     for destination, r in known:
         name = r.topic, r.partition
         if name not in moving:
-            moving[name] = Moving(behind[name], list(_leaving(r, ends)))
+            next_copies = (*name, r.target[0]) in copying
+            moving[name] = Moving(behind[name], list(_leaving(r, next_copies, ends)))
         parts[r.leader, destination].append(Part(r.remaining_bytes, r.write_bytes_per_s, moving[name]))
 
 
-def _leaving(replica: CatchingUp, ends: Mapping[Side, End]) -> Iterator[tuple[End, float]]:
+def _leaving(replica: CatchingUp, next_copies: bool, ends: Mapping[Side, End]) -> Iterator[tuple[End, float]]:
     """Give the in-sync traffic that ends when the replica's partition has moved: whose quota counts it, and how much.
 
-    A leader that leaves hands over to another; that one's new traffic is small beside what it led before.
+    A leader that leaves hands over to the first of the target, and all of its followers fetch from that one; no list
+    names it as a leader, where it is new itself.
+
+    Args:
+        replica: one of those that copy.
+        next_copies: whether that first one copies too: when it leads, it fetches no more.
+        ends: the quota of each.
     """
     leaving = set(replica.replicas) - set(replica.target)
-    fetching = set(replica.target) if replica.leader in leaving else leaving
-    leader = ends.get((replica.leader, Role.LEADER))
-    if leader is not None:
-        yield leader, len(fetching) * replica.write_bytes_per_s
-    for follower in leaving - {replica.leader}:
-        if (follower, Role.FOLLOWER) in ends:
-            yield ends[follower, Role.FOLLOWER], replica.write_bytes_per_s
+    leads_on = replica.leader not in leaving
+    fetching = leaving if leads_on else set(replica.replicas) - {replica.leader}
+    ended: list[tuple[Side, int]] = [((replica.leader, Role.LEADER), len(fetching))]
+    ended += [((follower, Role.FOLLOWER), 1) for follower in sorted(leaving - {replica.leader})]
+    if not leads_on and next_copies:
+        ended.append(((replica.target[0], Role.FOLLOWER), 1))
+    yield from ((ends[side], times * replica.write_bytes_per_s) for side, times in ended if side in ends)
 
 
-def _alike(source: SourceLoad, leader: End | None) -> Iterator[Part]:
+def _alike(source: SourceLoad, leader: End | None, destination: End | None) -> Iterator[Part]:
     """Give the replicas of one leader: the one that is furthest behind, and the others alike."""
     if not source.replicas:
         return
     remaining, write = float(source.remaining_bytes or 0), (source.write_bytes_per_s or 0.0) / source.replicas
     largest = max(float(source.largest_remaining_bytes or 0), remaining / source.replicas)
-    leaving = source.leaving_bytes_per_s / source.replicas
+    ended = [(leader, source.leaving_bytes_per_s), (destination, source.leading_bytes_per_s)]
+    leaving = [(end, bytes_per_s / source.replicas) for end, bytes_per_s in ended if end is not None and bytes_per_s]
     for number in range(source.replicas):
         own = largest if number == 0 else (remaining - largest) / (source.replicas - 1)
-        yield Part(max(0.0, own), write, Moving(1, [(leader, leaving)]) if leader and leaving else None)
+        yield Part(max(0.0, own), write, Moving(1, leaving) if leaving else None)
 
 
 def _sources(destination: Demand, leaders: Sequence[Demand]) -> Iterator[tuple[int | None, SourceLoad]]:

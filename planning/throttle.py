@@ -119,6 +119,7 @@ class SourceLoad:
         write_bytes_per_s: what is written to them meanwhile; None if unknown.
         largest_remaining_bytes: what the one that is furthest behind still has to copy; None if unknown.
         leaving_bytes_per_s: in-sync traffic of the leader that ends once they are in sync, because replicas leave.
+        leading_bytes_per_s: of what is written to them, what the destination fetches no more then: it leads instead.
     """
 
     leader: int
@@ -127,6 +128,7 @@ class SourceLoad:
     write_bytes_per_s: float | None
     largest_remaining_bytes: int | None = None
     leaving_bytes_per_s: float = 0.0
+    leading_bytes_per_s: float = 0.0
 
 
 @dataclass(frozen=True)

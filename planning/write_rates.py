@@ -76,7 +76,12 @@ def at_rate(demand: Demand, ratio: float) -> Demand:
         required_bytes_per_s=times(demand.required_bytes_per_s),
         catching_up=tuple(replace(r, write_bytes_per_s=r.write_bytes_per_s * ratio) for r in demand.catching_up),
         sources=tuple(
-            replace(s, write_bytes_per_s=times(s.write_bytes_per_s), leaving_bytes_per_s=s.leaving_bytes_per_s * ratio)
+            replace(
+                s,
+                write_bytes_per_s=times(s.write_bytes_per_s),
+                leaving_bytes_per_s=s.leaving_bytes_per_s * ratio,
+                leading_bytes_per_s=s.leading_bytes_per_s * ratio,
+            )
             for s in demand.sources
         ),
     )

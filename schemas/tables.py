@@ -308,10 +308,11 @@ THROTTLE_HEADROOM = Table(
         (
             "peers",
             "ARRAY<STRUCT<broker INT, replicas INT, remaining_bytes BIGINT, write_bytes_per_s DOUBLE, "
-            "largest_remaining_bytes BIGINT, leaving_bytes_per_s DOUBLE>>",
+            "largest_remaining_bytes BIGINT, leaving_bytes_per_s DOUBLE, leading_bytes_per_s DOUBLE>>",
             "the brokers at the other end of the copies that a list of the role limits (of a leader its destinations, "
             "of a destination its leaders): replicas, what they still have to copy, what is written to them, what the "
-            "one with most has to copy, and what the leader sends no more once they are in sync; null: unknown",
+            "one with most has to copy, what the leader sends no more once they are in sync, and what the destination "
+            "fetches no more then because it leads; null: unknown",
         ),
         (
             "stalls",

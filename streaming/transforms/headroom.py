@@ -100,7 +100,8 @@ _PEERS = _grouped(
     'remaining_bytes', aggregate(g, 0L, (sum, x) -> sum + x.remaining),
     'write_bytes_per_s', aggregate(g, 0D, (sum, x) -> sum + x.written),
     'largest_remaining_bytes', array_max(transform(g, x -> x.remaining)),
-    'leaving_bytes_per_s', aggregate(g, 0D, (sum, x) -> sum + coalesce(x.leaving, 0D))""",
+    'leaving_bytes_per_s', aggregate(g, 0D, (sum, x) -> sum + coalesce(x.leaving, 0D)),
+    'leading_bytes_per_s', aggregate(g, 0D, (sum, x) -> sum + coalesce(x.leading, 0D))""",
 )
 _STALL_GROUPS = _grouped(
     "stalls",

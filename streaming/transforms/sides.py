@@ -41,13 +41,15 @@ _SIDES = """filter(array(
     struct(follower AS broker, 'follower' AS role, leader AS peer,
         array_contains(follower_listed, follower) AS listed, follower_listed IS NOT NULL AS list_known)),
     s -> s.broker IS NOT NULL)"""
-# Of moving partitions; followers that fetch no more from the leader once it has moved, where the leader leaves all.
+# Of moving partitions; followers that fetch no more from the leader once it has moved, where the leader leaves all. It
+# hands over to the first of the target.
 _OF_PARTITION = {
     "target": "array_except(replicas, removing)",
     "moving": "size(adding) + size(removing) > 0",
     "watched": WATCHED,
     "added": "size(adding)",
-    "gone": "IF(array_contains(removing, leader), size(array_except(replicas, removing)), size(removing))",
+    "gone": "IF(array_contains(removing, leader), size(replicas) - 1, size(removing))",
+    "leads_next": "array_contains(removing, leader) AND get(array_except(replicas, removing), 0) <=> follower",
 }
 _PARTITION = ("topic", "partition", "leader", "previous_leader", "switch_tick_ms", "moving", "replicas", "target")
 _RATES = ("write_bytes_per_s", "first_reading", "window_ms", "remaining_bytes", "copied_bytes_per_s")
@@ -83,7 +85,8 @@ _LOST = f"transform({_first(_LOST_ENTRY)}, e -> struct({_fields(_LOST_NAMES)}))"
 # Each copy that the throttle of a side limits: the broker at its other end, and what it has to bring.
 _LIMITED_COPIES = """collect_list(CASE WHEN out_of_sync = 1 AND listed AND peer IS NOT NULL THEN
     struct(peer AS broker, remaining_bytes AS remaining, write_bytes_per_s AS written,
-        write_bytes_per_s * gone / greatest(added, 1) AS leaving) END) AS limited_copies"""
+        write_bytes_per_s * gone / greatest(added, 1) AS leaving,
+        IF(leads_next, write_bytes_per_s, 0D) AS leading) END) AS limited_copies"""
 # What leaders of moving partitions send to all their followers, and what a destination receives of them.
 _MOVING_BYTES = """CASE
     WHEN count_if(moving AND (role = 'leader' OR limited + free > 0) AND write_bytes_per_s IS NULL) = 0
@@ -182,6 +185,7 @@ def shares(replicas: DataFrame) -> DataFrame:
         "side.peer AS peer",
         "added",
         "gone",
+        "leads_next",
         "side.list_known AS list_known",
         # Whether the list has an entry of the partition at all, of whichever broker.
         "coalesce(size(IF(side.role = 'leader', leader_listed, follower_listed)) > 0, false) AS entered",

@@ -168,6 +168,14 @@ def leaderless() -> Scene:
     ]
 
 
+def leaders_leave() -> Scene:
+    """Three partitions of 1 MB/s from brokers 1, which leads, and 2 to 3 and 4: two to be led by 3, one by 4."""
+    row = {"isr": [1, 2], "adding": [3, 4], "removing": [1, 2], "leader_listed": [1, 2], "follower_listed": [3, 4]}
+    logs = [log(1, 9000, 1 * MB), log(3, 1000), log(4, 1000)]
+    moves = [move("l", n, 1, [*to, 1, 2], **row, logs=logs) for n, to in enumerate([(3, 4), (3, 4), (4, 3)])]
+    return [broker(b, 5 * MB, 5 * MB) for b in (1, 2, 3, 4)], moves
+
+
 def dead(number: int) -> list[dict[str, Any]]:
     return [row | {"alive": row["broker"] != number} for row in RATED]
 
@@ -177,6 +185,7 @@ SCENES: dict[str, Scene] = {
     "large": large_move(),
     "stalled": stalled_copies(),
     "leaderless": leaderless(),
+    "leaders leave": leaders_leave(),
     # Of the two partitions the first removes broker 1, the second keeps it.
     "a replica that is to stay is down": (
         dead(1),
@@ -247,6 +256,16 @@ def test_each_side_tells_whom_its_copies_are_with(large: dict[tuple[int, str], A
     # Of partition 0 nothing is known.
     assert (peers[3]["remaining_bytes"], peers[3]["write_bytes_per_s"]) == (None, None)
     assert peers[4]["remaining_bytes"] == sum(to_4)
+
+
+# Of 3 MB/s each that leader 1 sends of three partitions nothing stays, shared by two new replicas of each.
+def test_what_ends_with_a_leader_that_leaves_is_told_of_it_and_of_the_next_one(scenes: dict[str, Any]) -> None:
+    for destination, leads in ((3, 2), (4, 1)):
+        (peer,) = scenes["leaders leave"][destination, "follower"]["peers"]
+        assert peer["leaving_bytes_per_s"] == pytest.approx(3 * 3 * MB / 2)
+        assert peer["leading_bytes_per_s"] == pytest.approx(leads * MB)
+    of_leader = {p["broker"]: p["leading_bytes_per_s"] for p in scenes["leaders leave"][1, "leader"]["peers"]}
+    assert of_leader == {3: pytest.approx(2 * MB), 4: pytest.approx(1 * MB)}
 
 
 # Ten of them came within the last window, each for two followers; those of ten minutes ago are no cause any more.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import elections
+from benchmarks.cases import CASES, SITUATIONS, Case
 from benchmarks.election_latency import Taken
 from benchmarks.election_latency import figures as election_figures
 from benchmarks.finish import Outcome, figures
@@ -18,11 +19,44 @@ from benchmarks.tables import require_bounded
 from benchmarks.week import KEPT
 from planning.duration import Finish
 from planning.elections import Reason, plan_elections
+from planning.throttle import PartitionTraffic, demands
 from schemas.errors import HeadroomError
+from schemas.findings import Role, Verdict
 
 _OLD = Origin("make bench", "old machine", "2026-01-01T00:00:00Z", "aaa")
 _NEW = Origin("make bench ONLY=start", "new machine", "2026-02-02T00:00:00Z", "bbb")
 _FIELDS = ["command", "commit", "date", "machine", "n", "name", "unit", "value"]
+
+
+def verdicts(case: Case, switched: int | None = None) -> set[Verdict]:
+    """What the throttle of a move means, with the preferred leader of one partition elected if it is given."""
+    rates = {(broker, role): case.throttle_bytes_per_s for broker in range(1, 5) for role in Role}
+    partitions = []
+    for number, part in enumerate(case.parts):
+        leader = part.after[0] if number == switched else part.before[0]
+        new = frozenset(part.after) - frozenset(part.before)
+        partitions.append(
+            PartitionTraffic(
+                topic="t",
+                partition=number,
+                leader=leader,
+                followers=tuple(sorted({*part.before, *part.after} - {leader})),
+                in_sync=frozenset(part.before),
+                adding=new,
+                leader_listed=frozenset(part.before),
+                follower_listed=new,
+                write_bytes_per_s=part.live_bytes_per_s,
+            )
+        )
+    return {demand.verdict for demand in demands(partitions, rates)}
+
+
+# A throttle that only makes a move slow has no alert that a finish could be promised in.
+@pytest.mark.parametrize("case", [*CASES, *SITUATIONS], ids=lambda case: case.name)
+def test_every_move_that_throttles_are_tried_on_goes_wrong(case: Case) -> None:
+    wrong = {Verdict.STARVED, Verdict.LOSING}
+    assert bool(verdicts(case) & wrong) == (case.switch is None)
+    assert verdicts(case, case.switch) & wrong
 
 
 def test_a_group_replaces_its_own_names_and_no_other() -> None:

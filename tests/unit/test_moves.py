@@ -64,6 +64,11 @@ class Found:
         """What is written meanwhile in MB/s, by leader and destination."""
         return {self._pair(c): round(sum(p.write_bytes_per_s for p in c.parts) / MB, 3) for c in self.copies}
 
+    def leaving(self) -> list[list[tuple[int | None, float]]]:
+        """Of each replica of the first copy, whose in-sync traffic ends when it is done, and how much, MB/s."""
+        parts = [part.moving.leaving if part.moving else () for part in self.copies[0].parts]
+        return [[(self.name(end), rate / MB) for end, rate in ended] for ended in parts]
+
     def _pair(self, copy: Copy) -> tuple[int | None, int | None]:
         return self.name(copy.leader), self.name(copy.destination)
 
@@ -85,11 +90,18 @@ def test_a_leader_without_a_limit_limits_no_copy() -> None:
 
 
 def test_what_leaves_with_a_partition_is_taken_from_the_quotas_that_count_it() -> None:
-    # Broker 2 leaves, then broker 1 that leads: all its followers go with it.
-    stays, goes = replica(0, 1, 5, (1, 2, 3), (1, 3)), replica(1, 1, 5, (1, 2, 3), (2, 3))
+    # Broker 2 leaves, then broker 1 that leads: all its followers go with it, also broker 9 that leaves too.
+    stays, goes = replica(0, 1, 5, (1, 2, 3), (1, 3)), replica(1, 1, 5, (2, 3, 1, 9), (2, 3))
     found = Found([leader(1, 2, 10), replace(destination(3, 2, 10), catching_up=(stays, goes))])
-    moving = [part.moving for part in found.copies[0].parts]
-    assert [[(found.name(end), rate) for end, rate in m.leaving] for m in moving if m] == [[(1, 0.5 * MB)], [(1, MB)]]
+    assert found.leaving() == [[(1, 0.5)], [(1, 1.5)]]
+
+
+def test_a_new_replica_that_takes_the_lead_fetches_no_more() -> None:
+    # On real brokers: with its traffic left in the quota, 258 s were promised for a move of four that took 181 s.
+    alone, first, second = replica(0, 1, 5, (3, 1), (3,)), replica(1, 1, 5, (3, 4, 1), (3, 4)), (4, 3, 1)
+    known = (alone, first, replace(first, partition=2, replicas=second, target=(4, 3)))
+    found = Found([leader(1, 3, 15), replace(destination(3, 3, 15), catching_up=known)])
+    assert found.leaving() == [[(1, 0.5), (3, 0.5)], [(1, 1.0), (3, 0.5)], [(1, 1.0)]]
 
 
 def test_sums_per_leader_give_every_replica_its_part_and_one_the_largest() -> None:
@@ -99,11 +111,10 @@ def test_sums_per_leader_give_every_replica_its_part_and_one_the_largest() -> No
     assert found.writes() == {(1, 3): 0.9, (2, 3): 0.4}
 
 
-def test_sums_per_leader_tell_what_leaves_with_all_of_them() -> None:
-    sources = (SourceLoad(1, 2, 20 * MB, 1.0 * MB, leaving_bytes_per_s=3.0 * MB),)
+def test_sums_per_leader_tell_what_ends_with_all_of_them() -> None:
+    sources = (SourceLoad(1, 2, 20 * MB, 1.0 * MB, leaving_bytes_per_s=3.0 * MB, leading_bytes_per_s=1.0 * MB),)
     found = Found([leader(1, 2, 20), replace(destination(3, 2, 20), sources=sources)])
-    leaving = [part.moving.leaving for part in found.copies[0].parts if part.moving]
-    assert [[(found.name(end), rate) for end, rate in one] for one in leaving] == [[(1, 1.5 * MB)]] * 2
+    assert found.leaving() == [[(1, 1.5), (3, 0.5)]] * 2
 
 
 def test_where_nothing_more_is_known_a_destination_draws_on_all_leaders_alike() -> None:
