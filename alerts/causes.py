@@ -36,6 +36,14 @@ class Grouped:
 
 
 @dataclass(frozen=True)
+class Raise:
+    """What an advice does to one rate: that in force when it was told, and that which it sets."""
+
+    from_bytes_per_s: float
+    to_bytes_per_s: float
+
+
+@dataclass(frozen=True)
 class ActiveAlert:
     """An alert that is pending or firing, or whose tick comes once more.
 
@@ -44,14 +52,14 @@ class ActiveAlert:
         cause: what made it one with others when it was announced last; None: not known.
         also: the findings that it named then.
         severity: how grave it was then.
-        advised_bytes_per_s: rates to which its advice raises, by broker and role.
+        raises: what its advice raises, by broker and role.
     """
 
     fires: bool
     cause: str | None = None
     also: frozenset[Subject] = frozenset()
     severity: Severity = Severity.INFO
-    advised_bytes_per_s: Mapping[BrokerRole, float] = field(default_factory=dict)
+    raises: Mapping[BrokerRole, Raise] = field(default_factory=dict)
 
     def has_told(self, other: Finding) -> bool:
         """Return whether it named another finding of its cause, and was as grave as that is."""
@@ -73,17 +81,23 @@ class ActiveAlert:
         return self.fires and other.kind in THROTTLE_KINDS and self._has_named(other)
 
     def _has_named(self, other: Finding) -> bool:
+        return (self._same_cause(other) and (other.kind, other.subject) in self.also) or self._advice_is_enough(other)
+
+    def _same_cause(self, other: Finding) -> bool:
         # The leader switch that made a throttle too low is past in time; the throttle is as low as it was told to be.
-        same = self.cause in (None, other.cause) or other.cause == THROTTLE
-        return (same and (other.kind, other.subject) in self.also) or self._advice_is_enough(other)
+        return self.cause in (None, other.cause) or other.cause == THROTTLE
 
     def _advice_is_enough(self, other: Finding) -> bool:
-        """Return whether what it advised puts another broker's rate right too."""
-        if other.kind not in THROTTLE_KINDS:
+        """Return whether what it advised puts another broker's rate right too.
+
+        A leader switch is news whatever was advised before it, and so is a rate that somebody lowered since.
+        """
+        advised = self.raises.get((other.evidence.get("broker_id"), other.evidence.get("role")))
+        if other.kind not in THROTTLE_KINDS or advised is None or not self._same_cause(other):
             return False
-        required = other.evidence.get("required_bytes_per_s")
-        advised = self.advised_bytes_per_s.get((other.evidence.get("broker_id"), other.evidence.get("role")))
-        return required is not None and advised is not None and advised >= required
+        in_force, required = (other.evidence.get(f"{name}_bytes_per_s") for name in ("throttle", "required"))
+        is_lowered = in_force is not None and in_force < advised.from_bytes_per_s
+        return required is not None and required <= advised.to_bytes_per_s and not is_lowered
 
 
 def one_per_cause(

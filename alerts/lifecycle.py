@@ -16,7 +16,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from alerts.causes import THROTTLE_KINDS, ActiveAlert, BrokerRole, Grouped, Subject, one_per_cause
+from alerts.causes import THROTTLE_KINDS, ActiveAlert, BrokerRole, Grouped, Raise, Subject, one_per_cause
 from alerts.rules import Assessment
 from alerts.silence import SILENCE
 from schemas.findings import AlertEvent, Finding, Kind, Severity, State
@@ -311,7 +311,7 @@ class Lifecycle:
 def _as_active(alert: Alert) -> ActiveAlert:
     announced = _announced(alert.event) if alert.fires else _Announced()
     severity = Severity(alert.event.severity)
-    return ActiveAlert(alert.fires, announced.cause, announced.also, severity, announced.advised_bytes_per_s)
+    return ActiveAlert(alert.fires, announced.cause, announced.also, severity, announced.raises)
 
 
 def _alert_id(key: Key, tick_ms: int) -> str:
@@ -330,7 +330,7 @@ class _Announced:
         affected: how many replicas it was about; None: not told.
         action: what it advised.
         goes_on_with: kind of the finding that it went on with; None: it was about its own.
-        advised_bytes_per_s: rates to which its advice raises, by broker and role.
+        raises: what its advice raises, by broker and role.
     """
 
     cause: str | None = None
@@ -340,15 +340,15 @@ class _Announced:
     affected: int | None = None
     action: str | None = None
     goes_on_with: str | None = None
-    advised_bytes_per_s: Mapping[BrokerRole, float] = field(default_factory=dict)
+    raises: Mapping[BrokerRole, Raise] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=1000)
 def _announced(event: AlertEvent) -> _Announced:
     evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
     also = evidence.get("also", [])
-    advised = _advised_bytes_per_s(recommendation)
-    named_brokers = {one.get("broker_id") for one in (evidence, *also)} | {broker for broker, _ in advised}
+    raises = _raises(recommendation)
+    named_brokers = {one.get("broker_id") for one in (evidence, *also)} | {broker for broker, _ in raises}
     return _Announced(
         cause=evidence.get("group"),
         also=frozenset((Kind(one["kind"]), one["subject"]) for one in also),
@@ -357,17 +357,17 @@ def _announced(event: AlertEvent) -> _Announced:
         affected=evidence.get("affected"),
         action=recommendation.get("action"),
         goes_on_with=_about(evidence),
-        advised_bytes_per_s=advised,
+        raises=raises,
     )
 
 
-def _advised_bytes_per_s(recommendation: Mapping[str, Any]) -> dict[BrokerRole, float]:
-    """Return the rates to which an advice raises, by broker and role."""
+def _raises(recommendation: Mapping[str, Any]) -> dict[BrokerRole, Raise]:
+    """Return what an advice raises, by broker and role."""
     return {
-        (one["broker_id"], one["role"]): advised
+        (one["broker_id"], one["role"]): Raise(in_force, advised)
         for one in recommendation.get("per_broker") or ()
         if (advised := one.get("recommended_bytes_per_s")) is not None
-        and advised > (one.get("throttle_bytes_per_s") or 0.0)
+        and advised > (in_force := one.get("throttle_bytes_per_s") or 0.0)
     }
 
 

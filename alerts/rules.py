@@ -149,7 +149,7 @@ def _throttle_finding(side: SideState, settings: AlertSettings, recommendation: 
         # A move that is throttled too low altogether is told by what its leaders must send.
         precedence=int(side.role is Role.FOLLOWER),
         weight=(demand.required_bytes_per_s or side.known_required_bytes_per_s) - (demand.throttle_bytes_per_s or 0.0),
-        # A throttle that was lowered, or traffic that grew, while another alert stands is news.
+        # While another alert stands, a throttle that was lowered is news, and so is traffic beyond what it advised for.
         joins=False,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,8 +109,8 @@ def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
     log = site.folder / "watch.log"
     with WatchProcess(site.config, log) as watch:
         watch.wait(lambda: bool(site.rows(BRONZE_TICKS.path)), PATIENCE_S, "ticks in bronze", TABLE_POLL_S)
-        _silent(watch)
-        watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver", TABLE_POLL_S)
+        with _silence(watch):
+            watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver", TABLE_POLL_S)
         processes = watch.processes()
         shown = [_command_line(process) for process in processes]
         java_environments = [_environment(process) for process in processes if process.name() == "java"]
@@ -127,10 +127,15 @@ def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
     assert _files_that_leak(site.folder) == {"headroom.toml", "kafka/broker-1.properties"}
 
 
-def _silent(watch: WatchProcess) -> None:
-    """Let the ticks stay away: that is an alert."""
+@contextmanager
+def _silence(watch: WatchProcess) -> Iterator[None]:
+    """Let the ticks stay away, which is an alert; a collector that ended would be back before that."""
     (collector,) = [process for process in watch.processes() if " collect " in _command_line(process)]
-    collector.kill()
+    collector.suspend()
+    try:
+        yield
+    finally:
+        collector.resume()
 
 
 def _answered(site: Site) -> set[object]:

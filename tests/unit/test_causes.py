@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.causes import ActiveAlert, Subject, one_per_cause
+from alerts.causes import ActiveAlert, BrokerRole, Raise, Subject, one_per_cause
 from schemas.findings import Finding, Kind, Severity
 
 CRITICAL, WARNING, INFO = Severity
@@ -153,16 +153,16 @@ def test_what_an_alert_named_when_it_fired_belongs_to_it_whatever_its_cause_is_b
 def short_throttle(subject: str, broker: int, required: float, severity: Severity = WARNING) -> Finding:
     """A leader's rate that is too low since a switch, told for itself."""
     found = finding(subject, "switch from broker 3", severity, kind=Kind.THROTTLE_BELOW_LEADER_WRITE)
-    evidence = {"broker_id": broker, "role": "leader", "required_bytes_per_s": required}
+    evidence = {"broker_id": broker, "role": "leader", "throttle_bytes_per_s": 2.4, "required_bytes_per_s": required}
     return replace(found, evidence=found.evidence | evidence, joins=False)
 
 
 def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_own() -> None:
     # Two brokers took over; the first was found too low one tick before the second, and its advice raises both.
     first, second = short_throttle("broker 4 as leader", 4, 2.9), short_throttle("broker 1 as leader", 1, 2.9)
-    advised = ActiveAlert(
-        True, first.cause, severity=WARNING, advised_bytes_per_s={(4, "leader"): 3.5, (1, "leader"): 3.5}
-    )
+    raised = Raise(2.4, 3.5)
+    raises: dict[BrokerRole, Raise] = {(4, "leader"): raised, (1, "leader"): raised}
+    advised = ActiveAlert(True, first.cause, severity=WARNING, raises=raises)
     fires = {(first.kind, first.subject): advised}
     (told_one,) = one_per_cause([first, second], fires, ()).findings
     assert (told_one.subject, [one["subject"] for one in told_one.evidence["also"]]) == (
@@ -178,6 +178,13 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     # What the advice does not put right is news.
     more = short_throttle(second.subject, 1, 3.6)
     assert {f.subject for f in one_per_cause([first, more], fires, ()).findings} == {first.subject, more.subject}
+    # So is a switch, whatever was advised before it.
+    before = {(first.kind, first.subject): replace(advised, cause="throttle")}
+    both = [replace(first, cause="throttle"), second]
+    assert {f.subject for f in one_per_cause(both, before, ()).findings} == {first.subject, second.subject}
+    # And what somebody lowered since: that broker is not too low because of the switch.
+    lowered = replace(second, cause="throttle", evidence={**second.evidence, "throttle_bytes_per_s": 1.5})
+    assert {f.subject for f in one_per_cause([first, lowered], fires, ()).findings} == {first.subject, second.subject}
     # Of one of them the switch is the cause a tick longer than of the other.
     for one, other in ((past[0], second), (first, past[1])):
         (told_one,) = one_per_cause([one, other], fires, ()).findings
