@@ -68,7 +68,7 @@ class ActiveAlert:
     def covers(self, other: Finding) -> bool:
         """Return whether it stands for another finding of its cause, which then gets no alert of its own."""
         if (other.kind, other.subject) in self.also:
-            return True
+            return not self._is_lowered(other)
         # What has another cause by now is news: an alert of one slow replica does not stand for the broker's death.
         joins = other.joins and self.cause in (None, other.cause)
         return self.fires and (joins or self._advice_is_enough(other))
@@ -81,23 +81,28 @@ class ActiveAlert:
         return self.fires and other.kind in THROTTLE_KINDS and self._has_named(other)
 
     def _has_named(self, other: Finding) -> bool:
-        return (self._same_cause(other) and (other.kind, other.subject) in self.also) or self._advice_is_enough(other)
+        named = (other.kind, other.subject) in self.also and not self._is_lowered(other)
+        return (named and self._has_cause_of(other)) or self._advice_is_enough(other)
 
-    def _same_cause(self, other: Finding) -> bool:
+    def _has_cause_of(self, other: Finding) -> bool:
         # The leader switch that made a throttle too low is past in time; the throttle is as low as it was told to be.
         return self.cause in (None, other.cause) or other.cause == THROTTLE
 
     def _advice_is_enough(self, other: Finding) -> bool:
-        """Return whether what it advised puts another broker's rate right too.
+        """Return whether what it advised puts another broker's rate right too; a switch since is news in any case."""
+        advised, required = self._raise_of(other), other.evidence.get("required_bytes_per_s")
+        enough = advised is not None and required is not None and required <= advised.to_bytes_per_s
+        return enough and self._has_cause_of(other) and not self._is_lowered(other)
 
-        A leader switch is news whatever was advised before it, and so is a rate that somebody lowered since.
-        """
-        advised = self.raises.get((other.evidence.get("broker_id"), other.evidence.get("role")))
-        if other.kind not in THROTTLE_KINDS or advised is None or not self._same_cause(other):
-            return False
-        in_force, required = (other.evidence.get(f"{name}_bytes_per_s") for name in ("throttle", "required"))
-        is_lowered = in_force is not None and in_force < advised.from_bytes_per_s
-        return required is not None and required <= advised.to_bytes_per_s and not is_lowered
+    def _is_lowered(self, other: Finding) -> bool:
+        """Return whether somebody lowered another broker's rate since it was told, which is news."""
+        advised, in_force = self._raise_of(other), other.evidence.get("throttle_bytes_per_s")
+        return advised is not None and in_force is not None and in_force < advised.from_bytes_per_s
+
+    def _raise_of(self, other: Finding) -> Raise | None:
+        if other.kind not in THROTTLE_KINDS:
+            return None
+        return self.raises.get((other.evidence.get("broker_id"), other.evidence.get("role")))
 
 
 def one_per_cause(

@@ -184,7 +184,10 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     assert {f.subject for f in one_per_cause(both, before, ()).findings} == {first.subject, second.subject}
     # And what somebody lowered since: that broker is not too low because of the switch.
     lowered = replace(second, cause="throttle", evidence={**second.evidence, "throttle_bytes_per_s": 1.5})
-    assert {f.subject for f in one_per_cause([first, lowered], fires, ()).findings} == {first.subject, second.subject}
+    has_named = replace(advised, also=frozenset({(second.kind, second.subject)}))
+    for alert in (advised, has_named):
+        news = one_per_cause([first, lowered], {(first.kind, first.subject): alert}, ()).findings
+        assert {f.subject for f in news} == {first.subject, second.subject}
     # Of one of them the switch is the cause a tick longer than of the other.
     for one, other in ((past[0], second), (first, past[1])):
         (told_one,) = one_per_cause([one, other], fires, ()).findings
