@@ -27,8 +27,6 @@ from tests.integration.passwords import free_base, with_sasl
 from tests.integration.support import TABLE_POLL_S
 from tests.unit.bad_servers import BadServer, bad_server, echoing
 
-pytestmark = pytest.mark.alone
-
 PATIENCE_S = 180
 RECEIVERS = {"alertmanager", "log", "slack", "webhook"}
 _CONFIG = """

@@ -23,8 +23,6 @@ from schemas.config import Settings
 from tests.integration.passwords import free_base, with_sasl
 from tests.integration.support import TABLE_POLL_S, living, wait_until
 
-pytestmark = pytest.mark.alone
-
 PASSWORD = "hunter2-of-the-submitted-jobs"
 CLUSTERS = ("orders", "payments")
 PARTITIONS, TICKS = 40, 4

@@ -21,8 +21,6 @@ from tests.integration.scene import MB, Scene
 from tests.integration.support import create_topic, leaders, wait_until
 from tests.integration.zookeeper import ZooKeeperCluster
 
-pytestmark = pytest.mark.alone
-
 WRITE = 1 * MB
 # Broker 1 leads one, broker 2 the other; both gain broker 4, and broker 2 comes first in line once they move.
 MOVES = [Move("w", 0, (1, 2, 3), (2, 3, 4)), Move("w", 1, (2, 3, 1), (3, 1, 4))]
