@@ -39,7 +39,7 @@ MOVES = [Move("w", 0, (1, 2, 3), (2, 3, 4)), Move("w", 1, (2, 3, 1), (3, 1, 4))]
 @pytest.fixture(scope="module")
 def load(cluster: EmbeddedCluster) -> Iterator[PacedLoad]:
     create_topic(cluster, "w", {m.partition: list(m.before) for m in MOVES})
-    with PacedLoad(cluster.bootstrap_servers, {("w", 0): WRITE, ("w", 1): WRITE}) as running:
+    with PacedLoad(cluster.bootstrap_servers, {("w", 0): 8 * WRITE, ("w", 1): 8 * WRITE}) as running:
         yield running
 
 
@@ -49,6 +49,7 @@ def scene(cluster: EmbeddedCluster, settings: Settings, load: PacedLoad) -> Iter
     scene = Scene(cluster, settings)
     for move in MOVES:
         scene.await_size("w", move.partition, 40 * MB, 120)
+        load.set_rate("w", move.partition, WRITE)
     scene.throttle(dict.fromkeys(BROKERS, 3.6 * MB), "leader")
     # Less than one partition takes: neither gets in sync, and the move outlasts the tests.
     scene.throttle(dict.fromkeys(BROKERS, 0.8 * MB), "follower")

@@ -36,10 +36,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperClust
 def scene(cluster: ZooKeeperCluster, settings: Settings) -> Iterator[Scene]:
     """Both partitions on their way to broker 4 at 3.6 MB/s, each leader in need of 3 MB/s."""
     create_topic(cluster, "w", {m.partition: list(m.before) for m in MOVES})
-    with PacedLoad(cluster.bootstrap_servers, {("w", 0): WRITE, ("w", 1): WRITE}):
+    with PacedLoad(cluster.bootstrap_servers, {("w", 0): 8 * WRITE, ("w", 1): 8 * WRITE}) as load:
         scene = Scene(cluster, settings)
         for move in MOVES:
             scene.await_size("w", move.partition, 40 * MB, 120)
+            load.set_rate("w", move.partition, WRITE)
         scene.throttle(dict.fromkeys((1, 2, 3, 4), 3.6 * MB), "leader")
         scene.throttle(dict.fromkeys((1, 2, 3, 4), 0.8 * MB), "follower")
         scene.move(MOVES)
