@@ -26,6 +26,15 @@ def jar_folder(configuration: str) -> Path:
     return folder
 
 
+def class_archive(configuration: str) -> Path:
+    """Return where set-up archives the classes that the JVM of one configuration loads; it may not be there.
+
+    Raises:
+        HeadroomError: set-up has not fetched the jars.
+    """
+    return jar_folder(configuration).with_suffix(".jsa")
+
+
 def java_command() -> str:
     """Return the path of the ``java`` to run: of JAVA_HOME if that is set, else the first on the PATH.
 

@@ -25,7 +25,7 @@ ARCHIVE_LOG = ROOT / ".jars" / "archive.log"
 def main() -> int:
     """Return 0 when all is set up, 1 if it cannot be, having said why in one line.
 
-    ``--spark`` is for what runs Spark: it asks for the memory too, and archives Spark's classes.
+    ``--spark`` is for what runs Spark: it asks for the memory too, and archives the classes of its JVM and of brokers.
     """
     try:
         preflight.check_python()
@@ -111,17 +111,18 @@ def _pyspark_jars() -> Path:
 
 
 def _archive_classes(java: str) -> None:
-    """Let Spark start faster, once; where that cannot be had it starts slower, and all else is the same."""
-    inputs = java.encode() + _venv_mark().encode() + (ROOT / "ivy.xml").read_bytes()
+    """Let Spark and brokers start faster, once; where that cannot be had all else is the same."""
+    archives = b"".join((ROOT / name).read_bytes() for name in ("ivy.xml", "scripts/class_archive.py"))
+    inputs = java.encode() + _venv_mark().encode() + archives
     mark = hashlib.sha256(inputs).hexdigest()
     if preflight.is_stamped(ARCHIVE_STAMP, mark):
         return
-    print("set-up: archiving Spark's classes, so that it starts faster (once, about a minute)", flush=True)
+    print("set-up: archiving classes, so that Spark and brokers start faster (once, about a minute)", flush=True)
     with ARCHIVE_LOG.open("wb") as log:
         command = [str(VENV_PYTHON), str(ROOT / "scripts" / "class_archive.py")]
         code = subprocess.run(command, cwd=str(ROOT), stdout=log, stderr=subprocess.STDOUT).returncode
     if code != 0:
-        print(f"set-up: that failed; Spark starts some seconds slower, else all is well. See {ARCHIVE_LOG}")
+        print(f"set-up: that failed; Spark and brokers start some seconds slower, else all is well. See {ARCHIVE_LOG}")
     ARCHIVE_STAMP.write_text(mark)
 
 

@@ -9,11 +9,14 @@ from benchmarks.harness import await_true, failure
 from benchmarks.nasty.groups import Group
 from benchmarks.nasty.stage import Stage
 from benchmarks.nasty.topic import Rates
+from planning.duration import QUOTA_CYCLE_S
 from schemas.errors import HeadroomError
 from schemas.findings import Role
 
 _MOVE_END_S = 150.0
 _IN_SYNC_S = 150.0
+# Bursts of a quota weigh as they do in the long run.
+LOSING_S = 2 * QUOTA_CYCLE_S
 # Far above what any scene writes: what is left of a move is copied within a minute.
 FAST_BYTES_PER_S = 60e6
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.harness import Ground, await_true
-from benchmarks.nasty.acts import await_in_sync, finish_fast, require_losing, start_move
+from benchmarks.nasty.acts import LOSING_S, await_in_sync, finish_fast, require_losing, start_move
 from benchmarks.nasty.claims import low_leaders, numbers, of_broker, stalled_without_leader
 from benchmarks.nasty.groups import Group, Load, leader_load
 from benchmarks.nasty.remedies import follow_advice, put_right
@@ -18,7 +18,7 @@ from benchmarks.nasty.topic import Rates, both_roles
 from benchmarks.nasty.truth import all_of
 
 _NO_LEADER = -1
-_LEADERLESS_S, _STALLED_S, _OBSERVED_S, _AFTER_S = 40.0, 45.0, 10.0, 5.0
+_LEADERLESS_S, _STALLED_S, _AFTER_S = 40.0, 45.0, 5.0
 
 
 class LeaderlessPartition(NastyScene):
@@ -82,7 +82,7 @@ class LeaderlessPartition(NastyScene):
         start_move(stage, self.rates())
         stage.observe(BURST_S)
         stage.await_announced(low, leaderless)
-        require_losing(stage, _OBSERVED_S, self.groups()[1:])
+        require_losing(stage, LOSING_S, self.groups()[1:])
         follow_advice(stage)
         stage.over(low)
         put_right(stage, lambda: stage.start(self.d), lambda: self._await_leader(stage))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from benchmarks.harness import failure
-from benchmarks.nasty.acts import await_end, await_in_sync, start_move
+from benchmarks.nasty.acts import LOSING_S, await_end, await_in_sync, start_move
 from benchmarks.nasty.claims import low_leaders, numbers, of_broker
 from benchmarks.nasty.groups import Group, Load
 from benchmarks.nasty.remedies import follow_advice
@@ -20,7 +20,7 @@ from benchmarks.nasty.truth import GRACE_S, Announcement, all_of, blames_no_swit
 
 # From the last restart to the move; the first switch is then some minutes old.
 _CALM_S = 60.0
-_LOSING_S, _AFTER_S, _END_S = 20.0, 5.0, 60.0
+_AFTER_S, _END_S = 5.0, 60.0
 _MIDDLE_S, _LATE_S = 10.0, 300.0
 _NEVER_S = 0.0
 
@@ -104,7 +104,7 @@ class RestartBefore(NastyScene):
         to_copy = stage.topic.logs.to_copy_bytes(self.groups())
         right = all_of(*numbers(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
         low = stage.expect(f"throttle of broker {leader} too low", low_leaders([leader], right), ALERT_S)
-        play_losing(stage, self.rates(), low, _LOSING_S)
+        play_losing(stage, self.rates(), low, LOSING_S)
 
 
 class RestartMidst(NastyScene):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.nasty.acts import require_losing, start_move
+from benchmarks.nasty.acts import LOSING_S, require_losing, start_move
 from benchmarks.nasty.claims import low_leaders, numbers, severity_of
 from benchmarks.nasty.groups import Group, Load, leader_load
 from benchmarks.nasty.remedies import await_promised_end, follow_advice
@@ -20,7 +20,7 @@ SIZES = (1_600_000, 2_400_000)
 # Bursts into the empty window of a new throttle are over by then.
 BURST_S = 15.0
 ALERT_S = 30.0
-_LOSING_S, _AFTER_S, _END_S = 25.0, 5.0, 60.0
+_AFTER_S, _END_S = 5.0, 60.0
 
 
 class ShortThrottle(NastyScene):
@@ -75,7 +75,7 @@ class ShortThrottle(NastyScene):
             *numbers(throttle, load, to_copy, load.required_bytes_per_s), severe(severity_of(throttle, load))
         )
         low = stage.expect(f"throttle of broker {self.a} too low", low_leaders([self.a], right), ALERT_S)
-        play_losing(stage, self.rates(), low, _LOSING_S)
+        play_losing(stage, self.rates(), low, LOSING_S)
 
 
 def play_losing(stage: Stage, rates: Rates, low: Cause, losing_s: float) -> None:

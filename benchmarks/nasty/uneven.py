@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.nasty.acts import FAST_BYTES_PER_S, finish_fast, require_losing, start_move
+from benchmarks.nasty.acts import FAST_BYTES_PER_S, LOSING_S, finish_fast, require_losing, start_move
 from benchmarks.nasty.claims import low_inbound, low_leaders, numbers
 from benchmarks.nasty.groups import Group, Load, inbound_load, leader_load
 from benchmarks.nasty.remedies import follow_advice
@@ -17,7 +17,7 @@ from benchmarks.nasty.truth import Claim, all_of
 from schemas.findings import Kind, Role
 
 _COUNT = 30
-_LOSING_S, _AFTER_S, _LEFT_S = 20.0, 5.0, 25.0
+_AFTER_S, _LEFT_S = 5.0, 25.0
 
 
 class UnevenThrottles(NastyScene):
@@ -40,10 +40,11 @@ class UnevenThrottles(NastyScene):
     def unit_bytes_per_s(self) -> float:
         """Return what is written to the partitions of one leader together.
 
-        A destination draws a response of up to 10 MB from either leader in each window of its quota, of 11 s, whatever
-        its rate is: where it is too low by less than 1.8 MB/s the move is slow, and goes on.
+        A destination draws a response of up to 10 MB from a leader in each window of the quota, of 11 s, whatever the
+        rate is: where one leader's is too low by less than 0.9 MB/s, or that of a destination of two by less than 1.8,
+        the move is slow, and goes on.
         """
-        return (self.loaded(1.6, 2.2) if self.inbound else self.loaded(0.8, 1.3)) * MB
+        return (self.loaded(1.6, 2.2) if self.inbound else self.loaded(1.2, 1.6)) * MB
 
     def groups(self) -> Sequence[Group]:
         """Return partitions of two leaders with one destination."""
@@ -88,7 +89,7 @@ class UnevenThrottles(NastyScene):
         start_move(stage, self.rates())
         stage.observe(BURST_S)
         stage.await_announced(low)
-        require_losing(stage, _LOSING_S, held_back)
+        require_losing(stage, LOSING_S, held_back)
         follow_advice(stage)
         stage.over(low)
         stage.observe(_AFTER_S)

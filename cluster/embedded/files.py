@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.embedded.layout import HOST, BrokerPorts, controller_ids
-from cluster.jars import jar_folder, java_command
+from cluster.jars import class_archive, jar_folder, java_command
 
 _LOGGING = Path(__file__).with_name("log4j2.xml")
 # Small and quick to start: a broker here lives for minutes and holds little.
@@ -89,7 +89,14 @@ def broker_command(files: BrokerFiles, ports: BrokerPorts, java_options: Sequenc
 
 def _java(*options: str) -> list[str]:
     logging = f"-Dlog4j2.configurationFile={_LOGGING}"
-    return [java_command(), *_JVM, logging, *options, "-cp", str(jar_folder("kafka") / "*")]
+    return [java_command(), *_JVM, *_archived_classes(), logging, *options, "-cp", str(jar_folder("kafka") / "*")]
+
+
+def _archived_classes() -> tuple[str, ...]:
+    """Return the options that let the JVM map the classes that set-up has archived instead of reading all anew."""
+    archive = class_archive("kafka")
+    # Another Java than at set-up cannot use it, does without, and would say so at every start.
+    return (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off") if archive.exists() else ()
 
 
 def _settings(files: BrokerFiles, ports: Mapping[int, BrokerPorts]) -> dict[str, str]:
