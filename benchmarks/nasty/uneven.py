@@ -44,7 +44,7 @@ class UnevenThrottles(NastyScene):
         rate is: where one leader's is too low by less than 0.9 MB/s, or that of a destination of two by less than 1.8,
         the move is slow, and goes on.
         """
-        return (self.loaded(1.6, 2.2) if self.inbound else self.loaded(1.2, 1.6)) * MB
+        return (self.loaded(1.6, 2.2) if self.inbound else self.loaded(1.4, 1.8)) * MB
 
     def groups(self) -> Sequence[Group]:
         """Return partitions of two leaders with one destination."""
@@ -61,9 +61,9 @@ class UnevenThrottles(NastyScene):
         high = {(self.b, leader): 10.0, (self.c, leader): 20.0, (self.d, leader): 15.0}
         high |= {(self.a, follower): 8.0, (self.b, follower): 9.0, (self.c, follower): 20.0, (self.d, follower): 12.0}
         chosen = (
-            {**high, (self.a, leader): self.between(1.3, 1.5)},
+            {**high, (self.a, leader): self.between(1.1, 1.3)},
             {**high, (self.a, leader): 15.0, (self.d, follower): self.between(0.4, 0.6)},
-            {(self.a, leader): self.between(1.3, 1.5)},
+            {(self.a, leader): self.between(1.1, 1.3)},
             {**high, (self.a, leader): self.between(0.6, 0.8), (self.b, leader): 2.6},
         )[self.number % 4]
         return {key: multiple * unit for key, multiple in chosen.items()}

@@ -211,7 +211,7 @@ def test_a_rolling_restart_leaves_a_healthy_throttle_enough_whoever_leads() -> N
 def test_one_rate_of_many_is_too_low_and_the_advice_for_it_is_less_than_most_others(number: int) -> None:
     # Leaders and the destination require 2 units, the advice is 1.2 x that.
     scene = UnevenThrottles(number, 1, 2, 3, 4, extent=0.5, load=0.5)
-    unit = 1.9e6 if number == 1 else 1.05e6
+    unit = 1.9e6 if number == 1 else 1.6e6
     assert scene.load_of_short().required_bytes_per_s == pytest.approx(2 * unit)
     rates = scene.rates()
     short_of = [key for key, rate in rates.items() if rate <= 2 * unit]
@@ -228,6 +228,15 @@ def test_a_destination_whose_rate_is_too_low_gets_less_than_it_must_also_with_a_
     scene = UnevenThrottles(1, 1, 2, 3, 4, extent=worst, load=0.0)
     gets = scene.rates()[scene.short()] + 2 * 10e6 / 11
     assert gets < scene.load_of_short().required_bytes_per_s
+
+
+@pytest.mark.parametrize("number", [0, 2, 3])
+@pytest.mark.parametrize("worst", [0.0, 1.0])
+def test_a_leader_whose_rate_is_too_low_sends_less_than_it_must_also_with_a_response_a_window(
+    number: int, worst: float
+) -> None:
+    scene = UnevenThrottles(number, 1, 2, 3, 4, extent=worst, load=0.0)
+    assert scene.rates()[scene.short()] + 10e6 / 11 < scene.load_of_short().required_bytes_per_s
 
 
 @pytest.mark.parametrize(
