@@ -70,7 +70,7 @@ def measure(say: Say) -> list[Figure]:
         HeadroomError: an alert did not come, its command failed, or a move did not finish.
     """
     cases = CASES[int(os.environ.get("BENCH_FIRST_MOVE", 0)) :][: int(os.environ.get("BENCH_MOVES", len(CASES)))]
-    folder = parts("finish")
+    folder = parts("finish", __name__)
     made = {move.name for move in promises.read(folder)}
     left = [case for case in cases if case.name not in made]
     with Ground(4) as ground:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -23,7 +24,7 @@ CHECKOUT = RESULTS.parent.parent
 PARTS = RESULTS.parent / "parts"
 _PACKAGES = ("pyspark", "delta-spark", "kafka-python")
 # What a figure is a figure of: tests, documents and containers change none.
-_CODE = ("alerts", "benchmarks", "cli", "cluster", "planning", "schemas", "streaming")
+_PRODUCT = ("alerts", "cli", "cluster", "planning", "schemas", "streaming")
 _VERSIONS = ("ivy.xml", "requirements.lock")
 
 
@@ -155,21 +156,41 @@ def commit() -> str:
     return f"{head}+" if changed else head
 
 
-def code() -> str:
+def code(*modules: str, without: str = "") -> str:
     """Return a name for all code that figures depend on, as it stands now: parts of a run with the same count together.
 
-    A commit would not do: what it changes may be a test, or a page with figures.
+    A commit would not do: what it changes may be a test, a page with figures, or another benchmark.
+
+    Args:
+        modules: of the benchmark, as ``benchmarks.finish``; what they import counts too.
+        without: a module among these that is not followed, as it changes nothing of what is measured.
     """
-    files = sorted(path for folder in _CODE for path in (CHECKOUT / folder).rglob("*.py"))
+    product = {path for folder in _PRODUCT for path in (CHECKOUT / folder).rglob("*.py")}
     digest = hashlib.sha256()
-    for path in (*files, *(CHECKOUT / name for name in _VERSIONS)):
+    for path in (*sorted(product | _imported(modules, without)), *(CHECKOUT / name for name in _VERSIONS)):
         digest.update(str(path.relative_to(CHECKOUT)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 
 
-def parts(group: str) -> Path:
-    """Return the folder of what a group measured with the code as it stands now."""
-    return PARTS / group / code()
+def parts(group: str, *modules: str, without: str = "") -> Path:
+    """Return the folder of what a group measured with the code of these modules as it stands now."""
+    return PARTS / group / code(*modules, without=without)
+
+
+def _imported(modules: Iterable[str], without: str) -> set[Path]:
+    """Return the files of modules of benchmarks, and of all benchmarks that they import."""
+    found: set[Path] = set()
+    left = list(modules)
+    while left:
+        name = left.pop()
+        path = CHECKOUT.joinpath(*name.split(".")).with_suffix(".py")
+        if name == without or path in found or not path.is_file():
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(RESULTS.parent.name):
+                left += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
 
 
 def _git(*arguments: str) -> str:

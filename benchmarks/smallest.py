@@ -29,7 +29,7 @@ def measure(say: Say) -> list[Figure]:
     """
     first = int(os.environ.get("BENCH_FIRST_SITUATION", 0))
     situations = SITUATIONS[first:][: int(os.environ.get("BENCH_SITUATIONS", len(SITUATIONS)))]
-    folder = parts("smallest")
+    folder = parts("smallest", __name__)
     folder.mkdir(parents=True, exist_ok=True)
     with Ground(4) as ground:
         for number, case in enumerate(situations):

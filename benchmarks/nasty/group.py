@@ -36,8 +36,8 @@ of `gold/throttle_headroom` that are off by more than 20 % (required) or 30 % (r
 
 A run may be made in parts: BENCH_SCENES names classes or single scenes (`large,near:2`), BENCH_SCENES_EACH the number
 of scenes of each class. Everything that happened in a scene is left in `benchmarks/parts/nasty`; scenes of the same
-code count together, and one that has counted is not played again. `python -m benchmarks.nasty` plays without keeping
-the figures.
+code (the product's and its own) count together, and one that has counted is not played again. `python -m
+benchmarks.nasty` plays without keeping the figures.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -83,12 +84,8 @@ def measure(say: Say) -> list[Figure]:
         HeadroomError: no such scene, or the brokers could not be brought back to where a scene begins.
     """
     each = os.environ.get("BENCH_SCENES_EACH")
-    folder = parts("nasty")
-    scenes = [
-        scene
-        for scene in schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
-        if not is_kept(scene, folder)
-    ]
+    wanted = schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
+    scenes = [scene for scene in wanted if not is_kept(scene, _folder(scene))]
     outcomes: list[Outcome] = []
     with Ground(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as ground:
         ground.add_section("alerts", _ALERTS)
@@ -96,9 +93,9 @@ def measure(say: Say) -> list[Figure]:
         _place_ticks(ground)
         for scene in scenes:
             outcomes.append(_play(tools, scene))
-            keep(outcomes[-1], folder)
+            keep(outcomes[-1], _folder(scene))
     print_outcomes(outcomes)
-    return figures(kept(folder))
+    return figures([record for scene in schedule() if (record := kept(scene, _folder(scene))) is not None])
 
 
 def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
@@ -129,6 +126,11 @@ def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
         Figure("nasty_scenes", len(real), "scenes", len(records)),
         Figure("nasty_scenes_void", len(records) - len(real), "scenes", len(records)),
     ]
+
+
+def _folder(scene: NastyScene) -> Path:
+    """Return where what happened in a scene is kept: under the name of its own code, whatever becomes of others'."""
+    return parts("nasty", __name__, type(scene).__module__, without=schedule.__module__)
 
 
 def _place_ticks(ground: Ground) -> None:

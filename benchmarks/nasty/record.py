@@ -61,13 +61,15 @@ def keep(one: Outcome, folder: Path) -> None:
 
 def is_kept(scene: NastyScene, folder: Path) -> bool:
     """Return whether a scene was played already, and counted."""
+    record = kept(scene, folder)
+    return record is not None and record["void"] is None
+
+
+def kept(scene: NastyScene, folder: Path) -> dict[str, Any] | None:
+    """Return what happened in a scene; None: it was not played."""
     path = folder / _file(scene)
-    return path.exists() and json.loads(path.read_text(encoding="utf-8"))["void"] is None
-
-
-def kept(folder: Path) -> list[dict[str, Any]]:
-    """Return the records of all scenes that were played."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    record: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    return record
 
 
 def _file(scene: NastyScene) -> str:

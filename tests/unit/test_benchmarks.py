@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import elections
+from benchmarks import elections, results
 from benchmarks.cases import CASES, SITUATIONS, Case
 from benchmarks.election_latency import Taken
 from benchmarks.election_latency import figures as election_figures
@@ -67,6 +67,50 @@ def test_a_group_replaces_its_own_names_and_no_other() -> None:
         ("kept", 1.0, 3, "aaa"),
         ("measured_again", 2.5, 5, "bbb"),
     ]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a checkout with two benchmarks that share a module, and a product of one."""
+    made = {
+        "planning/duration.py": "",
+        "benchmarks/harness.py": "",
+        "benchmarks/one.py": "from benchmarks import harness",
+        "benchmarks/two.py": "from benchmarks.harness import ground\nfrom benchmarks.listed import CLASSES",
+        "benchmarks/listed.py": "from benchmarks.one import One",
+        "tests/test_one.py": "",
+        "ivy.xml": "",
+        "requirements.lock": "",
+    }
+    for name, text in made.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(results, "CHECKOUT", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("changed", "one", "two", "two_without"),
+    [
+        ("planning/duration.py", True, True, True),
+        ("ivy.xml", True, True, True),
+        ("benchmarks/harness.py", True, True, True),
+        ("benchmarks/one.py", True, True, False),
+        ("benchmarks/two.py", False, True, True),
+        ("tests/test_one.py", False, False, False),
+    ],
+)
+def test_parts_count_together_until_something_changes_that_they_depend_on(
+    checkout: Path, changed: str, one: bool, two: bool, two_without: bool
+) -> None:
+    def now() -> list[str]:
+        two = "benchmarks.two"
+        return [results.code("benchmarks.one"), results.code(two), results.code(two, without="benchmarks.listed")]
+
+    before = now()
+    with (checkout / changed).open("a") as file:
+        file.write("\n# changed")
+    assert [old != new for old, new in zip(before, now(), strict=True)] == [one, two, two_without]
 
 
 def test_the_file_is_a_list_of_whole_objects(tmp_path: Path) -> None:

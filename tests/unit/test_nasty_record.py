@@ -50,7 +50,8 @@ def test_a_scene_that_counted_is_kept_and_one_that_is_void_is_played_again(tmp_p
     assert not is_kept(scene, tmp_path)
     path.write_text(json.dumps(record()))
     assert is_kept(scene, tmp_path)
-    assert kept(tmp_path) == [record()]
+    assert kept(scene, tmp_path) == record()
+    assert kept(NearThreshold.drawn(3), tmp_path) is None
 
 
 def test_the_name_of_the_code_is_the_same_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
