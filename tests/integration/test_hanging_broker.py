@@ -64,12 +64,16 @@ def test_a_broker_that_hangs_holds_up_neither_tools_nor_the_collector(cluster: E
     thread.start()
     try:
         # Until the cluster sees after 9 s that the broker hangs, it may lead a partition of the ticks topic.
-        wait_until(lambda: reports and reports[-1].failed is None, 90, "whole ticks", lambda: reports[-1:])
-        assert [row["broker"] for row in reports[-1].unanswered] == [paused]
+        # A busy machine may be late with the first answers of the others; none of them may be missing for long.
+        wait_until(lambda: reports and _lacks_only(reports[-1], paused), 90, "whole ticks", lambda: reports[-1:])
     finally:
         stop.set()
         thread.join(30)
     assert not thread.is_alive()
+
+
+def _lacks_only(report: TickReport, broker: int) -> bool:
+    return report.failed is None and [row["broker"] for row in report.unanswered] == [broker]
 
 
 def _asks_another(settings: Settings, paused: int) -> None:
