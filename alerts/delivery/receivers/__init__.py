@@ -1,0 +1,1 @@
+"""Receivers of alerts: Slack, Alertmanager, a webhook, the log."""

@@ -1,0 +1,1 @@
+"""What rules evaluate: rows of the gold tables as frozen dataclasses."""

@@ -1,0 +1,1 @@
+"""Recommendations of alerts, and the commands that carry them out."""

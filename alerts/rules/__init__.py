@@ -1,0 +1,1 @@
+"""The alert rules: what is wrong in one tick."""

@@ -1,0 +1,1 @@
+"""Alerts as text for a terminal, and number formats."""

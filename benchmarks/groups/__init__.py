@@ -1,0 +1,1 @@
+"""The groups of benchmarks, one module or folder each."""

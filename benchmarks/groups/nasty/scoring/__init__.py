@@ -1,0 +1,1 @@
+"""What the alerts of a scene of group `nasty` are worth."""

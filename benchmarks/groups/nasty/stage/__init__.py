@@ -1,0 +1,1 @@
+"""Where the scenes of group `nasty` take place."""

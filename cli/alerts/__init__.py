@@ -1,0 +1,1 @@
+"""`headroom alerts`: active alerts, acknowledgements, silences."""

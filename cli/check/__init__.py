@@ -1,0 +1,1 @@
+"""`headroom check`: connections, permissions, metrics, and the machine."""

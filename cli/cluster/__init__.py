@@ -1,0 +1,1 @@
+"""`headroom cluster`: real brokers on this machine."""

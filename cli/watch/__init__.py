@@ -1,0 +1,1 @@
+"""`headroom watch`, `collect` and `run`."""

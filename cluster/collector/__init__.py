@@ -1,0 +1,1 @@
+"""The collector: one snapshot of the cluster per tick, written to the ticks topic."""

@@ -1,0 +1,1 @@
+"""Rows of tick messages, and their encoding."""

@@ -1,0 +1,1 @@
+"""Earlier samples of counters and leaders, kept from tick to tick."""

@@ -1,0 +1,1 @@
+"""Connections to brokers: options, failover, and why one is refused."""

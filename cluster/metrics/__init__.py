@@ -1,0 +1,1 @@
+"""Metrics of brokers, by JMX, Jolokia or jmx_exporter."""

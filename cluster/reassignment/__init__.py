@@ -1,0 +1,1 @@
+"""Reassignments of a running cluster."""

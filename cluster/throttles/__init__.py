@@ -1,0 +1,1 @@
+"""Throttle rates and throttled replica lists of a running cluster."""

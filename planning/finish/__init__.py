@@ -1,0 +1,1 @@
+"""How long throttled copies take, by a simulation of Kafka's quota."""

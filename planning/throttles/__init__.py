@@ -1,0 +1,1 @@
+"""The load on replication throttles, and the rate that is enough."""

@@ -1,0 +1,1 @@
+"""All settings, with defaults and units."""

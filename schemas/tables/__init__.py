@@ -1,0 +1,1 @@
+"""All Delta tables, with columns, units and keys."""

@@ -1,0 +1,1 @@
+"""Delta tables, with and without Spark."""

@@ -1,0 +1,1 @@
+"""What streaming queries share: complete ticks, admission of batches, warm-up."""

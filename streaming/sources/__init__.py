@@ -1,0 +1,1 @@
+"""The ticks topic as a source of streaming queries."""

@@ -1,0 +1,1 @@
+"""Jobs and JVMs that fail: why, how often, and starting them again."""

@@ -1,0 +1,1 @@
+"""Leader balance and election plans as DataFrames."""

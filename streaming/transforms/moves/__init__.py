@@ -1,0 +1,1 @@
+"""Throttle headroom and reassignment progress as DataFrames."""
