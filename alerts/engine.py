@@ -8,22 +8,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from alerts.balances import BalanceState
-from alerts.balancing import KINDS as BALANCE_KINDS
-from alerts.expectation import Expectation
+from alerts.inputs.leader_balance import BalanceState
+from alerts.inputs.throttle_status import SideState
 from alerts.lifecycle import Lifecycle
-from alerts.recommend import Recommender
-from alerts.rules import Assessment, Subject, assess
-from alerts.sides import SideState
-from alerts.silence import SILENCE, Silence, is_silent
-from alerts.storage import unwritable
-from planning.duration import Earlier
-from planning.election_outline import ElectionOutline
-from planning.quota import WINDOW_S
-from planning.recommend import Wish
-from planning.throttle import Demand, Side
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.eta_slipping import Expectation
+from alerts.rules.leader_imbalance import KINDS as BALANCE_KINDS
+from alerts.rules.no_ticks import SILENCE, Silence, is_silent
+from alerts.rules.store_unwritable import unwritable
+from alerts.rules.throttle_below_required import Assessment, Subject, assess
+from planning.elections.summary import ElectionOutline
+from planning.finish.finish_time import Earlier
+from planning.finish.quota import WINDOW_S
+from planning.throttles.load import Demand, Side
+from planning.throttles.recommendation import Wish
+from schemas.alerts import AlertEvent, Kind
 from schemas.config import ClusterSettings, Settings
-from schemas.findings import AlertEvent, Kind
 
 log = logging.getLogger(__name__)
 _START_S = 90.0

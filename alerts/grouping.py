@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from alerts.evidence import named
-from schemas.findings import Finding, Kind, Role, Severity
+from alerts.rules.evidence import named
+from schemas.alerts import Finding, Kind, Role, Severity
 
 Subject = tuple[Kind, str]
 BrokerRole = tuple[int | None, str | None]

@@ -16,10 +16,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from alerts.causes import THROTTLE_KINDS, ActiveAlert, BrokerRole, Grouped, Raise, Subject, one_per_cause
-from alerts.rules import Assessment
-from alerts.silence import SILENCE
-from schemas.findings import AlertEvent, Finding, Kind, Severity, State
+from alerts.grouping import THROTTLE_KINDS, ActiveAlert, BrokerRole, Grouped, Raise, Subject, one_per_cause
+from alerts.rules.no_ticks import SILENCE
+from alerts.rules.throttle_below_required import Assessment
+from schemas.alerts import AlertEvent, Finding, Kind, Severity, State
 
 # A firing alert is announced again when the throttle that would be enough has grown by more than this.
 _UPDATE_RATIO = 1.15

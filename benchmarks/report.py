@@ -137,6 +137,6 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 if __name__ == "__main__":
-    from benchmarks.run import GROUPS
+    from benchmarks.catalogue import GROUPS
 
     write(GROUPS)

@@ -7,52 +7,17 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 import click
 
-from benchmarks import (
-    elections,
-    finish,
-    kills,
-    memory,
-    metadata,
-    precision,
-    report,
-    scale,
-    smallest,
-    sources,
-    standalone,
-    start,
-    switch,
-    tables,
-)
-from benchmarks.fuzz import group as fuzz
-from benchmarks.harness import Say
-from benchmarks.nasty import group as nasty
+from benchmarks import report
+from benchmarks.catalogue import GROUPS
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
-from cli.output import print_table
+from cli.common.output import print_table
 from schemas.errors import HeadroomError
-
-GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
-    "switch": switch.measure,
-    "start": start.measure,
-    "finish": finish.measure,
-    "smallest": smallest.measure,
-    "memory": memory.measure,
-    "scale": scale.measure,
-    "metadata": metadata.measure,
-    "tables": tables.measure,
-    "sources": sources.measure,
-    "standalone": standalone.measure,
-    "precision": precision.measure,
-    "nasty": nasty.measure,
-    "kills": kills.measure,
-    "elections": elections.measure,
-    "fuzz": fuzz.measure,
-}
 
 
 @click.command()

@@ -7,28 +7,28 @@ import sys
 
 import click
 
-from cli.logs import show_warnings
+from cli.common.logs import show_warnings
 from schemas.errors import HeadroomError
 from schemas.text import one_line
 
 # Name -> (where the command stands, its line in the help). A module is imported only when its command is called, so
 # that help is quick and needs neither Spark nor Kafka.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("cli.demo_command:demo", "Watch a throttled move go wrong and be put right, on a real cluster."),
-    "init": ("cli.init_command:init", "Write a commented headroom.toml."),
-    "check": ("cli.check_command:check", "Say whether everything Headroom needs is within reach."),
-    "watch": ("cli.watch_command:watch", "Watch a cluster: collector, Delta tables and alerts in one."),
-    "collect": ("cli.collect_command:collect", "Send a snapshot of the cluster to the ticks topic, again and again."),
-    "run": ("cli.run_command:run", "Run the Spark jobs alone, also by spark-submit."),
-    "maintain": ("cli.maintain_command:maintain", "Compact the Delta tables and drop what is no longer kept."),
-    "alerts": ("cli.alerts_command:alerts", "Show the alerts that stand; acknowledge or silence them."),
+    "demo": ("cli.demo.command:demo", "Watch a throttled move go wrong and be put right, on a real cluster."),
+    "init": ("cli.config.init:init", "Write a commented headroom.toml."),
+    "check": ("cli.check.command:check", "Say whether everything Headroom needs is within reach."),
+    "watch": ("cli.watch.watch:watch", "Watch a cluster: collector, Delta tables and alerts in one."),
+    "collect": ("cli.watch.collect:collect", "Send a snapshot of the cluster to the ticks topic, again and again."),
+    "run": ("cli.watch.run:run", "Run the Spark jobs alone, also by spark-submit."),
+    "maintain": ("cli.maintain.command:maintain", "Compact the Delta tables and drop what is no longer kept."),
+    "alerts": ("cli.alerts.command:alerts", "Show the alerts that stand; acknowledge or silence them."),
     "reassignments": (
-        "cli.reassignments_command:reassignments",
+        "cli.reassignment.command:reassignments",
         "Show the reassignments that are running, and write them to a plan file.",
     ),
-    "throttle": ("cli.throttle_commands:throttle", "Show, apply or clear replication throttles."),
-    "elections": ("cli.elections_command:elections", "Plan preferred leader elections in small batches, and run them."),
-    "cluster": ("cli.cluster_commands:cluster", "Start or stop a real Kafka cluster on this machine."),
+    "throttle": ("cli.throttle.command:throttle", "Show, apply or clear replication throttles."),
+    "elections": ("cli.elections.command:elections", "Plan preferred leader elections in small batches, and run them."),
+    "cluster": ("cli.cluster.command:cluster", "Start or stop a real Kafka cluster on this machine."),
 }
 
 INTERRUPTED = 130

@@ -11,10 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cli.children import ChildProcess, headroom_command
-from cli.watch_process import JudgingProcess
+from cli.common.child_process import ChildProcess, headroom_command
+from cli.common.watch_process import JudgingProcess
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
-from cluster.jars import class_archive
+from cluster.java import class_archive
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM
 from streaming.session import CLASS_ARCHIVE
 

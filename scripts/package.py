@@ -27,7 +27,7 @@ def package(folder: Path) -> None:
     subprocess.run([*pip, *offline, str(ROOT)], check=True)
     # A wheel is a zip, and spark-submit knows one by its name.
     next(folder.glob("headroom-*.whl")).rename(folder / "headroom.zip")
-    shutil.copy(ROOT / "cli" / "submit.py", folder)
+    shutil.copy(ROOT / "scripts" / "submit.py", folder)
     shutil.copytree(ROOT / ".jars" / "spark", folder / "jars")
 
 

@@ -14,31 +14,31 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from alerts.delivery.outbox import DeliveryFigures, Outbox
 from alerts.delivery.receiver import Receiver
-from alerts.desk import AlertDesk, Watched
-from planning.election_limits import limits_of
+from alerts.engine import AlertDesk, Watched
+from planning.elections.limits import limits_of
 from schemas.config import KafkaSettings, Settings
 from schemas.tables import ALERT_MARKS, TABLES
-from streaming.balances import BalanceFollower
-from streaming.deliveries import DeliveryTable
-from streaming.events import EventLog
+from streaming.delta.locations import trouble_of
+from streaming.delta.maintenance import Maintenance, Schedule
+from streaming.delta.query import table_url
+from streaming.delta.store import Store
 from streaming.jobs.alert_path import AlertPath, Listeners, in_turn
-from streaming.jobs.balance import BalanceJob
-from streaming.jobs.gate import Gate, Stopping, wait_idle
 from streaming.jobs.gold import GoldJob
-from streaming.jobs.lane_job import LaneJob
-from streaming.jobs.record import RecordJob
-from streaming.jvm import spark_failures
-from streaming.kept import KeptJob, reason_of
-from streaming.left import Damaged
-from streaming.maintenance import Maintenance, Schedule
-from streaming.marks import MarkFollower
-from streaming.places import trouble_of
-from streaming.plain_sql import table_url
-from streaming.quarantine import QuarantineCount
+from streaming.jobs.leader_imbalance import BalanceJob
+from streaming.jobs.silver import RecordJob
+from streaming.queries.batch_gate import Gate, Stopping, wait_idle
+from streaming.queries.tick_query import LaneJob
 from streaming.session import thorough
-from streaming.sinks import Store
-from streaming.sources import TicksTopic, kafka_options
-from streaming.trust import Trust
+from streaming.sources.ticks_topic import TicksTopic, kafka_options
+from streaming.sources.trust import Trust
+from streaming.supervision.damaged_tables import Damaged
+from streaming.supervision.jvm import spark_failures
+from streaming.supervision.restarting_job import KeptJob, reason_of
+from streaming.tables.deliveries import DeliveryTable
+from streaming.tables.events import EventLog
+from streaming.tables.leader_balance_follower import BalanceFollower
+from streaming.tables.quarantine import QuarantineCount
+from streaming.tables.suppressions import MarkFollower
 
 log = logging.getLogger(__name__)
 

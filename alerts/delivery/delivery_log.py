@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from schemas.findings import AlertEvent, State
+from schemas.alerts import AlertEvent, State
 
 
 class StepState(str, Enum):

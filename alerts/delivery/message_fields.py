@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from alerts.units import finish_text, rate, size
+from alerts.text.formatting import finish_text, rate, size
+from schemas.alerts import AlertEvent, Verdict
 from schemas.config import NotifySettings
-from schemas.findings import AlertEvent, Verdict
 
 
 @dataclass(frozen=True)

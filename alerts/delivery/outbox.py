@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from alerts.delivery.delivery_log import DeliveryLog
 from alerts.delivery.receiver import Receiver
-from alerts.delivery.steps import DeliveryLog
+from alerts.delivery.suppression import Marks
 from alerts.delivery.worker import Worker
-from alerts.marks import Marks
+from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings
-from schemas.findings import AlertEvent
 
 _STOP_S = 3.0
 

@@ -14,11 +14,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from alerts.delivery.delivery_log import Backlog, event_key, known_of, order, told_of
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.steps import Backlog, event_key, known_of, order, told_of
-from alerts.marks import DAY_MS, Marks
+from alerts.delivery.suppression import DAY_MS, Marks
+from schemas.alerts import AlertEvent, Severity, State
 from schemas.config import NotifySettings
-from schemas.findings import AlertEvent, Severity, State
 
 # What one digest names; more would outgrow a message.
 _DIGEST_MOST = 100

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from schemas.findings import AlertEvent
+from schemas.alerts import AlertEvent
 
 
 @dataclass(frozen=True)

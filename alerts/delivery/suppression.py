@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
+from schemas.alerts import AlertEvent, Severity, State
 from schemas.config import DAYS, MaintenanceWindow
-from schemas.findings import AlertEvent, Severity, State
 
 DAY_MS = 86_400_000
 # 1970-01-01, where epoch days begin, was a Thursday.

@@ -7,14 +7,14 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 
-from alerts.delivery.lane import Lane, Pending, Work
+from alerts.delivery.clock_steps import SetClock
+from alerts.delivery.delivery_log import Backlog, DeliveryLog, Step, StepState, event_key
+from alerts.delivery.queue import Lane, Pending, Work
 from alerts.delivery.receiver import DeliveryError, Digesting, Receipt, Receiver, Resending
-from alerts.delivery.set_clock import SetClock
-from alerts.delivery.steps import Backlog, DeliveryLog, Step, StepState, event_key
-from alerts.marks import Marks
+from alerts.delivery.suppression import Marks
+from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings
 from schemas.errors import HeadroomError
-from schemas.findings import AlertEvent
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planning.election_outline import ElectionOutline, Outlook
-from planning.elections import Balance, Raise, out_of_balance
-from schemas.findings import Role
+from planning.elections.planner import Balance, Raise, out_of_balance
+from planning.elections.summary import ElectionOutline, Outlook
+from schemas.alerts import Role
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.long_run import burst_bytes
-from planning.throttle import CatchingUp, Demand, SourceLoad
-from schemas.findings import Role, Verdict
+from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from planning.finish.long_run import burst_bytes
+from planning.throttles.load import CatchingUp, Demand, SourceLoad
+from schemas.alerts import Role, Verdict
 
 
 @dataclass(frozen=True)

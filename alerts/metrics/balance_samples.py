@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from alerts.balances import BalanceState
-from alerts.metrics.moves import Sample
+from alerts.inputs.leader_balance import BalanceState
+from alerts.metrics.samples import Sample
 from schemas import metrics
 from schemas.metrics import MetricSpec
 

@@ -9,12 +9,12 @@ from itertools import chain
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from alerts.metrics.balances import balance_samples
-from alerts.metrics.counts import Counts
-from alerts.metrics.live import LiveState, Snapshot
-from alerts.metrics.moves import Sample, partition_samples, side_samples
+from alerts.metrics.balance_samples import balance_samples
+from alerts.metrics.histogram import Counts
+from alerts.metrics.samples import Sample, partition_samples, side_samples
+from alerts.metrics.state import LiveState, Snapshot
 from schemas import metrics
-from schemas.findings import State
+from schemas.alerts import State
 from schemas.metrics import METRICS, MetricSpec
 
 _BALANCES_LATE = 2

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.metrics.live import Limits, Snapshot
+from alerts.metrics.state import Limits, Snapshot
 
 
 @dataclass(frozen=True)

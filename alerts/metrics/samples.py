@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 
-from alerts.sides import PartitionEvidence, SideState
+from alerts.inputs.throttle_status import PartitionEvidence, SideState
 from schemas import metrics
-from schemas.findings import Role, Verdict
+from schemas.alerts import Role, Verdict
 from schemas.metrics import MetricSpec
 
 # Metric, values of its labels, value.

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from alerts.balances import BalanceState
 from alerts.delivery.outbox import DeliveryFigures
-from alerts.metrics.counts import Counts, no_counts
-from alerts.sides import SideState
-from schemas.findings import AlertEvent, Kind, State
+from alerts.inputs.leader_balance import BalanceState
+from alerts.inputs.throttle_status import SideState
+from alerts.metrics.histogram import Counts, no_counts
+from schemas.alerts import AlertEvent, Kind, State
 from schemas.metrics import BATCH, COLLECT, DECISION
 
 # Of the events of one alert in the same tick the one that comes later in its life is the last.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
-from alerts.sides import MovingPartition
-from planning.election_request import request_json
-from planning.elections import Name
-from schemas.findings import Role
+from alerts.inputs.throttle_status import MovingPartition
+from planning.elections.election_file import request_json
+from planning.elections.planner import Name
+from schemas.alerts import Role
 from schemas.text import shell_quoted
 
 PLAN_FILE = "headroom-move.json"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from alerts.units import percent, rate
-from planning.election_outline import ElectionOutline
-from planning.elections import WHY, Raise, Reason
+from alerts.text.formatting import percent, rate
+from planning.elections.planner import WHY, Raise, Reason
+from planning.elections.summary import ElectionOutline
 
 
 def in_words(plan: ElectionOutline | None) -> str:

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from alerts import commands, electing
-from alerts.evidence import named
-from alerts.later import Later, when_read
-from alerts.sides import MovingPartition, PartitionEvidence, SideState
-from alerts.units import rate
-from planning.duration import Earlier, finish
-from planning.election_outline import ElectionOutline
-from planning.recommend import Advice, Wish, advise
-from planning.throttle import Demand, Side
-from schemas.findings import Role
+from alerts.inputs.throttle_status import MovingPartition, PartitionEvidence, SideState
+from alerts.recommendations import commands
+from alerts.recommendations import elections as electing
+from alerts.recommendations.lazy import Later, when_read
+from alerts.rules.evidence import named
+from alerts.text.formatting import rate
+from planning.elections.summary import ElectionOutline
+from planning.finish.finish_time import Earlier, finish
+from planning.throttles.load import Demand, Side
+from planning.throttles.recommendation import Advice, Wish, advise
+from schemas.alerts import Role
 
 # Partitions that a command names one by one; for larger batches Headroom's own command writes files.
 _MOST_NAMED = 50

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from alerts.evidence import NOTHING
-from alerts.recommend import Recommender
-from alerts.rules import Assessment
-from alerts.sides import SideState
-from alerts.units import clock, duration
-from planning.throttle import Side
+from alerts.inputs.throttle_status import SideState
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.evidence import NOTHING
+from alerts.rules.throttle_below_required import Assessment
+from alerts.text.formatting import clock, duration
+from planning.throttles.load import Side
+from schemas.alerts import Finding, Kind, Role, Severity
 from schemas.config import AlertSettings
-from schemas.findings import Finding, Kind, Role, Severity
 
 # Rates are unsteady at the start of a move, and after a change of its throttle: the latest finish of this long counts.
 _SETTLE_MS = 30_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.sides import LeaderSwitch, LostReplica, PartitionEvidence, SideState
-from schemas.findings import Role
+from alerts.inputs.throttle_status import LeaderSwitch, LostReplica, PartitionEvidence, SideState
+from schemas.alerts import Role
 
 # What has no meaning for a finding is null, and there are no partitions.
 NOTHING: dict[str, Any] = {

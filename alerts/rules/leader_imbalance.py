@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.balances import BalanceState
-from alerts.copies import NO_LEAD, broker_cause, broker_causes
-from alerts.evidence import NOTHING
-from alerts.recommend import Recommender
-from alerts.sides import SideState
-from alerts.units import percent, rate
+from alerts.inputs.leader_balance import BalanceState
+from alerts.inputs.throttle_status import SideState
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.evidence import NOTHING
+from alerts.rules.reassignment_stalled import NO_LEAD, broker_cause, broker_causes
+from alerts.text.formatting import percent, rate
+from schemas.alerts import Finding, Kind, Role, Severity
 from schemas.config import AlertSettings
-from schemas.findings import Finding, Kind, Role, Severity
 
 KINDS = (Kind.LEADER_IMBALANCE, Kind.PREFERRED_LEADER_UNAVAILABLE)
 # Brokers that balance by themselves have had their chance after so many of their checks.

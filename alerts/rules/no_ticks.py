@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.evidence import NOTHING
-from alerts.recommend import Recommender
-from alerts.units import clock, duration
-from schemas.findings import Finding, Kind, Severity
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.evidence import NOTHING
+from alerts.text.formatting import clock, duration
+from schemas.alerts import Finding, Kind, Severity
 
 SILENCE = "ticks"
 # A batch takes a second or two; one that takes longer than this is no chance of the moment.

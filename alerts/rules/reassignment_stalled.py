@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from alerts.evidence import broker_evidence, named, side_evidence, subject
-from alerts.recommend import Recommender
-from alerts.sides import LostReplica, SideState, Stall
+from alerts.inputs.throttle_status import LostReplica, SideState, Stall
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.evidence import broker_evidence, named, side_evidence, subject
+from schemas.alerts import Finding, Kind, Role, Severity
 from schemas.config import AlertSettings
-from schemas.findings import Finding, Kind, Role, Severity
 
 # Of what a broker that is down brings about, the first of these is told for all; that its metrics are gone comes late,
 # and that others lead in its place last.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from alerts.evidence import NOTHING
-from alerts.recommend import Recommender
-from schemas.findings import Finding, Kind, Severity
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.evidence import NOTHING
+from schemas.alerts import Finding, Kind, Severity
 
 STORE = "store"
 

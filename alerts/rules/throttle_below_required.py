@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alerts import balancing
-from alerts.balances import BalanceState
-from alerts.causes import THROTTLE, THROTTLE_KIND
-from alerts.copies import NO_METRICS, broker_cause, broker_causes, lost_replicas, stalled
-from alerts.evidence import named, side_evidence, subject
-from alerts.recommend import Recommender
-from alerts.sides import LeaderSwitch, SideState
-from alerts.throttling import (
+from alerts.grouping import THROTTLE, THROTTLE_KIND
+from alerts.inputs.leader_balance import BalanceState
+from alerts.inputs.throttle_status import LeaderSwitch, SideState
+from alerts.recommendations.recommender import Recommender
+from alerts.rules import leader_imbalance as balancing
+from alerts.rules.evidence import named, side_evidence, subject
+from alerts.rules.reassignment_stalled import NO_METRICS, broker_cause, broker_causes, lost_replicas, stalled
+from alerts.rules.throttle_missing import (
     at_risk,
     clearing,
     left_behind,
@@ -23,10 +23,10 @@ from alerts.throttling import (
     unthrottled_leaders,
     without_throttle,
 )
-from alerts.units import rate
-from planning.recommend import Wish
+from alerts.text.formatting import rate
+from planning.throttles.recommendation import Wish
+from schemas.alerts import Finding, Kind, Role, Severity, Verdict
 from schemas.config import AlertSettings
-from schemas.findings import Finding, Kind, Role, Severity, Verdict
 
 Subject = tuple[Kind, str]
 

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from alerts.evidence import NOTHING, named, side_evidence, subject
-from alerts.recommend import Recommender
-from alerts.sides import SideState
-from alerts.units import rate
+from alerts.inputs.throttle_status import SideState
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.evidence import NOTHING, named, side_evidence, subject
+from alerts.text.formatting import rate
+from schemas.alerts import Finding, Kind, Role, Severity, Verdict
 from schemas.config import AlertSettings
-from schemas.findings import Finding, Kind, Role, Severity, Verdict
 
 
 def unthrottled_leaders(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from alerts.units import finish_text, moment, rate, size
-from schemas.findings import AlertEvent, State, Verdict
+from alerts.text.formatting import finish_text, moment, rate, size
+from schemas.alerts import AlertEvent, State, Verdict
 from schemas.text import printable
 
 _MARK = {State.PENDING.value: "PENDING", State.FIRING.value: "FIRING", State.RESOLVED.value: "RESOLVED"}

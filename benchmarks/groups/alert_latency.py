@@ -8,13 +8,13 @@ import threading
 import time
 from types import TracebackType
 
-from benchmarks.harness import Ground, Say, failure
+from benchmarks.fixtures.bench_cluster import Ground, Say, failure
+from benchmarks.fixtures.throttled_move import Part, Scene
 from benchmarks.results import Figure, percentile
-from benchmarks.scene import Part, Scene
-from cli.tables import query
-from cli.watch_lines import Line, WatchLines
-from cli.watch_process import WatchProcess
+from cli.common.watch_output import Line, WatchLines
+from cli.common.watch_process import WatchProcess
 from schemas.tables import ALERT_EVENTS
+from streaming.delta.query_table import query
 
 # Each of two leaders sends 2 MB/s to an in-sync and to a new replica: 4 MB/s. After the switch one leads both: 8 MB/s.
 _LIVE_BYTES_PER_S = 2e6

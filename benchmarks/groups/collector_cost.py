@@ -20,20 +20,20 @@ from statistics import median
 
 from kafka.protocol.metadata import MetadataRequest
 
-from benchmarks.harness import Ground, Say, failure
-from benchmarks.paper_brokers import workload
+from benchmarks.fixtures.bench_cluster import Ground, Say, failure
+from benchmarks.fixtures.fake_brokers import workload
+from benchmarks.fixtures.synthetic_ticks import RECORD_BYTES, Partition, SyntheticCluster
 from benchmarks.results import Figure
-from benchmarks.workload import RECORD_BYTES, Partition, SyntheticCluster
-from cluster.admin import MetadataReader
-from cluster.brokers import BrokerReaders
-from cluster.client import AdminLink
-from cluster.encode import encode_rows
-from cluster.known_topics import KnownTopics
-from cluster.mbeans import Plan, topic_bytes, topic_messages
+from cluster.collector.observation import Survey
+from cluster.collector.publisher import Publisher
+from cluster.collector.rows.encoder import encode_rows
+from cluster.collector.tick_builder import Rows, TickBuilder
+from cluster.connection.admin_connection import AdminLink
+from cluster.metadata.snapshot_reader import MetadataReader
+from cluster.metadata.topic_cache import KnownTopics
+from cluster.metrics.broker_reads import BrokerReaders
+from cluster.metrics.mbeans import Plan, topic_bytes, topic_messages
 from cluster.model import LogReading, Meter, Metrics, Reading, TopicPartition
-from cluster.publisher import Publisher
-from cluster.survey import Survey
-from cluster.ticks import Rows, TickBuilder
 from schemas.config import ClusterSettings, CollectSettings
 
 _INTERVAL_S = 10.0
@@ -110,7 +110,7 @@ class Paper:
 
     def __init__(self, brokers: int, partitions: int) -> None:
         self.cluster = SyntheticCluster(workload(brokers, partitions))
-        command = [sys.executable, "-m", "benchmarks.paper_brokers", str(brokers), str(partitions)]
+        command = [sys.executable, "-m", "benchmarks.fixtures.fake_brokers", str(brokers), str(partitions)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self._said())
 

@@ -26,15 +26,15 @@ from types import TracebackType
 
 import psutil
 
-from alerts.delivery.steps import told_of
-from benchmarks.harness import Ground, Say, child_of, failure
-from benchmarks.recorder import HOOK_PATH, SLACK_PATH, lost_and_doubled, read
+from alerts.delivery.delivery_log import told_of
+from benchmarks.fixtures.bench_cluster import Ground, Say, child_of, failure
+from benchmarks.fixtures.recording_receivers import HOOK_PATH, SLACK_PATH, lost_and_doubled, read
+from benchmarks.fixtures.throttled_move import Part, Scene
 from benchmarks.results import CHECKOUT, Figure
-from benchmarks.scene import Part, Scene
-from cli.tables import query
-from cluster.throttles import apply_rates
-from schemas.findings import AlertEvent, Kind, Severity, State
+from cluster.throttles.rates import apply_rates
+from schemas.alerts import AlertEvent, Kind, Severity, State
 from schemas.tables import ALERT_EVENTS
+from streaming.delta.query_table import query
 
 _SEED = 11
 # A leader requires 2 MB/s, of which its in-sync follower takes 1. A destination gets less than the 1 MB/s that it
@@ -186,7 +186,7 @@ class Receivers:
         """
         if self._process is not None:
             return
-        command = [sys.executable, "-m", "benchmarks.recorder", str(self._port), str(self._journal)]
+        command = [sys.executable, "-m", "benchmarks.fixtures.recording_receivers", str(self._port), str(self._journal)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, cwd=CHECKOUT, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         give_up = time.monotonic() + _READY_S

@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
-from benchmarks import promises
-from benchmarks.cases import CASES, Case
-from benchmarks.harness import Ground, Say, failure
+from benchmarks.fixtures import recorded_moves as promises
+from benchmarks.fixtures.bench_cluster import Ground, Say, failure
+from benchmarks.fixtures.move_cases import CASES, Case
+from benchmarks.fixtures.throttled_move import Scene
 from benchmarks.results import Figure, parts, percentile
-from benchmarks.scene import Scene
-from cli.children import headroom_command
-from cli.watch_lines import Line, WatchLines
-from cli.watch_process import WatchProcess
-from planning.duration import Finish
+from cli.common.child_process import headroom_command
+from cli.common.watch_output import Line, WatchLines
+from cli.common.watch_process import WatchProcess
+from planning.finish.finish_time import Finish
 
 _FINISH_POLL_S = 0.2
 _SWING_S = 7.0

@@ -6,10 +6,10 @@ import os
 import time
 from collections.abc import Sequence
 
-from benchmarks.harness import Ground, Say
+from benchmarks.fixtures.bench_cluster import Ground, Say
+from benchmarks.fixtures.throttled_move import Part, Scene
 from benchmarks.results import Figure, slope_per_s
-from benchmarks.scene import Part, Scene
-from cli.watch_process import WatchProcess
+from cli.common.watch_process import WatchProcess
 from schemas.config import CollectSettings
 
 # Below its in-sync traffic of 0.3 MB/s the throttle lets nothing through: the move is in flight for ever.

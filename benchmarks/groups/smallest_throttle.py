@@ -10,11 +10,11 @@ import json
 import os
 import time
 
-from benchmarks.cases import SITUATIONS, Case
-from benchmarks.harness import Ground, Say, failure
+from benchmarks.fixtures.bench_cluster import Ground, Say, failure
+from benchmarks.fixtures.move_cases import SITUATIONS, Case
+from benchmarks.fixtures.throttled_move import Scene
 from benchmarks.results import Figure, parts, percentile
-from benchmarks.scene import Scene
-from planning.duration import QUOTA_CYCLE_S
+from planning.finish.finish_time import QUOTA_CYCLE_S
 
 _RESOLUTION_RATIO = 0.05
 _SAMPLE_S = 0.4

@@ -13,14 +13,14 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
-from benchmarks.harness import Ground, Say, failure
+from benchmarks.fixtures.bench_cluster import Ground, Say, failure
 from benchmarks.results import Figure, percentile
-from cli.output import print_table
+from cli.common.output import print_table
 from cluster.embedded import BrokerOptions, endpoint
-from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError, MetricsSource
+from cluster.metrics.factory import metrics_source
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.source import MetricsError, MetricsSource
 from cluster.model import Metrics, TopicPartition
-from cluster.sources import metrics_source
 from schemas.config import Source
 
 _PARTITIONS_PER_TOPIC = 100

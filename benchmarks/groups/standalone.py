@@ -11,13 +11,13 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 
-from benchmarks.feed import Feed
-from benchmarks.harness import Ground, Say
+from benchmarks.fixtures.bench_cluster import Ground, Say
+from benchmarks.fixtures.spark_standalone import SparkCluster, SubmittedJobs, packaged
+from benchmarks.fixtures.synthetic_producer import Feed
+from benchmarks.groups.scale.group import START_S, at_once_s_per_tick, prepared, require_truth
 from benchmarks.results import Figure
-from benchmarks.scale import START_S, at_once_s_per_tick, prepared, require_truth
-from benchmarks.spark_cluster import SparkCluster, SubmittedJobs, packaged
-from cli.children import headroom_command
-from cli.watch_process import JudgingProcess
+from cli.common.child_process import headroom_command
+from cli.common.watch_process import JudgingProcess
 
 _SIZE = "20000"
 _WORKERS = 2

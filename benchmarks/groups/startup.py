@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from benchmarks.harness import Ground, Say
+from benchmarks.fixtures.bench_cluster import Ground, Say
+from benchmarks.fixtures.throttled_move import Part, Scene
 from benchmarks.results import Figure, percentile
-from benchmarks.scene import Part, Scene
-from cli.watch_lines import Line, WatchLines
+from cli.common.watch_output import Line, WatchLines
 
 # In-sync traffic alone uses 2 MB/s, both followers need 4: under 3 MB/s the move is in flight for ever.
 _PART = Part((1, 2), (1, 3), 2e6, 40_000_000)

@@ -22,10 +22,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.harness import Say, failure
+from benchmarks.fixtures.bench_cluster import Say, failure
+from benchmarks.fixtures.simulated_week import BROKERS, CLUSTERS, KEPT, MAINTAINED, PLAIN, Span, span
 from benchmarks.results import Figure
-from benchmarks.week import BROKERS, CLUSTERS, KEPT, MAINTAINED, PLAIN, Span, span
-from cli.output import print_table
+from cli.common.output import print_table
 
 _QUERIES = 5
 # A day's files may differ by a few from another's, for those that were large enough are left as they are.
@@ -49,7 +49,7 @@ def measure(say: Say) -> list[Figure]:
 
 def _simulate(folder: Path, say: Say) -> list[Day]:
     """Return what the simulation said of each day, and of the end."""
-    command = [sys.executable, "-m", "benchmarks.week", str(folder)]
+    command = [sys.executable, "-m", "benchmarks.fixtures.simulated_week", str(folder)]
     said: list[Day] = []
     with (folder / "week.log").open("w+", encoding="utf-8") as log:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
@@ -141,7 +141,7 @@ def _query_figures(folder: Path, over: Span, say: Say) -> list[Figure]:
 
 def _query_s(store: Path, name: str, from_ms: int, rows: int) -> float:
     """Return the seconds of a process that asks one query."""
-    command = [sys.executable, "-m", "benchmarks.dashboard", str(store), name, CLUSTERS[0], str(from_ms)]
+    command = [sys.executable, "-m", "benchmarks.groups.dashboard_query", str(store), name, CLUSTERS[0], str(from_ms)]
     began_s = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     took_s = time.monotonic() - began_s

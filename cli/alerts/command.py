@@ -5,17 +5,17 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from alerts.units import moment
-from cli.config import read_settings
-from cli.mark_commands import ack, silence, silences, unsilence
-from cli.options import config_option, format_option
-from cli.output import echo, echo_lines, print_json
-from cli.standing_alerts import Standing, as_json, standings
-from cli.undelivered import show_undelivered
+from alerts.text.formatting import moment
+from cli.alerts.silences import ack, silence, silences, unsilence
+from cli.alerts.undelivered import show_undelivered
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, echo_lines, print_json
+from cli.config.load import read_settings
+from schemas.alerts import Kind
 from schemas.config import Settings
-from schemas.findings import Kind
 from schemas.tables import ALERT_EVENTS
-from streaming.plain_sql import table_url
+from streaming.delta.query import table_url
+from streaming.tables.current_alerts import Standing, as_json, standings
 
 
 @click.group(
@@ -77,7 +77,7 @@ def _wanted(alert: Standing, show_all: bool, kind: str | None) -> bool:
 
 
 def _print_text(alerts: list[Standing]) -> None:
-    from alerts.render import render_event
+    from alerts.text.terminal import render_event
 
     for number, alert in enumerate(alerts):
         if number:

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 import click
 
-from alerts.marks import Action, Mark, Marks, Silence
-from alerts.units import moment
-from cli.config import read_settings
-from cli.marks import now_ms, read_marks, say
-from cli.options import config_option, format_option
-from cli.output import duration, echo, print_json, print_table
-from cli.parameters import Duration, Moment
-from cli.standing_alerts import Standing, standings
+from alerts.delivery.suppression import Action, Mark, Marks, Silence
+from alerts.text.formatting import moment
+from cli.common.options import config_option, format_option
+from cli.common.output import duration, echo, print_json, print_table
+from cli.common.parameters import Duration, Moment
+from cli.config.load import read_settings
+from schemas.alerts import AlertEvent, Kind, State
 from schemas.errors import HeadroomError
-from schemas.findings import AlertEvent, Kind, State
+from streaming.tables.current_alerts import Standing, standings
+from streaming.tables.suppression_rows import now_ms, read_marks, say
 
 T = TypeVar("T")
 

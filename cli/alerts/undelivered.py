@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from alerts.delivery.lane import Lane
-from alerts.delivery.steps import Backlog, order
-from alerts.units import clock
-from cli.marks import now_ms, read_marks
-from cli.output import echo, print_json, print_table
-from cli.tables import query_all
+from alerts.delivery.delivery_log import Backlog, order
+from alerts.delivery.queue import Lane
+from alerts.text.formatting import clock
+from cli.common.output import echo, print_json, print_table
+from schemas.alerts import AlertEvent
 from schemas.config import Settings
-from schemas.findings import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
-from streaming.backlog import backlog_of, events_sql, steps_sql, without_deliveries
+from streaming.delta.query_table import query_all
+from streaming.tables.suppression_rows import now_ms, read_marks
+from streaming.tables.undelivered import backlog_of, events_sql, steps_sql, without_deliveries
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from kafka.errors import KafkaError
 
-from cli.check_result import Check, bounded, no, ok, unknown
-from cluster.admin import RATES_REMEDY, MetadataReader, read_broker_configs
-from cluster.client import AdminLink, connection_options
-from cluster.losses import REMEDIES, losses
-from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError, MetricsSource
+from cli.check.result import Check, bounded, no, ok, unknown
+from cluster.connection.admin_connection import AdminLink, connection_options
+from cluster.connection.refusal import Refusal, why_refused
+from cluster.metadata.snapshot_reader import RATES_REMEDY, MetadataReader, read_broker_configs
+from cluster.metrics.factory import metrics_source
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.missing_metrics import REMEDIES, losses
+from cluster.metrics.source import MetricsError, MetricsSource
 from cluster.model import Broker, Metrics, Snapshot
-from cluster.refusal import Refusal, why_refused
-from cluster.sources import metrics_source
 from schemas.config import CollectSettings, Settings, Source
 
 CONNECT_TIMEOUT_S = 3.0

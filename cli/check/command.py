@@ -8,10 +8,10 @@ from functools import partial
 import click
 from rich.text import Text
 
-from cli.check_result import Answer, Check, bounded, unknown
-from cli.config import load_settings
-from cli.options import config_option, format_option
-from cli.output import echo, print_json, print_table
+from cli.check.result import Answer, Check, bounded, unknown
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json, print_table
+from cli.config.load import load_settings
 from schemas.config import Settings
 
 _STYLES = {Answer.OK: "green", Answer.NO: "bold red", Answer.UNKNOWN: "yellow"}
@@ -42,7 +42,10 @@ def check(ctx: click.Context, config: str | None, output_format: str) -> None:
 
 def run_checks(settings: Settings) -> Iterator[Check]:
     """Yield every check; those of the cluster are unknown while the cluster itself cannot be reached."""
-    from cli import check_brokers, check_kafka, check_local, check_spark
+    from cli.check import brokers as check_brokers
+    from cli.check import kafka as check_kafka
+    from cli.check import local as check_local
+    from cli.check import spark as check_spark
 
     for name, local in check_local.checks(settings):
         yield from bounded(name, 30, local)

@@ -8,8 +8,8 @@ from typing import Any
 from kafka import KafkaAdminClient
 from kafka.errors import AuthorizationError, KafkaError, KafkaTimeoutError, RequestTimedOutError
 
-from cli.check_result import Answer, Check, no, ok, unknown
-from cluster.client import AdminLink
+from cli.check.result import Answer, Check, no, ok, unknown
+from cluster.connection.admin_connection import AdminLink
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 

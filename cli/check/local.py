@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlparse
 
-from cli.check_result import Check, no, ok, unknown
-from cli.machine import available_bytes, cores, heap_bytes
-from cluster.jars import jar_folder, java_command
+from cli.check.machine import available_bytes, cores, heap_bytes
+from cli.check.result import Check, no, ok, unknown
+from cluster.java import jar_folder, java_command
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
-from streaming.damage import Damage, damages
-from streaming.places import local_path, require_writable
-from streaming.plain_sql import table_url
+from streaming.delta.damage import Damage, damages
+from streaming.delta.locations import local_path, require_writable
+from streaming.delta.query import table_url
 
 LEAST_PYTHON = (3, 10)
 LEAST_JAVA = 17

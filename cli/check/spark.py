@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli.check_result import Check, no, ok, unknown
-from cluster.jars import jar_folder
-from cluster.java_client import JavaClientError, connect
+from cli.check.result import Check, no, ok, unknown
+from cluster.connection.java_client import JavaClientError, connect
+from cluster.java import jar_folder
 from cluster.secrets import secret
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from streaming.sources import kafka_options
+from streaming.sources.ticks_topic import kafka_options
 
 _NAME = "Spark's Kafka client"
 _OF_KAFKA = "kafka."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cli.output import print_json_line
+from cli.common.output import print_json_line
 from cluster.embedded import BrokerOptions, EmbeddedCluster, describe, stop_recorded, write_config
 from schemas.errors import HeadroomError
 

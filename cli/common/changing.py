@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.output import echo
+from cli.common.output import echo
 from schemas.errors import HeadroomError
 from schemas.text import shell_quoted
 

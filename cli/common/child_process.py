@@ -9,8 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from alerts.units import duration
-from cli.output import echo
+from alerts.text.formatting import duration
+from cli.common.output import echo
 
 # What ends again and again, before it has lasted for a while, is started less and less often.
 _RESTART_AFTER_S, _MOST_RESTART_AFTER_S = 5.0, 60.0

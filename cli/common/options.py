@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cli.parameters import Duration
+from cli.common.parameters import Duration
 
 config_option = click.option(
     "--config",

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from cli.rates import check_rate
-from cli.units import has_unit, parse_bytes_per_s, parse_duration_s, parse_moment_ms
+from cli.common.quantities import has_unit, parse_bytes_per_s, parse_duration_s, parse_moment_ms
+from cli.throttle.rates import check_rate
 
 
 class Rate(click.ParamType[int]):

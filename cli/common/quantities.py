@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
-from planning.quiet import DailyWindow
+from planning.elections.quiet_hours import DailyWindow
 
 TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.findings import AlertEvent, Kind, Severity, State
+from schemas.alerts import AlertEvent, Kind, Severity, State
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import TypeVar
 import psutil
 from kafka.errors import KafkaError
 
-from cli.children import headroom_command
-from cli.watch_lines import Line, WatchLines
+from cli.common.child_process import headroom_command
+from cli.common.watch_output import Line, WatchLines
 from schemas.errors import HeadroomError
 
 T = TypeVar("T")

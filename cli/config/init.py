@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from cli.config import DEFAULT_FILE
-from cli.output import echo
-from cli.settings_docs import commented_toml
+from cli.common.output import echo
+from cli.config.load import DEFAULT_FILE
+from cli.config.template import commented_toml
 from schemas.errors import HeadroomError
 
 

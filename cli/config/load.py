@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from cli.config_rules import require_cluster, require_rules
-from cli.config_sources import Given, Key, all_sections, from_environment, from_file
-from cli.maintenance_rules import maintenance_windows
-from cli.problem import Problem
-from cli.units import parse_bytes_per_s, parse_duration_s, parse_percentage
-from cluster.key_files import require_readable
+from cli.common.quantities import parse_bytes_per_s, parse_duration_s, parse_percentage
+from cli.config.maintenance_windows import maintenance_windows
+from cli.config.problem import Problem
+from cli.config.sources import Given, Key, all_sections, from_environment, from_file
+from cli.config.validation import require_cluster, require_rules
+from cluster.connection.key_files import require_readable
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 

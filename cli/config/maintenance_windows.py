@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from cli.nearest import nearest
-from cli.units import TIME_OF_DAY, parse_duration_s
+from cli.common.quantities import TIME_OF_DAY, parse_duration_s
+from cli.config.nearest import nearest
+from schemas.alerts import Kind
 from schemas.config import DAYS, MaintenanceWindow
 from schemas.errors import HeadroomError
-from schemas.findings import Kind
 
 _WEEK_S = 7 * 86_400
 

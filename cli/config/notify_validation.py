@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from cli.problem import ONE_OF_TWO, Problem, secrets_beside
+from cli.config.problem import ONE_OF_TWO, Problem, secrets_beside
+from schemas.alerts import Severity
 from schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings
-from schemas.findings import Severity
 
 # Lookups of what has arrived take an id, not a name.
 _CHANNEL = re.compile(r"[CGD][A-Z0-9]{6,}")

@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.nearest import nearest
+from cli.config.nearest import nearest
 from schemas.config import MaintenanceWindow, Settings
 from schemas.environment import PREFIX, is_setting
 from schemas.errors import HeadroomError

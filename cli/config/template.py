@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from typing import Any
 
-from cli.config_sources import LISTS, all_keys, all_sections, env_name
+from cli.config.sources import LISTS, all_keys, all_sections, env_name
 
 _ATTRIBUTE = re.compile(r"^(\w+): (.*)$")
 
@@ -110,7 +110,7 @@ printed. Relative paths start at the working directory. Only `cluster.bootstrap_
 Amounts: a number is in bytes per second or in seconds; a text may carry a unit: `"100MB"` (1 MB is 10^6 bytes, 1 MiB is
 2^20), `"30m"`, `"1h30m"`.
 
-This page is written by `python -m cli.settings_docs > docs/configuration.md` from `schemas/config.py`.
+This page is written by `python -m cli.config.template > docs/configuration.md` from `schemas/config/settings.py`.
 """
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
-from cli.notify_rules import notify_problems
-from cli.problem import ONE_OF_TWO, Problem, secrets_beside
-from cli.units import parse_window
+from cli.common.quantities import parse_window
+from cli.config.notify_validation import notify_problems
+from cli.config.problem import ONE_OF_TWO, Problem, secrets_beside
 from schemas.config import AlertSettings, CollectSettings, KafkaSettings, Settings, Source, StoreSettings
 
 

@@ -14,15 +14,15 @@ from pathlib import Path
 import click
 from kafka.errors import KafkaError
 
-from cli.config import load_settings
-from cli.demo_outcome import Outcome, failures, summary_rows
-from cli.demo_scenario import BROKERS, DemoKafka
-from cli.demo_story import Story
-from cli.logs import log_to_stderr
-from cli.output import console, echo, print_table
-from cli.quick_java import QUICK_JAVA
-from cli.screen import Screen
-from cli.watch_process import WatchProcess
+from cli.common.logs import log_to_stderr
+from cli.common.output import console, echo, print_table
+from cli.common.progress import Screen
+from cli.common.quick_java import QUICK_JAVA
+from cli.common.watch_process import WatchProcess
+from cli.config.load import load_settings
+from cli.demo.outcome import Outcome, failures, summary_rows
+from cli.demo.scenario import BROKERS, DemoKafka
+from cli.demo.story import Story
 from cluster.embedded import EmbeddedCluster, write_config
 from schemas.errors import HeadroomError
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.units import duration, finish_text, rate
-from cli.demo_scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
-from schemas.findings import AlertEvent, Kind, Role
+from alerts.text.formatting import duration, finish_text, rate
+from cli.demo.scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
+from schemas.alerts import AlertEvent, Kind, Role
 
 ALERT_WITHIN_S = 15.0
 FINISH_ERROR_RATIO = 0.5

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from kafka import KafkaAdminClient, TopicPartition
 
-from cluster.throttles import apply_lists, apply_rates
-from planning.lists import Move, lists_of_plan
-from planning.throttle import PartitionTraffic
+from cluster.throttles.rates import apply_lists, apply_rates
+from planning.throttles.load import PartitionTraffic
+from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 

@@ -7,12 +7,12 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from cli.children import headroom_command
-from cli.demo_scenario import PARTITIONS
-from cli.tables import query
-from cluster.load import PacedLoad
+from cli.common.child_process import headroom_command
+from cli.demo.scenario import PARTITIONS
+from cluster.embedded.paced_producer import PacedLoad
 from schemas.errors import HeadroomError
 from schemas.tables import THROTTLE_HEADROOM
+from streaming.delta.query_table import query
 
 _COMMAND_S = 60.0
 

@@ -6,10 +6,14 @@ import shlex
 import time
 from pathlib import Path
 
-from alerts.render import render_event
-from alerts.units import rate, size
-from cli.demo_outcome import ALERT_WITHIN_S, Outcome, alert_failures, recommendation
-from cli.demo_scenario import (
+from alerts.text.formatting import rate, size
+from alerts.text.terminal import render_event
+from cli.common.output import echo, echo_lines
+from cli.common.progress import Screen
+from cli.common.watch_output import Line
+from cli.common.watch_process import WatchProcess
+from cli.demo.outcome import ALERT_WITHIN_S, Outcome, alert_failures, recommendation
+from cli.demo.scenario import (
     NEW_LEADER,
     OLD_LEADER,
     ORDERS,
@@ -20,15 +24,11 @@ from cli.demo_scenario import (
     THROTTLE_BYTES_PER_S,
     DemoKafka,
 )
-from cli.demo_steps import behind_s, history_is_written, moves_text, name_of, run_headroom
-from cli.output import echo, echo_lines
-from cli.screen import Screen
-from cli.watch_lines import Line
-from cli.watch_process import WatchProcess
-from cluster.load import PacedLoad
+from cli.demo.steps import behind_s, history_is_written, moves_text, name_of, run_headroom
+from cluster.embedded.paced_producer import PacedLoad
+from schemas.alerts import Kind, Role, Verdict
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from schemas.findings import Kind, Role, Verdict
 
 # The rate window is 10 s: by then every write rate is that of the live traffic alone.
 _LIVE_BEFORE_S = 14.0

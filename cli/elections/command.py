@@ -10,19 +10,19 @@ from typing import Any
 
 import click
 
-from alerts.commands import headroom_elections, kafka_elect
-from cli.config import load_settings
-from cli.elections_json import outcome_json, view_json, write_batches
-from cli.elections_plan import Planner
-from cli.elections_run import Run, carry_out, print_run, stopping
-from cli.elections_view import MOST_ROWS, ElectionView, print_view
-from cli.options import config_option, format_option
-from cli.output import console, echo, print_json
-from cli.parameters import BrokerIds, Names
-from cli.screen import Screen
-from cluster.elections import Cluster, Terms, not_quiet, when_quiet
-from cluster.leads import Leads
-from cluster.live_leads import LiveLeads
+from alerts.recommendations.commands import headroom_elections, kafka_elect
+from cli.common.options import config_option, format_option
+from cli.common.output import console, echo, print_json
+from cli.common.parameters import BrokerIds, Names
+from cli.common.progress import Screen
+from cli.config.load import load_settings
+from cli.elections.export import outcome_json, view_json, write_batches
+from cli.elections.plan import Planner
+from cli.elections.run import Run, carry_out, print_run, stopping
+from cli.elections.view import MOST_ROWS, ElectionView, print_view
+from cluster.elections.executor import Cluster, Terms, not_quiet, when_quiet
+from cluster.elections.leadership import Leads
+from cluster.elections.live_leadership import LiveLeads
 
 
 @click.command(short_help="Plan preferred leader elections in small batches, and run them.")

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cli.elections_view import ElectionView
-from cluster.elections import Outcome
-from planning.election_request import request_json
-from planning.elections import Batch, Name
+from cli.elections.view import ElectionView
+from cluster.elections.executor import Outcome
+from planning.elections.election_file import request_json
+from planning.elections.planner import Batch, Name
 from schemas.errors import HeadroomError
 
 _FILE = "batch-{:03d}.json"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from cli.elections_view import ElectionView
-from cli.output import mb_per_s
-from cli.units import parse_window
-from cluster.elections import Terms
-from cluster.leads import Leads
+from cli.common.output import mb_per_s
+from cli.common.quantities import parse_window
+from cli.elections.view import ElectionView
+from cluster.elections.executor import Terms
+from cluster.elections.leadership import Leads
 from cluster.model import Balancing
-from planning.election_limits import limits_of
-from planning.elections import ElectionPlan, plan_elections
-from planning.quiet import Quiet
+from planning.elections.limits import limits_of
+from planning.elections.planner import ElectionPlan, plan_elections
+from planning.elections.quiet_hours import Quiet
 from schemas.config import ElectionSettings, Settings
 from schemas.errors import HeadroomError
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from cli.collect_command import stop_on_signals
-from cli.elections_view import ElectionView, percent
-from cli.output import echo, print_table
-from cli.screen import Screen
-from cluster.elections import Cluster, Execution, Outcome, Terms
+from cli.common.output import echo, print_table
+from cli.common.progress import Screen
+from cli.elections.view import ElectionView, percent
+from cli.watch.collect import stop_on_signals
+from cluster.elections.executor import Cluster, Execution, Outcome, Terms
 from schemas.errors import HeadroomError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from alerts.commands import headroom_apply
-from cli.output import UNKNOWN, echo, mb_per_s, print_table
-from cluster.election_gate import told
-from cluster.leads import Leads
-from planning.elections import WHY, Balance, Batch, ElectionPlan, Name, Raise, Reason, out_of_balance
-from planning.recommend import Wish
+from alerts.recommendations.commands import headroom_apply
+from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
+from cluster.elections.leadership import Leads
+from cluster.elections.preconditions import told
+from planning.elections.planner import WHY, Balance, Batch, ElectionPlan, Name, Raise, Reason, out_of_balance
+from planning.throttles.recommendation import Wish
 from schemas.config import Settings
 
 # Rows of a table; a large cluster has more of them than anybody reads.

@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from cli.config import load_settings
-from cli.logs import log_to_stderr
-from cli.options import config_option, format_option
-from cli.output import echo, print_json_line, print_table
-from cli.pipeline import require_store
-from cli.repair import repair_tables, show_repairs
-from streaming.jvm import spark_failures
-from streaming.maintenance import Failed, Maintained, Maintenance
+from cli.common.logs import log_to_stderr
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json_line, print_table
+from cli.config.load import load_settings
+from cli.maintain.repair import repair_tables, show_repairs
+from cli.watch.pipeline import require_store
+from streaming.delta.maintenance import Failed, Maintained, Maintenance
+from streaming.delta.store import Store
 from streaming.session import build_session
-from streaming.sinks import Store
+from streaming.supervision.jvm import spark_failures
 
 
 @click.command()

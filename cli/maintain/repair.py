@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from cli.output import echo, print_json_line, print_table
+from cli.common.output import echo, print_json_line, print_table
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
-from streaming.damage import damages, mend
-from streaming.plain_sql import table_url
+from streaming.delta.damage import damages, mend
+from streaming.delta.query import table_url
 
 
 @dataclass(frozen=True)

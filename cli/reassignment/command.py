@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from cli.changing import print_notes
-from cli.config import load_settings
-from cli.options import config_option, format_option
-from cli.output import echo, print_json, print_table
-from cli.reassignment_file import write_plan
-from cluster.reassignments import Reassignment, read_reassignments
+from cli.common.changing import print_notes
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json, print_table
+from cli.config.load import load_settings
+from cli.reassignment.plan_file import write_plan
+from cluster.reassignment.running import Reassignment, read_reassignments
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.text import shell_quoted

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cluster.reassignments import Reassignment
+from cluster.reassignment.running import Reassignment
 from schemas.errors import HeadroomError
 
 _VERSION = 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cli.changing import (
+from cli.common.changing import (
     broker_names,
     error_json,
     execute_option,
@@ -17,16 +17,16 @@ from cli.changing import (
     print_nothing_changed,
     print_step,
 )
-from cli.config import load_settings
-from cli.options import config_option, format_option
-from cli.output import echo, mb_per_s, print_json
-from cli.parameters import BrokerIds, Rate
-from cli.throttle_plan import ApplyPlan, apply_plan
-from cli.throttle_plan_view import apply_notes, changes_json, command_words, print_plan
-from cli.throttle_view import ThrottleView, read_view
-from cluster.broker_rates import RatesError
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, mb_per_s, print_json
+from cli.common.parameters import BrokerIds, Rate
+from cli.config.load import load_settings
+from cli.throttle.plan import ApplyPlan, apply_plan
+from cli.throttle.plan_view import apply_notes, changes_json, command_words, print_plan
+from cli.throttle.view import ThrottleView, read_view
 from cluster.model import BrokerThrottles
-from cluster.throttles import ROLES, apply_rates
+from cluster.throttles.broker_rates import RatesError
+from cluster.throttles.rates import ROLES, apply_rates
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 

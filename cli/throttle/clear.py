@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.changing import (
+from cli.common.changing import (
     error_json,
     execute_option,
     passed_over_json,
@@ -15,12 +15,12 @@ from cli.changing import (
     print_nothing_changed,
     print_step,
 )
-from cli.config import load_settings
-from cli.options import config_option, format_option
-from cli.output import echo, print_json, print_table
-from cli.throttle_clear_plan import ClearPlan, clear_notes, clear_plan, require_idle
-from cli.throttle_view import ThrottleView, rate_text, read_view
-from cluster.throttles import clear_lists, clear_rates
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json, print_table
+from cli.config.load import load_settings
+from cli.throttle.clear_plan import ClearPlan, clear_notes, clear_plan, require_idle
+from cli.throttle.view import ThrottleView, rate_text, read_view
+from cluster.throttles.rates import clear_lists, clear_rates
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 

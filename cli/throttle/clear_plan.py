@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cli.throttle_plan import DOWN, SILENT
-from cli.throttle_view import ThrottleView
-from cluster.broker_rates import keys_from
-from cluster.configs import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
+from cli.throttle.plan import DOWN, SILENT
+from cli.throttle.view import ThrottleView
+from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
 from cluster.model import TopicConfig
+from cluster.throttles.broker_rates import keys_from
 from schemas.errors import HeadroomError
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from cli.config import load_settings
-from cli.expected_finish import finish_json, finish_remark
-from cli.options import config_option, format_option
-from cli.output import echo, print_json, print_table
-from cli.throttle_apply import apply
-from cli.throttle_clear import clear
-from cli.throttle_view import read_view, remarks, view_header, view_json, view_rows
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json, print_table
+from cli.config.load import load_settings
+from cli.throttle.apply import apply
+from cli.throttle.clear import clear
+from cli.throttle.expected_finish import finish_json, finish_remark
+from cli.throttle.view import read_view, remarks, view_header, view_json, view_rows
 
 
 @click.group(short_help="Show, apply or clear replication throttles.")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from alerts.units import duration, span
-from cli.output import echo
-from cli.tables import query
+from alerts.text.formatting import duration, span
+from cli.common.output import echo
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import REASSIGNMENT_PROGRESS
+from streaming.delta.query_table import query
 
 # Older than that it says nothing of now: gold tables follow the ticks within some seconds.
 _FRESH_MS = 60_000

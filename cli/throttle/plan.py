@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from cli.throttle_view import ThrottleView
-from cluster.broker_rates import rate_of
+from cli.throttle.view import ThrottleView
 from cluster.model import BrokerThrottles
-from cluster.throttles import ROLES
+from cluster.throttles.broker_rates import rate_of
+from cluster.throttles.rates import ROLES
 from schemas.errors import HeadroomError
 
 DOWN = "down"

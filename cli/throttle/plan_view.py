@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from cli.output import UNKNOWN, echo, mb_per_s, print_table
-from cli.rates import ACCURATE_BYTES_PER_S, LEAST_BYTES_PER_S
-from cli.throttle_plan import DOWN, Action, ApplyPlan, RateChange
-from cli.throttle_view import ThrottleView, rate_text
-from cluster.throttles import ROLES
+from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
+from cli.throttle.plan import DOWN, Action, ApplyPlan, RateChange
+from cli.throttle.rates import ACCURATE_BYTES_PER_S, LEAST_BYTES_PER_S
+from cli.throttle.view import ThrottleView, rate_text
+from cluster.throttles.rates import ROLES
 from schemas.config import Settings
 
 

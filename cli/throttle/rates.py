@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.output import mb_per_s
+from cli.common.output import mb_per_s
 
 # Below this Kafka's quota windows are too coarse to keep a rate.
 ACCURATE_BYTES_PER_S = 1_000_000

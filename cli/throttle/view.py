@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from cli.output import UNKNOWN, mb_per_s
-from cluster.broker_rates import keys_from, rate_of
-from cluster.configs import LOG_DIRS_RATE
+from cli.common.output import UNKNOWN, mb_per_s
+from cluster.admin.config_keys import LOG_DIRS_RATE
 from cluster.model import BrokerThrottles, Partition, Snapshot, TopicConfig
-from cluster.throttles import read_throttles
+from cluster.throttles.broker_rates import keys_from, rate_of
+from cluster.throttles.rates import read_throttles
 from schemas.config import Settings
 
 _UNKNOWN = BrokerThrottles(known=False)

@@ -12,14 +12,14 @@ from typing import Any
 import click
 from kafka.errors import KafkaError
 
-from cli.config import load_settings
-from cli.logs import log_to_stderr
-from cli.options import config_option, for_option
-from cli.output import echo, print_json_line
-from cluster.any_broker import MetadataError
-from cluster.collector import Collector, TickReport
-from cluster.encode import Message
-from cluster.publisher import PublishError, Sent
+from cli.common.logs import log_to_stderr
+from cli.common.options import config_option, for_option
+from cli.common.output import echo, print_json_line
+from cli.config.load import load_settings
+from cluster.collector.collector import Collector, TickReport
+from cluster.collector.publisher import PublishError, Sent
+from cluster.collector.rows.encoder import Message
+from cluster.connection.failover import MetadataError
 from schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)

@@ -14,12 +14,12 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from alerts.metrics import Health, Limits, LiveState, MetricsCollector, health
-from cli.bounded_server import BoundedServer
-from cli.marks import now_ms
-from cli.output import echo
-from cli.pipeline import Configured
+from cli.common.output import echo
+from cli.watch.bounded_server import BoundedServer
+from cli.watch.pipeline import Configured
 from schemas.config import MetricsSettings
 from schemas.errors import HeadroomError
+from streaming.tables.suppression_rows import now_ms
 
 log = logging.getLogger(__name__)
 

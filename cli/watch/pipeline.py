@@ -7,19 +7,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from alerts.desk import Watched
+from alerts.engine import Watched
 from alerts.metrics import LiveState
-from cli.config import load_settings
-from cli.notify import build_receivers
-from cli.telling import Teller
+from cli.config.load import load_settings
+from cli.watch.printer import Teller
+from cli.watch.receivers import build_receivers
+from cluster.collector.ticks_topic import ensure_topic
 from cluster.secrets import secret
-from cluster.ticks_topic import ensure_topic
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
+from streaming.delta.locations import require_writable
 from streaming.jobs.alert_path import Listeners, in_turn
 from streaming.pipeline import Inputs, Pipeline
-from streaming.places import require_writable
 from streaming.session import build_session
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.render import render_event
-from alerts.sides import SideState
-from alerts.units import clock, rate, span
-from cli.output import echo, echo_lines, print_json_line
-from schemas.findings import AlertEvent, State, Verdict
+from alerts.inputs.throttle_status import SideState
+from alerts.text.formatting import clock, rate, span
+from alerts.text.terminal import render_event
+from cli.common.output import echo, echo_lines, print_json_line
+from schemas.alerts import AlertEvent, State, Verdict
 
 _COLOURS = {State.FIRING.value: "red", State.RESOLVED.value: "green"}
 

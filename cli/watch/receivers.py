@@ -6,18 +6,18 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from alerts.delivery.alertmanager import AlertmanagerReceiver
 from alerts.delivery.http import Secret
-from alerts.delivery.log import LogReceiver
+from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import Receiver
-from alerts.delivery.slack import SlackReceiver
-from alerts.delivery.slack_api import SlackApi
-from alerts.delivery.slack_webhook import SlackWebhookReceiver
-from alerts.delivery.webhook import WebhookReceiver
-from alerts.delivery.words import Links
-from cli.marks import now_ms
+from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
+from alerts.delivery.receivers.log import LogReceiver
+from alerts.delivery.receivers.slack import SlackReceiver
+from alerts.delivery.receivers.slack_api import SlackApi
+from alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
+from alerts.delivery.receivers.webhook import WebhookReceiver
 from cluster.secrets import secret
 from schemas.config import NotifySettings
+from streaming.tables.suppression_rows import now_ms
 
 
 def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None = None) -> list[Receiver]:

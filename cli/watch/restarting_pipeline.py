@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from alerts.units import duration
-from cli.output import echo
+from alerts.text.formatting import duration
+from cli.common.output import echo
 from schemas.errors import HeadroomError
-from streaming.failures import Failures
-from streaming.jvm import JvmEnded
 from streaming.pipeline import Pipeline
 from streaming.session import forget_jvm
+from streaming.supervision.failures import Failures
+from streaming.supervision.jvm import JvmEnded
 
 _AGAIN_S = 2.0
 # More than these are no chance of the moment.

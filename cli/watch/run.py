@@ -9,15 +9,15 @@ from contextlib import nullcontext
 import click
 
 from alerts.metrics import LiveState
-from cli.children import STOP_S, stop_when_orphaned
-from cli.collect_command import stop_on_signals
-from cli.logs import log_to_stderr
-from cli.metrics_server import serving_metrics
-from cli.options import configs_option, for_option, format_option
-from cli.pipeline import build_pipeline, configured, look_after, start_telling
-from cli.priority import lower_session
-from cli.sole import sole
-from cli.telling import Teller
+from cli.common.child_process import STOP_S, stop_when_orphaned
+from cli.common.logs import log_to_stderr
+from cli.common.options import configs_option, for_option, format_option
+from cli.watch.collect import stop_on_signals
+from cli.watch.metrics_server import serving_metrics
+from cli.watch.pipeline import build_pipeline, configured, look_after, start_telling
+from cli.watch.printer import Teller
+from cli.watch.priority import lower_session
+from cli.watch.single_instance import sole
 from streaming.jobs.alert_path import Listeners
 from streaming.pipeline import Pipeline
 

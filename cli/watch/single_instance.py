@@ -14,11 +14,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from alerts.units import moment
+from alerts.text.formatting import moment
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 from schemas.text import one_line
-from streaming.places import local_path
+from streaming.delta.locations import local_path
 
 _LOOK_S = 0.5
 _MOST_CHARACTERS = 100

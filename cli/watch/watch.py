@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from alerts.sides import SideState
-from cli.children import ChildProcess, stop_when_orphaned
-from cli.collect_command import stop_on_signals
-from cli.kept_pipeline import KeptPipeline
-from cli.logs import log_to_stderr
-from cli.metrics_server import serving_metrics
-from cli.options import configs_option, for_option, format_option
-from cli.output import echo
-from cli.pipeline import build_pipeline, configured, look_after, start_telling
-from cli.sole import sole
-from cli.telling import Teller
+from alerts.inputs.throttle_status import SideState
+from cli.common.child_process import ChildProcess, stop_when_orphaned
+from cli.common.logs import log_to_stderr
+from cli.common.options import configs_option, for_option, format_option
+from cli.common.output import echo
+from cli.watch.collect import stop_on_signals
+from cli.watch.metrics_server import serving_metrics
+from cli.watch.pipeline import build_pipeline, configured, look_after, start_telling
+from cli.watch.printer import Teller
+from cli.watch.restarting_pipeline import KeptPipeline
+from cli.watch.single_instance import sole
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
 from streaming.session import submitted

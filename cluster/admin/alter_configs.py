@@ -12,8 +12,8 @@ import kafka.errors as kafka_errors
 from kafka.errors import KafkaError
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
-from cluster.client import AdminLink
-from cluster.configs import BROKER
+from cluster.admin.config_keys import BROKER
+from cluster.connection.admin_connection import AdminLink
 from schemas.errors import HeadroomError
 
 REMEDY = "Check that it is up, that the value is right, and that this user may AlterConfigs."

@@ -11,9 +11,9 @@ import kafka.errors as kafka_errors
 from kafka.errors import ElectionNotNeededError, NotControllerError
 from kafka.protocol.admin import ElectLeadersRequest
 
-from cluster.client import AdminLink
-from cluster.controller_requests import ControllerRequest
-from planning.elections import Name
+from cluster.connection.admin_connection import AdminLink
+from cluster.connection.controller_requests import ControllerRequest
+from planning.elections.planner import Name
 
 _PREFERRED = 0
 _SUBJECT = "the election"

@@ -9,18 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cluster.admin import MetadataReader
-from cluster.any_broker import MetadataError
-from cluster.brokers import BrokerReaders
-from cluster.client import AdminLink
-from cluster.clock import Clock
-from cluster.encode import Message, encode_rows
-from cluster.other_collectors import CollectorId, OtherCollectors
-from cluster.pace import Due, Pace
-from cluster.publisher import Publisher, PublishError, Sent, tick_end
-from cluster.sources import metrics_source
-from cluster.survey import Survey
-from cluster.ticks import TickBuilder
+from cluster.collector.clock import Clock
+from cluster.collector.observation import Survey
+from cluster.collector.other_collectors import CollectorId, OtherCollectors
+from cluster.collector.pacing import Due, Pace
+from cluster.collector.publisher import Publisher, PublishError, Sent, tick_end
+from cluster.collector.rows.encoder import Message, encode_rows
+from cluster.collector.tick_builder import TickBuilder
+from cluster.connection.admin_connection import AdminLink
+from cluster.connection.failover import MetadataError
+from cluster.metadata.snapshot_reader import MetadataReader
+from cluster.metrics.broker_reads import BrokerReaders
+from cluster.metrics.factory import metrics_source
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 

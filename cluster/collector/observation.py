@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cluster.admin import MetadataReader
-from cluster.brokers import BrokerReaders
-from cluster.clock import Clock, ClockSteps, on_one_clock
-from cluster.doubts import Doubts
+from cluster.collector.clock import Clock, ClockSteps, on_one_clock
+from cluster.collector.tick_builder import Rows, TickBuilder, unanswered
+from cluster.metadata.snapshot_reader import MetadataReader
+from cluster.metadata.staleness import Doubts
+from cluster.metadata.throttled_partitions import Plans, watched_partitions
+from cluster.metrics.broker_reads import BrokerReaders
 from cluster.model import BrokerRead, Snapshot
-from cluster.ticks import Rows, TickBuilder, unanswered
-from cluster.watched import Plans, watched_partitions
 
 _CLOCK = Clock()
 

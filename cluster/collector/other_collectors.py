@@ -16,11 +16,11 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from cluster.client import ticks_options
+from cluster.connection.admin_connection import ticks_options
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from schemas.messages import ALERT_LANE
 from schemas.text import one_line
+from schemas.tick_messages import ALERT_LANE
 
 log = logging.getLogger(__name__)
 

@@ -12,14 +12,14 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from cluster.bootstrap import first_to_answer
-from cluster.client import ticks_options
-from cluster.encode import Message, encode_end
-from cluster.other_collectors import CollectorId
-from cluster.ticks_topic import ensure_topic
+from cluster.collector.other_collectors import CollectorId
+from cluster.collector.rows.encoder import Message, encode_end
+from cluster.collector.ticks_topic import ensure_topic
+from cluster.connection.admin_connection import ticks_options
+from cluster.connection.bootstrap import first_to_answer
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from schemas.messages import ALERT_LANE
+from schemas.tick_messages import ALERT_LANE
 
 # The first tick also pays for connecting, and for leaders of a topic that was made just now.
 _FIRST_ACK_S = 10.0

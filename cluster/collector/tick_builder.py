@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cluster.absent_logs import AbsentLogs
-from cluster.columns import Columns, Row
-from cluster.history import History, Sample
-from cluster.mbeans import topic_bytes, topic_messages
-from cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition, Snapshot, TopicPartition
-from cluster.rows import (
+from cluster.collector.rows.columns import Columns, Row
+from cluster.collector.rows.message_rows import (
     LAGS,
     LOGS,
     METERS,
@@ -27,10 +23,14 @@ from cluster.rows import (
     topic_throttle_row,
     without_lag,
 )
-from cluster.switches import Before, Switches
-from cluster.tracks import Samples, Tracks
-from cluster.unchanged import UnchangedEnds
-from cluster.watched import Listed, lacking_partitions, listed_brokers
+from cluster.collector.samples.absent_logs import AbsentLogs
+from cluster.collector.samples.history import History, Sample
+from cluster.collector.samples.leader_switches import Before, Switches
+from cluster.collector.samples.sample_columns import Samples, Tracks
+from cluster.collector.samples.unchanged_ends import UnchangedEnds
+from cluster.metadata.throttled_partitions import Listed, lacking_partitions, listed_brokers
+from cluster.metrics.mbeans import topic_bytes, topic_messages
+from cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition, Snapshot, TopicPartition
 
 Rows = dict[str, Sequence[Row]]
 

@@ -16,7 +16,7 @@ from kafka.errors import (
     UnknownBrokerIdError,
 )
 
-from cluster.client import AdminLink
+from cluster.connection.admin_connection import AdminLink
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 

@@ -10,8 +10,8 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError, UnknownBrokerIdError
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.bootstrap import first_to_answer
-from cluster.refusal import Refusal, why_refused
+from cluster.connection.bootstrap import first_to_answer
+from cluster.connection.refusal import Refusal, why_refused
 from cluster.secrets import secret
 from schemas.config import KafkaSettings, SecurityProtocol, Settings, TicksSettings
 from schemas.errors import HeadroomError

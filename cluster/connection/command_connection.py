@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cluster.admin import MetadataReader, read_whole
-from cluster.client import AdminLink
+from cluster.connection.admin_connection import AdminLink
+from cluster.metadata.snapshot_reader import MetadataReader, read_whole
 from cluster.model import Snapshot
 from schemas.config import ClusterSettings
 

@@ -9,7 +9,7 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka.errors import ClusterAuthorizationFailedError, KafkaError, NoError, NotControllerError
 
-from cluster.client import AdminLink
+from cluster.connection.admin_connection import AdminLink
 from schemas.errors import HeadroomError
 
 

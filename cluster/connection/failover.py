@@ -9,7 +9,7 @@ from typing import Any
 
 from kafka.errors import KafkaError, NotControllerError, UnsupportedVersionError
 
-from cluster.client import AdminLink
+from cluster.connection.admin_connection import AdminLink
 
 log = logging.getLogger(__name__)
 # Two tries in a tick must fit: one on a broker that hangs, one on another.

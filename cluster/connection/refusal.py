@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from kafka.net.sasl import get_sasl_mechanism
 from kafka.net.transport import KafkaSSLTransport
 
-from cluster.handshake import NoKafkaError, Offer, Wire, wire
+from cluster.connection.handshake import NoKafkaError, Offer, Wire, wire
 from schemas.config import KafkaSettings, SecurityProtocol
 from schemas.text import one_line
 

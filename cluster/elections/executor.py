@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from cluster.elect import Answers
-from cluster.election_gate import RESUME, require_none_lost, to_elect, told, unsettled
-from cluster.leads import Leads
-from planning.elections import Batch, BatchLimits, Name, balances
+from cluster.admin.elect_leaders import Answers
+from cluster.elections.leadership import Leads
+from cluster.elections.preconditions import RESUME, require_none_lost, to_elect, told, unsettled
+from planning.elections.planner import Batch, BatchLimits, Name, balances
 from schemas.errors import HeadroomError
 
 _POLL_S = 0.5

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from cluster.elections.traffic import Traffic
+from cluster.metadata.throttled_partitions import listed_brokers, watched_partitions
 from cluster.model import Balancing, BrokerRead, BrokerThrottles, Metrics, Partition, Snapshot, TopicPartition
-from cluster.traffic import Traffic
-from cluster.watched import listed_brokers, watched_partitions
-from planning.elections import Led, Name, Surroundings
-from planning.throttle import PartitionTraffic, Side, partition_traffic
-from schemas.findings import Role
+from planning.elections.planner import Led, Name, Surroundings
+from planning.throttles.load import PartitionTraffic, Side, partition_traffic
+from schemas.alerts import Role
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
-from cluster.admin import MetadataReader, read_whole
-from cluster.brokers import BrokerReaders
-from cluster.client import AdminLink
-from cluster.elect import Answers, elect_preferred
-from cluster.leads import Leads, followers_behind, leads_of, same_leaders
+from cluster.admin.elect_leaders import Answers, elect_preferred
+from cluster.connection.admin_connection import AdminLink
+from cluster.elections.leadership import Leads, followers_behind, leads_of, same_leaders
+from cluster.elections.traffic import Sample, measured
+from cluster.metadata.snapshot_reader import MetadataReader, read_whole
+from cluster.metadata.throttled_partitions import Plans
+from cluster.metrics.broker_reads import BrokerReaders
+from cluster.metrics.factory import metrics_source
 from cluster.model import BrokerRead, Partition, Snapshot, TopicPartition
-from cluster.sources import metrics_source
-from cluster.traffic import Sample, measured
-from cluster.watched import Plans
-from planning.elections import Name
+from planning.elections.planner import Name
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from cluster.leads import Leads
-from planning.elections import WHY, Batch, BatchLimits, Led, Name, plan_elections
+from cluster.elections.leadership import Leads
+from planning.elections.planner import WHY, Batch, BatchLimits, Led, Name, plan_elections
 from schemas.errors import HeadroomError
 
 RESUME = "See to it, then run the same command again: it plans from what is there then."

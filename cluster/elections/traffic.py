@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cluster.mbeans import topic_bytes, topic_consumed
+from cluster.metrics.mbeans import topic_bytes, topic_consumed
 from cluster.model import Meter, Metrics, Partition, TopicPartition
 
 _BYTES_IN, _BYTES_OUT = (Meter(f"BrokerTopicMetrics.{name}") for name in ("BytesInPerSec", "BytesOutPerSec"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster.embedded.layout import HOST, BrokerPorts
-from cluster.jars import jar_folder
+from cluster.java import jar_folder
 from schemas.errors import HeadroomError
 
 # What is shipped for brokers elsewhere is what the brokers here run with.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.embedded.layout import HOST, BrokerPorts, controller_ids
-from cluster.jars import class_archive, jar_folder, java_command
+from cluster.java import class_archive, jar_folder, java_command
 
 _LOGGING = Path(__file__).with_name("log4j2.xml")
 # Small and quick to start: a broker here lives for minutes and holds little.

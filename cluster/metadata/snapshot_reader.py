@@ -10,12 +10,12 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import DescribeConfigsRequest, ListPartitionReassignmentsRequest
 
-from cluster.any_broker import AnyBroker, MetadataError
-from cluster.client import AdminLink
-from cluster.configs import BROKER, BROKER_KEYS, balancing_of, rates_of, replication_of
+from cluster.admin.config_keys import BROKER, BROKER_KEYS, balancing_of, rates_of, replication_of
+from cluster.connection.admin_connection import AdminLink
+from cluster.connection.failover import AnyBroker, MetadataError
+from cluster.metadata.topic_configs import TopicConfigs
+from cluster.metadata.topic_refresh import TopicReader
 from cluster.model import Broker, BrokerConfigs, Partition, Snapshot, TopicPartition
-from cluster.topic_configs import TopicConfigs
-from cluster.topic_reader import TopicReader
 from schemas.errors import HeadroomError
 
 RATES_REMEDY = "Grant DESCRIBE_CONFIGS on the cluster to this user, and see that the broker is up."

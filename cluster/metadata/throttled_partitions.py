@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 
-from cluster.mbeans import Plan
+from cluster.metrics.mbeans import Plan
 from cluster.model import Partition, Snapshot, TopicConfig, TopicPartition
-from planning.lists import ReplicaList, parse_replica_list
+from planning.throttles.replica_lists import ReplicaList, parse_replica_list
 
 log = logging.getLogger(__name__)
 # The lists of so many topics are not parsed again for every partition and tick.

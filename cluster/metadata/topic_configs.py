@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from cluster.any_broker import AnyBroker, MetadataError
-from cluster.configs import TOPIC, TOPIC_KEYS, topic_config_of
+from cluster.admin.config_keys import TOPIC, TOPIC_KEYS, topic_config_of
+from cluster.connection.failover import AnyBroker, MetadataError
 from cluster.model import TopicConfig
 
 _CONFIGS_PER_REQUEST = 500

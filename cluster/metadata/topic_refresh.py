@@ -14,8 +14,8 @@ from typing import Any
 from kafka.protocol.admin import DescribeTopicPartitionsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.any_broker import AnyBroker, MetadataError, UnknownRequestError
-from cluster.known_topics import KnownTopics
+from cluster.connection.failover import AnyBroker, MetadataError, UnknownRequestError
+from cluster.metadata.topic_cache import KnownTopics
 
 log = logging.getLogger(__name__)
 # Up to so many partitions are read whole, by one request, in some ten milliseconds.

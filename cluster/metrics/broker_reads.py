@@ -10,11 +10,11 @@ from concurrent.futures import Future, wait
 
 from kafka.errors import KafkaError
 
-from cluster.admin import RATES_REMEDY, read_broker_configs
-from cluster.client import AdminLink
-from cluster.losses import disbelieved, losses, told
-from cluster.mbeans import Plan
-from cluster.metrics_source import HANGS, NOT_ITS_OWN, MetricsSource
+from cluster.connection.admin_connection import AdminLink
+from cluster.metadata.snapshot_reader import RATES_REMEDY, read_broker_configs
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.missing_metrics import disbelieved, losses, told
+from cluster.metrics.source import HANGS, NOT_ITS_OWN, MetricsSource
 from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError

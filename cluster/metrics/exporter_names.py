@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from cluster.mbeans import BROKER_METERS, EXPORTER, FUTURE, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
+from cluster.metrics.mbeans import BROKER_METERS, EXPORTER, FUTURE, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
 
 _DOMAIN = re.compile(r"(?:^|_)kafka_(server|log)_(.+)$")
 # Keys of the MBean within the metric's name: a fetcher, and with it a partition or the broker fetched from.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cluster.http_reader import HttpReader
-from cluster.jmx import JmxSource
-from cluster.jmx_gateway import JmxGateway
-from cluster.jolokia import JolokiaSource
-from cluster.metrics_source import MetricsSource
-from cluster.prometheus import PrometheusSource
+from cluster.metrics.http import HttpReader
+from cluster.metrics.jmx import JmxSource
+from cluster.metrics.jmx_exporter import PrometheusSource
+from cluster.metrics.jmx_gateway import JmxGateway
+from cluster.metrics.jolokia import JolokiaSource
+from cluster.metrics.source import MetricsSource
 from schemas.config import CollectSettings, Source
 
 

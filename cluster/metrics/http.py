@@ -16,7 +16,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Any, NamedTuple
 
-from cluster.metrics_source import HANGS, MetricsError
+from cluster.metrics.source import HANGS, MetricsError
 from cluster.secrets import secret
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError

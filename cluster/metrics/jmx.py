@@ -7,10 +7,10 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
-from cluster.jmx_gateway import JmxGateway
-from cluster.jmx_request import JmxRequest
-from cluster.mbeans import Plan
-from cluster.metrics_source import HANGS, MetricsError, plausible
+from cluster.metrics.jmx_gateway import JmxGateway
+from cluster.metrics.jmx_request import JmxRequest
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.source import HANGS, MetricsError, plausible
 from cluster.model import Metrics
 from schemas.text import one_line
 

@@ -6,11 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from cluster.exporter_names import Meaning, keys_in, left_in_name, meaning_of
-from cluster.exposition import read_samples
-from cluster.http_reader import Answer, Deadline, HttpReader, Request
-from cluster.mbeans import Gathered, Plan, reading
-from cluster.metrics_source import NOT_ITS_OWN, MetricsError, plausible
+from cluster.metrics.exporter_names import Meaning, keys_in, left_in_name, meaning_of
+from cluster.metrics.http import Answer, Deadline, HttpReader, Request
+from cluster.metrics.mbeans import Gathered, Plan, reading
+from cluster.metrics.source import NOT_ITS_OWN, MetricsError, plausible
+from cluster.metrics.text_format import read_samples
 from cluster.model import Metrics
 
 DEFAULT_PATH = "/metrics"

@@ -15,8 +15,8 @@ from py4j.finalizer import ThreadSafeFinalizer
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError
 
-from cluster.jars import java_command
-from cluster.java_reader import CLASS_NAME, SOURCE
+from cluster.java import java_command
+from cluster.metrics.java_reader import CLASS_NAME, SOURCE
 from cluster.secrets import secret
 from schemas.config import CollectSettings
 from schemas.environment import without_settings

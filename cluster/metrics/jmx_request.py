@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.mbeans import (
+from cluster.metrics.mbeans import (
     BROKER_READS,
     LAGS,
     LOG_PARTS,

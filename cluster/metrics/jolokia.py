@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cluster.http_reader import Answer, Deadline, HttpReader, Request
-from cluster.losses import REMEDIES
-from cluster.mbeans import (
+from cluster.metrics.http import Answer, Deadline, HttpReader, Request
+from cluster.metrics.mbeans import (
     BROKER_READS,
     LAGS,
     LOG_PARTS,
@@ -21,7 +20,8 @@ from cluster.mbeans import (
     log_reads,
     reading,
 )
-from cluster.metrics_source import NOT_ITS_OWN, MetricsError, plausible
+from cluster.metrics.missing_metrics import REMEDIES
+from cluster.metrics.source import NOT_ITS_OWN, MetricsError, plausible
 from cluster.model import Metrics, TopicPartition
 from schemas.config import Source
 

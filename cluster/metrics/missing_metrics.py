@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cluster.mbeans import Plan, topic_bytes, topic_messages
+from cluster.metrics.mbeans import Plan, topic_bytes, topic_messages
 from cluster.model import Meter, Metrics
 from schemas.config import Source
 

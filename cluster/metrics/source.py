@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from cluster.mbeans import Plan
+from cluster.metrics.mbeans import Plan
 from cluster.model import Metrics
 from schemas.errors import HeadroomError
 

@@ -9,10 +9,10 @@ from typing import Any
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.any_broker import AnyBroker, MetadataError
-from cluster.client import AdminLink
-from cluster.command_link import open_link, timeout_s
-from cluster.controller_requests import ControllerRequest
+from cluster.connection.admin_connection import AdminLink
+from cluster.connection.command_connection import open_link, timeout_s
+from cluster.connection.controller_requests import ControllerRequest
+from cluster.connection.failover import AnyBroker, MetadataError
 from cluster.model import TopicPartition
 from schemas.config import Settings
 from schemas.errors import HeadroomError

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from cluster.admin import read_broker_configs
-from cluster.alter import REMEDY, Failure
-from cluster.client import AdminLink
-from cluster.configs import ALL_RATE_KEYS, BROKER, FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE, rates_of
+from cluster.admin.alter_configs import REMEDY, Failure
+from cluster.admin.config_keys import ALL_RATE_KEYS, BROKER, FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE, rates_of
+from cluster.connection.admin_connection import AdminLink
+from cluster.metadata.snapshot_reader import read_broker_configs
 from cluster.model import BrokerThrottles
 from schemas.errors import HeadroomError
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from cluster.alter import Change, Failure, alter_each
-from cluster.broker_rates import (
+from cluster.admin.alter_configs import Change, Failure, alter_each
+from cluster.admin.config_keys import ALL_RATE_KEYS, BROKER
+from cluster.connection.admin_connection import AdminLink
+from cluster.connection.command_connection import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
+from cluster.model import BrokerThrottles, Snapshot, TopicConfig
+from cluster.throttles.broker_rates import (
     KEY_OF,
     Done,
     await_rates,
@@ -16,11 +20,7 @@ from cluster.broker_rates import (
     read_rates,
     require_all,
 )
-from cluster.client import AdminLink
-from cluster.command_link import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
-from cluster.configs import ALL_RATE_KEYS, BROKER
-from cluster.model import BrokerThrottles, Snapshot, TopicConfig
-from cluster.throttle_lists import apply_lists, clear_lists
+from cluster.throttles.replica_lists import apply_lists, clear_lists
 from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 
-from cluster.alter import Change, alter_configs
-from cluster.broker_rates import POLL_S
-from cluster.client import AdminLink
-from cluster.command_link import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
-from cluster.configs import FOLLOWER_LIST, LEADER_LIST, LIST_KEYS, TOPIC
+from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LIST_KEYS, TOPIC
+from cluster.connection.admin_connection import AdminLink
+from cluster.connection.command_connection import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
 from cluster.model import TopicConfig
-from planning.lists import TopicLists
+from cluster.throttles.broker_rates import POLL_S
+from planning.throttles.replica_lists import TopicLists
 from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError
 

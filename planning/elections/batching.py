@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
-from planning.election_guards import Capacity, Throttles, Waiting
-from planning.election_request import EMPTY_BYTES, entry_bytes
-from planning.leads import Election, Standing
+from planning.elections.constraints import Capacity, Throttles, Waiting
+from planning.elections.election_file import EMPTY_BYTES, entry_bytes
+from planning.elections.leadership import Election, Standing
 
 # Numbers of elections that are ready, by the broker that gains and the one that gives; heaps, the first first.
 _Ready = dict[int, dict[int, list[int]]]

@@ -14,9 +14,9 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from planning.leads import Election, Standing
-from planning.throttle import Demand, PartitionTraffic, Share, Side, Sides, shares
-from schemas.findings import Role, Verdict
+from planning.elections.leadership import Election, Standing
+from planning.throttles.load import Demand, PartitionTraffic, Share, Side, Sides, shares
+from schemas.alerts import Role, Verdict
 
 _Key = TypeVar("_Key")
 # Verdicts behind which nothing may be added. What is not known is not well.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planning.elections import BatchLimits
+from planning.elections.planner import BatchLimits
 from schemas.config import ElectionSettings
 
 

@@ -14,11 +14,11 @@ from enum import Enum
 from functools import partial
 from math import fsum, inf
 
-from planning.election_batches import Batches, Room
-from planning.election_guards import Capacity, Throttles
-from planning.election_request import LARGEST_BYTES
-from planning.leads import Election, Standing
-from planning.throttle import Demand, PartitionTraffic, Side
+from planning.elections.batching import Batches, Room
+from planning.elections.constraints import Capacity, Throttles
+from planning.elections.election_file import LARGEST_BYTES
+from planning.elections.leadership import Election, Standing
+from planning.throttles.load import Demand, PartitionTraffic, Side
 from schemas.errors import HeadroomError
 
 Name = tuple[str, int]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from planning.elections import Batch, ElectionPlan, Name, Raise
+from planning.elections.planner import Batch, ElectionPlan, Name, Raise
 
 
 class Outlook(NamedTuple):

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from planning.limits import DEFAULT_FETCH, FetchLimits
-from planning.quota import Window
+from planning.finish.limits import DEFAULT_FETCH, FetchLimits
+from planning.finish.quota import Window
 
 
 @dataclass(eq=False)

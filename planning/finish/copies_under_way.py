@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from planning.copies import Copy, End, Moving, Part
-from planning.limits import DEFAULT_FETCH, FetchLimits
-from planning.throttle import CatchingUp, Demand, Side, SourceLoad
-from schemas.findings import Role
+from planning.finish.copies import Copy, End, Moving, Part
+from planning.finish.limits import DEFAULT_FETCH, FetchLimits
+from planning.throttles.load import CatchingUp, Demand, Side, SourceLoad
+from schemas.alerts import Role
 
 # By leader, None for one that is not limited, and destination likewise.
 _Pair = tuple[int | None, int | None]

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from planning.copies import Copy, End
-from planning.flow import Flow
-from planning.moves import copies_between
-from planning.quota_state import Guess, at_quantile, guesses, steady_bytes_per_s
-from planning.simulation import Conditions, Simulation
-from planning.throttle import Demand, Side
-from planning.write_rates import at_rate, forecast
-from schemas.findings import Role
+from planning.finish.copies import Copy, End
+from planning.finish.copies_under_way import copies_between
+from planning.finish.flow import Flow
+from planning.finish.quota_state import Guess, at_quantile, guesses, steady_bytes_per_s
+from planning.finish.simulation import Conditions, Simulation
+from planning.finish.write_rates import at_rate, forecast
+from planning.throttles.load import Demand, Side
+from schemas.alerts import Role
 
 # From one burst of a throttled copy to the next: until its sample leaves the window.
 QUOTA_CYCLE_S = 11.6

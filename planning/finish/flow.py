@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
-from planning.copies import Copy, End, Part
-from planning.long_run import YIELD_RATIOS, burst_bytes, copy_bytes_per_s
-from schemas.findings import Role
+from planning.finish.copies import Copy, End, Part
+from planning.finish.long_run import YIELD_RATIOS, burst_bytes, copy_bytes_per_s
+from schemas.alerts import Role
 
 # Replicas that are done within this part of the time since the beginning are taken to be done together.
 _STEP_RATIO, _STEP_S = 0.03, 1.0

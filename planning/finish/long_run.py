@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from planning.limits import QuotaWindow
-from schemas.findings import Role
+from planning.finish.limits import QuotaWindow
+from schemas.alerts import Role
 
 # New bytes of those that count: a fetch ends in the middle of a producer's batch, whose beginning is sent again. Least,
 # usual and most; brokers do not report how large batches are.

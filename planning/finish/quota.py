@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from planning.limits import QuotaWindow
+from planning.finish.limits import QuotaWindow
 
 WINDOW_S = QuotaWindow().length_s
 # Followers in sync fetch some times a second: a sample ends with the first of these fetches after its time.

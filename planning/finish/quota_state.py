@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planning.limits import QuotaWindow
-from planning.quota import Window, steady, unused
-from planning.throttle import Demand
-from schemas.findings import Role
+from planning.finish.limits import QuotaWindow
+from planning.finish.quota import Window, steady, unused
+from planning.throttles.load import Demand
+from schemas.alerts import Role
 
 # The mean of a quota is read some moments before or after the log ends of its tick.
 _ERROR_RATIO = 0.03

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
-from planning.copies import Copy, End
+from planning.finish.copies import Copy, End
 
 # A response takes that long besides the time of its bytes.
 _ROUND_TRIP_S = 0.01

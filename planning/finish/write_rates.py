@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
-from planning.throttle import Demand, Side
+from planning.throttles.load import Demand, Side
 
 # Rates are never better known than that, as a ratio, and a cluster in which they vary more is not at rest.
 _LEAST_SPREAD, _MOST_SPREAD = 0.003, 0.2

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.long_run import CatchUp, burst_bytes, catch_up, copy_rate
-from schemas.findings import Role, Verdict
+from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from planning.finish.long_run import CatchUp, burst_bytes, catch_up, copy_rate
+from schemas.alerts import Role, Verdict
 
 Side = tuple[int, Role]
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planning.duration import Earlier, throttle_for
-from planning.throttle import Demand
+from planning.finish.finish_time import Earlier, throttle_for
+from planning.throttles.load import Demand
 
 # Kafka keeps rates below this inaccurately: its window is of whole seconds, and a fetch brings a megabyte.
 ACCURATE_BYTES_PER_S = 1_000_000

@@ -63,7 +63,7 @@ _HEALTH = """## /health
 
 `batch_s` is how long the present batch has been worked on. An alert that fires does not make Headroom unhealthy.
 
-This page is written by `python -m cli.metrics_docs > docs/metrics.md` from `schemas/metrics.py`.
+This page is written by `python -m scripts.docs.metrics > docs/metrics.md` from `schemas/metrics.py`.
 """
 
 # What series of a broker and role have for labels, and those of a broker.

@@ -1,11 +1,11 @@
-"""The Delta tables told to people, from ``schemas/tables.py`` alone: docs/tables.md."""
+"""The Delta tables told to people, from ``schemas/tables/catalogue.py`` alone: docs/tables.md."""
 
 from __future__ import annotations
 
-from schemas import tables
 from schemas.config import StoreSettings
 from schemas.tables import Table
-from streaming.properties import properties
+from schemas.tables import catalogue as tables
+from streaming.delta.properties import properties
 
 _INTRODUCTION = """# Tables
 
@@ -22,7 +22,7 @@ print(QueryBuilder().register("t", table).execute(sql).read_all())
 Times are epoch milliseconds in UTC, rates are bytes per second. A null means that something is not known or not there,
 never zero. `date` is the folder of a table's files.
 
-This page is written by `python -m cli.tables_docs > docs/tables.md` from `schemas/tables.py`.
+This page is written by `python -m scripts.docs.tables > docs/tables.md` from `schemas/tables/catalogue.py`.
 """
 
 _MAINTENANCE = """## Kept fast

@@ -12,7 +12,7 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema, write_deltala
 from deltalake.schema import PrimitiveType
 
 from schemas.tables import Table
-from streaming.properties import properties
+from streaming.delta.properties import properties
 
 _ARROW = {
     "STRING": DataType.string(),

@@ -20,8 +20,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from schemas.errors import HeadroomError
-from streaming.failure import cause_of
-from streaming.places import local_path
+from streaming.delta.locations import local_path
+from streaming.supervision.failure import cause_of
 
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.tables import Table
-from streaming import plain_table
-from streaming.places import local_path, require_writable
-from streaming.sinks import Store
+from streaming.delta import append as plain_table
+from streaming.delta.locations import local_path, require_writable
+from streaming.delta.store import Store
 
 
 class PromptTable:

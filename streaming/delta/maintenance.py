@@ -29,9 +29,9 @@ from pyspark.sql import functions as F
 
 from schemas.config import StoreSettings
 from schemas.tables import PROMPT_TABLES, TABLES, Table
-from streaming.failure import cause_of
-from streaming.places import local_path
-from streaming.sinks import Store
+from streaming.delta.locations import local_path
+from streaming.delta.store import Store
+from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from typing import Any
 from deltalake.exceptions import TableNotFoundError
 
 from schemas.errors import HeadroomError
-from streaming import plain_sql
-from streaming.failure import cause_of
-from streaming.places import require_absent
+from streaming.delta import query as plain_sql
+from streaming.delta.locations import require_absent
+from streaming.supervision.failure import cause_of
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 
 from schemas.errors import HeadroomError
 from schemas.tables import Table
-from streaming import plain_table
-from streaming.failure import cause_of
-from streaming.layout import described, lacking
-from streaming.places import local_path, require_writable
-from streaming.properties import properties
+from streaming.delta import append as plain_table
+from streaming.delta.locations import local_path, require_writable
+from streaming.delta.properties import properties
+from streaming.delta.schema_check import described, lacking
+from streaming.supervision.failure import cause_of
 
 _TICK = ["cluster", "tick_ms"]
 _PASS_OVER = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")

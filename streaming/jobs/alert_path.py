@@ -15,19 +15,19 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from alerts.balances import BalanceState
-from alerts.desk import AlertDesk
+from alerts.engine import AlertDesk
+from alerts.inputs.leader_balance import BalanceState
+from alerts.inputs.throttle_status import SideState, side_state
 from alerts.metrics import Collected
-from alerts.sides import SideState, side_state
-from schemas.findings import AlertEvent
-from streaming.events import EventLog
-from streaming.jobs.gate import Gate
-from streaming.jobs.lane import Lane
-from streaming.jobs.rehearsal import Rehearsal
+from schemas.alerts import AlertEvent
+from streaming.delta.store import writer_id
 from streaming.jobs.without_store import WithoutStore
-from streaming.prepared import Prepared
-from streaming.sinks import writer_id
-from streaming.sources import TicksTopic
+from streaming.queries.batch_gate import Gate
+from streaming.queries.prepared import Prepared
+from streaming.queries.warm_up import Rehearsal
+from streaming.queries.whole_ticks import Lane
+from streaming.sources.ticks_topic import TicksTopic
+from streaming.tables.events import EventLog
 from streaming.transforms.gold import headroom_rows
 
 # Records of the lane that are judged after a start: some minutes of ticks. Alerts are about now; what came before,

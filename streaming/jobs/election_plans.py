@@ -10,15 +10,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from alerts.balances import balance_state
-from planning.elections import BatchLimits
+from alerts.inputs.leader_balance import balance_state
+from planning.elections.planner import BatchLimits
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.jobs.held import Hold
-from streaming.prompt_table import record_rows
-from streaming.transforms.election_plan import election_plans
+from streaming.delta.low_latency_table import record_rows
+from streaming.queries.caching import Hold
 from streaming.transforms.gold import as_table
-from streaming.transforms.imbalance import Seen
-from streaming.transforms.ticks import Tick, of_ticks
+from streaming.transforms.leaders.election_plan import election_plans
+from streaming.transforms.leaders.imbalance import Seen
+from streaming.transforms.tick_status import Tick, of_ticks
 
 log = logging.getLogger(__name__)
 

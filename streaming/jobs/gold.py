@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
-from streaming.jobs.held import computing
-from streaming.jobs.lane import WholeTicks
-from streaming.jobs.lane_job import LaneJob
-from streaming.sinks import Store
-from streaming.sources import TicksTopic
+from streaming.delta.store import Store
+from streaming.queries.caching import computing
+from streaming.queries.tick_query import LaneJob
+from streaming.queries.whole_ticks import WholeTicks
+from streaming.sources.ticks_topic import TicksTopic
 from streaming.transforms.gold import GoldQueries
 
 TABLES = (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, THROTTLE_HEADROOM)

@@ -15,20 +15,20 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from planning.elections import BatchLimits
+from planning.elections.planner import BatchLimits
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
+from streaming.delta.low_latency_table import PromptTable
+from streaming.delta.store import Store
 from streaming.jobs.election_plans import Planner
-from streaming.jobs.held import Hold, holding
-from streaming.jobs.lane import WholeTicks
-from streaming.jobs.lane_job import LaneJob
-from streaming.prepared import Prepared
-from streaming.prompt_table import PromptTable
-from streaming.sinks import Store
-from streaming.sources import TicksTopic
+from streaming.queries.caching import Hold, holding
+from streaming.queries.prepared import Prepared
+from streaming.queries.tick_query import LaneJob
+from streaming.queries.whole_ticks import WholeTicks
+from streaming.sources.ticks_topic import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_head
 from streaming.transforms.gold import as_table
-from streaming.transforms.imbalance import Seen, leader_imbalance
-from streaming.transforms.ticks import Tick, of_ticks, rows_of
+from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
+from streaming.transforms.tick_status import Tick, of_ticks, rows_of
 
 log = logging.getLogger(__name__)
 

@@ -11,15 +11,15 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from schemas.messages import KINDS
 from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
-from streaming.jobs.gate import Gate
+from schemas.tick_messages import KINDS
+from streaming.delta.store import Store
 from streaming.jobs.heads import Heads, heads_of
-from streaming.jobs.held import Hold, holding
-from streaming.jobs.written import Written
+from streaming.queries.batch_gate import Gate
+from streaming.queries.caching import Hold, holding
+from streaming.queries.written import Written
 from streaming.session import COMPILED, INTERPRETED, configure
-from streaming.sinks import Store
-from streaming.sources import TicksTopic
+from streaming.sources.ticks_topic import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, NOT_A_MESSAGE, with_head, with_message
 from streaming.transforms.gold import as_table
 from streaming.transforms.silver import SILVER

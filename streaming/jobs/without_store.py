@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from streaming.failure import cause_of
+from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import Table
-from streaming.jobs.gate import Gate
-from streaming.jobs.lane import Lane, WholeTicks
-from streaming.jobs.written import Written
-from streaming.sinks import Store
-from streaming.sources import TicksTopic
-from streaming.transforms.ticks import NOTHING_BESIDES, Tick
+from streaming.delta.store import Store
+from streaming.queries.batch_gate import Gate
+from streaming.queries.whole_ticks import Lane, WholeTicks
+from streaming.queries.written import Written
+from streaming.sources.ticks_topic import TicksTopic
+from streaming.transforms.tick_status import NOTHING_BESIDES, Tick
 
 
 class LaneJob(ABC):

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 
 from alerts.metrics import Collected
-from streaming.jobs.held import holding
-from streaming.prepared import Prepared
-from streaming.sources import TicksTopic
+from streaming.queries.caching import holding
+from streaming.queries.prepared import Prepared
+from streaming.sources.ticks_topic import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, lane_messages
-from streaming.transforms.ticks import NOTHING_BESIDES, of_ticks, tick_status, whole_ticks
+from streaming.transforms.tick_status import NOTHING_BESIDES, of_ticks, tick_status, whole_ticks
 
 log = logging.getLogger(__name__)
 _CUT = "it is not whole"

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from schemas.tables import Table
-from streaming.sinks import Store
-from streaming.transforms.ticks import Tick
+from streaming.delta.store import Store
+from streaming.transforms.tick_status import Tick
 
 
 class Written:

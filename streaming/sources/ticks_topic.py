@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from schemas.config import KafkaSettings, SecurityProtocol
 from schemas.errors import HeadroomError
-from schemas.messages import ALERT_LANE
-from streaming.trust import ANY, Trust
+from schemas.tick_messages import ALERT_LANE
+from streaming.sources.trust import ANY, Trust
 
 # How long Spark tries to learn the offsets before its query fails: longer than a cluster takes to restart its brokers.
 _OFFSETS_MS = 180_000

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from schemas.tables import Table
-from streaming.damage import damages, told
-from streaming.sinks import Store
+from streaming.delta.damage import damages, told
+from streaming.delta.store import Store
 
 log = logging.getLogger(__name__)
 

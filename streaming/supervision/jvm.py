@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from schemas.errors import HeadroomError
-from streaming.failure import cause_of
+from streaming.supervision.failure import cause_of
 
 AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log says more."
 

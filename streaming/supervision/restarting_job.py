@@ -10,11 +10,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from alerts.units import duration
+from alerts.text.formatting import duration
 from schemas.errors import HeadroomError
-from streaming.failure import cause_of
-from streaming.failures import Failures
-from streaming.jvm import AGAIN
+from streaming.supervision.failure import cause_of
+from streaming.supervision.failures import Failures
+from streaming.supervision.jvm import AGAIN
 
 log = logging.getLogger(__name__)
 

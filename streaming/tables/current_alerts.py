@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.marks import Mark
-from cli.marks import now_ms, read_marks
-from cli.tables import query
+from alerts.delivery.suppression import Mark
+from schemas.alerts import AlertEvent, State
 from schemas.config import Settings
-from schemas.findings import AlertEvent, State
 from schemas.tables import ALERT_EVENTS
+from streaming.delta.query_table import query
+from streaming.tables.suppression_rows import now_ms, read_marks
 
 _COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from alerts.delivery.steps import Backlog, Step
+from alerts.delivery.delivery_log import Backlog, Step
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
-from streaming import plain_sql
-from streaming.backlog import backlog_of, events_sql, steps_sql
-from streaming.left import damage_of, what_is_left
-from streaming.places import local_path
-from streaming.prompt_table import PromptTable
-from streaming.sinks import Store
+from streaming.delta import query as plain_sql
+from streaming.delta.locations import local_path
+from streaming.delta.low_latency_table import PromptTable
+from streaming.delta.store import Store
+from streaming.supervision.damaged_tables import damage_of, what_is_left
+from streaming.tables.undelivered import backlog_of, events_sql, steps_sql
 
 _TABLES = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}
 

@@ -8,12 +8,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from alerts.lifecycle import FLAP_MS
-from schemas.findings import AlertEvent
+from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_EVENTS
-from streaming.failure import cause_of
-from streaming.left import damage_of, what_is_left
-from streaming.prompt_table import PromptTable
-from streaming.sinks import Store
+from streaming.delta.low_latency_table import PromptTable
+from streaming.delta.store import Store
+from streaming.supervision.damaged_tables import damage_of, what_is_left
+from streaming.supervision.failure import cause_of
 
 
 class EventLog:

@@ -15,14 +15,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
 
-from alerts.balances import BalanceState, balance_state, election_outline
-from planning.election_outline import ElectionOutline
+from alerts.inputs.leader_balance import BalanceState, balance_state, election_outline
+from planning.elections.summary import ElectionOutline
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
-from streaming import plain_sql
-from streaming.failure import cause_of
-from streaming.places import local_path
-from streaming.sinks import Store
-from streaming.transforms.ticks import Tick
+from streaming.delta import query as plain_sql
+from streaming.delta.locations import local_path
+from streaming.delta.store import Store
+from streaming.supervision.failure import cause_of
+from streaming.transforms.tick_status import Tick
 
 log = logging.getLogger(__name__)
 

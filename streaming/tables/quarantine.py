@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from schemas.tables import QUARANTINE
-from streaming.failure import cause_of
-from streaming.plain_sql import table_url
+from streaming.delta.query import table_url
+from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

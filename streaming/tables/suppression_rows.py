@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 
-from alerts.marks import Mark, Marks
-from cli.tables import query
+from alerts.delivery.suppression import Mark, Marks
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_MARKS
-from streaming.failure import cause_of
-from streaming.marks import ALL_SQL, append_mark, mark_of
-from streaming.plain_sql import table_url
+from streaming.delta.query import table_url
+from streaming.delta.query_table import query
+from streaming.supervision.failure import cause_of
+from streaming.tables.suppressions import ALL_SQL, append_mark, mark_of
 
 logger = logging.getLogger(__name__)
 

@@ -10,12 +10,13 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from alerts.marks import DAY_MS, Mark, Marks
+from alerts.delivery.suppression import DAY_MS, Mark, Marks
 from schemas.config import MaintenanceWindow
 from schemas.tables import ALERT_MARKS
-from streaming import plain_sql, plain_table
-from streaming.failure import cause_of
-from streaming.places import require_absent, require_writable
+from streaming.delta import append as plain_table
+from streaming.delta import query as plain_sql
+from streaming.delta.locations import require_absent, require_writable
+from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from alerts.delivery.steps import SETTLED, Backlog, Step
-from schemas.findings import AlertEvent
+from alerts.delivery.delivery_log import SETTLED, Backlog, Step
+from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 
 Row = Mapping[str, Any]

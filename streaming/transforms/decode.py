@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from schemas.bounds import BOUNDS, TICK_OFF_S
-from schemas.messages import (
+from schemas.tick_messages import (
     ALERT_KINDS,
     COLUMNAR,
     ENVELOPE,

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
-from streaming.prepared import Prepared
-from streaming.transforms.headroom import throttle_headroom
-from streaming.transforms.progress import reassignment_progress
-from streaming.transforms.replicas import WATCHED, replicas
-from streaming.transforms.ticks import rows_of
-from streaming.transforms.write_rate import with_write_rate
+from streaming.queries.prepared import Prepared
+from streaming.transforms.moves.progress import reassignment_progress
+from streaming.transforms.moves.replicas import WATCHED, replicas
+from streaming.transforms.moves.throttle_headroom import throttle_headroom
+from streaming.transforms.moves.write_rate import with_write_rate
+from streaming.transforms.tick_status import rows_of
 
 
 @dataclass(frozen=True)

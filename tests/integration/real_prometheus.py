@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks.prometheus_tools import NotThere, tool
+from benchmarks.fixtures.prometheus_install import NotThere, tool
 from cluster.embedded.layout import free_ports
-from tests import monitoring
 from tests.integration.support import wait_until
+from tests.support import monitoring
 
 # A rate takes two samples, and the tick that is told between them.
 SCRAPES = 4

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from kafka import KafkaAdminClient, TopicPartition
 
 from cluster.embedded import EmbeddedCluster
-from cluster.throttles import apply_lists, apply_rates
-from planning.lists import Move, lists_of_plan
+from cluster.throttles.rates import apply_lists, apply_rates
+from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
 from tests.integration.support import wait_until
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from alerts.delivery.alertmanager import AlertmanagerReceiver
-from alerts.delivery.words import Links
-from benchmarks.prometheus_tools import NotThere, alertmanager
+from alerts.delivery.message_fields import Links
+from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
+from benchmarks.fixtures.prometheus_install import NotThere, alertmanager
 from cluster.embedded.layout import free_ports
 from schemas.config import AlertmanagerSettings
 from tests.integration.support import wait_until
-from tests.unit.receivers import event
+from tests.unit.fakes.receivers import event
 
 CONFIG = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from cli.tables import query
-from cli.watch_process import WatchProcess
+from cli.common.watch_process import WatchProcess
 from cluster.embedded import EmbeddedCluster
-from cluster.load import PacedLoad
-from planning.duration import QUOTA_CYCLE_S
-from planning.lists import Move
+from cluster.embedded.paced_producer import PacedLoad
+from planning.finish.finish_time import QUOTA_CYCLE_S
+from planning.throttles.replica_lists import Move
 from schemas.config import Settings
+from streaming.delta.query_table import query
 from tests.integration.scene import MB, Scene
 from tests.integration.support import TABLE_POLL_S, create_topic
 

@@ -15,17 +15,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.check_command import run_checks
-from cli.check_result import Answer
-from cli.config import load_settings
-from cli.tables import query
-from cli.watch_process import WatchProcess
+from cli.check.command import run_checks
+from cli.check.result import Answer
+from cli.common.watch_process import WatchProcess
+from cli.config.load import load_settings
 from cluster.embedded import EmbeddedCluster
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, TABLES
-from tests.canaries import CANARIES, in_settings, leaks
+from streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl
 from tests.integration.support import TABLE_POLL_S
-from tests.unit.bad_servers import BadServer, bad_server, echoing
+from tests.support.canaries import CANARIES, in_settings, leaks
+from tests.unit.fakes.bad_servers import BadServer, bad_server, echoing
 
 PATIENCE_S = 180
 RECEIVERS = {"alertmanager", "log", "slack", "webhook"}

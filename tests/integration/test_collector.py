@@ -18,17 +18,17 @@ import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from cluster.alter import Change, alter_configs
-from cluster.client import AdminLink
-from cluster.collector import Collector, TickReport
-from cluster.configs import BROKER, LEADER_RATE, TOPIC
+from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.config_keys import BROKER, LEADER_RATE, TOPIC
+from cluster.collector.collector import Collector, TickReport
+from cluster.connection.admin_connection import AdminLink
 from cluster.embedded import EmbeddedCluster
-from cluster.jmx import JmxSource
-from cluster.load import PacedLoad
-from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates
-from planning.lists import Move, TopicLists, lists_of_plan
+from cluster.embedded.paced_producer import PacedLoad
+from cluster.metrics.jmx import JmxSource
+from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
+from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from schemas.config import Settings
-from schemas.messages import ROWS
+from schemas.tick_messages import ROWS
 from tests.integration.support import create_topic, leaders, living, wait_until
 from tests.integration.ticks import Running, Tick, collecting, settings_of
 

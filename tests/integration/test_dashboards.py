@@ -17,16 +17,16 @@ import pytest
 
 from alerts.delivery.outbox import DeliveryFigures
 from alerts.metrics import Collected, LiveState
-from cli.metrics_server import open_server, serve
-from cli.pipeline import Configured
+from cli.watch.metrics_server import open_server, serve
+from cli.watch.pipeline import Configured
+from schemas.alerts import Role
 from schemas.config import ClusterSettings, MetricsSettings, Settings
-from schemas.findings import Role
-from tests import monitoring
 from tests.integration.real_prometheus import ask, path, prometheus, query, wait
-from tests.monitoring import Expression
-from tests.unit.balances import balance
-from tests.unit.scrapes import event
-from tests.unit.sides import partition, side
+from tests.support import monitoring
+from tests.support.monitoring import Expression
+from tests.unit.builders.leader_balance import balance
+from tests.unit.builders.throttle_status import partition, side
+from tests.unit.fakes.prometheus_scrape import event
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 # Of a Headroom that is there and gets ticks these have nothing to say.

@@ -12,15 +12,15 @@ import pytest
 from click.testing import CliRunner, Result
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
-from cli.elections_command import elections
-from cluster.elect import elect_preferred
+from cli.elections.command import elections
+from cluster.admin.elect_leaders import elect_preferred
+from cluster.elections.live_leadership import LiveLeads
 from cluster.embedded import EmbeddedCluster
-from cluster.jars import jar_folder, java_command
-from cluster.live_leads import LiveLeads
-from cluster.load import PacedLoad
-from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates
-from planning.elections import Name
-from planning.lists import Move, lists_of_plan
+from cluster.embedded.paced_producer import PacedLoad
+from cluster.java import jar_folder, java_command
+from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
+from planning.elections.planner import Name
+from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
 from tests.integration.support import create_topic, leaders, wait_until
 

@@ -16,8 +16,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from cluster.embedded import BrokerOptions, EmbeddedCluster, stop_recorded
 from cluster.embedded.layout import controller_ids
+from cluster.embedded.paced_producer import PacedLoad
 from cluster.embedded.record import read_record
-from cluster.load import PacedLoad
 from schemas.errors import HeadroomError
 from tests.integration.conftest import StartCluster
 from tests.integration.support import create_topic, leaders, living, partition, wait_until

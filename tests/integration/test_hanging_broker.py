@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 from kafka import KafkaAdminClient
 
-from cluster.client import AdminLink
-from cluster.collector import Collector, TickReport
+from cluster.collector.collector import Collector, TickReport
+from cluster.connection.admin_connection import AdminLink
 from cluster.embedded import EmbeddedCluster
 from schemas.config import ClusterSettings, Settings
 from tests.integration.support import create_topic, wait_until
@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
 @pytest.fixture(params=[1, 2, 3])
 def paused(request: pytest.FixtureRequest, cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Return the broker that hangs for the length of the test, and is tried first."""
-    monkeypatch.setattr("cluster.bootstrap.random.sample", lambda items, count: list(items)[:count])
+    monkeypatch.setattr("cluster.connection.bootstrap.random.sample", lambda items, count: list(items)[:count])
     cluster.pause(request.param)
     yield request.param
     cluster.resume(request.param)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from cluster.embedded import BrokerOptions
-from cluster.jars import java_command
-from cluster.jmx import JmxSource
-from cluster.jmx_gateway import JmxGateway
-from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError
+from cluster.java import java_command
+from cluster.metrics.jmx import JmxSource
+from cluster.metrics.jmx_gateway import JmxGateway
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.source import MetricsError
 from schemas.config import CollectSettings
 from tests.integration.conftest import StartCluster
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
-from cluster.alter import Change, alter_configs
-from cluster.client import AdminLink
-from cluster.configs import BROKER, LOG_DIRS_RATE, TOPIC
+from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.config_keys import BROKER, LOG_DIRS_RATE, TOPIC
+from cluster.connection.admin_connection import AdminLink
 from cluster.embedded import BrokerOptions, EmbeddedCluster
-from cluster.throttles import apply_lists
-from planning.lists import TopicLists
+from cluster.throttles.rates import apply_lists
+from planning.throttles.replica_lists import TopicLists
 from schemas.config import Source
 from tests.integration.support import create_topic, wait_until
 from tests.integration.ticks import collecting, settings_of

@@ -14,22 +14,22 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 
-from cli.check_brokers import broker_checks
-from cli.check_result import Answer
+from cli.check.brokers import broker_checks
+from cli.check.result import Answer
 from cluster.embedded import BrokerOptions, EmbeddedCluster, endpoint
 from cluster.embedded.agents import EXPORTER_CONFIG, exporter_option, jolokia_option
 from cluster.embedded.layout import free_ports
-from cluster.load import PacedLoad
-from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError
-from cluster.sources import metrics_source
-from cluster.throttles import apply_lists, apply_rates
-from planning.lists import TopicLists
+from cluster.embedded.paced_producer import PacedLoad
+from cluster.metrics.factory import metrics_source
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.source import MetricsError
+from cluster.throttles.rates import apply_lists, apply_rates
+from planning.throttles.replica_lists import TopicLists
 from schemas.config import CollectSettings, Source
-from tests.certificates import Certificate, key_store, make_certificate
 from tests.integration.conftest import StartCluster
 from tests.integration.support import create_topic
 from tests.integration.ticks import Running, Tick, collecting, settings_of
+from tests.support.certificates import Certificate, key_store, make_certificate
 
 RATE_BYTES_PER_S = 400_000.0
 THROTTLE = 50_000_000

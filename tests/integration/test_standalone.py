@@ -13,13 +13,13 @@ from typing import Any
 import psutil
 import pytest
 
-from benchmarks.feed import Feed, Prepared, prepare
-from benchmarks.spark_cluster import SparkCluster, SubmittedJobs, packaged
-from benchmarks.workload import SyntheticCluster, Workload
-from cli.config import load_settings
-from cli.tables import query
+from benchmarks.fixtures.spark_standalone import SparkCluster, SubmittedJobs, packaged
+from benchmarks.fixtures.synthetic_producer import Feed, Prepared, prepare
+from benchmarks.fixtures.synthetic_ticks import SyntheticCluster, Workload
+from cli.config.load import load_settings
 from cluster.embedded import EmbeddedCluster
 from schemas.config import Settings
+from streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl
 from tests.integration.support import TABLE_POLL_S, living, wait_until
 

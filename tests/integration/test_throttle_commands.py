@@ -16,13 +16,13 @@ from click.testing import CliRunner, Result
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from cli.main import headroom
-from cluster.alter import Change, alter_configs
-from cluster.client import AdminLink
-from cluster.configs import BROKER, LEADER_RATE, LOG_DIRS_RATE
+from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.config_keys import BROKER, LEADER_RATE, LOG_DIRS_RATE
+from cluster.connection.admin_connection import AdminLink
 from cluster.embedded import EmbeddedCluster
-from cluster.jars import jar_folder, java_command
-from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates, read_throttles
-from planning.lists import Move, lists_of_plan
+from cluster.java import jar_folder, java_command
+from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates, read_throttles
+from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from tests.integration.support import create_topic, wait_until

@@ -12,21 +12,21 @@ from typing import Any
 
 import pytest
 
-from cli.tables import query
-from cli.watch_lines import Line
-from cli.watch_process import WatchProcess
+from cli.common.watch_output import Line
+from cli.common.watch_process import WatchProcess
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.layout import free_ports
-from cluster.load import PacedLoad
-from planning.lists import Move
+from cluster.embedded.paced_producer import PacedLoad
+from planning.throttles.replica_lists import Move
 from schemas import metrics
 from schemas.config import Settings
 from schemas.metrics import METRICS
-from tests import monitoring
+from streaming.delta.query_table import query
 from tests.integration import real_prometheus
 from tests.integration.scene import MB, Scene
 from tests.integration.support import TABLE_POLL_S, create_topic, living, wait_until
-from tests.unit.receivers import FakeSlack, Scripted, serving
+from tests.support import monitoring
+from tests.unit.fakes.receivers import FakeSlack, Scripted, serving
 
 pytestmark = pytest.mark.alone
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from cli.common.watch_process import WatchProcess
 from cli.main import headroom
-from cli.watch_process import WatchProcess
-from cluster.load import PacedLoad
-from cluster.throttles import read_throttles
-from planning.lists import Move
+from cluster.embedded.paced_producer import PacedLoad
+from cluster.throttles.rates import read_throttles
+from planning.throttles.replica_lists import Move
 from schemas.config import Settings
 from tests.integration.scene import MB, Scene
 from tests.integration.support import create_topic, leaders, wait_until

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cluster.collector import Collector, TickReport
+from cluster.collector.collector import Collector, TickReport
+from cluster.collector.publisher import Sent
+from cluster.collector.rows.encoder import Message
 from cluster.embedded import EmbeddedCluster, endpoint
-from cluster.encode import Message
-from cluster.publisher import Sent
 from schemas.config import ClusterSettings, CollectSettings, Settings, Source, TicksSettings
-from schemas.messages import column_types
+from schemas.tick_messages import column_types
 from tests.integration.support import wait_until
 
 Row = dict[str, Any]

@@ -16,7 +16,7 @@ from cluster.embedded.brokers import BrokerOptions, Brokers
 from cluster.embedded.files import broker_command, write_properties
 from cluster.embedded.layout import HOST, BrokerPorts, free_ports
 from cluster.embedded.processes import Guardian
-from cluster.jars import jar_folder, java_command
+from cluster.java import jar_folder, java_command
 from tests.integration.support import wait_until
 
 # What KRaft alone knows.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tests.leaders import Leadership, Led
 from tests.spark.ticks import TICK_MS, WINDOW_MS, broker, message
+from tests.support.random_leaders import Leadership, Led
 
 RECORD_BYTES = 1000
 _END = 1_000_000

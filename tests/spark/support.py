@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.messages import ROWS
 from schemas.tables import Table
-from streaming.sinks import Store
-from streaming.trust import ANY, Trust
+from schemas.tick_messages import ROWS
+from streaming.delta.store import Store
+from streaming.sources.trust import ANY, Trust
 from tests.spark.ticks import TICK_MS, assert_covers, message, records
 
 T = TypeVar("T")

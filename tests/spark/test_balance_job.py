@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from planning.election_outline import ElectionOutline
-from planning.elections import BatchLimits
+from planning.elections.planner import BatchLimits
+from planning.elections.summary import ElectionOutline
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.balances import BalanceFollower
-from streaming.jobs.balance import BalanceJob, TickEnd, around, parts
-from streaming.prepared import Prepared
-from streaming.sinks import Store
-from tests.clusters import BROKERS
-from tests.leaders import Broker, Leadership, Led
+from streaming.delta.store import Store
+from streaming.jobs.leader_imbalance import BalanceJob, TickEnd, around, parts
+from streaming.queries.prepared import Prepared
+from streaming.tables.leader_balance_follower import BalanceFollower
 from tests.spark.leaders import history, lane
 from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts
 from tests.spark.ticks import TICK_MS, records
+from tests.support.random_clusters import BROKERS
+from tests.support.random_leaders import Broker, Leadership, Led
 
 WELL = Broker(alive=True, metered=True, reads=1, percentage=None)
 
@@ -107,7 +107,7 @@ def test_where_no_elections_can_be_planned_the_imbalance_is_told_and_why(
     def failing(*of_tick: Any) -> None:
         raise ModuleNotFoundError("No module named 'planning'")
 
-    monkeypatch.setattr("streaming.transforms.election_plan.planned", failing)
+    monkeypatch.setattr("streaming.transforms.leaders.election_plan.planned", failing)
     monkeypatch.setattr(failing, "__module__", "__main__")
     store = MemoryStore(spark)
     run(spark, topic(spark), store, tmp_path, size=2)
@@ -153,7 +153,7 @@ def test_a_crash_between_two_parts_of_a_batch_leaves_no_row_out_or_twice(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A tick of history: three messages of leaders, one of logs, one of meters. Each is a part.
-    monkeypatch.setattr("streaming.jobs.balance._PART_RECORDS", 5)
+    monkeypatch.setattr("streaming.jobs.leader_imbalance._PART_RECORDS", 5)
     source, store = topic(spark), MemoryStore(spark)
     with pytest.raises(Crash):
         run(spark, source, DyingStore(store, 4), tmp_path)

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from alerts.desk import AlertDesk, Watched
+from alerts.engine import AlertDesk, Watched
+from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, Settings
-from schemas.findings import AlertEvent
 from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table
-from streaming.events import EventLog
+from streaming.delta.store import Store
 from streaming.jobs.alert_path import AlertPath, Listeners
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.record import RecordJob, bronze
-from streaming.sinks import Store
+from streaming.jobs.silver import RecordJob, bronze
+from streaming.tables.events import EventLog
 from streaming.transforms.silver import SILVER
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick

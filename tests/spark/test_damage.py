@@ -8,13 +8,13 @@ import pytest
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from alerts.delivery.steps import Step, event_key
-from schemas.findings import AlertEvent
+from alerts.delivery.delivery_log import Step, event_key
+from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
-from streaming.damage import mend
-from streaming.deliveries import DeliveryTable
-from streaming.events import EventLog
-from streaming.sinks import Store
+from streaming.delta.damage import mend
+from streaming.delta.store import Store
+from streaming.tables.deliveries import DeliveryTable
+from streaming.tables.events import EventLog
 
 KINDS = ("no_data", "eta_slipping", "under_replicated")
 

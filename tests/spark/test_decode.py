@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.bounds import BOUNDS
-from schemas.messages import KINDS, REQUIRED, row_columns, samples, scalar_columns
+from schemas.tick_messages import KINDS, REQUIRED, row_columns, samples, scalar_columns
 from streaming.transforms.decode import lane_messages, with_head, with_message
 from streaming.transforms.gold import headroom_rows
 from tests.spark.ticks import RECORDS_DDL, TICK_MS, broker, envelope, log, message, move, records, tick

@@ -11,19 +11,19 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from alerts.desk import AlertDesk
-from alerts.sides import side_state
-from planning.elections import BatchLimits
+from alerts.engine import AlertDesk
+from alerts.inputs.throttle_status import side_state
+from planning.elections.planner import BatchLimits
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from schemas.messages import ALERT_KINDS, KINDS
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, QUARANTINE
-from streaming.jobs.balance import BalanceJob
+from schemas.tick_messages import ALERT_KINDS, KINDS
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.lane import Lane
-from streaming.jobs.record import RecordJob, bronze
+from streaming.jobs.leader_imbalance import BalanceJob
+from streaming.jobs.silver import RecordJob, bronze
+from streaming.queries.whole_ticks import Lane
+from streaming.sources.trust import Trust
 from streaming.transforms.decode import MESSAGE_KEYS, with_head
 from streaming.transforms.gold import headroom_rows
-from streaming.trust import Trust
 from tests.spark.edges import garbled, good, spoilt
 from tests.spark.support import ListTopic, MemoryStore, SpreadTopic, checkpoint
 from tests.spark.ticks import RECORDS_DDL, TICK_MS, envelope

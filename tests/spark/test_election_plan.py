@@ -6,22 +6,22 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from alerts.balances import election_outline
-from planning.election_outline import ElectionOutline, outline
-from planning.elections import BatchLimits, Surroundings, plan_elections
-from planning.throttle import PartitionTraffic
-from schemas.findings import Role
+from alerts.inputs.leader_balance import election_outline
+from planning.elections.planner import BatchLimits, Surroundings, plan_elections
+from planning.elections.summary import ElectionOutline, outline
+from planning.throttles.load import PartitionTraffic
+from schemas.alerts import Role
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.transforms.decode import lane_messages, message_rows, with_head
-from streaming.transforms.election_plan import election_plans
 from streaming.transforms.gold import as_table
-from streaming.transforms.imbalance import Seen, leader_imbalance
-from streaming.transforms.ticks import rows_of
-from tests.clusters import BROKERS
-from tests.leaders import Broker, Leadership, Led, as_planned, leaderships
+from streaming.transforms.leaders.election_plan import election_plans
+from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
+from streaming.transforms.tick_status import rows_of
 from tests.spark.leaders import broker_rows, history, lane
 from tests.spark.support import examples
 from tests.spark.ticks import TICK_MS, log, message, move, records
+from tests.support.random_clusters import BROKERS
+from tests.support.random_leaders import Broker, Leadership, Led, as_planned, leaderships
 
 LIMITS = BatchLimits(partitions=2, capacity_bytes_per_s=1500)
 WELL = Broker(alive=True, metered=True, reads=1, percentage=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from benchmarks.fuzz.made import TICK_MS, record, tick
-from benchmarks.fuzz.ticks import Reader
+from benchmarks.groups.fuzz.made import TICK_MS, record, tick
+from benchmarks.groups.fuzz.ticks import Reader
 
 
 def test_ticks_in_which_nothing_is_replaced_are_judged(spark: SparkSession) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from alerts.sides import side_state
+from alerts.inputs.throttle_status import side_state
 from streaming.transforms.decode import lane_messages
 from streaming.transforms.gold import GoldQueries, headroom_rows
-from streaming.transforms.ticks import whole_ticks
+from streaming.transforms.tick_status import whole_ticks
 from tests.spark.ticks import TICK_MS, assert_covers, broker, log, message, move, records, tick
 
 MB = 1_000_000

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from planning import elections as planning
+from planning.elections import planner as planning
 from schemas.tables import LEADER_IMBALANCE
 from streaming.transforms.decode import lane_messages, message_rows, with_head
 from streaming.transforms.gold import as_table
-from streaming.transforms.imbalance import Seen, leader_imbalance
-from streaming.transforms.ticks import rows_of
-from tests.clusters import BROKERS
-from tests.leaders import Broker, Leadership, Led, leaderships
+from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
+from streaming.transforms.tick_status import rows_of
 from tests.spark.leaders import broker_rows, history, lane
 from tests.spark.support import examples
 from tests.spark.ticks import message, records
+from tests.support.random_clusters import BROKERS
+from tests.support.random_leaders import Broker, Leadership, Led, leaderships
 
 CLUSTERS = examples(leaderships(), 150)
 SETTING = 0.1

@@ -7,11 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cluster.jars import jar_folder
-from cluster.java_client import JavaClientError, connect
+from cluster.connection.java_client import JavaClientError, connect
+from cluster.java import jar_folder
 from schemas.config import KafkaSettings, SecurityProtocol
-from streaming.sources import kafka_options
-from tests.keys import FORMS, PASSWORD, KeyForm
+from streaming.sources.ticks_topic import kafka_options
+from tests.support.keys import FORMS, PASSWORD, KeyForm
 
 # Nobody listens on port 1: a client that could be made says so after its timeout.
 _NOBODY = "TimeoutException"

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.findings import AlertEvent
+from schemas.alerts import AlertEvent
 from schemas.tables import (
     ALERT_EVENTS,
     BYTES_PER_SEC,
@@ -24,12 +24,12 @@ from schemas.tables import (
     THROTTLES,
     Table,
 )
-from streaming.events import EventLog
+from streaming.delta.low_latency_table import record_rows
+from streaming.delta.store import Store, writer_id
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.record import RecordJob, bronze
-from streaming.prompt_table import record_rows
+from streaming.jobs.silver import RecordJob, bronze
 from streaming.session import thorough
-from streaming.sinks import Store, writer_id
+from streaming.tables.events import EventLog
 from tests.spark.support import Crash, DyingStore, ListTopic, MemoryStore, checkpoint, counts
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
 
@@ -199,7 +199,7 @@ def test_silver_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_
 def test_plans_of_silver_are_compiled_for_many_rows_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, compiled: str
 ) -> None:
-    monkeypatch.setattr("streaming.jobs.record._MANY_ROWS", rows)
+    monkeypatch.setattr("streaming.jobs.silver._MANY_ROWS", rows)
     own = thorough(spark)
     store = MemoryStore(own)
     job = RecordJob(own, ListTopic(own, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]

@@ -7,9 +7,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from alerts.metrics import Collected
-from streaming.jobs.lane import Lane
+from streaming.queries.whole_ticks import Lane
 from streaming.transforms.decode import lane_messages
-from streaming.transforms.ticks import rows_of, tick_status, whole_ticks
+from streaming.transforms.tick_status import rows_of, tick_status, whole_ticks
 from tests.spark.support import ListTopic
 from tests.spark.ticks import TICK_MS, broker, move, records, tick
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from cli.children import headroom_command
+from cli.common.child_process import headroom_command
+from schemas.alerts import AlertEvent
 from schemas.config import StoreSettings
-from schemas.findings import AlertEvent
 from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, MESSAGES, QUARANTINE
-from streaming.events import EventLog
-from streaming.maintenance import Failed, Maintained, Maintenance
-from streaming.sinks import Store
+from streaming.delta.maintenance import Failed, Maintained, Maintenance
+from streaming.delta.store import Store
+from streaming.tables.events import EventLog
 
 TODAY = date(2027, 1, 15)
 

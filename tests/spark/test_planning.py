@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from planning.throttle import Demand, PartitionTraffic, demands
-from schemas.findings import Role
+from planning.throttles.load import Demand, PartitionTraffic, demands
+from schemas.alerts import Role
 from streaming.transforms.decode import lane_messages
-from streaming.transforms.headroom import throttle_headroom
-from streaming.transforms.replicas import replicas
-from streaming.transforms.ticks import rows_of, whole_ticks
-from tests.clusters import BROKERS, RECORD_BYTES, Cluster, clusters
+from streaming.transforms.moves.replicas import replicas
+from streaming.transforms.moves.throttle_headroom import throttle_headroom
+from streaming.transforms.tick_status import rows_of, whole_ticks
 from tests.spark.support import examples
 from tests.spark.ticks import broker, log, move, records, tick
+from tests.support.random_clusters import BROKERS, RECORD_BYTES, Cluster, clusters
 
 CLUSTERS = examples(clusters(), 250)
 END = 100_000

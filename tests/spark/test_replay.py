@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from alerts.desk import AlertDesk
+from alerts.engine import AlertDesk
+from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, Settings
-from schemas.findings import AlertEvent
 from schemas.tables import ALERT_EVENTS
-from streaming.events import EventLog
+from streaming.delta.store import Store
 from streaming.jobs.alert_path import AlertPath, Listeners
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.sinks import Store
+from streaming.tables.events import EventLog
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
 from tests.spark.ticks import TICK_MS, broker, log, move, records, tick
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from streaming.transforms.replicas import replicas
+from streaming.transforms.moves.replicas import replicas
 from tests.spark.support import frame
 from tests.spark.ticks import TICK_MS, log, move
 

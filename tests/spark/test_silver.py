@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
-from planning.elections import BatchLimits
-from schemas.findings import AlertEvent
+from planning.elections.planner import BatchLimits
+from schemas.alerts import AlertEvent
 from schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
@@ -23,11 +23,11 @@ from schemas.tables import (
     TABLES,
     THROTTLE_HEADROOM,
 )
-from streaming.jobs.record import bronze, head_rejected, ledger, quarantine, silver_rows, value_rejected
+from streaming.jobs.silver import bronze, head_rejected, ledger, quarantine, silver_rows, value_rejected
 from streaming.transforms.decode import lane_messages, message_rows, with_head
-from streaming.transforms.election_plan import election_plans
 from streaming.transforms.gold import GoldQueries, as_table
-from streaming.transforms.imbalance import Seen, leader_imbalance
+from streaming.transforms.leaders.election_plan import election_plans
+from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
 from streaming.transforms.silver import (
     SILVER,
     broker_throttles,
@@ -37,7 +37,7 @@ from streaming.transforms.silver import (
     log_end_offsets,
     topic_throttles,
 )
-from streaming.transforms.ticks import rows_of
+from streaming.transforms.tick_status import rows_of
 from tests.spark.support import frame
 from tests.spark.ticks import TICK_MS, broker, log, records
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.workload import Balance, SyntheticCluster, Workload
-from cluster.encode import encode_rows
+from benchmarks.fixtures.synthetic_ticks import Balance, SyntheticCluster, Workload
+from cluster.collector.rows.encoder import encode_rows
 from streaming.transforms.decode import lane_messages, message_rows, with_head
 from streaming.transforms.gold import headroom_rows
-from streaming.transforms.imbalance import Seen, leader_imbalance
-from streaming.transforms.ticks import rows_of, whole_ticks
+from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
+from streaming.transforms.tick_status import rows_of, whole_ticks
 from tests.spark.ticks import message, records
 
 

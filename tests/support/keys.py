@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.certificates import openssl
+from tests.support.certificates import openssl
 
 PASSWORD = "opens-the-key"
 _ENCRYPTED = ("-passout", f"pass:{PASSWORD}")

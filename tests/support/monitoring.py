@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-DOCKER = Path(__file__).resolve().parents[1] / "docker"
+DOCKER = Path(__file__).resolve().parents[2] / "docker"
 RULES = DOCKER / "prometheus" / "rules" / "headroom.rules.yml"
 RULE_TESTS = sorted((DOCKER / "prometheus" / "tests").glob("*.yml"))
 PROMETHEUS = DOCKER / "prometheus" / "prometheus.yml"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from planning.throttle import PartitionTraffic, Side
-from schemas.findings import Role
+from planning.throttles.load import PartitionTraffic, Side
+from schemas.alerts import Role
 
 BROKERS = (1, 2, 3, 4, 5)
 RECORD_BYTES = 1000

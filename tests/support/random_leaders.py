@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from planning import elections
-from tests.clusters import BROKERS, subsets
+from planning.elections import planner as elections
+from tests.support.random_clusters import BROKERS, subsets
 
 # Whole hundreds of bytes per second: their sums are exact.
 _WRITE_RATES = tuple(hundreds * 100 for hundreds in (0, 0, 1, 2, 5))

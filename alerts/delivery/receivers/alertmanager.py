@@ -16,12 +16,12 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
-from alerts.delivery.at_once import at_once
 from alerts.delivery.http import Poster, Secret, header_secret, json_body
+from alerts.delivery.message_fields import Links, commands, numbers, reason
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.words import Links, commands, numbers, reason
+from alerts.delivery.receivers.at_once import at_once
+from schemas.alerts import AlertEvent, State
 from schemas.config import AlertmanagerSettings
-from schemas.findings import AlertEvent, State
 
 log = logging.getLogger(__name__)
 

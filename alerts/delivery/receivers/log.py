@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from alerts.delivery.receiver import Receipt
-from schemas.findings import AlertEvent, State
+from schemas.alerts import AlertEvent, State
 
 _LEVELS = {State.FIRING.value: logging.ERROR, State.RESOLVED.value: logging.WARNING}
 

@@ -12,12 +12,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from alerts.delivery.delivery_log import event_key
+from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.slack_api import SlackApi, SlackError, metadata, told_keys
-from alerts.delivery.slack_blocks import Block, alert_blocks, change_text, digest_blocks, plain_text
-from alerts.delivery.steps import event_key
-from alerts.delivery.words import Links
-from schemas.findings import AlertEvent
+from alerts.delivery.receivers.slack_api import SlackApi, SlackError, metadata, told_keys
+from alerts.delivery.receivers.slack_blocks import Block, alert_blocks, change_text, digest_blocks, plain_text
+from schemas.alerts import AlertEvent
 
 log = logging.getLogger(__name__)
 

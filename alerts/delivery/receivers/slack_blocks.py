@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.delivery.words import Links, commands, numbers, reason
-from alerts.units import clock
-from schemas.findings import AlertEvent, Severity, State
+from alerts.delivery.message_fields import Links, commands, numbers, reason
+from alerts.text.formatting import clock
+from schemas.alerts import AlertEvent, Severity, State
 from schemas.text import printable
 
 # Slack's limits: characters of a section, of a field and of the text besides, blocks of a message.

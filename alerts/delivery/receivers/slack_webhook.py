@@ -5,12 +5,12 @@ to nor found again. After a crash between sending and noting it, it is sent once
 from __future__ import annotations
 
 from alerts.delivery.http import Poster, Secret, json_body
+from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import Receipt
-from alerts.delivery.slack_blocks import alert_blocks, plain_text
-from alerts.delivery.words import Links
+from alerts.delivery.receivers.slack_blocks import alert_blocks, plain_text
+from schemas.alerts import AlertEvent
 from schemas.config import SlackSettings
 from schemas.errors import HeadroomError
-from schemas.findings import AlertEvent
 
 
 class SlackWebhookReceiver:

@@ -6,12 +6,12 @@ import hashlib
 import hmac
 from collections.abc import Callable
 
+from alerts.delivery.delivery_log import event_key
 from alerts.delivery.http import Poster, Secret, json_body
+from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import Receipt
-from alerts.delivery.steps import event_key
-from alerts.delivery.words import Links
+from schemas.alerts import AlertEvent
 from schemas.config import WebhookSettings
-from schemas.findings import AlertEvent
 
 KEY_HEADER = "Idempotency-Key"
 TIMESTAMP_HEADER = "Headroom-Timestamp"

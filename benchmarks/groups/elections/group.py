@@ -29,13 +29,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.election_imbalance import measure_imbalance
-from benchmarks.election_latency import measure_latency
-from benchmarks.harness import Say, failure
+from benchmarks.fixtures.bench_cluster import Say, failure
+from benchmarks.groups.elections.imbalance import measure_imbalance
+from benchmarks.groups.elections.latency import measure_latency
 from benchmarks.results import Figure
-from planning.elections import BatchLimits, ElectionPlan, Led, Surroundings, balances, plan_elections
-from planning.throttle import PartitionTraffic, demands
-from schemas.findings import Role
+from planning.elections.planner import BatchLimits, ElectionPlan, Led, Surroundings, balances, plan_elections
+from planning.throttles.load import PartitionTraffic, demands
+from schemas.alerts import Role
 
 _PARTITIONS = 200_000
 _PARTITIONS_PER_TOPIC = 100

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from kafka.errors import KafkaError
 
-from benchmarks.election_latency import BROKERS, elect_in_batches, make_topic, restart
-from benchmarks.harness import Ground, Say, failure
+from benchmarks.fixtures.bench_cluster import Ground, Say, failure
+from benchmarks.groups.elections.latency import BROKERS, elect_in_batches, make_topic, restart
 from benchmarks.results import Figure
-from cli.tables import query
-from cli.watch_process import WatchProcess
+from cli.common.watch_process import WatchProcess
 from schemas.config import CollectSettings
 from schemas.tables import LEADER_IMBALANCE
+from streaming.delta.query_table import query
 
 # By broker: partitions that prefer it, and those of them that another leads.
 Counts = Mapping[int, tuple[int, int]]

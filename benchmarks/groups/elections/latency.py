@@ -20,7 +20,7 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError
 
-from benchmarks.harness import Ground, Say, await_true, failure
+from benchmarks.fixtures.bench_cluster import Ground, Say, await_true, failure
 from benchmarks.results import CHECKOUT, Figure, percentile
 
 _TOPIC = "elections"

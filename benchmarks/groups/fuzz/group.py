@@ -25,10 +25,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fuzz.made import Record, records
-from benchmarks.fuzz.texts import Reading, readings
-from benchmarks.fuzz.ticks import Reader
-from benchmarks.harness import Say
+from benchmarks.fixtures.bench_cluster import Say
+from benchmarks.groups.fuzz.made import Record, records
+from benchmarks.groups.fuzz.texts import Reading, readings
+from benchmarks.groups.fuzz.ticks import Reader
 from benchmarks.results import Figure
 from schemas.config import SparkSettings
 from streaming.session import build_session

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 
 from alerts.delivery.http import Poster
 from alerts.delivery.receiver import DeliveryError
-from alerts.delivery.slack_api import SlackApi
-from benchmarks.fuzz.made import EDGES, put
-from cli.config import load_settings
-from cli.reassignment_file import is_plan
-from cluster.http_reader import HttpReader
-from cluster.jolokia import JolokiaSource
-from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError
+from alerts.delivery.receivers.slack_api import SlackApi
+from benchmarks.groups.fuzz.made import EDGES, put
+from cli.config.load import load_settings
+from cli.reassignment.plan_file import is_plan
+from cluster.metrics.http import HttpReader
+from cluster.metrics.jmx_exporter import PrometheusSource
+from cluster.metrics.jolokia import JolokiaSource
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.source import MetricsError
 from cluster.model import TopicPartition
-from cluster.prometheus import PrometheusSource
-from planning.lists import parse_replica_list
+from planning.throttles.replica_lists import parse_replica_list
 from schemas.config import CollectSettings, SlackSettings
 from schemas.errors import HeadroomError
-from tests.unit.bad_servers import bad_server
+from tests.unit.fakes.bad_servers import bad_server
 
 _TIMEOUT_S = 5.0
 _OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"

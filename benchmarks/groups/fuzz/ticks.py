@@ -9,19 +9,19 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from alerts.desk import AlertDesk
-from alerts.sides import side_state
-from benchmarks.fuzz.made import CLUSTERS, TICK_MS, Record
-from benchmarks.week import RECORD_DDL
+from alerts.engine import AlertDesk
+from alerts.inputs.throttle_status import side_state
+from benchmarks.fixtures.simulated_week import RECORD_DDL
+from benchmarks.groups.fuzz.made import CLUSTERS, TICK_MS, Record
 from schemas.config import Settings
-from schemas.messages import KINDS
-from streaming.jobs.lane import Lane
+from schemas.tick_messages import KINDS
+from streaming.queries.whole_ticks import Lane
+from streaming.sources.trust import Trust
 from streaming.transforms.decode import message_rows, with_head, with_message
 from streaming.transforms.gold import GoldQueries, headroom_rows
-from streaming.transforms.imbalance import Seen, leader_imbalance
+from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
 from streaming.transforms.silver import SILVER
-from streaming.transforms.ticks import rows_of
-from streaming.trust import Trust
+from streaming.transforms.tick_status import rows_of
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from benchmarks.nasty.group import measure
-from cli.output import print_table
+from benchmarks.groups.nasty.group import measure
+from cli.common.output import print_table
 
 
 def main() -> None:

@@ -52,17 +52,17 @@ from typing import Any
 import psutil
 from kafka.errors import KafkaError
 
-from benchmarks.harness import Ground, Say
-from benchmarks.nasty.advice import Turns
-from benchmarks.nasty.damage import Damage
-from benchmarks.nasty.record import Outcome, is_kept, keep, kept, outcome, print_outcomes, problems
-from benchmarks.nasty.scenes import BROKERS, NastyScene
-from benchmarks.nasty.schedule import schedule
-from benchmarks.nasty.shell import Shell
-from benchmarks.nasty.stage import Stage, Tools
-from benchmarks.nasty.topic import LargeTopic
+from benchmarks.fixtures.bench_cluster import Ground, Say
+from benchmarks.groups.nasty.record import Outcome, is_kept, keep, kept, outcome, print_outcomes, problems
+from benchmarks.groups.nasty.scenes.base import BROKERS, NastyScene
+from benchmarks.groups.nasty.schedule import schedule
+from benchmarks.groups.nasty.scoring.advice import Turns
+from benchmarks.groups.nasty.stage.damage import Damage
+from benchmarks.groups.nasty.stage.shell import Shell
+from benchmarks.groups.nasty.stage.stage import Stage, Tools
+from benchmarks.groups.nasty.stage.topic import LargeTopic
 from benchmarks.results import Figure, parts
-from cli.watch_process import WatchProcess
+from cli.common.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
 from schemas.errors import HeadroomError
 

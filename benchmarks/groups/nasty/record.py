@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.nasty.advice import Followed, RatesInForce
-from benchmarks.nasty.scenes import NastyScene
-from benchmarks.nasty.scoring import Score, ScoredAlert, score
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.truth import Announcement, Cause
-from cli.output import print_table
-from cli.watch_lines import Line
+from benchmarks.groups.nasty.scenes.base import NastyScene
+from benchmarks.groups.nasty.scoring.advice import Followed, RatesInForce
+from benchmarks.groups.nasty.scoring.scoring import Score, ScoredAlert, score
+from benchmarks.groups.nasty.scoring.truth import Announcement, Cause
+from benchmarks.groups.nasty.stage.stage import Stage
+from cli.common.output import print_table
+from cli.common.watch_output import Line
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.harness import failure
-from benchmarks.nasty.death import DestinationDeath, LeaderDeath
-from benchmarks.nasty.directories import LogDirectories
-from benchmarks.nasty.growing import GrowingFault
-from benchmarks.nasty.large import LargeMove
-from benchmarks.nasty.leaderless import LeaderlessPartition
-from benchmarks.nasty.near import NearThreshold
-from benchmarks.nasty.restart import RestartBefore, RestartMidst
-from benchmarks.nasty.scenes import NastyScene
-from benchmarks.nasty.short import ShortThrottle
-from benchmarks.nasty.uneven import UnevenThrottles
+from benchmarks.fixtures.bench_cluster import failure
+from benchmarks.groups.nasty.scenes.base import NastyScene
+from benchmarks.groups.nasty.scenes.death import DestinationDeath, LeaderDeath
+from benchmarks.groups.nasty.scenes.directories import LogDirectories
+from benchmarks.groups.nasty.scenes.growing import GrowingFault
+from benchmarks.groups.nasty.scenes.large import LargeMove
+from benchmarks.groups.nasty.scenes.leaderless import LeaderlessPartition
+from benchmarks.groups.nasty.scenes.near import NearThreshold
+from benchmarks.groups.nasty.scenes.restart import RestartBefore, RestartMidst
+from benchmarks.groups.nasty.scenes.short import ShortThrottle
+from benchmarks.groups.nasty.scenes.uneven import UnevenThrottles
 
 CLASSES: tuple[type[NastyScene], ...] = (
     LargeMove,

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.harness import Ground, child_of
-from benchmarks.scene import Part, Scene
-from cli.watch_process import WatchProcess
-from planning.lists import TopicLists
+from benchmarks.fixtures.bench_cluster import Ground, child_of
+from benchmarks.fixtures.throttled_move import Part, Scene
+from cli.common.watch_process import WatchProcess
+from planning.throttles.replica_lists import TopicLists
 
 ANY = ""
 _MB = 1_000_000

@@ -28,17 +28,17 @@ from dataclasses import asdict
 
 from kafka.errors import KafkaError
 
-from benchmarks.faults import Fault, Stage, schedule
-from benchmarks.harness import Ground, Say
-from benchmarks.prometheus import EXPORTER_CONFIG, INTERVAL_S, Prometheus, rules
+from benchmarks.fixtures.bench_cluster import Ground, Say
+from benchmarks.fixtures.prometheus import EXPORTER_CONFIG, INTERVAL_S, Prometheus, rules
+from benchmarks.fixtures.throttled_move import Part, Scene
+from benchmarks.groups.precision.faults import Fault, Stage, schedule
+from benchmarks.groups.precision.scoring import HEADROOM, Page, Window, figures, first_seen, grouped, is_call, is_true
 from benchmarks.results import CHECKOUT, Figure
-from benchmarks.scene import Part, Scene
-from benchmarks.scoring import HEADROOM, Page, Window, figures, first_seen, grouped, is_call, is_true
-from cli.output import print_table
-from cli.watch_process import WatchProcess
+from cli.common.output import print_table
+from cli.common.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
+from schemas.alerts import State
 from schemas.errors import HeadroomError
-from schemas.findings import State
 
 # Every fault with its times, and every page: what the figures are made of.
 RECORD = CHECKOUT / "build" / "precision.json"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.faults import ANY
+from benchmarks.groups.precision.faults import ANY
 from benchmarks.results import Figure, percentile
-from schemas.findings import Severity
+from schemas.alerts import Severity
 
 HEADROOM = "headroom"
 # A page may come so long after a fault was put right and still be about it: rules see things later than they are.

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from benchmarks.feed import Feed, Prepared, prepare
-from benchmarks.harness import Ground, Say, failure
+from benchmarks.fixtures.bench_cluster import Ground, Say, failure
+from benchmarks.fixtures.synthetic_producer import Feed, Prepared, prepare
+from benchmarks.fixtures.synthetic_ticks import Balance, Side, SyntheticCluster, Workload
 from benchmarks.results import Figure
-from benchmarks.workload import Balance, Side, SyntheticCluster, Workload
-from cli.tables import query
-from cli.watch_process import JudgingProcess, WatchProcess
+from cli.common.watch_process import JudgingProcess, WatchProcess
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
+from streaming.delta.query_table import query
 
 _SIZES = "2000,20000,100000,200000"
 _INTERVAL_S = 10.0
@@ -314,7 +314,8 @@ def _folder_bytes(folder: Path) -> int:
 
 def _ceiling_s(ground: Ground) -> tuple[float, float]:
     """Return the seconds of Spark and Delta alone for all ticks, in a process of its own: as messages, and as rows."""
-    command = [sys.executable, "-m", "benchmarks.ceiling", str(ground.config), str(ground.folder / "ceiling")]
+    module = "benchmarks.groups.scale.spark_baseline"
+    command = [sys.executable, "-m", module, str(ground.config), str(ground.folder / "ceiling")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise failure(f"the ceiling could not be measured: {done.stderr.strip()[-300:]}")

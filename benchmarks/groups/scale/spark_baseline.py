@@ -14,10 +14,10 @@ import time
 
 from pyspark.sql import DataFrame
 
-from cli.config import load_settings
-from schemas.messages import COLUMNAR, ENVELOPE, ROWS, TICK_END, column_types, message_ddl
+from cli.config.load import load_settings
+from schemas.tick_messages import COLUMNAR, ENVELOPE, ROWS, TICK_END, column_types, message_ddl
 from streaming.session import COMPILED, build_session
-from streaming.sources import kafka_options
+from streaming.sources.ticks_topic import kafka_options
 from streaming.transforms.decode import columns_of_message, rows_of_message
 
 _PASSES = 2

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cluster.columns import Columns
-from schemas.messages import ALERT_KINDS, COLUMNAR, VERSION
+from cluster.collector.rows.columns import Columns
+from schemas.tick_messages import ALERT_KINDS, COLUMNAR, VERSION
 
 # Rows in a message: enough that its envelope costs nothing, few enough that messages spread over partitions and tasks.
 MAX_ROWS = 500

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cluster.columns import Row
-from cluster.history import Sample
-from cluster.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
+from cluster.collector.rows.columns import Row
+from cluster.collector.samples.history import Sample
+from cluster.collector.samples.sample_columns import Samples
+from cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
 from cluster.model import (
     Balancing,
     Broker,
@@ -23,8 +24,7 @@ from cluster.model import (
     TopicConfig,
     TopicPartition,
 )
-from cluster.tracks import Samples
-from schemas.messages import column_types
+from schemas.tick_messages import column_types
 
 METERS, LAGS, LOGS = (tuple(column_types(kind)) for kind in ("meters", "lags", "logs"))
 # Of a log: what is read of watched partitions only.

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import NamedTuple, TypeVar
 
-from cluster.of_brokers import OfBrokers
+from cluster.connection.per_broker import OfBrokers
 
 _Key = TypeVar("_Key", bound=Hashable)
 # A sample this many windows old tells of another time: no rate is better than one over a long gap.

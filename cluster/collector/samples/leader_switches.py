@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from cluster.columns import Row
+from cluster.collector.rows.columns import Row
+from cluster.collector.rows.message_rows import shifted
 from cluster.model import Partition, TopicPartition
-from cluster.rows import shifted
 
 # How long a switch is remembered of a partition that nobody watches yet.
 _MEMORY_MS = 600_000

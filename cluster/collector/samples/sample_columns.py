@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import lt
 from typing import Generic, TypeVar
 
-from cluster.history import STALE_WINDOWS, Sample
+from cluster.collector.samples.history import STALE_WINDOWS, Sample
 from cluster.model import LogReading, Reading
 
 _Key = TypeVar("_Key", bound=Hashable)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cluster.connection.per_broker import OfBrokers
 from cluster.model import TopicPartition
-from cluster.of_brokers import OfBrokers
 
 
 class UnchangedEnds(OfBrokers[TopicPartition, tuple[int, int]]):

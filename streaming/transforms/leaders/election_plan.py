@@ -13,16 +13,16 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from planning.election_outline import ElectionOutline, outline
-from planning.elections import BatchLimits, Led, Surroundings, plan_away
-from planning.leads import Standing
-from planning.throttle import PartitionTraffic, Side, partition_traffic
-from schemas.findings import Role
+from planning.elections.leadership import Standing
+from planning.elections.planner import BatchLimits, Led, Surroundings, plan_away
+from planning.elections.summary import ElectionOutline, outline
+from planning.throttles.load import PartitionTraffic, Side, partition_traffic
+from schemas.alerts import Role
 from schemas.tables import ELECTION_PLAN
-from streaming.transforms.imbalance import Seen, taken_over
-from streaming.transforms.replicas import WATCHED
-from streaming.transforms.ticks import TICK
-from streaming.transforms.write_rate import with_write_rate
+from streaming.transforms.leaders.imbalance import Seen, taken_over
+from streaming.transforms.moves.replicas import WATCHED
+from streaming.transforms.moves.write_rate import with_write_rate
+from streaming.transforms.tick_status import TICK
 
 Fields = Mapping[str, Any]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from streaming.transforms.moves.write_rate import end_offset_rate
 from streaming.transforms.silver import with_meter_rate
-from streaming.transforms.ticks import TICK
-from streaming.transforms.write_rate import end_offset_rate
+from streaming.transforms.tick_status import TICK
 
 _BYTES_IN, _MESSAGES_IN, _BYTES_OUT = (
     f"BrokerTopicMetrics.{name}" for name in ("BytesInPerSec", "MessagesInPerSec", "BytesOutPerSec")

@@ -6,8 +6,8 @@ They are those of ``planning.long_run``; a property test holds the two equal. Al
 
 from __future__ import annotations
 
-from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW
-from planning.long_run import YIELD_RATIOS
+from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW
+from planning.finish.long_run import YIELD_RATIOS
 
 _LEAST, _USUAL, _MOST = YIELD_RATIOS
 _SAMPLE_S = f"coalesce(quota_window_size_s, {DEFAULT_WINDOW.sample_s}D)"

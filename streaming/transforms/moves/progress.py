@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from streaming.transforms.long_run import SEEN_RATIO
+from streaming.transforms.moves.long_run import SEEN_RATIO
 from streaming.transforms.steps import with_columns
 
 # The slower of the two sides that limit a replica says when it is there; an unlimited one goes on as it is seen to, and

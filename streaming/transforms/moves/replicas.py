@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from streaming.transforms.moves.write_rate import with_write_rate
 from streaming.transforms.steps import with_columns
-from streaming.transforms.write_rate import with_write_rate
 
 # Of the rows of moves: those of partitions that move or are listed, or may be; the others only lack a replica.
 WATCHED = """size(adding) + size(removing) > 0

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from schemas.tables import THROTTLE_HEADROOM
-from streaming.transforms.long_run import BURST_BYTES, ETAS, copied
-from streaming.transforms.sides import SIDE, STALL_NAMES, sides
+from streaming.transforms.moves.long_run import BURST_BYTES, ETAS, copied
+from streaming.transforms.moves.throttle_loads import SIDE, STALL_NAMES, sides
 from streaming.transforms.steps import named, with_columns
 
 _NAMES, _TOPICS = 3, 50

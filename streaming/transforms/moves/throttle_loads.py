@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
 
-from streaming.transforms.replicas import WATCHED
+from streaming.transforms.moves.replicas import WATCHED
 from streaming.transforms.steps import grouped, with_columns
 
 EVIDENCE_PARTITIONS = 20

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from schemas.messages import row_columns
+from schemas.tick_messages import row_columns
 from streaming.transforms.steps import named, with_columns
 
 

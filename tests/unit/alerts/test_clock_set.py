@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from alerts.desk import AlertDesk
-from alerts.sides import SideState
+from alerts.engine import AlertDesk
+from alerts.inputs.throttle_status import SideState
+from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from schemas.findings import AlertEvent, Role
-from tests.unit.sides import partition, side
+from tests.unit.builders.throttle_status import partition, side
 
 START_MS = 1_800_000_000_000
 SHORT = [side(1, Role.LEADER, 3, 4, partition())]

@@ -9,13 +9,13 @@ from itertools import product
 
 import pytest
 
-from alerts.balances import BalanceState
-from alerts.desk import AlertDesk, Watched
-from alerts.sides import LeaderSwitch, LostReplica, SideState
+from alerts.engine import AlertDesk, Watched
+from alerts.inputs.leader_balance import BalanceState
+from alerts.inputs.throttle_status import LeaderSwitch, LostReplica, SideState
+from schemas.alerts import AlertEvent, Role, Verdict
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
-from schemas.findings import AlertEvent, Role, Verdict
-from tests.unit.balances import OUTLINE, balance
-from tests.unit.sides import MB, partition, side
+from tests.unit.builders.leader_balance import OUTLINE, balance
+from tests.unit.builders.throttle_status import MB, partition, side
 
 START_MS = 1_800_000_000_000
 SHORT = [side(1, Role.LEADER, 3, 4, partition())]

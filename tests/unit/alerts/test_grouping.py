@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.causes import ActiveAlert, BrokerRole, Raise, Subject, one_per_cause
-from schemas.findings import Finding, Kind, Severity
+from alerts.grouping import ActiveAlert, BrokerRole, Raise, Subject, one_per_cause
+from schemas.alerts import Finding, Kind, Severity
 
 CRITICAL, WARNING, INFO = Severity
 NUMBERS = {"role": "leader", "throttle_bytes_per_s": 1.0, "in_sync_bytes_per_s": 2.0, "required_bytes_per_s": 3.0}

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from alerts.commands import (
+from alerts.delivery.message_fields import Links
+from alerts.delivery.receivers.slack_blocks import alert_blocks, change_text, plain_text
+from alerts.engine import AlertDesk
+from alerts.inputs.throttle_status import MovingPartition
+from alerts.recommendations.commands import (
     PLAN_FILE,
     cancel,
     cancel_all,
@@ -21,16 +25,12 @@ from alerts.commands import (
     kafka_elect,
     kafka_elect_these,
 )
-from alerts.delivery.slack_blocks import alert_blocks, change_text, plain_text
-from alerts.delivery.words import Links
-from alerts.desk import AlertDesk
-from alerts.render import render_event
-from alerts.sides import MovingPartition
-from cli.telling import Teller
+from alerts.text.terminal import render_event
+from cli.watch.printer import Teller
+from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from schemas.findings import AlertEvent, Role
-from tests.unit.hostile import ACTING, SHELL_NAMES, acts
-from tests.unit.sides import TICK_MS, partition, side
+from tests.unit.builders.throttle_status import TICK_MS, partition, side
+from tests.unit.fakes.hostile import ACTING, SHELL_NAMES, acts
 
 SERVERS = "broker1:9092"
 TOOLS = ("headroom", "kafka-configs.sh", "kafka-reassign-partitions.sh", "kafka-leader-election.sh")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from alerts.lifecycle import FLAP_MS, Lifecycle
-from alerts.rules import Assessment
-from alerts.silence import SILENCE
-from schemas.findings import AlertEvent, Finding, Kind, Severity
+from alerts.rules.no_ticks import SILENCE
+from alerts.rules.throttle_below_required import Assessment
+from schemas.alerts import AlertEvent, Finding, Kind, Severity
 
 KIND = Kind.THROTTLE_BELOW_LEADER_WRITE
 SUBJECT = "broker 1 as leader"

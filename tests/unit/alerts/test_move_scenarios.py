@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from alerts.desk import AlertDesk
-from alerts.sides import LostReplica, SideState
+from alerts.engine import AlertDesk
+from alerts.inputs.throttle_status import LostReplica, SideState
+from schemas.alerts import AlertEvent, Role
 from schemas.config import ClusterSettings, Settings
-from schemas.findings import AlertEvent, Role
-from tests.unit.sides import TICK_MS, partition, side
+from tests.unit.builders.throttle_status import TICK_MS, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 INTERVAL_S = 5

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from alerts.delivery.slack_api import metadata
-from alerts.delivery.steps import event_key
-from alerts.delivery.webhook import KEY_HEADER
-from benchmarks.kills import announced_again, victims
-from benchmarks.recorder import HOOK_PATH, SLACK_PATH, Recorder, lost_and_doubled, read
-from schemas.findings import AlertEvent
-from tests.unit.receivers import Asked, event
+from alerts.delivery.delivery_log import event_key
+from alerts.delivery.receivers.slack_api import metadata
+from alerts.delivery.receivers.webhook import KEY_HEADER
+from benchmarks.fixtures.recording_receivers import HOOK_PATH, SLACK_PATH, Recorder, lost_and_doubled, read
+from benchmarks.groups.crash_recovery import announced_again, victims
+from schemas.alerts import AlertEvent
+from tests.unit.fakes.receivers import Asked, event
 
 FIRED, ENDED = event("a", "firing", 1000), event("a", "resolved", 2000)
 

@@ -6,11 +6,11 @@ from contextlib import closing
 
 import pytest
 
-import cluster.topic_reader
-from benchmarks.paper_brokers import serving, workload
-from benchmarks.workload import SyntheticCluster
-from cluster.admin import MetadataReader
-from cluster.client import AdminLink
+import cluster.metadata.topic_refresh
+from benchmarks.fixtures.fake_brokers import serving, workload
+from benchmarks.fixtures.synthetic_ticks import SyntheticCluster
+from cluster.connection.admin_connection import AdminLink
+from cluster.metadata.snapshot_reader import MetadataReader
 from cluster.model import TopicPartition
 from schemas.config import ClusterSettings
 
@@ -18,8 +18,8 @@ BROKERS, PARTITIONS = 5, 1000
 
 
 def test_pages_names_and_all_at_once_tell_the_same_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster.topic_reader, "WHOLE_PARTITIONS", 500)
-    monkeypatch.setattr(cluster.topic_reader, "_REQUEST_PARTITIONS", 130)
+    monkeypatch.setattr(cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", 500)
+    monkeypatch.setattr(cluster.metadata.topic_refresh, "_REQUEST_PARTITIONS", 130)
     made = SyntheticCluster(workload(BROKERS, PARTITIONS))
     with (
         serving(made) as paper,
@@ -31,7 +31,7 @@ def test_pages_names_and_all_at_once_tell_the_same_cluster(monkeypatch: pytest.M
         paper.switch(switched.topic, switched.partition)
         reader.doubt({switched.topic})
         by_name = reader.snapshot()
-        monkeypatch.setattr(cluster.topic_reader, "WHOLE_PARTITIONS", PARTITIONS)
+        monkeypatch.setattr(cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", PARTITIONS)
         whole = reader.snapshot()
     name = TopicPartition(switched.topic, switched.partition)
     assert first.partitions[name].leader != switched.leader

@@ -6,10 +6,10 @@ import json
 
 from hypothesis import strategies as st
 
-from benchmarks.fuzz.group import _drawn, _read
-from benchmarks.fuzz.made import TICK_MS, Record, records, tick
-from benchmarks.fuzz.texts import Reading, readings
-from schemas.messages import COLUMNAR, KINDS, REQUIRED, row_columns
+from benchmarks.groups.fuzz.group import _drawn, _read
+from benchmarks.groups.fuzz.made import TICK_MS, Record, records, tick
+from benchmarks.groups.fuzz.texts import Reading, readings
+from schemas.tick_messages import COLUMNAR, KINDS, REQUIRED, row_columns
 
 
 def test_a_tick_has_a_message_of_every_kind_with_columns_of_its_contract() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.nasty.group import figures
-from benchmarks.nasty.near import NearThreshold
-from benchmarks.nasty.record import is_kept, kept
+from benchmarks.groups.nasty.group import figures
+from benchmarks.groups.nasty.record import is_kept, kept
+from benchmarks.groups.nasty.scenes.near import NearThreshold
 from benchmarks.results import code
 
 
@@ -56,11 +56,11 @@ def test_a_scene_that_counted_is_kept_and_one_that_is_void_is_played_again(tmp_p
 
 def test_the_name_of_the_code_is_the_same_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "alerts").mkdir()
-    for name in ("ivy.xml", "requirements.lock", "alerts/rules.py"):
+    for name in ("ivy.xml", "requirements.lock", "alerts/engine.py"):
         (tmp_path / name).write_text("1")
     monkeypatch.setattr("benchmarks.results.CHECKOUT", tmp_path)
     before = code()
     (tmp_path / "README.md").write_text("more")
     assert code() == before
-    (tmp_path / "alerts" / "rules.py").write_text("2")
+    (tmp_path / "alerts" / "engine.py").write_text("2")
     assert code() != before

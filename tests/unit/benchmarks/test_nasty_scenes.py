@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness import Ground
-from benchmarks.nasty.claims import numbers
-from benchmarks.nasty.death import DestinationDeath, LeaderDeath
-from benchmarks.nasty.directories import LogDirectories, Sample
-from benchmarks.nasty.groups import Group, Load, inbound_load, leader_load, partitions
-from benchmarks.nasty.growing import GrowingFault
-from benchmarks.nasty.large import LargeMove
-from benchmarks.nasty.leaderless import LeaderlessPartition
-from benchmarks.nasty.near import NearThreshold, decided
-from benchmarks.nasty.restart import RestartBefore, RestartMidst
-from benchmarks.nasty.scenes import NastyScene
-from benchmarks.nasty.schedule import CLASSES, schedule
-from benchmarks.nasty.short import ShortThrottle
-from benchmarks.nasty.uneven import UnevenThrottles
+from benchmarks.fixtures.bench_cluster import Ground
+from benchmarks.groups.nasty.scenes.base import NastyScene
+from benchmarks.groups.nasty.scenes.death import DestinationDeath, LeaderDeath
+from benchmarks.groups.nasty.scenes.directories import LogDirectories, Sample
+from benchmarks.groups.nasty.scenes.growing import GrowingFault
+from benchmarks.groups.nasty.scenes.large import LargeMove
+from benchmarks.groups.nasty.scenes.leaderless import LeaderlessPartition
+from benchmarks.groups.nasty.scenes.near import NearThreshold, decided
+from benchmarks.groups.nasty.scenes.restart import RestartBefore, RestartMidst
+from benchmarks.groups.nasty.scenes.short import ShortThrottle
+from benchmarks.groups.nasty.scenes.uneven import UnevenThrottles
+from benchmarks.groups.nasty.schedule import CLASSES, schedule
+from benchmarks.groups.nasty.scoring.claims import numbers
+from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, leader_load, partitions
+from schemas.alerts import Role
 from schemas.errors import HeadroomError
-from schemas.findings import Role
-from tests.unit.test_nasty_scoring import announcement
+from tests.unit.benchmarks.test_nasty_scoring import announcement
 
 ALL = schedule()
 SIZE = (1_000_000, 2_000_000)

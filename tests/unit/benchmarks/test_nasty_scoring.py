@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.nasty.advice import Followed, Turns, lowered, resolve_limit_s
-from benchmarks.nasty.claims import of_broker
-from benchmarks.nasty.restart import Down
-from benchmarks.nasty.scoring import score
-from benchmarks.nasty.shell import Shell, tool_scripts
-from benchmarks.nasty.truth import (
+from benchmarks.groups.nasty.scenes.restart import Down
+from benchmarks.groups.nasty.scoring.advice import Followed, Turns, lowered, resolve_limit_s
+from benchmarks.groups.nasty.scoring.claims import of_broker
+from benchmarks.groups.nasty.scoring.scoring import score
+from benchmarks.groups.nasty.scoring.truth import (
     GRACE_S,
     Announcement,
     Cause,
@@ -23,8 +22,9 @@ from benchmarks.nasty.truth import (
     severe,
     tells_extent,
 )
+from benchmarks.groups.nasty.stage.shell import Shell, tool_scripts
 from benchmarks.results import CHECKOUT
-from schemas.findings import Kind, Role, Severity
+from schemas.alerts import Kind, Role, Severity
 
 LEADER, LOST = Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.UNDER_REPLICATED
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks import prometheus_tools
-from benchmarks.faults import ANY, Fault, schedule
-from benchmarks.prometheus import EXPORTER_CONFIG, INTERVAL_S, RULES, Prometheus, duration_s, firings_of, rules
-from benchmarks.scoring import GRACE_S, HEADROOM, Page, Window, figures, first_seen, grouped, is_true
+from benchmarks.fixtures import prometheus_install as prometheus_tools
+from benchmarks.fixtures.prometheus import EXPORTER_CONFIG, INTERVAL_S, RULES, Prometheus, duration_s, firings_of, rules
+from benchmarks.groups.precision.faults import ANY, Fault, schedule
+from benchmarks.groups.precision.scoring import GRACE_S, HEADROOM, Page, Window, figures, first_seen, grouped, is_true
 from schemas.errors import HeadroomError
 
 LEADER = "throttle_below_leader_write"

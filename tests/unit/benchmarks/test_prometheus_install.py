@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import prometheus_tools
-from benchmarks.prometheus_tools import NotThere, tool
+from benchmarks.fixtures import prometheus_install as prometheus_tools
+from benchmarks.fixtures.prometheus_install import NotThere, tool
 
 
 def program(file: Path, does: str = "") -> Path:

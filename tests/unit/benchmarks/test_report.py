@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks import memory, scale
 from benchmarks.goals import Goal
+from benchmarks.groups import memory
+from benchmarks.groups.scale import group as scale
 from benchmarks.plot import cost_per_tick, points, precision_and_recall
 from benchmarks.report import PAGE, PICTURES, Picture, markdown
 from benchmarks.results import read

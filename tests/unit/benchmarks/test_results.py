@@ -8,20 +8,21 @@ from typing import Any
 
 import pytest
 
-from benchmarks import elections, results
-from benchmarks.cases import CASES, SITUATIONS, Case
-from benchmarks.election_latency import Taken
-from benchmarks.election_latency import figures as election_figures
-from benchmarks.finish import Outcome, figures
-from benchmarks.memory import after_warm_up, growth_ratio_per_hour
+from benchmarks import results
+from benchmarks.fixtures.move_cases import CASES, SITUATIONS, Case
+from benchmarks.fixtures.simulated_week import KEPT
+from benchmarks.groups.elections import group as elections
+from benchmarks.groups.elections.latency import Taken
+from benchmarks.groups.elections.latency import figures as election_figures
+from benchmarks.groups.finish_time import Outcome, figures
+from benchmarks.groups.memory import after_warm_up, growth_ratio_per_hour
+from benchmarks.groups.table_growth import require_bounded
 from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
-from benchmarks.tables import require_bounded
-from benchmarks.week import KEPT
-from planning.duration import Finish
-from planning.elections import Reason, plan_elections
-from planning.throttle import PartitionTraffic, demands
+from planning.elections.planner import Reason, plan_elections
+from planning.finish.finish_time import Finish
+from planning.throttles.load import PartitionTraffic, demands
+from schemas.alerts import Role, Verdict
 from schemas.errors import HeadroomError
-from schemas.findings import Role, Verdict
 
 _OLD = Origin("make bench", "old machine", "2026-01-01T00:00:00Z", "aaa")
 _NEW = Origin("make bench ONLY=start", "new machine", "2026-02-02T00:00:00Z", "bbb")
@@ -73,7 +74,7 @@ def test_a_group_replaces_its_own_names_and_no_other() -> None:
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a checkout with two benchmarks that share a module, and a product of one."""
     made = {
-        "planning/duration.py": "",
+        "planning/sums.py": "",
         "benchmarks/harness.py": "",
         "benchmarks/one.py": "from benchmarks import harness",
         "benchmarks/two.py": "from benchmarks.harness import ground\nfrom benchmarks.listed import CLASSES",
@@ -92,7 +93,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("changed", "one", "two", "two_without"),
     [
-        ("planning/duration.py", True, True, True),
+        ("planning/sums.py", True, True, True),
         ("ivy.xml", True, True, True),
         ("benchmarks/harness.py", True, True, True),
         ("benchmarks/one.py", True, True, False),

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.workload import SyntheticCluster, Workload
-from cluster.encode import KIND_ORDER, encode_rows
+from benchmarks.fixtures.synthetic_ticks import SyntheticCluster, Workload
+from cluster.collector.rows.encoder import KIND_ORDER, encode_rows
 from cluster.model import TopicPartition
-from schemas.messages import COLUMNAR, column_types
+from schemas.tick_messages import COLUMNAR, column_types
 
 SMALL = Workload(brokers=8, topics=10, partitions=60, moving_ratio=0.5, throttle_changes_per_minute=60)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from alerts.balances import BalanceState
-from planning.election_outline import ElectionOutline, Outlook
-from planning.elections import Balance, Raise
-from schemas.findings import Role
-from tests.unit.sides import MB, TICK_MS
+from alerts.inputs.leader_balance import BalanceState
+from planning.elections.planner import Balance, Raise
+from planning.elections.summary import ElectionOutline, Outlook
+from schemas.alerts import Role
+from tests.unit.builders.throttle_status import MB, TICK_MS
 
 # A plan of four batches, of which three partitions are left out for a move and five for a throttle.
 OUTLINE = ElectionOutline(

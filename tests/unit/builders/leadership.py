@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from cluster.elect import Answers
-from cluster.leads import Leads
+from cluster.admin.elect_leaders import Answers
+from cluster.elections.leadership import Leads
+from cluster.elections.traffic import Traffic
 from cluster.model import Balancing
-from cluster.traffic import Traffic
-from planning.elections import Led, Name
-from planning.throttle import PartitionTraffic, Side
+from planning.elections.planner import Led, Name
+from planning.throttles.load import PartitionTraffic, Side
 
 
 class FakeCluster:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.recommend import Recommender
-from alerts.rules import Assessment, assess
-from alerts.sides import LeaderSwitch, MovingPartition, PartitionEvidence, SideState, Stall
-from planning.recommend import Wish
-from planning.throttle import Demand
+from alerts.inputs.throttle_status import LeaderSwitch, MovingPartition, PartitionEvidence, SideState, Stall
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.throttle_below_required import Assessment, assess
+from planning.throttles.load import Demand
+from planning.throttles.recommendation import Wish
+from schemas.alerts import Finding, Kind, Role, Verdict
 from schemas.config import AlertSettings
-from schemas.findings import Finding, Kind, Role, Verdict
 
 MB = 1_000_000.0
 TICK_MS = 1_800_000_000_000

@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import throttle_apply, throttle_clear, throttle_commands
-from cli.throttle_view import ThrottleView
-from cluster.broker_rates import RatesError
+from cli.throttle import apply as throttle_apply
+from cli.throttle import clear as throttle_clear
+from cli.throttle import command as throttle_commands
+from cli.throttle.view import ThrottleView
 from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicConfig
+from cluster.throttles.broker_rates import RatesError
 from schemas.config import Settings
 
 MB = 1_000_000

@@ -16,21 +16,21 @@ from urllib.parse import quote
 import pytest
 
 from alerts.delivery.outbox import Outbox
-from cli.config import load_settings, read_settings
+from cli.config.load import load_settings, read_settings
 from cli.main import run
-from cli.notify import build_receivers
-from cluster.http_reader import HttpReader
-from cluster.java_client import JavaClientError
-from cluster.jolokia import JolokiaSource
-from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError
-from cluster.prometheus import PrometheusSource
+from cli.watch.receivers import build_receivers
+from cluster.connection.java_client import JavaClientError
+from cluster.metrics.http import HttpReader
+from cluster.metrics.jmx_exporter import PrometheusSource
+from cluster.metrics.jolokia import JolokiaSource
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.source import MetricsError
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from tests.canaries import CANARIES, in_settings, leaks
-from tests.unit.bad_servers import BadServer, bad_server, echoing, saying
-from tests.unit.receivers import event
-from tests.unit.test_outbox import MemoryLog, until
+from tests.support.canaries import CANARIES, in_settings, leaks
+from tests.unit.alerts.delivery.test_outbox import MemoryLog, until
+from tests.unit.fakes.bad_servers import BadServer, bad_server, echoing, saying
+from tests.unit.fakes.receivers import event
 
 _KAFKA = """
 [cluster]
@@ -156,7 +156,7 @@ def test_commands_that_fail_show_none(
 
 
 def test_a_client_of_java_that_repeats_its_options_shows_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cli import check_spark
+    from cli.check import spark as check_spark
 
     def connect(jars: Path, options: Mapping[str, str], timeout_s: float) -> int:
         raise JavaClientError(f"KafkaException: {dict(options)}")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from kafka.errors import ClusterAuthorizationFailedError
 
-from cli.collect_command import collect_once
 from cli.main import run
-from cluster.any_broker import MetadataError
-from cluster.collector import TickReport
-from cluster.publisher import PublishError
+from cli.watch.collect import collect_once
+from cluster.collector.collector import TickReport
+from cluster.collector.publisher import PublishError
+from cluster.connection.failover import MetadataError
 from schemas.errors import HeadroomError
 
 

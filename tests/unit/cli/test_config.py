@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from cli.config import load_settings, read_settings
-from cli.config_sources import all_keys, env_name
-from cli.notify import build_receivers
-from cli.settings_docs import commented_toml, markdown, setting_docs
+from cli.config.load import load_settings, read_settings
+from cli.config.sources import all_keys, env_name
+from cli.config.template import commented_toml, markdown, setting_docs
+from cli.watch.receivers import build_receivers
 from cluster.secrets import secret
+from schemas.alerts import Kind
 from schemas.config import CollectSettings, MaintenanceWindow, SecurityProtocol, Source
 from schemas.errors import HeadroomError
-from schemas.findings import Kind
 
 SERVERS = {"HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "broker1:9092"}
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 PERCENT = "must be a number of percent without a sign, such as 10 or 12.5"
 WINDOW_RULE = 'must be a time of day such as "01:00-05:00" (UTC) or "22:00-02:00 Europe/Berlin"'
 URL = "must be a URL that begins with http:// or https://, without a user or password in it"
@@ -339,7 +339,7 @@ def _uncommented(line: str, names: set[str]) -> str:
 
 def test_the_page_of_settings_is_the_one_that_the_code_writes() -> None:
     page = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert page == markdown(), "write it anew: python -m cli.settings_docs > docs/configuration.md"
+    assert page == markdown(), "write it anew: python -m cli.config.template > docs/configuration.md"
 
 
 def test_every_key_has_a_meaning() -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.demo_command import demo
-from cli.demo_outcome import Outcome, failures, summary_rows
-from cli.demo_scenario import BROKERS, NEW_LEADER, ORDERS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
-from cli.watch_lines import Line
-from planning.throttle import Demand, demands
+from cli.common.watch_output import Line
+from cli.demo.command import demo
+from cli.demo.outcome import Outcome, failures, summary_rows
+from cli.demo.scenario import BROKERS, NEW_LEADER, ORDERS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
+from planning.throttles.load import Demand, demands
+from schemas.alerts import AlertEvent, Role, Verdict
 from schemas.errors import HeadroomError
-from schemas.findings import AlertEvent, Role, Verdict
 
 THROTTLES: dict[tuple[int, Role], float | None] = {(b, r): THROTTLE_BYTES_PER_S for b in BROKERS for r in Role}
 

@@ -9,14 +9,14 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import elections_command
-from cli.elections_plan import hindrance_of, quiet_of
-from cli.elections_view import ElectionView, print_view, remarks
-from cluster.leads import Leads
+from cli.elections import command as elections_command
+from cli.elections.plan import hindrance_of, quiet_of
+from cli.elections.view import ElectionView, print_view, remarks
+from cluster.elections.leadership import Leads
+from cluster.elections.traffic import Traffic
 from cluster.model import Balancing
-from cluster.traffic import Traffic
-from planning.election_limits import limits_of
-from planning.elections import (
+from planning.elections.limits import limits_of
+from planning.elections.planner import (
     Balance,
     Batch,
     BatchLimits,
@@ -25,10 +25,10 @@ from planning.elections import (
     Raise,
     Reason,
 )
+from schemas.alerts import Role
 from schemas.config import AlertSettings, ClusterSettings, ElectionSettings, Settings
 from schemas.errors import HeadroomError
-from schemas.findings import Role
-from tests.unit.leads import FakeCluster, away, home
+from tests.unit.builders.leadership import FakeCluster, away, home
 
 EMPTY = ElectionPlan((), (), (), (), ())
 
@@ -228,7 +228,7 @@ def test_with_wait_the_plan_is_made_once_it_is_quiet(cluster: FakeCluster, monke
     monkeypatch.setattr(
         cluster, "look", lambda watched=(): replace(cluster.glance(), traffic=Traffic(cluster_written=next(rates)))
     )
-    monkeypatch.setattr("cluster.elections._QUIET_POLL_S", 0.0)
+    monkeypatch.setattr("cluster.elections.executor._QUIET_POLL_S", 0.0)
     assert _run("--execute", "--yes", "--wait").exit_code == 0
     assert len(cluster.asked) == 2
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from cli.config import load_settings
-from cli.init_command import init
+from cli.config.init import init
+from cli.config.load import load_settings
 from schemas.errors import HeadroomError
 
 

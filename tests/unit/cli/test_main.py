@@ -10,7 +10,7 @@ import pytest
 from cli import main
 from schemas.errors import HeadroomError
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def _raising(error: BaseException) -> click.Command:

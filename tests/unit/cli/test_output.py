@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.output import duration, mb_per_s, print_table
-from cli.units import parse_bytes_per_s, parse_duration_s
+from cli.common.output import duration, mb_per_s, print_table
+from cli.common.quantities import parse_bytes_per_s, parse_duration_s
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import reassignments_command
-from cli.reassignment_file import is_plan, plan_json
-from cluster.reassignments import Reassignment
+from cli.reassignment import command as reassignments_command
+from cli.reassignment.plan_file import is_plan, plan_json
+from cluster.reassignment.running import Reassignment
 from schemas.errors import HeadroomError
 
 ORDERS = Reassignment("orders", 0, 1, (3, 2, 1), (3,), (1,))

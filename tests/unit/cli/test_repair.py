@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.check_local import tables
-from cli.check_result import Answer
-from cli.maintain_command import maintain
-from tests.unit.test_damage import commit_file, cut, data_file, numbers, of_commits, table
+from cli.check.local import tables
+from cli.check.result import Answer
+from cli.maintain.command import maintain
+from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, numbers, of_commits, table
 
 __all__ = ["table"]
 

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 import pytest
 
 from cluster.embedded.agents import EXPORTER_CONFIG, JOLOKIA_POLICY
-from cluster.exporter_names import meaning_of
-from cluster.jmx_request import JmxRequest
-from cluster.mbeans import Plan
+from cluster.metrics.exporter_names import meaning_of
+from cluster.metrics.jmx_request import JmxRequest
+from cluster.metrics.mbeans import Plan
 from cluster.model import TopicPartition
 
 NAME = TopicPartition("orders", 0)

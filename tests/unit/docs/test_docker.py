@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from cli.config import load_settings
+from cli.config.load import load_settings
+from schemas.alerts import Kind
 from schemas.config import DEFAULT_LISTEN
-from schemas.findings import Kind
-from tests import monitoring
-from tests.monitoring import DOCKER, read_yaml
+from tests.support import monitoring
+from tests.support.monitoring import DOCKER, read_yaml
 
 ROOT = DOCKER.parent
 COMPOSE = read_yaml(DOCKER / "compose.yaml")

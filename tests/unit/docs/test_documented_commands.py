@@ -11,7 +11,7 @@ import pytest
 
 from cli.main import headroom
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 PAGES = [
     *(REPOSITORY / page for page in ("README.md", "CHANGELOG.md", "docker/README.md")),
     *sorted((REPOSITORY / "docs").rglob("*.md")),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli.metrics_docs import markdown
 from schemas.metrics import METRICS
+from scripts.docs.metrics import markdown
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def test_the_page_of_metrics_is_the_one_that_the_code_writes() -> None:
     page = (REPOSITORY / "docs" / "metrics.md").read_text(encoding="utf-8")
-    assert page == markdown(), "write it anew: python -m cli.metrics_docs > docs/metrics.md"
+    assert page == markdown(), "write it anew: python -m scripts.docs.metrics > docs/metrics.md"
 
 
 def test_the_page_names_every_metric_with_its_meaning() -> None:

@@ -8,9 +8,9 @@ import dashboards as shown
 import promql_parser
 import pytest
 
-from schemas.findings import Kind, Role, Severity, State, Verdict
+from schemas.alerts import Kind, Role, Severity, State, Verdict
 from schemas.metrics import METRICS, MetricSpec, MetricType
-from tests.monitoring import (
+from tests.support.monitoring import (
     DASHBOARDS,
     RULE_TESTS,
     Expression,
@@ -190,5 +190,5 @@ def test_every_runbook_is_named_by_the_kind() -> None:
 
 
 def test_every_runbook_that_a_rule_names_is_there() -> None:
-    pages = Path(__file__).resolve().parents[2] / "docs" / "runbooks"
+    pages = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
     assert sorted(name for name in RUNBOOKS if not (pages / f"{name}.md").exists()) == []

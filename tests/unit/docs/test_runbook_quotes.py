@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from alerts.balancing import imbalanced, unavailable
-from alerts.expectation import Expectation
-from alerts.recommend import Recommender
-from alerts.sides import LostReplica, Takeover
-from alerts.silence import Silence
-from alerts.storage import unwritable
-from planning.recommend import Wish
-from schemas.findings import Finding, Kind, Role
-from tests.unit.balances import balance
-from tests.unit.sides import MB, SETTINGS, assessed, partition, side
+from alerts.inputs.throttle_status import LostReplica, Takeover
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.eta_slipping import Expectation
+from alerts.rules.leader_imbalance import imbalanced, unavailable
+from alerts.rules.no_ticks import Silence
+from alerts.rules.store_unwritable import unwritable
+from planning.throttles.recommendation import Wish
+from schemas.alerts import Finding, Kind, Role
+from tests.unit.builders.leader_balance import balance
+from tests.unit.builders.throttle_status import MB, SETTINGS, assessed, partition, side
 
-RUNBOOKS = Path(__file__).resolve().parents[2] / "docs" / "runbooks"
+RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 RECOMMENDER = Recommender(Wish(), "broker1:9092")
 SWITCHED = {"previous_leader": 1, "switch_tick_ms": 1}

@@ -10,9 +10,9 @@ import click
 import pytest
 
 from cli.main import headroom
-from schemas.findings import Kind
+from schemas.alerts import Kind
 
-RUNBOOKS = Path(__file__).resolve().parents[2] / "docs" / "runbooks"
+RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
 INDEX = RUNBOOKS / "README.md"
 PAGES = [page for page in sorted(RUNBOOKS.glob("*.md")) if page != INDEX]
 ALL = [INDEX, *PAGES, RUNBOOKS.parent / "alerts.md"]

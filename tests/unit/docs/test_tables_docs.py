@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli.tables_docs import all_tables, markdown
+from scripts.docs.tables import all_tables, markdown
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def test_the_page_of_tables_is_the_one_that_the_code_writes() -> None:
     page = (REPOSITORY / "docs" / "tables.md").read_text(encoding="utf-8")
-    assert page == markdown(), "write it anew: python -m cli.tables_docs > docs/tables.md"
+    assert page == markdown(), "write it anew: python -m scripts.docs.tables > docs/tables.md"
 
 
 def test_the_page_names_every_column_with_its_meaning() -> None:

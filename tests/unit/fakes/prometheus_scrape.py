@@ -9,8 +9,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from alerts.metrics import LiveState, MetricsCollector, Snapshot
-from schemas.findings import AlertEvent
-from tests.unit.sides import TICK_MS
+from schemas.alerts import AlertEvent
+from tests.unit.builders.throttle_status import TICK_MS
 
 STALE_S = 30.0
 Series = tuple[str, tuple[tuple[str, str], ...]]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 MAY_IMPORT: dict[str, set[str]] = {
     "schemas": set(),

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from cli import output
-from cli.logs import LineFormatter
-from cli.screen import Screen
+from cli.common import output
+from cli.common.logs import LineFormatter
+from cli.common.progress import Screen
 from schemas.text import one_line, printable, printable_json, shell_quoted
-from tests.unit.hostile import ACTING, SHELL_NAMES, acts
+from tests.unit.fakes.hostile import ACTING, SHELL_NAMES, acts
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def test_characters_that_a_terminal_acts_on_are_escapes() -> None:

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import package
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 ROOMS = ("schemas", "planning", "cluster", "alerts", "streaming", "cli")
 
 

@@ -13,7 +13,7 @@ import pytest
 import setup
 from preflight import NotPossible
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SETUP = ROOT / "scripts" / "setup.py"
 
 

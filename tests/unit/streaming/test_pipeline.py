@@ -10,17 +10,17 @@ from unittest.mock import MagicMock
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from alerts.delivery.steps import event_key
+from alerts.delivery.delivery_log import event_key
 from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
-from streaming.jobs.gate import Gate
-from streaming.kept import KeptJob
-from streaming.marks import append_mark
 from streaming.pipeline import Inputs, Pipeline
-from tests.unit.receivers import event
-from tests.unit.test_marks import silence
-from tests.unit.test_outbox import Inbox, MemoryLog, until
+from streaming.queries.batch_gate import Gate
+from streaming.supervision.restarting_job import KeptJob
+from streaming.tables.suppressions import append_mark
+from tests.unit.alerts.delivery.test_outbox import Inbox, MemoryLog, until
+from tests.unit.alerts.delivery.test_suppression import silence
+from tests.unit.fakes.receivers import event
 
 
 class Gone:

@@ -10,12 +10,13 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark import SparkConf, SparkContext
 
-from cli import check_local, main
+from cli import main
+from cli.check import local as check_local
 from schemas.config import KafkaSettings, SecurityProtocol, Settings, SparkSettings
 from schemas.errors import HeadroomError
 from streaming import session
 from streaming.session import EXECUTOR_OPTIONS, not_started, redaction
-from streaming.sources import TicksTopic, kafka_options
+from streaming.sources.ticks_topic import TicksTopic, kafka_options
 
 SETTINGS = SparkSettings(
     master="local[4]", driver_memory="9g", shuffle_partitions=7, conf={"spark.executor.memory": "3g", "spark.x": "1"}

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from benchmarks.harness import Ground
-from benchmarks.nasty.groups import Group
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates
+from benchmarks.fixtures.bench_cluster import Ground
+from benchmarks.groups.nasty.stage.groups import Group
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates
 
 S = TypeVar("S", bound="NastyScene")
 BROKERS = 4

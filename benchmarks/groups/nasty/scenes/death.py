@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.nasty.acts import await_in_sync, finish_fast, start_move
-from benchmarks.nasty.claims import low_leaders, numbers, of_broker
-from benchmarks.nasty.groups import Group, Load, inbound_load, leader_load
-from benchmarks.nasty.remedies import follow_advice, put_right
-from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
-from benchmarks.nasty.short import SIZES
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import Cause, all_of
+from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
+from benchmarks.groups.nasty.scenes.short import SIZES
+from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers, of_broker
+from benchmarks.groups.nasty.scoring.remedies import follow_advice, put_right
+from benchmarks.groups.nasty.scoring.truth import Cause, all_of
+from benchmarks.groups.nasty.stage.acts import await_in_sync, finish_fast, start_move
+from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, leader_load
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 # Time for the controllers to give up a dead broker: broker.session.timeout.ms.
 SESSION_S = 9.0

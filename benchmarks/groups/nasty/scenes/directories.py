@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from benchmarks.harness import failure
-from benchmarks.nasty.acts import await_end, start_move
-from benchmarks.nasty.claims import low_leaders, numbers
-from benchmarks.nasty.groups import Group, Load, leader_load
-from benchmarks.nasty.remedies import follow_advice
-from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
-from benchmarks.nasty.short import ALERT_S, COUNT, SIZES
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import Cause, Claim, all_of
-from cli.tables import query
-from schemas.findings import Kind
+from benchmarks.fixtures.bench_cluster import failure
+from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
+from benchmarks.groups.nasty.scenes.short import ALERT_S, COUNT, SIZES
+from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers
+from benchmarks.groups.nasty.scoring.remedies import follow_advice
+from benchmarks.groups.nasty.scoring.truth import Cause, Claim, all_of
+from benchmarks.groups.nasty.stage.acts import await_end, start_move
+from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates, both_roles
+from schemas.alerts import Kind
 from schemas.tables import THROTTLE_HEADROOM
+from streaming.delta.query_table import query
 
 _MOVED = 20
 # Slow enough that the copies outlast the alert, fast enough that they keep up with what is written to them.

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from benchmarks.harness import Ground, failure
-from benchmarks.nasty.acts import await_in_sync, finish_fast, start_move
-from benchmarks.nasty.claims import of_broker
-from benchmarks.nasty.death import DEAD_S
-from benchmarks.nasty.groups import Group, partitions
-from benchmarks.nasty.remedies import put_right
-from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import tells_extent
+from benchmarks.fixtures.bench_cluster import Ground, failure
+from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
+from benchmarks.groups.nasty.scenes.death import DEAD_S
+from benchmarks.groups.nasty.scoring.claims import of_broker
+from benchmarks.groups.nasty.scoring.remedies import put_right
+from benchmarks.groups.nasty.scoring.truth import tells_extent
+from benchmarks.groups.nasty.stage.acts import await_in_sync, finish_fast, start_move
+from benchmarks.groups.nasty.stage.groups import Group, partitions
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 # The next checkpoint finds the directory gone within 5 s. A controller that knows of the directory takes its replicas
 # out of the ISR then; else the leader does so, 30 s after the last fetch. After 20 s of that they are announced.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.harness import failure
-from benchmarks.nasty.acts import await_end, start_move
-from benchmarks.nasty.groups import Group
-from benchmarks.nasty.remedies import follow_advice
-from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates, both_roles
+from benchmarks.fixtures.bench_cluster import failure
+from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
+from benchmarks.groups.nasty.scoring.remedies import follow_advice
+from benchmarks.groups.nasty.stage.acts import await_end, start_move
+from benchmarks.groups.nasty.stage.groups import Group
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 _COUNTS = (240, 600)
 _LEAST_BYTES = 200_000

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from benchmarks.harness import Ground, await_true
-from benchmarks.nasty.acts import LOSING_S, await_in_sync, finish_fast, require_losing, start_move
-from benchmarks.nasty.claims import low_leaders, numbers, of_broker, stalled_without_leader
-from benchmarks.nasty.groups import Group, Load, leader_load
-from benchmarks.nasty.remedies import follow_advice, put_right
-from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
-from benchmarks.nasty.short import ALERT_S, BURST_S, COUNT, SIZES
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import all_of
+from benchmarks.fixtures.bench_cluster import Ground, await_true
+from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
+from benchmarks.groups.nasty.scenes.short import ALERT_S, BURST_S, COUNT, SIZES
+from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers, of_broker, stalled_without_leader
+from benchmarks.groups.nasty.scoring.remedies import follow_advice, put_right
+from benchmarks.groups.nasty.scoring.truth import all_of
+from benchmarks.groups.nasty.stage.acts import LOSING_S, await_in_sync, finish_fast, require_losing, start_move
+from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 _NO_LEADER = -1
 _LEADERLESS_S, _STALLED_S, _AFTER_S = 40.0, 45.0, 5.0

@@ -6,15 +6,15 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.nasty.acts import start_move
-from benchmarks.nasty.claims import low_leaders, numbers
-from benchmarks.nasty.groups import Group, Load, leader_load
-from benchmarks.nasty.remedies import follow_advice
-from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
-from benchmarks.nasty.short import ALERT_S, BURST_S
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import all_of
+from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
+from benchmarks.groups.nasty.scenes.short import ALERT_S, BURST_S
+from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers
+from benchmarks.groups.nasty.scoring.remedies import follow_advice
+from benchmarks.groups.nasty.scoring.truth import all_of
+from benchmarks.groups.nasty.stage.acts import start_move
+from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 from benchmarks.results import slope_per_s
 
 _LEAST_OFF, _MOST_OFF = 0.04, 0.08

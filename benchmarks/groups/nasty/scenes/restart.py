@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from benchmarks.harness import failure
-from benchmarks.nasty.acts import LOSING_S, await_end, await_in_sync, start_move
-from benchmarks.nasty.claims import low_leaders, numbers, of_broker
-from benchmarks.nasty.groups import Group, Load
-from benchmarks.nasty.remedies import follow_advice
-from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
-from benchmarks.nasty.short import ALERT_S, COUNT, SIZES, play_losing
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import GRACE_S, Announcement, all_of, blames_no_switch
+from benchmarks.fixtures.bench_cluster import failure
+from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
+from benchmarks.groups.nasty.scenes.short import ALERT_S, COUNT, SIZES, play_losing
+from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers, of_broker
+from benchmarks.groups.nasty.scoring.remedies import follow_advice
+from benchmarks.groups.nasty.scoring.truth import GRACE_S, Announcement, all_of, blames_no_switch
+from benchmarks.groups.nasty.stage.acts import LOSING_S, await_end, await_in_sync, start_move
+from benchmarks.groups.nasty.stage.groups import Group, Load
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 # From the last restart to the move; the first switch is then some minutes old.
 _CALM_S = 60.0

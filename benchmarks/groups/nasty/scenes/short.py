@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.nasty.acts import LOSING_S, require_losing, start_move
-from benchmarks.nasty.claims import low_leaders, numbers, severity_of
-from benchmarks.nasty.groups import Group, Load, leader_load
-from benchmarks.nasty.remedies import await_promised_end, follow_advice
-from benchmarks.nasty.scenes import BROKERS, MB, NastyScene
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates, both_roles
-from benchmarks.nasty.truth import Cause, all_of, severe
+from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
+from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers, severity_of
+from benchmarks.groups.nasty.scoring.remedies import await_promised_end, follow_advice
+from benchmarks.groups.nasty.scoring.truth import Cause, all_of, severe
+from benchmarks.groups.nasty.stage.acts import LOSING_S, require_losing, start_move
+from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 COUNT = 60
 # Larger than the megabyte of a turn, so that no first burst completes a replica and changes the arithmetic.

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.nasty.acts import FAST_BYTES_PER_S, LOSING_S, finish_fast, require_losing, start_move
-from benchmarks.nasty.claims import low_inbound, low_leaders, numbers
-from benchmarks.nasty.groups import Group, Load, inbound_load, leader_load
-from benchmarks.nasty.remedies import follow_advice
-from benchmarks.nasty.scenes import MB, NastyScene
-from benchmarks.nasty.short import ALERT_S, BURST_S, SIZES
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates
-from benchmarks.nasty.truth import Claim, all_of
-from schemas.findings import Kind, Role
+from benchmarks.groups.nasty.scenes.base import MB, NastyScene
+from benchmarks.groups.nasty.scenes.short import ALERT_S, BURST_S, SIZES
+from benchmarks.groups.nasty.scoring.claims import low_inbound, low_leaders, numbers
+from benchmarks.groups.nasty.scoring.remedies import follow_advice
+from benchmarks.groups.nasty.scoring.truth import Claim, all_of
+from benchmarks.groups.nasty.stage.acts import FAST_BYTES_PER_S, LOSING_S, finish_fast, require_losing, start_move
+from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, leader_load
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates
+from schemas.alerts import Kind, Role
 
 _COUNT = 30
 _AFTER_S, _LEFT_S = 5.0, 25.0

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.nasty.shell import RanLine
-from benchmarks.nasty.truth import Announcement
-from planning.quota import WINDOW_S
-from schemas.findings import Role
+from benchmarks.groups.nasty.scoring.truth import Announcement
+from benchmarks.groups.nasty.stage.shell import RanLine
+from planning.finish.quota import WINDOW_S
+from schemas.alerts import Role
 
 # Broker and role to bytes per second; None if no rate is set, so that nothing is limited.
 RatesInForce = Mapping[tuple[int, Role], "float | None"]

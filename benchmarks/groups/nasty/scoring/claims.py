@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.nasty.groups import Load
-from benchmarks.nasty.truth import Announcement, Check, Claim, Tells, every, near, within
-from schemas.findings import Kind, Severity
+from benchmarks.groups.nasty.scoring.truth import Announcement, Check, Claim, Tells, every, near, within
+from benchmarks.groups.nasty.stage.groups import Load
+from schemas.alerts import Kind, Severity
 
 # What the death of a broker brings about; alerts about any of it are about the same cause.
 _OF_A_DEAD_BROKER = (

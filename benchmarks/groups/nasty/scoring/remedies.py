@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from benchmarks.nasty.acts import await_end
-from benchmarks.nasty.advice import BY_HAND, Followed, RatesInForce, resolve_limit_s
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.truth import Announcement, announcement_of
-from cluster.throttles import read_throttles
-from schemas.findings import Role, Severity
+from benchmarks.groups.nasty.scoring.advice import BY_HAND, Followed, RatesInForce, resolve_limit_s
+from benchmarks.groups.nasty.scoring.truth import Announcement, announcement_of
+from benchmarks.groups.nasty.stage.acts import await_end
+from benchmarks.groups.nasty.stage.stage import Stage
+from cluster.throttles.rates import read_throttles
+from schemas.alerts import Role, Severity
 
 _POLL_S = 0.25
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.nasty.truth import Announcement, Cause
+from benchmarks.groups.nasty.scoring.truth import Announcement, Cause
 
 
 @dataclass(frozen=True)

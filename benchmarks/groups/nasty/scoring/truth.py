@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alerts.evidence import NOTHING
-from cli.watch_lines import Line
-from schemas.findings import Kind, Severity, State
+from alerts.rules.evidence import NOTHING
+from cli.common.watch_output import Line
+from schemas.alerts import Kind, Severity, State
 
 # The tick that was under way when a cause ended, and the time until its alert is printed.
 GRACE_S = 5.0

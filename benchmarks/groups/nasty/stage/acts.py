@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 
-from benchmarks.harness import await_true, failure
-from benchmarks.nasty.groups import Group
-from benchmarks.nasty.stage import Stage
-from benchmarks.nasty.topic import Rates
-from planning.duration import QUOTA_CYCLE_S
+from benchmarks.fixtures.bench_cluster import await_true, failure
+from benchmarks.groups.nasty.stage.groups import Group
+from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.topic import Rates
+from planning.finish.finish_time import QUOTA_CYCLE_S
+from schemas.alerts import Role
 from schemas.errors import HeadroomError
-from schemas.findings import Role
 
 _MOVE_END_S = 150.0
 _IN_SYNC_S = 150.0

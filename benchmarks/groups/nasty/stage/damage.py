@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from kafka.errors import KafkaError
 
-from benchmarks.harness import Ground, await_true
+from benchmarks.fixtures.bench_cluster import Ground, await_true
 
 _PREFERRED = 0
 _FAILED = "-failed"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.harness import Ground
-from benchmarks.nasty.groups import Group
-from cluster.alter import Change, alter_configs
-from cluster.client import AdminLink
-from cluster.configs import BROKER
+from benchmarks.fixtures.bench_cluster import Ground
+from benchmarks.groups.nasty.stage.groups import Group
+from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.config_keys import BROKER
+from cluster.connection.admin_connection import AdminLink
 
 _LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 _ALTER_S = 30.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.results import CHECKOUT
-from cluster.jars import jar_folder, java_command
+from cluster.java import jar_folder, java_command
 
 # Main classes as in bin/ of Kafka 4.3.1.
 _TOOLS = {

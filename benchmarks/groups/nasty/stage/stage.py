@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.harness import Ground, Say
-from benchmarks.nasty.advice import Followed, Turns
-from benchmarks.nasty.damage import Damage
-from benchmarks.nasty.groups import Group
-from benchmarks.nasty.shell import Shell
-from benchmarks.nasty.topic import LargeTopic
-from benchmarks.nasty.truth import Announcement, Cause, Claim, announcements
-from cli.watch_process import WatchProcess
+from benchmarks.fixtures.bench_cluster import Ground, Say
+from benchmarks.groups.nasty.scoring.advice import Followed, Turns
+from benchmarks.groups.nasty.scoring.truth import Announcement, Cause, Claim, announcements
+from benchmarks.groups.nasty.stage.damage import Damage
+from benchmarks.groups.nasty.stage.groups import Group
+from benchmarks.groups.nasty.stage.shell import Shell
+from benchmarks.groups.nasty.stage.topic import LargeTopic
+from cli.common.watch_process import WatchProcess
 
 _POLL_S = 0.5
 

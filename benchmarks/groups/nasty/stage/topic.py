@@ -14,13 +14,13 @@ from typing import Any
 from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
-from benchmarks.harness import Ground, await_true, failure
-from benchmarks.nasty.groups import Group, partitions
-from benchmarks.nasty.logs import TopicLogs
-from cluster.load import PacedLoad
-from cluster.throttles import apply_lists, apply_rates, clear_lists, clear_rates
-from planning.lists import Move, lists_of_plan
-from schemas.findings import Role
+from benchmarks.fixtures.bench_cluster import Ground, await_true, failure
+from benchmarks.groups.nasty.stage.groups import Group, partitions
+from benchmarks.groups.nasty.stage.logs import TopicLogs
+from cluster.embedded.paced_producer import PacedLoad
+from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
+from planning.throttles.replica_lists import Move, lists_of_plan
+from schemas.alerts import Role
 
 # Broker and role to bytes per second; one that is missing has no rate.
 Rates = Mapping[tuple[int, Role], float]

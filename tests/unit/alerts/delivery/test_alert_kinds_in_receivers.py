@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from alerts.delivery.alertmanager import AlertmanagerReceiver, labels
-from alerts.delivery.slack_blocks import alert_blocks, change_text, plain_text
-from alerts.delivery.webhook import WebhookReceiver
-from alerts.delivery.words import Links
-from alerts.desk import AlertDesk
-from alerts.render import render_event
-from alerts.sides import LostReplica, SideState, Takeover
+from alerts.delivery.message_fields import Links
+from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver, labels
+from alerts.delivery.receivers.slack_blocks import alert_blocks, change_text, plain_text
+from alerts.delivery.receivers.webhook import WebhookReceiver
+from alerts.engine import AlertDesk
+from alerts.inputs.throttle_status import LostReplica, SideState, Takeover
+from alerts.text.terminal import render_event
+from schemas.alerts import AlertEvent, Kind, Role
 from schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
-from schemas.findings import AlertEvent, Kind, Role
-from tests.unit.balances import OUTLINE, balance
-from tests.unit.receivers import Scripted, serving
-from tests.unit.sides import MB, TICK_MS, partition, side
+from tests.unit.builders.leader_balance import OUTLINE, balance
+from tests.unit.builders.throttle_status import MB, TICK_MS, partition, side
+from tests.unit.fakes.receivers import Scripted, serving
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 LISTED = side(1, LEADER, 9, 4, partition())

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from alerts.delivery.alertmanager import AlertmanagerReceiver, labels
+from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import DeliveryError
-from alerts.delivery.webhook import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, WebhookReceiver
-from alerts.delivery.words import Links
+from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver, labels
+from alerts.delivery.receivers.webhook import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, WebhookReceiver
 from schemas.config import AlertmanagerSettings, WebhookSettings
-from tests.unit.receivers import Asked, Said, Scripted, event, serving
+from tests.unit.fakes.receivers import Asked, Said, Scripted, event, serving
 
 # 2027-01-15 08:00:00 UTC is 1,800,000,000 s; ten seconds later.
 NOW_MS = 1_800_000_010_000

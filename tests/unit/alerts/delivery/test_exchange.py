@@ -14,21 +14,21 @@ from urllib.parse import quote
 import pytest
 
 from alerts.delivery import exchange as module
-from alerts.delivery.alertmanager import AlertmanagerReceiver
 from alerts.delivery.exchange import MOST_BYTES, Answer, exchange
 from alerts.delivery.http import Poster
+from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import DeliveryError, Receiver
-from alerts.delivery.slack import SlackReceiver
-from alerts.delivery.slack_api import SlackApi
-from alerts.delivery.slack_webhook import SlackWebhookReceiver
-from alerts.delivery.webhook import WebhookReceiver
-from alerts.delivery.words import Links
+from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
+from alerts.delivery.receivers.slack import SlackReceiver
+from alerts.delivery.receivers.slack_api import SlackApi
+from alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
+from alerts.delivery.receivers.webhook import WebhookReceiver
 from schemas.config import AlertmanagerSettings, SlackSettings, WebhookSettings
 from schemas.redaction import redacted, secrets_of
-from tests.unit.bad_servers import OK, Handler, bad_server, dripping, echoing, flooding, saying
-from tests.unit.hostile import ACTING, acts
-from tests.unit.receivers import Said, Scripted, event, serving
-from tests.unit.test_outbox import until
+from tests.unit.alerts.delivery.test_outbox import until
+from tests.unit.fakes.bad_servers import OK, Handler, bad_server, dripping, echoing, flooding, saying
+from tests.unit.fakes.hostile import ACTING, acts
+from tests.unit.fakes.receivers import Said, Scripted, event, serving
 
 TIMEOUT_S = 0.6
 # Of a busy machine; without a deadline each of these takes for ever.

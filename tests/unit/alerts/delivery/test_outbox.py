@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
+from alerts.delivery.delivery_log import Backlog, Step, event_key
+from alerts.delivery.message_fields import Links
 from alerts.delivery.outbox import Outbox
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.slack import SlackReceiver
-from alerts.delivery.slack_api import SlackApi
-from alerts.delivery.steps import Backlog, Step, event_key
-from alerts.delivery.words import Links
-from alerts.marks import Marks
+from alerts.delivery.receivers.slack import SlackReceiver
+from alerts.delivery.receivers.slack_api import SlackApi
+from alerts.delivery.suppression import Marks
+from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings, SlackSettings
-from schemas.findings import AlertEvent
-from tests.unit.receivers import FakeSlack, Said, event, serving
-from tests.unit.test_marks import ack, ended, silence
+from tests.unit.alerts.delivery.test_suppression import ack, ended, silence
+from tests.unit.fakes.receivers import FakeSlack, Said, event, serving
 
 FAST = NotifySettings(retry_s=0.01, retry_max_s=0.02)
 _WAIT_S = 10.0

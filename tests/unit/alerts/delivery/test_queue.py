@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from alerts.delivery.lane import Lane, Work
+from alerts.delivery.delivery_log import Backlog, Step, event_key
+from alerts.delivery.queue import Lane, Work
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.steps import Backlog, Step, event_key
 from schemas.config import NotifySettings
-from tests.unit.receivers import event
+from tests.unit.fakes.receivers import event
 
 NOW_MS = 1_800_000_000_000
 # Jitter 1: the whole wait.

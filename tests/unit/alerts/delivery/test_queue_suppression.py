@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alerts.delivery.lane import Lane
+from alerts.delivery.delivery_log import Backlog, Step, event_key
+from alerts.delivery.queue import Lane
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.steps import Backlog, Step, event_key
-from alerts.marks import Mark, Marks
-from schemas.findings import AlertEvent
-from tests.unit.receivers import event
-from tests.unit.test_lane import lane, step, take
-from tests.unit.test_marks import NOW_MS, ack, ended, silence
+from alerts.delivery.suppression import Mark, Marks
+from schemas.alerts import AlertEvent
+from tests.unit.alerts.delivery.test_queue import lane, step, take
+from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, ended, silence
+from tests.unit.fakes.receivers import event
 
 END_MS = NOW_MS + 1000
 COVERED = Marks.of([silence(ends_ms=END_MS)])

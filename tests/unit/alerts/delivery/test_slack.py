@@ -9,15 +9,15 @@ from contextlib import contextmanager
 
 import pytest
 
+from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import DeliveryError
-from alerts.delivery.slack import SlackReceiver
-from alerts.delivery.slack_api import SlackApi
-from alerts.delivery.slack_blocks import BLOCKS_MOST, SECTION_MOST, alert_blocks, digest_blocks, escaped
-from alerts.delivery.slack_webhook import SlackWebhookReceiver
-from alerts.delivery.words import Links
+from alerts.delivery.receivers.slack import SlackReceiver
+from alerts.delivery.receivers.slack_api import SlackApi
+from alerts.delivery.receivers.slack_blocks import BLOCKS_MOST, SECTION_MOST, alert_blocks, digest_blocks, escaped
+from alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
 from schemas.config import SlackSettings
 from schemas.errors import HeadroomError
-from tests.unit.receivers import Asked, FakeSlack, Said, Scripted, event, serving
+from tests.unit.fakes.receivers import Asked, FakeSlack, Said, Scripted, event, serving
 
 TOKEN = "xoxb-not-to-be-told"
 LINKS = Links("https://boards/d?cluster={cluster}", "https://runbooks/{kind}")

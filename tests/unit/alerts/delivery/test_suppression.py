@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.marks import Mark, Marks
+from alerts.delivery.suppression import Mark, Marks
 from schemas.config import DAYS, MaintenanceWindow
-from tests.unit.receivers import event
+from tests.unit.fakes.receivers import event
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_800_000_000_000

@@ -7,14 +7,14 @@ import threading
 import pytest
 
 from alerts.delivery.outbox import DeliveryFigures
+from alerts.inputs.throttle_status import SideState
 from alerts.metrics import Collected
-from alerts.sides import SideState
-from schemas.findings import Kind, Role, State
+from schemas.alerts import Kind, Role, State
 from schemas.metrics import METRICS, MetricType
-from streaming.transforms.sides import EVIDENCE_PARTITIONS
-from tests.unit.balances import balance
-from tests.unit.scrapes import STALE_S, Scene, event
-from tests.unit.sides import MB, TICK_MS, partition, side
+from streaming.transforms.moves.throttle_loads import EVIDENCE_PARTITIONS
+from tests.unit.builders.leader_balance import balance
+from tests.unit.builders.throttle_status import MB, TICK_MS, partition, side
+from tests.unit.fakes.prometheus_scrape import STALE_S, Scene, event
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 BALANCED = [spec.name.removeprefix("headroom_leader_") for spec in METRICS if spec.name.startswith("headroom_leader_")]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from alerts.metrics import Health, Limits, health
-from tests.unit.scrapes import Scene
-from tests.unit.sides import TICK_MS
+from tests.unit.builders.throttle_status import TICK_MS
+from tests.unit.fakes.prometheus_scrape import Scene
 
 LIMITS = {"orders": Limits(stale_s=30.0, first_s=90.0)}
 

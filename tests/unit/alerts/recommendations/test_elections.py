@@ -7,15 +7,15 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
-from alerts.commands import ELECTIONS_FILE
-from alerts.electing import in_words
-from alerts.recommend import Recommender
-from planning.election_outline import ElectionOutline, Outlook
-from planning.elections import Raise
-from planning.recommend import Wish
-from schemas.findings import Role
-from tests.unit.balances import OUTLINE
-from tests.unit.sides import MB, TICK_MS
+from alerts.recommendations.commands import ELECTIONS_FILE
+from alerts.recommendations.elections import in_words
+from alerts.recommendations.recommender import Recommender
+from planning.elections.planner import Raise
+from planning.elections.summary import ElectionOutline, Outlook
+from planning.throttles.recommendation import Wish
+from schemas.alerts import Role
+from tests.unit.builders.leader_balance import OUTLINE
+from tests.unit.builders.throttle_status import MB, TICK_MS
 
 ONE = replace(
     OUTLINE, batches=1, elections=2, left_out=(), raise_first=(), outlooks=(Outlook(1, 0.004, 0.004), Outlook(2, 0, 0))

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from alerts.desk import AlertDesk
-from alerts.later import Later, when_read
-from alerts.sides import SideState, Takeover
-from planning import duration
-from planning.duration import finish_s
+from alerts.engine import AlertDesk
+from alerts.inputs.throttle_status import SideState, Takeover
+from alerts.recommendations.lazy import Later, when_read
+from planning.finish import finish_time as duration
+from planning.finish.finish_time import finish_s
+from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from schemas.findings import AlertEvent, Role
-from tests.unit.sides import MB, TICK_MS, partition, side
+from tests.unit.builders.throttle_status import MB, TICK_MS, partition, side
 
 
 class Notes:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from alerts.commands import PLAN_FILE, cancel, headroom_apply
-from alerts.recommend import Recommender
-from alerts.sides import MovingPartition, SideState, side_state
-from planning.duration import finish, finish_s
-from planning.recommend import Wish
-from schemas.findings import Role
-from tests.unit.sides import MB, partition, side
+from alerts.inputs.throttle_status import MovingPartition, SideState, side_state
+from alerts.recommendations.commands import PLAN_FILE, cancel, headroom_apply
+from alerts.recommendations.recommender import Recommender
+from planning.finish.finish_time import finish, finish_s
+from planning.throttles.recommendation import Wish
+from schemas.alerts import Role
+from tests.unit.builders.throttle_status import MB, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 RECOMMENDER = Recommender(Wish(), "broker1:9092", "headroom.toml")

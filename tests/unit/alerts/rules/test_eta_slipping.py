@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from alerts.expectation import Expectation
-from alerts.recommend import Recommender
-from alerts.rules import Assessment
-from alerts.sides import SideState
-from planning.recommend import Wish
-from schemas.findings import Kind, Role, Severity
-from tests.unit.sides import CONTRACT, SETTINGS, TICK_MS, partition, side
+from alerts.inputs.throttle_status import SideState
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.eta_slipping import Expectation
+from alerts.rules.throttle_below_required import Assessment
+from planning.throttles.recommendation import Wish
+from schemas.alerts import Kind, Role, Severity
+from tests.unit.builders.throttle_status import CONTRACT, SETTINGS, TICK_MS, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 HELD = Assessment(held={(Kind.ETA_SLIPPING, "moves")})

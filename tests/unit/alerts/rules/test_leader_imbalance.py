@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from alerts.balances import BalanceState
-from alerts.recommend import Recommender
-from alerts.rules import Assessment, assess
-from alerts.sides import SideState
-from planning.recommend import Wish
+from alerts.inputs.leader_balance import BalanceState
+from alerts.inputs.throttle_status import SideState
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.throttle_below_required import Assessment, assess
+from planning.throttles.recommendation import Wish
+from schemas.alerts import Finding, Kind, Role, Severity
 from schemas.config import AlertSettings
-from schemas.findings import Finding, Kind, Role, Severity
-from tests.unit.balances import balance
-from tests.unit.sides import CONTRACT, MB, TICK_MS, side
+from tests.unit.builders.leader_balance import balance
+from tests.unit.builders.throttle_status import CONTRACT, MB, TICK_MS, side
 
 SETTINGS = AlertSettings(imbalance_s=600, exit_ratio=1.25)
 IMBALANCE, UNAVAILABLE = Kind.LEADER_IMBALANCE, Kind.PREFERRED_LEADER_UNAVAILABLE

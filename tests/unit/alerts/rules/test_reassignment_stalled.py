@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from alerts.sides import LostReplica, SideState, Stall
-from schemas.findings import Kind, Role, Severity
-from tests.unit.sides import assessed, found, kinds, partition, side
+from alerts.inputs.throttle_status import LostReplica, SideState, Stall
+from schemas.alerts import Kind, Role, Severity
+from tests.unit.builders.throttle_status import assessed, found, kinds, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 STALLED = partition(stalled=True)

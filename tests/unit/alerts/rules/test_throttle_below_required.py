@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from alerts.rules import Assessment
-from alerts.sides import LeaderSwitch
-from planning.recommend import Wish
-from schemas.findings import Kind, Role, Severity, Verdict
-from tests.unit.sides import MB, TICK_MS, assessed, found, partition, side
+from alerts.inputs.throttle_status import LeaderSwitch
+from alerts.rules.throttle_below_required import Assessment
+from planning.throttles.recommendation import Wish
+from schemas.alerts import Kind, Role, Severity, Verdict
+from tests.unit.builders.throttle_status import MB, TICK_MS, assessed, found, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 LEADER_ALERT = (Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from alerts.sides import SideState, Takeover
-from planning.recommend import Wish
-from schemas.findings import Kind, Role, Severity, Verdict
-from tests.unit.sides import MB, TICK_MS, assessed, found, kinds, partition, side
+from alerts.inputs.throttle_status import SideState, Takeover
+from planning.throttles.recommendation import Wish
+from schemas.alerts import Kind, Role, Severity, Verdict
+from tests.unit.builders.throttle_status import MB, TICK_MS, assessed, found, kinds, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 # Broker 1 leads a partition that the leader list names; its move to broker 3 is throttled to 9 MB/s at both ends.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from alerts.units import finish_text, span
+from alerts.text.formatting import finish_text, span
 
 
 @pytest.mark.parametrize(

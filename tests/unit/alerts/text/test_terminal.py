@@ -8,13 +8,13 @@ from itertools import count
 
 import pytest
 
-from alerts.desk import AlertDesk
-from alerts.render import render_event
-from alerts.sides import SideState
-from alerts.units import duration, rate, size
+from alerts.engine import AlertDesk
+from alerts.inputs.throttle_status import SideState
+from alerts.text.formatting import duration, rate, size
+from alerts.text.terminal import render_event
+from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from schemas.findings import AlertEvent, Role
-from tests.unit.sides import TICK_MS, partition, side
+from tests.unit.builders.throttle_status import TICK_MS, partition, side
 
 PROD = ClusterSettings(name="prod")
 

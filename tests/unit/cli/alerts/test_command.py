@@ -9,7 +9,7 @@ from arro3.core import Array, DataType, Table
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
 
-from cli.alerts_command import alerts
+from cli.alerts.command import alerts
 from schemas.errors import HeadroomError
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.alerts_command import alerts
+from cli.alerts.command import alerts
 from schemas.errors import HeadroomError
-from streaming.marks import append_mark
-from tests.unit.test_cli_alerts import _event, _step, _written, store
-from tests.unit.test_marks import silence
+from streaming.tables.suppressions import append_mark
+from tests.unit.alerts.delivery.test_suppression import silence
+from tests.unit.cli.alerts.test_command import _event, _step, _written, store
 
 __all__ = ["store"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli import check_command
-from cli.check_brokers import endpoint_of, metrics_checks, tcp_error
-from cli.check_kafka import may_alter, rights
-from cli.check_local import cpu, jars, java_major, local_store, memory, python, store
-from cli.check_result import Answer, Check, bounded, no, ok, unknown
-from cluster.mbeans import Plan
+from cli.check import command as check_command
+from cli.check.brokers import endpoint_of, metrics_checks, tcp_error
+from cli.check.kafka import may_alter, rights
+from cli.check.local import cpu, jars, java_major, local_store, memory, python, store
+from cli.check.result import Answer, Check, bounded, no, ok, unknown
+from cluster.metrics.mbeans import Plan
 from cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Reading, Snapshot, TopicPartition
 from schemas.config import CollectSettings, Settings, Source, SparkSettings, StoreSettings
 from schemas.errors import HeadroomError

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.machine import available_bytes, cores, heap_bytes
+from cli.check.machine import available_bytes, cores, heap_bytes
 
 
 def _cgroup(folder: Path, **files: str) -> Path:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cli import check_spark
-from cli.check_result import Answer
-from cluster.java_client import JavaClientError
+from cli.check import spark as check_spark
+from cli.check.result import Answer
+from cluster.connection.java_client import JavaClientError
 from schemas.config import ClusterSettings, SecurityProtocol, Settings, SparkSettings, TicksSettings
 from schemas.errors import HeadroomError
 

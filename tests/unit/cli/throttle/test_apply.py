@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.throttle_plan import Action, apply_plan, brokers_to_set
-from cli.throttle_plan_view import apply_notes, change_text
-from cli.throttle_view import ThrottleView
+from cli.throttle.plan import Action, apply_plan, brokers_to_set
+from cli.throttle.plan_view import apply_notes, change_text
+from cli.throttle.view import ThrottleView
 from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError
-from tests.unit.throttle_views import (
+from tests.unit.builders.throttle_views import (
     DEFAULT,
     LISTED,
     MB,

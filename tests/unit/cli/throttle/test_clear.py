@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from cli.throttle_clear_plan import clear_notes, clear_plan, require_idle
-from cluster.configs import FOLLOWER_LIST, LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE, RATE_KEYS
+from cli.throttle.clear_plan import clear_notes, clear_plan, require_idle
+from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE, RATE_KEYS
 from cluster.model import TopicConfig
 from schemas.errors import HeadroomError
-from tests.unit.throttle_views import DEFAULT, MB, NONE, OWN, SILENT, STILL, FakeCluster, run, view_of
+from tests.unit.builders.throttle_views import DEFAULT, MB, NONE, OWN, SILENT, STILL, FakeCluster, run, view_of
 
 LOG_DIRS = replace(NONE, log_dirs_bytes_per_s=6 * MB, log_dirs_source="broker")
 IDLE = (STILL,)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import QueryBuilder, write_deltalake
 
-from cli.expected_finish import expected_finish, finish_json, finish_remark
+from cli.throttle.expected_finish import expected_finish, finish_json, finish_remark
 from schemas.config import ClusterSettings, Settings, StoreSettings
 
 NOW_MS = 1_800_000_000_000

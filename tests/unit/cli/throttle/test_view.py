@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from cli.parameters import Rate
-from cli.rates import check_rate
-from cli.throttle_view import remarks, view_header, view_json, view_rows
-from tests.unit.throttle_views import (
+from cli.common.parameters import Rate
+from cli.throttle.rates import check_rate
+from cli.throttle.view import remarks, view_header, view_json, view_rows
+from tests.unit.builders.throttle_views import (
     DEFAULT,
     MB,
     NONE,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from alerts.delivery.outbox import DeliveryFigures
-from cli.pipeline import start_telling
-from cli.telling import Teller
-from schemas.findings import AlertEvent
+from cli.watch.pipeline import start_telling
+from cli.watch.printer import Teller
+from schemas.alerts import AlertEvent
 from streaming.jobs.alert_path import Listeners
-from tests.unit.scrapes import Scene, event
-from tests.unit.sides import TICK_MS
+from tests.unit.builders.throttle_status import TICK_MS
+from tests.unit.fakes.prometheus_scrape import Scene, event
 
 
 class FakePipeline:

@@ -15,8 +15,8 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from cli.bounded_server import BoundedServer
-from tests.unit.test_outbox import until
+from cli.watch.bounded_server import BoundedServer
+from tests.unit.alerts.delivery.test_outbox import until
 
 MOST, DEADLINE_S = 8, 1.0
 

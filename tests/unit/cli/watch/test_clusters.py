@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.pipeline import configured, require_store
+from cli.watch.pipeline import configured, require_store
 from schemas.config import Settings, StoreSettings
 from schemas.errors import HeadroomError
 

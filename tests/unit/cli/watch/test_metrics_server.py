@@ -16,15 +16,15 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from alerts.desk import Watched
+from alerts.engine import Watched
 from alerts.metrics import LiveState
-from cli.metrics_server import limits_of, open_server, serving_metrics
-from cli.pipeline import Configured
-from schemas import config
+from cli.watch.metrics_server import limits_of, open_server, serving_metrics
+from cli.watch.pipeline import Configured
 from schemas.config import ClusterSettings, CollectSettings, MetricsSettings, Settings
+from schemas.config import settings as config
 from schemas.errors import HeadroomError
-from tests.unit.scrapes import event
-from tests.unit.sides import TICK_MS
+from tests.unit.builders.throttle_status import TICK_MS
+from tests.unit.fakes.prometheus_scrape import event
 
 
 class Clock:

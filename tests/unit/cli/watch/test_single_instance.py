@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.children import headroom_command
-from cli.sole import sole
+from cli.common.child_process import headroom_command
+from cli.watch.single_instance import sole
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 
 _HOLDER = """
 import sys
-from cli.sole import sole
+from cli.watch.single_instance import sole
 from schemas.config import StoreSettings
 with sole(StoreSettings(path=sys.argv[1]), sys.argv[2:]):
     print("held", flush=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.watch_lines import Line, WatchLines
-from schemas.findings import Kind
+from cli.common.watch_output import Line, WatchLines
+from schemas.alerts import Kind
 
 
 def lines(*said: dict[str, Any]) -> WatchLines:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.configs import (
+from cluster.admin.config_keys import (
     AUTO_REBALANCE,
     BROKER_KEYS,
     CHECK_INTERVAL,

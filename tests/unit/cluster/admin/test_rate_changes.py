@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from cluster.broker_rates import RatesError, read_default_rates
-from cluster.configs import FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE
+from cluster.admin.config_keys import FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE
 from cluster.model import BrokerThrottles
-from cluster.throttles import apply_rates, clear_rates
+from cluster.throttles.broker_rates import RatesError, read_default_rates
+from cluster.throttles.rates import apply_rates, clear_rates
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from tests.unit.config_brokers import ConfigBrokers
+from tests.unit.fakes.config_brokers import ConfigBrokers
 
 MB = 1_000_000
 BOTH = {LEADER_RATE: "2000000", FOLLOWER_RATE: "2000000"}
@@ -21,8 +21,8 @@ BOTH = {LEADER_RATE: "2000000", FOLLOWER_RATE: "2000000"}
 @pytest.fixture
 def brokers(monkeypatch: pytest.MonkeyPatch) -> ConfigBrokers:
     fake = ConfigBrokers()
-    monkeypatch.setattr("cluster.command_link.AdminLink", lambda cluster: fake)
-    monkeypatch.setattr("cluster.broker_rates.POLL_S", 0)
+    monkeypatch.setattr("cluster.connection.command_connection.AdminLink", lambda cluster: fake)
+    monkeypatch.setattr("cluster.throttles.broker_rates.POLL_S", 0)
     return fake
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from cluster.reassignments import Reassignment, read_reassignments
+from cluster.reassignment.running import Reassignment, read_reassignments
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -69,7 +69,7 @@ class FakeLink:
 @pytest.fixture
 def link(monkeypatch: pytest.MonkeyPatch) -> FakeLink:
     fake = FakeLink()
-    monkeypatch.setattr("cluster.command_link.AdminLink", lambda cluster: fake)
+    monkeypatch.setattr("cluster.connection.command_connection.AdminLink", lambda cluster: fake)
     return fake
 
 

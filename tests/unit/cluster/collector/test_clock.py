@@ -7,16 +7,16 @@ import time
 
 import pytest
 
-from cluster.clock import Clock, ClockSteps, on_one_clock
+from cluster.collector.clock import Clock, ClockSteps, on_one_clock
 from cluster.model import LogReading, Meter, Metrics, Reading, TopicPartition
-from tests.unit.clocks import FakeTime
+from tests.unit.fakes.clocks import FakeTime
 
 HOUR_MS = 3_600_000
 
 
 @pytest.mark.parametrize(("step_ms", "words"), [(-HOUR_MS, "set back by 3600.0 s"), (20_000, "set forward by 20.0 s")])
 def test_a_step_is_found_once_and_logged(step_ms: int, words: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "cluster.clock")
+    caplog.set_level(logging.WARNING, "cluster.collector.clock")
     now = FakeTime()
     steps = ClockSteps(now.clock)
     now.elapsed_s += 5

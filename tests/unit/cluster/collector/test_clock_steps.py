@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-import cluster.collector
-from cluster.collector import Collector
-from cluster.encode import Message
-from cluster.mbeans import Plan, topic_bytes, topic_messages
+import cluster.collector.collector
+from cluster.collector.collector import Collector
+from cluster.collector.publisher import Sent
+from cluster.collector.rows.encoder import Message
+from cluster.metrics.mbeans import Plan, topic_bytes, topic_messages
 from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
-from cluster.publisher import Sent
 from schemas.config import ClusterSettings, CollectSettings, Settings
-from tests.unit.brokers import ManyTopics
-from tests.unit.clocks import START_MS, FakeTime
+from tests.unit.fakes.admin_connection import ManyTopics
+from tests.unit.fakes.clocks import START_MS, FakeTime
 
 MOVING = TopicPartition("a", 0)
 HOUR_MS = 3_600_000
@@ -113,8 +113,8 @@ class Running:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.brokers, self.rows = FakeTime(), Brokers(), Rows()
         self.source = Source(self.now)
-        monkeypatch.setattr(cluster.collector, "AdminLink", lambda settings: self.brokers)
-        monkeypatch.setattr(cluster.collector, "metrics_source", lambda collect: self.source)
+        monkeypatch.setattr(cluster.collector.collector, "AdminLink", lambda settings: self.brokers)
+        monkeypatch.setattr(cluster.collector.collector, "metrics_source", lambda collect: self.source)
         settings = Settings(
             cluster=ClusterSettings(bootstrap_servers="h:1", name="c"), collect=CollectSettings(interval_s=1.0)
         )

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from cluster.columns import Columns
-from cluster.encode import MAX_BYTES, MAX_COLUMNAR_ROWS, MAX_ROWS, encode_end, encode_rows
+from cluster.collector.rows.columns import Columns
+from cluster.collector.rows.encoder import MAX_BYTES, MAX_COLUMNAR_ROWS, MAX_ROWS, encode_end, encode_rows
 
 
 def test_the_alert_lane_goes_first_and_seq_counts_from_zero() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.history import History, Sample
+from cluster.collector.samples.history import History, Sample
 
 WINDOW_MS = 10_000
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cluster.collector.samples.leader_switches import Before, Switch, Switches
 from cluster.model import Partition, TopicPartition
-from cluster.switches import Before, Switch, Switches
 
 WINDOW_MS = 10_000
 NAME = TopicPartition("orders", 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from cluster.collector import run_paced
-from cluster.pace import Due, Pace
+from cluster.collector.collector import run_paced
+from cluster.collector.pacing import Due, Pace
 
 
 class Clock:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.history import History, Sample
+from cluster.collector.samples.history import History, Sample
+from cluster.collector.samples.sample_columns import Samples, Tracks
 from cluster.model import Reading
-from cluster.tracks import Samples, Tracks
 
 WINDOW_MS = 10_000
 

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from cluster.history import Sample
-from cluster.mbeans import LEADER_QUOTA, topic_bytes, topic_messages
+from cluster.collector.rows.message_rows import log_sample, shifted
+from cluster.collector.samples.history import Sample
+from cluster.collector.tick_builder import Rows, TickBuilder, unanswered
+from cluster.metadata.throttled_partitions import Plans, watched_partitions
+from cluster.metrics.mbeans import LEADER_QUOTA, topic_bytes, topic_messages
 from cluster.model import (
     Balancing,
     Broker,
@@ -27,10 +30,7 @@ from cluster.model import (
     TopicConfig,
     TopicPartition,
 )
-from cluster.rows import log_sample, shifted
-from cluster.ticks import Rows, TickBuilder, unanswered
-from cluster.watched import Plans, watched_partitions
-from schemas.messages import ROWS
+from schemas.tick_messages import ROWS
 
 WINDOW_MS = 10_000
 ORDERS = TopicPartition("orders", 0)

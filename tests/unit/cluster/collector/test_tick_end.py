@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 
-from cluster.other_collectors import CollectorId
-from cluster.publisher import Sent, ranges_of, tick_end
-from schemas.messages import TICK_END
+from cluster.collector.other_collectors import CollectorId
+from cluster.collector.publisher import Sent, ranges_of, tick_end
+from schemas.tick_messages import TICK_END
 
 
 def test_the_end_of_a_tick_says_all_that_its_message_holds() -> None:

@@ -17,8 +17,8 @@ from kafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from cluster import ticks_topic
-from cluster.ticks_topic import ensure_topic
+from cluster.collector import ticks_topic
+from cluster.collector.ticks_topic import ensure_topic
 from schemas.config import ClusterSettings, Settings, TicksSettings
 from schemas.errors import HeadroomError
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cluster.collector.samples.unchanged_ends import UnchangedEnds
 from cluster.model import TopicPartition
-from cluster.unchanged import UnchangedEnds
 
 LOG, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 

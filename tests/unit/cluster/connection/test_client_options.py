@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.client import connection_options, ticks_options
+from cluster.connection.admin_connection import connection_options, ticks_options
 from cluster.secrets import secret
 from schemas.config import ClusterSettings, SecurityProtocol, Settings, TicksSettings
 from schemas.errors import HeadroomError

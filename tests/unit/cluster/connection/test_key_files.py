@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.config import load_settings
-from cluster.key_files import is_encrypted, require_readable
+from cli.config.load import load_settings
+from cluster.connection.key_files import is_encrypted, require_readable
 from schemas.config import KafkaSettings, SecurityProtocol
 from schemas.errors import HeadroomError
-from streaming.sources import kafka_options
-from tests.certificates import make_certificate, openssl
-from tests.keys import FORMS, PASSWORD, KeyForm
+from streaming.sources.ticks_topic import kafka_options
+from tests.support.certificates import make_certificate, openssl
+from tests.support.keys import FORMS, PASSWORD, KeyForm
 
 
 def settings(pem: Path, key: Path, password: str | None = None, protocol: str = "SSL") -> KafkaSettings:

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from cluster import client, refusal
-from cluster.client import connection_options
-from cluster.refusal import Refusal, why_refused
+from cluster.connection import admin_connection as client
+from cluster.connection import refusal
+from cluster.connection.admin_connection import connection_options
+from cluster.connection.refusal import Refusal, why_refused
 from schemas.config import ClusterSettings, SecurityProtocol, TicksSettings
 from schemas.errors import HeadroomError
-from tests.certificates import Certificate, make_certificate
-from tests.unit.bad_servers import bad_server, dripping, saying
-from tests.unit.hostile import ACTING
-from tests.unit.kafka_listeners import Listener, listening
+from tests.support.certificates import Certificate, make_certificate
+from tests.unit.fakes.bad_servers import bad_server, dripping, saying
+from tests.unit.fakes.hostile import ACTING
+from tests.unit.fakes.kafka_listeners import Listener, listening
 
 USERS = {"headroom": "right-password"}
 LOGIN: dict[str, Any] = {"sasl_mechanism": "PLAIN", "sasl_username": "headroom", "sasl_password": "right-password"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from cluster.elect import Answers, elect_preferred
+from cluster.admin.elect_leaders import Answers, elect_preferred
 from schemas.errors import HeadroomError
 
 NONE, TIMED_OUT, NOT_AUTHORIZED, NOT_CONTROLLER = 0, 7, 31, 41

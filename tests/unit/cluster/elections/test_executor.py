@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.elections import Execution, Outcome, Terms, when_quiet
-from cluster.leads import Leads
-from cluster.traffic import Traffic
-from planning.elections import BatchLimits, ElectionPlan, plan_elections
-from planning.throttle import PartitionTraffic
+from cluster.elections.executor import Execution, Outcome, Terms, when_quiet
+from cluster.elections.leadership import Leads
+from cluster.elections.traffic import Traffic
+from planning.elections.planner import BatchLimits, ElectionPlan, plan_elections
+from planning.throttles.load import PartitionTraffic
+from schemas.alerts import Role
 from schemas.errors import HeadroomError
-from schemas.findings import Role
-from tests.unit.leads import FakeCluster, away, home
+from tests.unit.builders.leadership import FakeCluster, away, home
 
 LIMITS = BatchLimits(partitions=2, capacity_bytes_per_s=120)
 

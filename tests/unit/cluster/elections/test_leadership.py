@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.leads import followers_behind, leads_of, same_leaders
+from cluster.elections.leadership import followers_behind, leads_of, same_leaders
+from cluster.elections.traffic import Traffic
 from cluster.model import (
     Balancing,
     Broker,
@@ -15,10 +16,9 @@ from cluster.model import (
     TopicConfig,
     TopicPartition,
 )
-from cluster.traffic import Traffic
-from planning.elections import Led, Surroundings
-from planning.throttle import PartitionTraffic
-from schemas.findings import Role
+from planning.elections.planner import Led, Surroundings
+from planning.throttles.load import PartitionTraffic
+from schemas.alerts import Role
 
 BROKERS = {b: Broker(b, "h", 9092, b != 4) for b in (1, 2, 3, 4)}
 STILL = Partition("still", 0, 2, 0, (1, 2), (2,), ())

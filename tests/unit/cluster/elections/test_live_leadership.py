@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import live_leads
-from cluster.live_leads import LiveLeads
-from cluster.mbeans import Plan, topic_bytes
-from cluster.metrics_source import MetricsError
+from cluster.elections import live_leadership as live_leads
+from cluster.elections.live_leadership import LiveLeads
+from cluster.metrics.mbeans import Plan, topic_bytes
+from cluster.metrics.source import MetricsError
 from cluster.model import LogReading, Metrics, Reading
 from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError
-from tests.unit.brokers import ManyTopics
+from tests.unit.fakes.admin_connection import ManyTopics
 
 
 class Link(ManyTopics):

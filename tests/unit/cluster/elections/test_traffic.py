@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.mbeans import topic_bytes, topic_consumed
+from cluster.elections.traffic import Sample, measured
+from cluster.metrics.mbeans import topic_bytes, topic_consumed
 from cluster.model import LogReading, Meter, Metrics, Partition, Reading, TopicPartition
-from cluster.traffic import Sample, measured
 
 BROKER_BYTES = Meter("BrokerTopicMetrics.BytesInPerSec")
 

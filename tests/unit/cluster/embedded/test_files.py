@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.config import load_settings
+from cli.config.load import load_settings
 from cluster.embedded import BrokerProcess, describe, write_config
 from cluster.embedded.agents import agent_options
 from cluster.embedded.files import new_cluster_id

@@ -9,8 +9,8 @@ import pytest
 from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError, NotControllerError
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.admin import MetadataReader
-from cluster.any_broker import AnyBroker, MetadataError
+from cluster.connection.failover import AnyBroker, MetadataError
+from cluster.metadata.snapshot_reader import MetadataReader
 from cluster.model import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)

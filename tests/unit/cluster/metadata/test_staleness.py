@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.doubts import Doubts
+from cluster.metadata.staleness import Doubts
 from cluster.model import (
     Broker,
     BrokerRead,

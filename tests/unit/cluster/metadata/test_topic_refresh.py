@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-import cluster.topic_reader
-from cluster.admin import MetadataReader
-from cluster.any_broker import MetadataError
+import cluster.metadata.topic_refresh
+from cluster.connection.failover import MetadataError
+from cluster.metadata.snapshot_reader import MetadataReader
 from cluster.model import Snapshot, TopicPartition
-from tests.unit.brokers import NOT_AUTHORIZED, SERVER_ERROR, Clock, ManyTopics
+from tests.unit.fakes.admin_connection import NOT_AUTHORIZED, SERVER_ERROR, Clock, ManyTopics
 
 MAX_AGE_S, TICK_S = 60.0, 10.0
 # Twelve topics of two partitions.
@@ -20,7 +20,7 @@ SIZES = {f"t{number:02d}": 2 for number in range(12)}
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than five partitions are not read whole any more."""
-    monkeypatch.setattr(cluster.topic_reader, "WHOLE_PARTITIONS", 5)
+    monkeypatch.setattr(cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", 5)
 
 
 class Ticks:
@@ -303,7 +303,7 @@ def test_a_broker_that_does_not_know_new_partitions_yet_takes_none_away() -> Non
 
 
 def test_a_broker_that_is_behind_is_asked_after_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "cluster.any_broker")
+    caplog.set_level(logging.WARNING, "cluster.connection.failover")
     made = ticks(FEW, first=0, known=[1, 2, 3])
     answer_of(made.link, leader=2, epoch=7, isr=[2])
     made.next()

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from cluster.admin import MetadataReader
-from cluster.brokers import BrokerReaders
-from cluster.encode import encode_rows
-from cluster.sources import metrics_source
-from cluster.survey import Seen, Survey
-from cluster.ticks import TickBuilder
+from cluster.collector.observation import Seen, Survey
+from cluster.collector.rows.encoder import encode_rows
+from cluster.collector.tick_builder import TickBuilder
+from cluster.metadata.snapshot_reader import MetadataReader
+from cluster.metrics.broker_reads import BrokerReaders
+from cluster.metrics.factory import metrics_source
 from schemas.config import CollectSettings, Source
-from tests.unit.agents import Agent, agent
-from tests.unit.brokers import ManyTopics
+from tests.unit.fakes.admin_connection import ManyTopics
+from tests.unit.fakes.http_agent import Agent, agent
 
 HTTP_SOURCES = [Source.JOLOKIA, Source.PROMETHEUS]
 SIZES = {"orders": 140, "pay": 10}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cluster.brokers import BrokerReaders
-from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError
+from cluster.metrics.broker_reads import BrokerReaders
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.source import MetricsError
 from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
 from schemas.config import CollectSettings
 
@@ -42,7 +42,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> tuple[Slow, BrokerReaders]:
     known = BrokerConfigs(BrokerThrottles(known=True))
-    monkeypatch.setattr("cluster.brokers.read_broker_configs", lambda *_: known)
+    monkeypatch.setattr("cluster.metrics.broker_reads.read_broker_configs", lambda *_: known)
     source: Any = Slow()
     link: Any = None
     return source, BrokerReaders(link, source, CollectSettings())

@@ -13,18 +13,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster import http_reader
-from cluster.http_reader import Deadline, HttpReader, Request
-from cluster.jolokia import JolokiaSource
-from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError
+from cluster.metrics import http as http_reader
+from cluster.metrics.http import Deadline, HttpReader, Request
+from cluster.metrics.jmx_exporter import PrometheusSource
+from cluster.metrics.jolokia import JolokiaSource
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.source import MetricsError
 from cluster.model import TopicPartition
-from cluster.prometheus import PrometheusSource
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
-from tests.certificates import Certificate, make_certificate
-from tests.unit import expositions
-from tests.unit.agents import Agent, Answers, agent, saying
+from tests.support.certificates import Certificate, make_certificate
+from tests.unit.fakes import jmx_exporter_output as expositions
+from tests.unit.fakes.http_agent import Agent, Answers, agent, saying
 
 PLAN = Plan(["orders"], [TopicPartition("orders", 0)], [])
 SCRAPE = expositions.EXAMPLE.encode()
@@ -87,7 +87,7 @@ def test_a_clock_that_is_set_during_a_reading_makes_no_time_between_two_clocks(m
     # 10,000 s when it is asked, an hour earlier when it answers.
     clock = SimpleNamespace(time=iter([10_000.0, 6400.0]).__next__, monotonic=time.monotonic)
     with agent(saying(b"\n")) as server:
-        monkeypatch.setattr("cluster.http_reader.time", clock)
+        monkeypatch.setattr("cluster.metrics.http.time", clock)
         read_ms = HttpReader(CollectSettings()).ask(1, server.endpoint, QUESTION, Deadline(PATIENCE_S)).read_ms
     assert 10_000_000 <= read_ms <= 10_000_000 + PATIENCE_S * 1000 / 2
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.jmx import JmxSource
-from cluster.jmx_request import JmxRequest
-from cluster.mbeans import Plan
-from cluster.metrics_source import MetricsError
+from cluster.metrics.jmx import JmxSource
+from cluster.metrics.jmx_request import JmxRequest
+from cluster.metrics.mbeans import Plan
+from cluster.metrics.source import MetricsError
 from cluster.model import TopicPartition
 
 

@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from cluster.http_reader import Answer
-from cluster.losses import losses, told
-from cluster.mbeans import LEADER_QUOTA, Plan, topic_bytes, topic_messages
-from cluster.metrics_source import MetricsError, plausible
+from cluster.metrics.http import Answer
+from cluster.metrics.jmx_exporter import parse
+from cluster.metrics.mbeans import LEADER_QUOTA, Plan, topic_bytes, topic_messages
+from cluster.metrics.missing_metrics import losses, told
+from cluster.metrics.source import MetricsError, plausible
 from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
-from cluster.prometheus import parse
 from schemas.config import Source
-from tests.unit import expositions
+from tests.unit.fakes import jmx_exporter_output as expositions
 
 LAG = "kafka_server_fetcherlagmetrics_consumerlag"
 ORDERS, PAY = TopicPartition("orders", 0), TopicPartition("Pay.v2", 3)

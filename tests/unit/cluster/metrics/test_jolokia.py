@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster.http_reader import Answer
-from cluster.jolokia import bulks, take
-from cluster.mbeans import LEADER_QUOTA, Gathered, Plan, Read, topic_bytes, topic_consumed
+from cluster.metrics.http import Answer
+from cluster.metrics.jolokia import bulks, take
+from cluster.metrics.mbeans import LEADER_QUOTA, Gathered, Plan, Read, topic_bytes, topic_consumed
 from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
 
 LED, WATCHED = TopicPartition("orders", 0), TopicPartition("orders", 1)

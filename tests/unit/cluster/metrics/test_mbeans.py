@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from cluster.jmx_request import JmxRequest
-from cluster.losses import disbelieved
-from cluster.mbeans import (
+from cluster.metrics.jmx_request import JmxRequest
+from cluster.metrics.mbeans import (
     FOLLOWER_QUOTA,
     LAGS,
     Gathered,
@@ -20,6 +19,7 @@ from cluster.mbeans import (
     topic_bytes,
     topic_consumed,
 )
+from cluster.metrics.missing_metrics import disbelieved
 from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
 
 LED = TopicPartition("orders", 0)

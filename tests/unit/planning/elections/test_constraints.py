@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planning.election_guards import Throttles
-from planning.leads import Election
-from planning.throttle import PartitionTraffic
-from schemas.findings import Role
+from planning.elections.constraints import Throttles
+from planning.elections.leadership import Election
+from planning.throttles.load import PartitionTraffic
+from schemas.alerts import Role
 
 MB = 1_000_000.0
 BOTH = frozenset({1, 2})

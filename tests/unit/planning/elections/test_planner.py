@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.election_request import request_json
-from planning.elections import (
+from planning.elections.election_file import request_json
+from planning.elections.planner import (
     Balance,
     Batch,
     BatchLimits,
@@ -32,9 +32,9 @@ from planning.elections import (
     out_of_balance,
     plan_elections,
 )
-from planning.throttle import PartitionTraffic, Side, demands
+from planning.throttles.load import PartitionTraffic, Side, demands
+from schemas.alerts import Role, Verdict
 from schemas.errors import HeadroomError
-from schemas.findings import Role, Verdict
 
 MB = 1_000_000.0
 BROKERS = (1, 2, 3, 4)

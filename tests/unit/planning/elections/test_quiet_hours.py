@@ -6,8 +6,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from cli.units import parse_window
-from planning.quiet import Quiet
+from cli.common.quantities import parse_window
+from planning.elections.quiet_hours import Quiet
 
 
 def at(text: str) -> float:

@@ -9,14 +9,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.balances import election_outline
-from planning.election_outline import ElectionOutline, Outlook, outline
-from planning.elections import Balance, BatchLimits, Led, Surroundings, balances, plan_elections
-from planning.throttle import PartitionTraffic, Side
-from schemas.findings import Role
-from streaming.transforms.election_plan import planned
-from tests.clusters import BROKERS
-from tests.leaders import Leadership, as_planned, leaderships
+from alerts.inputs.leader_balance import election_outline
+from planning.elections.planner import Balance, BatchLimits, Led, Surroundings, balances, plan_elections
+from planning.elections.summary import ElectionOutline, Outlook, outline
+from planning.throttles.load import PartitionTraffic, Side
+from schemas.alerts import Role
+from streaming.transforms.leaders.election_plan import planned
+from tests.support.random_clusters import BROKERS
+from tests.support.random_leaders import Leadership, as_planned, leaderships
 
 TICK_MS = 1_800_000_000_000
 THROTTLE = {"throttles_known": True, "leader_throttle_bytes_per_s": 400, "follower_throttle_bytes_per_s": 100_000}

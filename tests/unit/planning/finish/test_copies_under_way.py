@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from planning.copies import Copy, End
-from planning.limits import DEFAULT_WINDOW, FetchLimits
-from planning.moves import copies_between
-from planning.quota import steady
-from planning.throttle import CatchingUp, Demand, Side, SourceLoad
-from schemas.findings import Role
+from planning.finish.copies import Copy, End
+from planning.finish.copies_under_way import copies_between
+from planning.finish.limits import DEFAULT_WINDOW, FetchLimits
+from planning.finish.quota import steady
+from planning.throttles.load import CatchingUp, Demand, Side, SourceLoad
+from schemas.alerts import Role
 
 MB = 1_000_000
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planning import duration
-from planning.duration import COMPLETE_S, Finish, applied_rate, finish, finish_s, throttle_for
-from planning.limits import FetchLimits, QuotaWindow
-from planning.throttle import CatchingUp, Demand, Side, SourceLoad
-from schemas.findings import Role
+from planning.finish import finish_time as duration
+from planning.finish.finish_time import COMPLETE_S, Finish, applied_rate, finish, finish_s, throttle_for
+from planning.finish.limits import FetchLimits, QuotaWindow
+from planning.throttles.load import CatchingUp, Demand, Side, SourceLoad
+from schemas.alerts import Role
 
 MB = 1_000_000.0
 

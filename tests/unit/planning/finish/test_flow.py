@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from planning.copies import Copy, End, Moving, Part
-from planning.flow import Flow
-from planning.limits import DEFAULT_WINDOW
-from planning.long_run import YIELD_RATIOS
-from planning.quota import steady
-from planning.simulation import Conditions, Simulation
+from planning.finish.copies import Copy, End, Moving, Part
+from planning.finish.flow import Flow
+from planning.finish.limits import DEFAULT_WINDOW
+from planning.finish.long_run import YIELD_RATIOS
+from planning.finish.quota import steady
+from planning.finish.simulation import Conditions, Simulation
 
 MB = 1_000_000.0
 

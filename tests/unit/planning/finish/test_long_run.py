@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planning.copies import Copy, End, Part
-from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW, QuotaWindow
-from planning.long_run import CopyRate, burst_bytes, catch_up, copy_bytes_per_s, copy_rate
-from planning.quota import steady
-from planning.quota_state import steady_bytes_per_s
-from planning.simulation import Conditions, Simulation
-from planning.throttle import Demand
-from schemas.findings import Role, Verdict
+from planning.finish.copies import Copy, End, Part
+from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, QuotaWindow
+from planning.finish.long_run import CopyRate, burst_bytes, catch_up, copy_bytes_per_s, copy_rate
+from planning.finish.quota import steady
+from planning.finish.quota_state import steady_bytes_per_s
+from planning.finish.simulation import Conditions, Simulation
+from planning.throttles.load import Demand
+from schemas.alerts import Role, Verdict
 
 MB = 1_000_000.0
 ONE, TEN = 1_048_576.0, 10_485_760.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planning.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.quota import Window, steady, unused
+from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from planning.finish.quota import Window, steady, unused
 
 MB = 1_000_000.0
 

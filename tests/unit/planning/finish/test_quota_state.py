@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.quota import Window
-from planning.quota_state import Guess, at_quantile, guesses
-from planning.throttle import Demand
-from schemas.findings import Role
+from planning.finish.quota import Window
+from planning.finish.quota_state import Guess, at_quantile, guesses
+from planning.throttles.load import Demand
+from schemas.alerts import Role
 
 MB = 1_000_000.0
 PHASES, PLACES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.25, 0.75)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.copies import Copy, End, Moving, Part
-from planning.limits import DEFAULT_WINDOW, FetchLimits
-from planning.quota import steady
-from planning.simulation import Conditions, Simulation
+from planning.finish.copies import Copy, End, Moving, Part
+from planning.finish.limits import DEFAULT_WINDOW, FetchLimits
+from planning.finish.quota import steady
+from planning.finish.simulation import Conditions, Simulation
 
 MB = 1_000_000.0
 # Batches so small that nothing is sent again.

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from planning.throttle import CatchingUp, Demand, Side, SourceLoad
-from planning.write_rates import at_rate, forecast
-from schemas.findings import Role
+from planning.finish.write_rates import at_rate, forecast
+from planning.throttles.load import CatchingUp, Demand, Side, SourceLoad
+from schemas.alerts import Role
 
 MB = 1_000_000.0
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.throttle import Demand, PartitionTraffic, Side, demands
-from schemas.findings import Role, Verdict
-from tests.clusters import Cluster, clusters
+from planning.throttles.load import Demand, PartitionTraffic, Side, demands
+from schemas.alerts import Role, Verdict
+from tests.support.random_clusters import Cluster, clusters
 
 MB = 1_000_000.0
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

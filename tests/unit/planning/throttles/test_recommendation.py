@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.recommend import Advice, Wish, advise
-from planning.throttle import Demand, demands
-from schemas.findings import Role, Verdict
-from tests.clusters import Cluster, clusters
+from planning.throttles.load import Demand, demands
+from planning.throttles.recommendation import Advice, Wish, advise
+from schemas.alerts import Role, Verdict
+from tests.support.random_clusters import Cluster, clusters
 
 MB = 1_000_000.0
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from planning.lists import Move, ReplicaList, TopicLists, format_replica_list, lists_of_plan, parse_replica_list
+from planning.throttles.replica_lists import (
+    Move,
+    ReplicaList,
+    TopicLists,
+    format_replica_list,
+    lists_of_plan,
+    parse_replica_list,
+)
 
 
 def test_lists_of_a_plan_are_those_of_kafkas_own_tool() -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from schemas.tables import ALERT_EVENTS
-from streaming import plain_table
-from streaming.maintenance import Maintained, maintain_prompt
-from streaming.plain_sql import rows
-from tests.unit.test_damage import event
+from streaming.delta import append as plain_table
+from streaming.delta.maintenance import Maintained, maintain_prompt
+from streaming.delta.query import rows
+from tests.unit.streaming.delta.test_damage import event
 
 # By hand for longer: HEADROOM_RACE_APPENDS=20000 takes some minutes.
 APPENDS = int(os.environ.get("HEADROOM_RACE_APPENDS", "100"))
@@ -22,9 +22,9 @@ WRITERS = 2
 OLD_MS = 1_700_000_000_000
 _WRITER = """
 import sys
-from tests.unit.test_damage import event
+from tests.unit.streaming.delta.test_damage import event
 from schemas.tables import ALERT_EVENTS
-from streaming import plain_table
+from streaming.delta import append as plain_table
 from deltalake import DeltaTable
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     plain_table.append(DeltaTable(sys.argv[1]), [event(number)], ALERT_EVENTS)

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from schemas.alerts import AlertEvent
 from schemas.errors import HeadroomError
-from schemas.findings import AlertEvent
 from schemas.tables import ALERT_EVENTS
-from streaming import plain_table
-from streaming.damage import damages, mend
-from streaming.plain_sql import rows
+from streaming.delta import append as plain_table
+from streaming.delta.damage import damages, mend
+from streaming.delta.query import rows
 
 ROWS, COMMITS = 3, 5
 

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from alerts.marks import Marks
-from cli.alerts_command import alerts
-from cli.check_local import local_store
-from cli.check_result import Answer
-from cli.maintain_command import maintain
-from cli.pipeline import build_pipeline, configured
+from alerts.delivery.suppression import Marks
+from cli.alerts.command import alerts
+from cli.check.local import local_store
+from cli.check.result import Answer
+from cli.maintain.command import maintain
+from cli.watch.pipeline import build_pipeline, configured
 from schemas.errors import HeadroomError
-from streaming.marks import MarkFollower, append_mark
-from streaming.places import require_writable
-from tests.unit.test_cli_alerts import _event, _written
-from tests.unit.test_marks import silence
-from tests.unit.users import without_root
+from streaming.delta.locations import require_writable
+from streaming.tables.suppressions import MarkFollower, append_mark
+from tests.unit.alerts.delivery.test_suppression import silence
+from tests.unit.cli.alerts.test_command import _event, _written
+from tests.unit.fakes.users import without_root
 
 SILENCE = silence()
 

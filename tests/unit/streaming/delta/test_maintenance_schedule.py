@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from streaming.maintenance import Schedule
+from streaming.delta.maintenance import Schedule
 
 _DEADLINE_S = 5.0
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from streaming.jobs import rehearsal
-from streaming.jobs.rehearsal import Rehearsal
+from streaming.queries import warm_up as rehearsal
+from streaming.queries.warm_up import Rehearsal
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from schemas.tables import ALERT_EVENTS, Table
-from streaming.damage import mend
-from streaming.left import Damaged, what_is_left
-from tests.unit.test_damage import commit_file, cut, data_file, table
+from streaming.delta.damage import mend
+from streaming.supervision.damaged_tables import Damaged, what_is_left
+from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, table
 
 __all__ = ["table"]
 

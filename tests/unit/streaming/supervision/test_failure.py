@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from schemas.errors import HeadroomError
-from streaming.failure import cause_of
-from streaming.kept import KeptJob
+from streaming.supervision.failure import cause_of
+from streaming.supervision.restarting_job import KeptJob
 
 # How every failure in a function that Spark calls begins, and what follows it.
 _BEGINS = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):

@@ -12,16 +12,16 @@ from unittest.mock import MagicMock
 import pytest
 
 from alerts.metrics import Collected
+from schemas.alerts import AlertEvent
 from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
-from schemas.findings import AlertEvent
-from streaming.failure import cause_of
+from streaming.delta.locations import trouble_of
 from streaming.jobs.alert_path import AlertPath, Listeners
-from streaming.jobs.lane import WholeTicks
-from streaming.kept import KeptJob
 from streaming.pipeline import Inputs, Pipeline
-from streaming.places import trouble_of
-from tests.unit.receivers import event
+from streaming.queries.whole_ticks import WholeTicks
+from streaming.supervision.failure import cause_of
+from streaming.supervision.restarting_job import KeptJob
+from tests.unit.fakes.receivers import event
 
 NO_ROOM = OSError(28, "No space left on device")
 
@@ -245,7 +245,7 @@ class Trouble:
 def test_a_store_out_of_reach_is_told_and_alerts_go_on_and_so_does_all_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streaming.kept._AGAIN_S", 0.0)
+    monkeypatch.setattr("streaming.supervision.restarting_job._AGAIN_S", 0.0)
     at = Trouble(tmp_path)
     at.pipeline.check()
     at.path.go_on_without_store.assert_not_called()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from alerts.delivery.steps import Backlog, Step, event_key
-from schemas.findings import AlertEvent
+from alerts.delivery.delivery_log import Backlog, Step, event_key
+from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_EVENTS, Table
-from streaming import plain_table
-from streaming.deliveries import DeliveryTable
-from streaming.prompt_table import PromptTable
-from tests.unit.receivers import event
+from streaming.delta import append as plain_table
+from streaming.delta.low_latency_table import PromptTable
+from streaming.tables.deliveries import DeliveryTable
+from tests.unit.fakes.receivers import event
 
 
 class PlainStore:

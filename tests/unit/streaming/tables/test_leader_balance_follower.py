@@ -14,14 +14,14 @@ from arro3.core import Array, DataType
 from arro3.core import Table as ArrowTable
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from alerts.balances import BalanceState
-from planning.election_outline import ElectionOutline
-from planning.elections import Balance
+from alerts.inputs.leader_balance import BalanceState
+from planning.elections.planner import Balance
+from planning.elections.summary import ElectionOutline
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.balances import BalanceFollower
-from streaming.sinks import Store
-from tests.unit.balances import OUTLINE
-from tests.unit.sides import TICK_MS
+from streaming.delta.store import Store
+from streaming.tables.leader_balance_follower import BalanceFollower
+from tests.unit.builders.leader_balance import OUTLINE
+from tests.unit.builders.throttle_status import TICK_MS
 
 TYPES = {
     "STRING": DataType.string(),

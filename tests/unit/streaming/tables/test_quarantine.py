@@ -9,7 +9,7 @@ from arro3.core import Table as ArrowTable
 from deltalake import DeltaTable, write_deltalake
 
 from schemas.tables import QUARANTINE
-from streaming.quarantine import QuarantineCount
+from streaming.tables.quarantine import QuarantineCount
 
 
 def add(path: Path, rows: int) -> None:

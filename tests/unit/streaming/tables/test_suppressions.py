@@ -11,23 +11,23 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from alerts.marks import Marks
+from alerts.delivery.suppression import Marks
 from schemas.config import DAYS, MaintenanceWindow
 from schemas.tables import ALERT_MARKS
-from streaming import marks as table
-from streaming.marks import ALL_SQL, MarkFollower, append_mark, mark_of
-from streaming.plain_sql import rows
-from streaming.properties import properties
-from tests.unit.receivers import event
-from tests.unit.test_marks import NOW_MS, ack, silence
+from streaming.delta.properties import properties
+from streaming.delta.query import rows
+from streaming.tables import suppressions as table
+from streaming.tables.suppressions import ALL_SQL, MarkFollower, append_mark, mark_of
+from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, silence
+from tests.unit.fakes.receivers import event
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).resolve().parents[4]
 WINDOW = MaintenanceWindow(DAYS, "00:00", 3600)
 # One of the writers of the race.
 WRITER = """
 import sys
-from streaming.marks import append_mark
-from tests.unit.test_marks import silence
+from streaming.tables.suppressions import append_mark
+from tests.unit.alerts.delivery.test_suppression import silence
 sys.stdin.read(1)
 for number in range(5):
     append_mark(sys.argv[1], silence(f"{sys.argv[2]}-{number}"))

@@ -1,0 +1,44 @@
+"""All groups of benchmarks, by the name that ``make bench ONLY=`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks.fixtures.bench_cluster import Say
+from benchmarks.groups import (
+    alert_latency,
+    collector_cost,
+    crash_recovery,
+    finish_time,
+    memory,
+    smallest_throttle,
+    sources,
+    standalone,
+    startup,
+    table_growth,
+)
+from benchmarks.groups.elections import group as elections
+from benchmarks.groups.fuzz import group as fuzz
+from benchmarks.groups.nasty import group as nasty
+from benchmarks.groups.precision import group as precision
+from benchmarks.groups.scale import group as scale
+from benchmarks.results import Figure
+
+# In the order in which they run.
+GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
+    "switch": alert_latency.measure,
+    "start": startup.measure,
+    "finish": finish_time.measure,
+    "smallest": smallest_throttle.measure,
+    "memory": memory.measure,
+    "scale": scale.measure,
+    "metadata": collector_cost.measure,
+    "tables": table_growth.measure,
+    "sources": sources.measure,
+    "standalone": standalone.measure,
+    "precision": precision.measure,
+    "nasty": nasty.measure,
+    "kills": crash_recovery.measure,
+    "elections": elections.measure,
+    "fuzz": fuzz.measure,
+}
