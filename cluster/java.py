@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -33,6 +35,25 @@ def class_archive(configuration: str) -> Path:
         HeadroomError: set-up has not fetched the jars.
     """
     return jar_folder(configuration).with_suffix(".jsa")
+
+
+def gateway_jars() -> list[str]:
+    """Return the jars of the gateway JVM, Py4J's first; PySpark ships them all.
+
+    Raises:
+        HeadroomError: PySpark, or one of the jars, is not installed.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    folders = list(spec.submodule_search_locations or []) if spec is not None else []
+    found = []
+    for name in ("py4j", "janino", "commons-compiler"):
+        matches = [path for folder in folders for path in glob.glob(os.path.join(folder, "jars", f"{name}-[0-9]*.jar"))]
+        if not matches:
+            raise HeadroomError(
+                f"jar {name}", "is not among PySpark's jars", "Install pyspark as requirements.lock pins it."
+            )
+        found.append(matches[0])
+    return found
 
 
 def java_command() -> str:

@@ -12,8 +12,7 @@ from typing import Any
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from cluster.java import java_command
-from cluster.metrics.jmx_gateway import gateway_jars
+from cluster.java import gateway_jars, java_command
 from schemas.environment import without_settings
 from schemas.errors import HeadroomError
 from schemas.text import one_line

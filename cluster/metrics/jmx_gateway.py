@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import glob
-import importlib.util
 import os
 import subprocess
 import threading
@@ -15,7 +13,7 @@ from py4j.finalizer import ThreadSafeFinalizer
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError
 
-from cluster.java import java_command
+from cluster.java import gateway_jars, java_command
 from cluster.metrics.java_reader import CLASS_NAME, SOURCE
 from cluster.secrets import secret
 from schemas.config import CollectSettings
@@ -155,22 +153,3 @@ def _forget_objects(gateway: JavaGateway) -> None:
     ours = f"{client.address}{client.port}"
     for key in [key for key in list(ThreadSafeFinalizer.finalizers) if str(key).startswith(ours)]:
         ThreadSafeFinalizer.remove_finalizer(key)
-
-
-def gateway_jars() -> list[str]:
-    """Return the jars of the gateway JVM, Py4J's first; PySpark ships them all.
-
-    Raises:
-        HeadroomError: PySpark, or one of the jars, is not installed.
-    """
-    spec = importlib.util.find_spec("pyspark")
-    folders = list(spec.submodule_search_locations or []) if spec is not None else []
-    found = []
-    for name in ("py4j", "janino", "commons-compiler"):
-        matches = [path for folder in folders for path in glob.glob(os.path.join(folder, "jars", f"{name}-[0-9]*.jar"))]
-        if not matches:
-            raise HeadroomError(
-                f"jar {name}", "is not among PySpark's jars", "Install pyspark as requirements.lock pins it."
-            )
-        found.append(matches[0])
-    return found

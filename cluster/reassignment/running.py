@@ -9,8 +9,8 @@ from typing import Any
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from cluster.admin.command_connection import open_link, timeout_s
 from cluster.connection.admin_connection import AdminLink
-from cluster.connection.command_connection import open_link, timeout_s
 from cluster.connection.controller_requests import ControllerRequest
 from cluster.connection.failover import AnyBroker, MetadataError
 from cluster.model import TopicPartition

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from cluster.admin.alter_configs import Change, Failure, alter_each
+from cluster.admin.command_connection import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
 from cluster.admin.config_keys import ALL_RATE_KEYS, BROKER
 from cluster.connection.admin_connection import AdminLink
-from cluster.connection.command_connection import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
 from cluster.model import BrokerThrottles, Snapshot, TopicConfig
 from cluster.throttles.broker_rates import (
     KEY_OF,

@@ -6,9 +6,9 @@ import time
 from collections.abc import Collection, Mapping
 
 from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.command_connection import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LIST_KEYS, TOPIC
 from cluster.connection.admin_connection import AdminLink
-from cluster.connection.command_connection import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
 from cluster.model import TopicConfig
 from cluster.throttles.broker_rates import POLL_S
 from planning.throttles.replica_lists import TopicLists

@@ -23,12 +23,12 @@ from schemas.alerts import AlertEvent
 from streaming.delta.store import writer_id
 from streaming.jobs.without_store import WithoutStore
 from streaming.queries.batch_gate import Gate
-from streaming.queries.prepared import Prepared
 from streaming.queries.warm_up import Rehearsal
 from streaming.queries.whole_ticks import Lane
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.tables.events import EventLog
 from streaming.transforms.gold import headroom_rows
+from streaming.transforms.prepared import Prepared
 
 # Records of the lane that are judged after a start: some minutes of ticks. Alerts are about now; what came before,
 # while nobody judged, is in the tables, and would keep the driver from looking at what is the matter now.

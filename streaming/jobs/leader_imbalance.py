@@ -21,13 +21,13 @@ from streaming.delta.low_latency_table import PromptTable
 from streaming.delta.store import Store
 from streaming.jobs.election_plans import Planner
 from streaming.queries.caching import Hold, holding
-from streaming.queries.prepared import Prepared
 from streaming.queries.tick_query import LaneJob
 from streaming.queries.whole_ticks import WholeTicks
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_head
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
+from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import Tick, of_ticks, rows_of
 
 log = logging.getLogger(__name__)

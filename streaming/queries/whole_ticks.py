@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, Row
 
 from alerts.metrics import Collected
 from streaming.queries.caching import holding
-from streaming.queries.prepared import Prepared
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, lane_messages
+from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import NOTHING_BESIDES, of_ticks, tick_status, whole_ticks
 
 log = logging.getLogger(__name__)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
-from streaming.queries.prepared import Prepared
 from streaming.transforms.moves.progress import reassignment_progress
 from streaming.transforms.moves.replicas import WATCHED, replicas
 from streaming.transforms.moves.throttle_headroom import throttle_headroom
 from streaming.transforms.moves.write_rate import with_write_rate
+from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import rows_of
 
 

@@ -14,8 +14,8 @@ from planning.elections.summary import ElectionOutline
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.delta.store import Store
 from streaming.jobs.leader_imbalance import BalanceJob, TickEnd, around, parts
-from streaming.queries.prepared import Prepared
 from streaming.tables.leader_balance_follower import BalanceFollower
+from streaming.transforms.prepared import Prepared
 from tests.spark.leaders import history, lane
 from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts
 from tests.spark.ticks import TICK_MS, records

@@ -11,9 +11,9 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from streaming.queries.prepared import Prepared
 from streaming.transforms.decode import lane_messages
 from streaming.transforms.gold import GoldQueries, headroom_rows
+from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import tick_status
 from tests.spark.ticks import broker, log, move, records, tick
 
@@ -136,11 +136,11 @@ def test_where_spark_has_no_such_way_plans_are_made_anew(
     def missing(*_: Any) -> Any:
         raise Py4JError("Method internalCreateDataFrame([...]) does not exist")
 
-    monkeypatch.setattr("streaming.queries.prepared._leaf", missing)
+    monkeypatch.setattr("streaming.transforms.prepared._leaf", missing)
     query = Query()
     prepared = Prepared(query)
     right = frame(spark, [("a", 1.0)], "k STRING, w DOUBLE")
-    with caplog.at_level(logging.INFO, "streaming.queries.prepared"):
+    with caplog.at_level(logging.INFO, "streaming.transforms.prepared"):
         for rows in ROWS[:2]:
             assert sorted_rows(prepared.on(frame(spark, rows), right)) == sorted_rows(
                 Query()(frame(spark, rows), right)

@@ -87,3 +87,40 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     while done := {module for module, needs in left.items() if not needs & set(left)}:
         left = {module: needs for module, needs in left.items() if module not in done}
     assert {module: sorted(needs & set(left)) for module, needs in left.items()} == {}
+
+
+# Lists by nature: a file for each alert kind, and for each source of metrics and what they share.
+LISTS = {"alerts/rules", "cluster/metrics"}
+MOST_FILES = 12
+
+# Rooms within a layer that may not know each other: what computes, what decides and what delivers stay apart.
+APART = [
+    ("streaming.transforms", ("streaming.jobs", "streaming.queries", "streaming.tables", "streaming.sources")),
+    ("streaming.delta", ("streaming.jobs", "streaming.queries", "streaming.tables", "streaming.transforms")),
+    ("alerts.rules", ("alerts.delivery", "alerts.metrics")),
+    ("alerts.delivery", ("alerts.rules", "alerts.metrics", "alerts.inputs")),
+    ("cluster.metrics", ("cluster.collector", "cluster.elections", "cluster.throttles")),
+    ("cluster.connection", ("cluster.collector", "cluster.metadata", "cluster.metrics", "cluster.elections")),
+    ("planning.finish", ("planning.elections",)),
+]
+
+
+@pytest.mark.parametrize(("room", "others"), APART, ids=[room for room, _ in APART])
+def test_rooms_of_a_layer_that_are_apart_stay_so(room: str, others: tuple[str, ...]) -> None:
+    wrong = {
+        module: sorted(found)
+        for module in SOURCES
+        if module.startswith(f"{room}.")
+        and (found := {name for name in imported(module) if name.startswith(tuple(f"{other}." for other in others))})
+    }
+    assert wrong == {}
+
+
+def test_no_folder_has_more_files_than_a_reader_takes_in_at_a_glance() -> None:
+    files: dict[str, int] = {}
+    for layer in (*MAY_IMPORT, "benchmarks", "scripts"):
+        for path in (REPOSITORY / layer).rglob("*.py"):
+            folder = str(path.parent.relative_to(REPOSITORY))
+            if path.name != "__init__.py" and folder not in LISTS:
+                files[folder] = files.get(folder, 0) + 1
+    assert {folder: count for folder, count in files.items() if count > MOST_FILES} == {}
