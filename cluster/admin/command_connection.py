@@ -37,7 +37,8 @@ def read_snapshot(link: AdminLink, cluster: ClusterSettings) -> Snapshot:
     Raises:
         HeadroomError: no broker reported the metadata.
     """
-    return read_whole(MetadataReader(link, timeout_s(cluster), 0.0))
+    # There is no earlier reading to fall back on, and no tick that waits: the controller gets all the time.
+    return read_whole(MetadataReader(link, timeout_s(cluster), 0.0, reassignments_share=1.0))
 
 
 def timeout_s(cluster: ClusterSettings) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from kafka.errors import KafkaError, NotControllerError, UnsupportedVersionError
@@ -14,6 +14,9 @@ from cluster.connection.admin_connection import AdminLink
 log = logging.getLogger(__name__)
 # Two tries in a tick must fit: one on a broker that hangs, one on another.
 _TRIES = 2
+_LEAST_WAIT_S = 0.01
+# From one search for the controller to the next: an election of one takes some tenths of a second at least.
+_AGAIN_S = 0.2
 
 
 class MetadataError(Exception):
@@ -31,15 +34,23 @@ class AnyBroker:
         link: the admin connection.
         timeout_s: longest wait for one answer, all tries together, seconds.
         clock: monotonic seconds.
+        sleep: waits for so many seconds.
 
     Attributes:
         alive: brokers that the metadata lists; asked besides those that the connection knows.
     """
 
-    def __init__(self, link: AdminLink, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        link: AdminLink,
+        timeout_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._link = link
         self._timeout_s = timeout_s
         self._clock = clock
+        self._sleep = sleep
         self._preferred: int | None = None
         self._behind: int | None = None
         # Who answered what others had refused, for it is the controller and they pass nothing on; None: nobody had to.
@@ -74,20 +85,21 @@ class AnyBroker:
 
     def _ask(self, what: str, request: Any, link: AdminLink, timeout_s: float, first: int | None) -> Any:
         deadline = self._clock() + timeout_s
-        failures, refused = [], False
-        for node in self._candidates(first):
+        failures: dict[int, str] = {}
+        refused = False
+        for node in self._in_turn(first, lambda: refused):
             wait_s = min(timeout_s / _TRIES, deadline - self._clock())
-            if wait_s <= 0.01:
+            if wait_s <= _LEAST_WAIT_S:
                 break
             try:
                 answer = link.ask(request, node, wait_s)
             except UnsupportedVersionError as error:
                 raise UnknownRequestError(f"{what} could not be read (broker {node}: {_short(error)})") from None
             except KafkaError as error:
-                failures.append(f"broker {node}: {_short(error)}")
+                failures[node] = _short(error)
                 continue
             if getattr(answer, "error_code", 0) == NotControllerError.errno:
-                failures.append(f"broker {node}: {NotControllerError.__name__}")
+                failures[node] = NotControllerError.__name__
                 refused = True
                 continue
             if refused:
@@ -95,7 +107,15 @@ class AnyBroker:
             elif node != self._controller:
                 self._preferred = node
             return answer
-        raise MetadataError(f"{what} could not be read ({'; '.join(failures) or 'no broker is known'})")
+        reasons = "; ".join(f"broker {node}: {why}" for node, why in failures.items())
+        raise MetadataError(f"{what} could not be read ({reasons or 'no broker is known'})")
+
+    def _in_turn(self, first: int | None, refused: Callable[[], bool]) -> Iterator[int]:
+        """Yield the brokers to ask; again and again while one has refused, for then the controller may be moving."""
+        yield from self._candidates(first)
+        while refused():
+            self._sleep(_AGAIN_S)
+            yield from self._candidates(first)
 
     def _candidates(self, first: int | None) -> list[int]:
         known = dict.fromkeys([*self._link.nodes(), *self.alive])

@@ -35,6 +35,7 @@ class MetadataReader:
         clock: monotonic seconds.
         metadata_max_age_s: of very many partitions, those that nothing is known to happen to are read again after
             this long; of few, all are read for every snapshot.
+        reassignments_share: of ``timeout_s`` for the reassignments.
     """
 
     def __init__(
@@ -44,11 +45,13 @@ class MetadataReader:
         config_max_age_s: float,
         clock: Callable[[], float] = time.monotonic,
         metadata_max_age_s: float = 0.0,
+        reassignments_share: float = _REASSIGNMENTS_SHARE,
     ) -> None:
         self._any_broker = AnyBroker(link, timeout_s, clock)
         self._topics = TopicReader(self._any_broker, timeout_s, metadata_max_age_s, clock)
         self._configs = TopicConfigs(self._any_broker, config_max_age_s, clock)
         self._timeout_s = timeout_s
+        self._reassignments_share = reassignments_share
         self._clock = clock
         self._last: Snapshot | None = None
         self._moves: dict[TopicPartition, _Move] = {}
@@ -92,7 +95,7 @@ class MetadataReader:
     def _told_moves(self) -> dict[TopicPartition, _Move]:
         request = ListPartitionReassignmentsRequest(timeout_ms=int(self._timeout_s * 1000), topics=None)
         try:
-            answer = self._any_broker.ask_forwarded("reassignments", request, _REASSIGNMENTS_SHARE)
+            answer = self._any_broker.ask_forwarded("reassignments", request, self._reassignments_share)
             if answer.error_code:
                 raise MetadataError(f"reassignments could not be read ({_error_name(answer.error_code)})")
         except (MetadataError, HeadroomError) as error:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError, NotControllerError
+from kafka.protocol.admin import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from cluster.connection.failover import AnyBroker, MetadataError
@@ -214,6 +215,22 @@ def test_where_brokers_pass_nothing_on_the_controller_is_found_and_asked_first_f
     with_none = MetadataReader(link, 1.0, 60.0)  # type: ignore[arg-type]
     with pytest.raises(MetadataError, match="broker 3: NotControllerError"):
         with_none.snapshot()
+
+
+def test_while_the_controller_moves_all_are_asked_again_until_the_time_is_over() -> None:
+    link = FakeLink()
+    link.controller, link.adding = 4, [3]
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        link.controller = 2
+
+    brokers = AnyBroker(link, 1.0, sleep=sleep)  # type: ignore[arg-type]
+    answer = brokers.ask_forwarded("reassignments", ListPartitionReassignmentsRequest(), 1.0)
+    # All three refuse; then broker 2 is the controller.
+    assert (answer.error_code, [node for node, _ in link.asked]) == (0, [1, 2, 3, 1, 2])
+    assert len(waits) == 1
 
 
 def test_a_broker_that_is_behind_is_asked_last_also_when_it_was_the_only_one_to_answer() -> None:
