@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 from kafka.errors import KafkaError, NotControllerError, UnsupportedVersionError
@@ -86,36 +86,36 @@ class AnyBroker:
     def _ask(self, what: str, request: Any, link: AdminLink, timeout_s: float, first: int | None) -> Any:
         deadline = self._clock() + timeout_s
         failures: dict[int, str] = {}
-        refused = False
-        for node in self._in_turn(first, lambda: refused):
-            wait_s = min(timeout_s / _TRIES, deadline - self._clock())
-            if wait_s <= _LEAST_WAIT_S:
+        while True:
+            for node in self._candidates(first):
+                wait_s = min(timeout_s / _TRIES, deadline - self._clock())
+                if wait_s <= _LEAST_WAIT_S:
+                    break
+                try:
+                    answer = link.ask(request, node, wait_s)
+                except UnsupportedVersionError as error:
+                    raise UnknownRequestError(f"{what} could not be read (broker {node}: {_short(error)})") from None
+                except KafkaError as error:
+                    failures[node] = _short(error)
+                    continue
+                if getattr(answer, "error_code", 0) == NotControllerError.errno:
+                    failures[node] = NotControllerError.__name__
+                    continue
+                self._note_answer(node, NotControllerError.__name__ in failures.values())
+                return answer
+            # Where one has refused, the controller may be moving to another broker just now.
+            if NotControllerError.__name__ not in failures.values() or deadline - self._clock() <= _AGAIN_S:
                 break
-            try:
-                answer = link.ask(request, node, wait_s)
-            except UnsupportedVersionError as error:
-                raise UnknownRequestError(f"{what} could not be read (broker {node}: {_short(error)})") from None
-            except KafkaError as error:
-                failures[node] = _short(error)
-                continue
-            if getattr(answer, "error_code", 0) == NotControllerError.errno:
-                failures[node] = NotControllerError.__name__
-                refused = True
-                continue
-            if refused:
-                self._controller = node
-            elif node != self._controller:
-                self._preferred = node
-            return answer
+            self._sleep(_AGAIN_S)
         reasons = "; ".join(f"broker {node}: {why}" for node, why in failures.items())
         raise MetadataError(f"{what} could not be read ({reasons or 'no broker is known'})")
 
-    def _in_turn(self, first: int | None, refused: Callable[[], bool]) -> Iterator[int]:
-        """Yield the brokers to ask; again and again while one has refused, for then the controller may be moving."""
-        yield from self._candidates(first)
-        while refused():
-            self._sleep(_AGAIN_S)
-            yield from self._candidates(first)
+    def _note_answer(self, node: int, others_refused: bool) -> None:
+        """Ask a broker that has answered first from now on, what others refuse if it is the controller, else all."""
+        if others_refused:
+            self._controller = node
+        elif node != self._controller:
+            self._preferred = node
 
     def _candidates(self, first: int | None) -> list[int]:
         known = dict.fromkeys([*self._link.nodes(), *self.alive])
