@@ -9,7 +9,7 @@ from cluster.model import Balancing, BrokerThrottles, ReplicationSettings, Topic
 
 TOPIC = 2
 BROKER = 4
-# DescribeConfigsResponse.ConfigSource: set on this broker or on all while they run; in the broker's properties file; set
+# DescribeConfigsResponse.ConfigSource: set while they run, on this broker or on all; in the broker's properties file;
 # nowhere.
 _DYNAMIC = {2: "broker", 3: "default"}
 _STATIC_BROKER = 4
