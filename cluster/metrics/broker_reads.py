@@ -14,15 +14,12 @@ from cluster.connection.admin_connection import AdminLink
 from cluster.metadata.snapshot_reader import RATES_REMEDY, read_broker_configs
 from cluster.metrics.mbeans import Plan
 from cluster.metrics.missing_metrics import disbelieved, losses, told
-from cluster.metrics.source import HANGS, NOT_ITS_OWN, MetricsSource
+from cluster.metrics.source import HANGS, NOT_ITS_OWN, MetricsSource, read_s
 from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
-# A read may take longer than its tick waits, and counts in the next one then: of a broker that is busy something is
-# known every other tick, and not nothing.
-_LEAST_S = 3.0
 _UNKNOWN = BrokerThrottles(known=False)
 
 
@@ -94,8 +91,8 @@ class BrokerReaders:
         return future
 
     def _read_one(self, broker: Broker, plan: Plan, timeout_s: float) -> BrokerRead:
-        deadline = time.monotonic() + max(timeout_s, _LEAST_S)
-        configs, error = self._configs(broker, max(timeout_s, _LEAST_S) / 2)
+        deadline = time.monotonic() + read_s(timeout_s)
+        configs, error = self._configs(broker, read_s(timeout_s) / 2)
         metrics: Metrics | None = None
         try:
             left_s = max(0.05, deadline - time.monotonic())
