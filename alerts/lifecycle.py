@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -21,6 +22,7 @@ from alerts.rules.no_ticks import SILENCE
 from alerts.rules.throttle_below_required import Assessment
 from schemas.alerts import AlertEvent, Finding, Kind, Severity, State
 
+log = logging.getLogger(__name__)
 # A firing alert is announced again when the throttle that would be enough has grown by more than this.
 _UPDATE_RATIO = 1.15
 # It is announced again when it is about this many times as many replicas as was announced, and at least so many more.
@@ -36,6 +38,7 @@ FLAP_MS = 15 * 60 * 1000
 _AHEAD_MS = 60_000
 # An alert may be pending and fire in the same tick, and in the same millisecond.
 _STEP = {State.PENDING.value: 0, State.FIRING.value: 1, State.RESOLVED.value: 2}
+_KINDS, _SEVERITIES = {kind.value for kind in Kind}, {severity.value for severity in Severity}
 
 Key = tuple[str, str, str]
 
@@ -84,9 +87,9 @@ class Lifecycle:
 
     def restore(self, events: Iterable[AlertEvent]) -> None:
         """Take up the alerts that stored events tell of, in any order: the first and last event of the latest alert
-        of each subject, and what fired lately.
+        of each subject, and what fired lately. Those that only a newer version knows are left as they are.
         """
-        for event in sorted(events, key=lambda e: (e.tick_ms, _STEP[e.state])):
+        for event in sorted(_understood(events), key=lambda e: (e.tick_ms, _STEP[e.state])):
             key = (event.cluster, event.kind, event.subject)
             self._count(key, event)
             known = self._alerts.get(key)
@@ -308,6 +311,23 @@ class Lifecycle:
         return tick_ms if last is None or tick_ms >= last.event.tick_ms else last.event.tick_ms + 1
 
 
+def _understood(events: Iterable[AlertEvent]) -> list[AlertEvent]:
+    """Return the events whose words this version knows, and log those of the others."""
+    understood, unknown = [], set()
+    for event in events:
+        words = ((event.kind, _KINDS), (event.state, _STEP.keys()), (event.severity, _SEVERITIES))
+        strange = [word for word, known in words if word not in known]
+        unknown.update(strange)
+        if not strange:
+            understood.append(event)
+    if unknown:
+        log.warning(
+            "alerts of a newer version, which this one does not know, are left as they are: %s",
+            ", ".join(sorted(unknown)),
+        )
+    return understood
+
+
 def _as_active(alert: Alert) -> ActiveAlert:
     announced = _announced(alert.event) if alert.fires else _Announced()
     severity = Severity(alert.event.severity)
@@ -351,7 +371,7 @@ def _announced(event: AlertEvent) -> _Announced:
     named_brokers = {one.get("broker_id") for one in (evidence, *also)} | {broker for broker, _ in raises}
     return _Announced(
         cause=evidence.get("group"),
-        also=frozenset((Kind(one["kind"]), one["subject"]) for one in also),
+        also=frozenset((Kind(one["kind"]), one["subject"]) for one in also if one["kind"] in _KINDS),
         brokers=frozenset(broker for broker in named_brokers if broker is not None),
         why=evidence.get("cause"),
         affected=evidence.get("affected"),

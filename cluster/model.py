@@ -112,6 +112,7 @@ class BrokerThrottles:
         follower_source: the same of the follower rate.
         log_dirs_bytes_per_s: rate at which the broker moves replicas between its own log directories.
         log_dirs_source: the same as the other sources, of that rate.
+        in_file: keys of rates that the broker's properties file sets, where Kafka does not look for them.
     """
 
     known: bool
@@ -121,6 +122,7 @@ class BrokerThrottles:
     follower_source: str | None = None
     log_dirs_bytes_per_s: int | None = None
     log_dirs_source: str | None = None
+    in_file: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

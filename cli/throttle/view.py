@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from cli.common.output import UNKNOWN, mb_per_s
-from cluster.admin.config_keys import LOG_DIRS_RATE
+from cluster.admin.config_keys import ALL_RATE_KEYS, LOG_DIRS_RATE
 from cluster.model import BrokerThrottles, Partition, Snapshot, TopicConfig
 from cluster.throttles.broker_rates import keys_from, rate_of
 from cluster.throttles.rates import read_throttles
@@ -158,6 +158,7 @@ def remarks(view: ThrottleView) -> list[str]:
         said.append("No rate is set: a list without a rate limits nothing.")
     if view.log_dirs():
         said.append(_log_dirs_remark(view.log_dirs()))
+    said.extend(_in_file_remarks(view))
     if view.unread_topics():
         said.append(f"Unknown, for they could not be read: the lists of {', '.join(view.unread_topics()[:5])}.")
     return said
@@ -168,6 +169,16 @@ def _log_dirs_remark(brokers: Collection[int]) -> str:
         f"On broker(s) {', '.join(map(str, brokers))} a rate limits moves between the log directories of the broker "
         f"({LOG_DIRS_RATE}), and nothing else; once these are done, clear it: headroom throttle clear --execute"
     )
+
+
+def _in_file_remarks(view: ThrottleView) -> Iterator[str]:
+    for key in ALL_RATE_KEYS:
+        brokers = [str(broker) for broker, rates in sorted(view.rates.items()) if key in rates.in_file]
+        if brokers:
+            yield (
+                f"The properties file of broker(s) {', '.join(brokers)} sets {key}, which is not in force: Kafka takes "
+                "it from the dynamic configuration alone."
+            )
 
 
 def _any_rate(rates: BrokerThrottles) -> bool:

@@ -9,8 +9,10 @@ from cluster.model import Balancing, BrokerThrottles, ReplicationSettings, Topic
 
 TOPIC = 2
 BROKER = 4
-# DescribeConfigsResponse.ConfigSource: set on this broker while it runs; set nowhere.
-_DYNAMIC_BROKER = 2
+# DescribeConfigsResponse.ConfigSource: set while they run, on this broker or on all; in the broker's properties file;
+# nowhere.
+_DYNAMIC = {2: "broker", 3: "default"}
+_STATIC_BROKER = 4
 _DEFAULT_CONFIG = 5
 
 LEADER_RATE = "leader.replication.throttled.rate"
@@ -60,6 +62,9 @@ def rates_of(configs: Iterable[Any]) -> BrokerThrottles:
     """Return the rates that a broker's answer holds; a key that is missing there is not set.
 
     Not known is an answer from the midst of a change, in which the value and the entity it comes from do not agree.
+
+    Kafka takes a rate from the dynamic configuration of the broker, or of all, and from nowhere else
+    (``BrokerConfigHandler``). One in the broker's properties file is reported all the same, and is not in force.
     """
     by_name = {config.name: config for config in configs if config.name in ALL_RATE_KEYS}
     if any(config.synonyms and config.synonyms[0].value != config.value for config in by_name.values()):
@@ -67,13 +72,15 @@ def rates_of(configs: Iterable[Any]) -> BrokerThrottles:
     leader, leader_source = _rate(by_name.get(LEADER_RATE))
     follower, follower_source = _rate(by_name.get(FOLLOWER_RATE))
     log_dirs, log_dirs_source = _rate(by_name.get(LOG_DIRS_RATE))
-    return BrokerThrottles(True, leader, follower, leader_source, follower_source, log_dirs, log_dirs_source)
+    in_file = tuple(key for key in ALL_RATE_KEYS if key in by_name and by_name[key].config_source == _STATIC_BROKER)
+    return BrokerThrottles(True, leader, follower, leader_source, follower_source, log_dirs, log_dirs_source, in_file)
 
 
 def _rate(config: Any) -> tuple[int | None, str]:
-    if config is None or not config.value or int(config.value) == _UNLIMITED:
+    source = None if config is None else _DYNAMIC.get(config.config_source)
+    if source is None or not config.value or int(config.value) == _UNLIMITED:
         return None, "none"
-    return int(config.value), "broker" if config.config_source == _DYNAMIC_BROKER else "default"
+    return int(config.value), source
 
 
 def balancing_of(configs: Iterable[Any]) -> Balancing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -167,9 +168,18 @@ class Collector:
             report = self.tick(int(lateness_s * 1000), due.skipped)
         except (MetadataError, PublishError, HeadroomError) as error:
             log.error("tick left out: %s", error)
-            report = TickReport(self._clock.now_ms(), time.monotonic() - start, {}, {}, [], str(error))
+            report = self._left_out(start, str(error))
+        except Exception as error:  # costs this tick; the next one may go well
+            log.exception("tick left out")
+            report = self._left_out(start, f"unexpected {type(error).__name__}: {error}")
+            # A client whose own thread ended gives the same error for ever.
+            with contextlib.suppress(Exception):
+                self._link.close()
         self._on_tick(report)
         return report.failed is None
+
+    def _left_out(self, start_s: float, why: str) -> TickReport:
+        return TickReport(self._clock.now_ms(), time.monotonic() - start_s, {}, {}, [], why)
 
 
 def run_paced(

@@ -129,7 +129,8 @@ class Publisher:
         self._patience_s = self._ack_timeout_s
         lane = [record.offset for message, record in records if message.alert_lane]
         ranges = ranges_of(record for message, record in records if not message.alert_lane)
-        return Sent(dict(Counter(m.kind for m in messages)), lane[0], len(lane), ranges)
+        # What is sent again after an error may come to lie behind what was sent later.
+        return Sent(dict(Counter(m.kind for m in messages)), min(lane), len(lane), ranges)
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         """Write the ``tick_end`` message.

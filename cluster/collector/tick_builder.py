@@ -146,7 +146,8 @@ class TickBuilder:
         self._counters.keep_brokers(snapshot.brokers)
         self._ends.keep_brokers(snapshot.brokers)
         self._log_history.keep_brokers(snapshot.brokers)
-        self._unchanged.keep_brokers(snapshot.brokers)
+        # One that is away copies nothing, and has just begun to when it is back; not every source tells of a start.
+        self._unchanged.keep_brokers({broker for broker, seen in snapshot.brokers.items() if seen.alive})
         self._said = {broker: said for broker, said in self._said.items() if broker in snapshot.brokers}
         remade = {t for t, known in self._topic_ids.items() if snapshot.topic_ids.get(t, known) != known}
         if remade:

@@ -14,15 +14,12 @@ from cluster.connection.admin_connection import AdminLink
 from cluster.metadata.snapshot_reader import RATES_REMEDY, read_broker_configs
 from cluster.metrics.mbeans import Plan
 from cluster.metrics.missing_metrics import disbelieved, losses, told
-from cluster.metrics.source import HANGS, NOT_ITS_OWN, MetricsSource
+from cluster.metrics.source import HANGS, NOT_ITS_OWN, MetricsSource, read_s
 from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
-# A read may take longer than its tick waits, and counts in the next one then: of a broker that is busy something is
-# known every other tick, and not nothing.
-_LEAST_S = 3.0
 _UNKNOWN = BrokerThrottles(known=False)
 
 
@@ -60,11 +57,18 @@ class BrokerReaders:
         for broker, future in asked.items():
             known = future if future.done() else late.get(broker, future)
             if known.done():
-                reads[broker] = known.result()
+                reads[broker] = self._outcome(brokers[broker], known)
             else:
                 why = "still hangs on the read of an earlier tick" if broker in busy else _in_vain(timeout_s)
                 reads[broker] = self._silent(brokers[broker], why)
         return reads
+
+    def _outcome(self, broker: Broker, future: Future[BrokerRead]) -> BrokerRead:
+        error = future.exception()
+        if error is None:
+            return future.result()
+        log.error("broker %d: reading it failed", broker.broker, exc_info=error)
+        return self._silent(broker, f"could not be read ({type(error).__name__})")
 
     def _silent(self, broker: Broker, rule: str) -> BrokerRead:
         return BrokerRead(broker.broker, _UNKNOWN, None, str(HeadroomError(self._endpoint(broker), rule, HANGS)))
@@ -80,12 +84,15 @@ class BrokerReaders:
                 future.set_exception(error)
 
         # Daemon threads: one that hangs must not keep the process from ending.
-        threading.Thread(target=work, name=f"broker-{broker.broker}", daemon=True).start()
+        try:
+            threading.Thread(target=work, name=f"broker-{broker.broker}", daemon=True).start()
+        except RuntimeError as error:  # the machine has no thread left
+            future.set_exception(error)
         return future
 
     def _read_one(self, broker: Broker, plan: Plan, timeout_s: float) -> BrokerRead:
-        deadline = time.monotonic() + max(timeout_s, _LEAST_S)
-        configs, error = self._configs(broker, max(timeout_s, _LEAST_S) / 2)
+        deadline = time.monotonic() + read_s(timeout_s)
+        configs, error = self._configs(broker, read_s(timeout_s) / 2)
         metrics: Metrics | None = None
         try:
             left_s = max(0.05, deadline - time.monotonic())
@@ -114,7 +121,11 @@ class BrokerReaders:
     def _configs(self, broker: Broker, timeout_s: float) -> tuple[BrokerConfigs, str | None]:
         try:
             return read_broker_configs(self._link, broker.broker, timeout_s), None
-        except KafkaError as error:
+        except HeadroomError as error:
+            return BrokerConfigs(_UNKNOWN), str(error)
+        except Exception as error:
+            if not isinstance(error, KafkaError):  # an answer of an unforeseen shape, or a fault of the client's own
+                log.exception("broker %d: its configuration could not be read", broker.broker)
             rule = f"throttle rates could not be read ({type(error).__name__})"
             return BrokerConfigs(_UNKNOWN), str(HeadroomError(f"{broker.host}:{broker.port}", rule, RATES_REMEDY))
 

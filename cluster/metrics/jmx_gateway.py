@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 
 from cluster.java import gateway_jars, java_command
 from cluster.metrics.java_reader import CLASS_NAME, SOURCE
+from cluster.metrics.source import read_s
 from cluster.secrets import secret
 from schemas.config import CollectSettings
 from schemas.environment import without_settings
@@ -102,7 +103,7 @@ class JmxGateway:
         self._class = compiler.getClassLoader().loadClass(CLASS_NAME)
 
     def _java_options(self) -> list[str]:
-        wait_ms = int(self._collect.timeout_s() * 1000)
+        wait_ms = int(read_s(self._collect.timeout_s()) * 1000)
         return [
             "-Xmx128m",
             "-XX:+UseSerialGC",

@@ -11,6 +11,9 @@ from schemas.errors import HeadroomError
 # Fetchers change hands and topics come and go during a tick, so some more lags than replicas are no surprise.
 _LAGS_PER_REPLICA = 2
 _LAGS_AT_LEAST = 1000
+# A read may take longer than its tick waits, and counts in the next one then: of a broker that is busy something is
+# known every other tick, and not nothing.
+_READ_AT_LEAST_S = 3.0
 # Remedies that several sources have.
 HANGS = "See whether the broker hangs or its machine is overloaded, or raise collect.broker_timeout_s."
 NOT_ITS_OWN = "See that collect.source is what listens there, whole and by itself, and see the agent's log."
@@ -34,6 +37,15 @@ class MetricsSource(Protocol):
     def stop(self) -> None:
         """Let go of everything."""
         ...
+
+
+def read_s(timeout_s: float) -> float:
+    """Return how long one read of a broker may take in all, seconds.
+
+    Args:
+        timeout_s: how long a tick waits for it, seconds.
+    """
+    return max(timeout_s, _READ_AT_LEAST_S)
 
 
 def plausible(metrics: Metrics, plan: Plan, where: str) -> Metrics:

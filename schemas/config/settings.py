@@ -432,7 +432,7 @@ class MetricsSettings:
             0: the greater of 30 s and 3 intervals. It holds for the first tick after the start too, which without it
             may take 90 s.
         top_n: most moving partitions of a cluster that have series of their own, those of greatest write rate x
-            followers.
+            followers; of a leading broker 20 at most.
     """
 
     listen: str | None = None

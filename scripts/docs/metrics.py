@@ -36,7 +36,8 @@ Dashboards for Grafana and rules for Prometheus are in [docker/](../docker/READM
   three intervals if that is longer), its brokers and partitions have no series; `headroom_tick_age_seconds` goes on
   rising, and `headroom_alerts` goes on telling of the alerts that stand, `no_data` among them.
 - **Few series.** For each broker and role {by_side} series at most, and for each broker {by_broker}, whatever the
-  number of partitions; at most `metrics.top_n` ({top_n}) partitions of a cluster, and only such as move.
+  number of partitions; at most `metrics.top_n` ({top_n}) partitions of a cluster, at most 20 of one leading broker,
+  and only such as move.
 - **Leaders are counted by the gold job.** What begins with `headroom_leader_` comes from `gold/leader_imbalance`, some
   seconds after the verdicts, and goes at twice `metrics.stale_after_s`. Without that job it is absent; `headroom watch`
   and `headroom run watch` have it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 from arro3.core import Array, DataType
 from arro3.core import Table as ArrowTable
@@ -58,7 +58,9 @@ def append(there: DeltaTable, records: Sequence[object], table: Table, guard: Co
     columns: dict[str, Any] = {
         c.name: _array([getattr(record, c.name) for record in records], c.type) for c in table.columns
     }
-    write_deltalake(there, ArrowTable.from_pydict(columns), mode="append", commit_properties=guard)
+    # A newer version may have added columns: in these rows they are null.
+    mode: Literal["merge"] | None = "merge" if {f.name for f in there.schema().fields} > columns.keys() else None
+    write_deltalake(there, ArrowTable.from_pydict(columns), mode="append", schema_mode=mode, commit_properties=guard)
 
 
 def _array(values: Sequence[Any], of: str) -> Array:

@@ -15,6 +15,9 @@ from streaming.delta.store import Store
 from streaming.supervision.damaged_tables import damage_of, what_is_left
 from streaming.supervision.failure import cause_of
 
+# A newer version may have added columns.
+_EVENT = f"struct({', '.join(ALERT_EVENTS.names())})"
+
 
 class EventLog:
     """``alerts/events``.
@@ -46,8 +49,8 @@ class EventLog:
             self._store.read(ALERT_EVENTS)
             .groupBy(*subject, "alert_id")
             .agg(
-                F.expr("min_by(struct(*), struct(tick_ms, state = 'firing')) AS first"),
-                F.expr("max_by(struct(*), struct(tick_ms, state = 'firing')) AS last"),
+                F.expr(f"min_by({_EVENT}, struct(tick_ms, state = 'firing')) AS first"),
+                F.expr(f"max_by({_EVENT}, struct(tick_ms, state = 'firing')) AS last"),
             )
             .groupBy(*subject)
             .agg(F.expr("max_by(struct(first, last), last.tick_ms) AS latest"))
@@ -57,7 +60,7 @@ class EventLog:
             self._store.read(ALERT_EVENTS)
             .where("state = 'firing'")
             .groupBy("alert_id")
-            .agg(F.expr("min_by(struct(*), tick_ms) AS e"))
+            .agg(F.expr(f"min_by({_EVENT}, tick_ms) AS e"))
             .where(F.expr(f"e.tick_ms >= unix_millis(current_timestamp()) - {FLAP_MS}"))
             .select("e")
         )

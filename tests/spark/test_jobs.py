@@ -276,3 +276,9 @@ def test_events_are_committed_once_and_read_back_alike_with_and_without_spark(
     store = Store(spark, str(tmp_path / "store"))
     store.append(record_rows(spark, [replace(first, subject="other")], ALERT_EVENTS), ALERT_EVENTS)
     assert len(log.last_events()) == 4
+    # A newer version has added a column; this one goes on to read, and to write.
+    spark.sql(f"ALTER TABLE delta.`{store.location(ALERT_EVENTS)}` ADD COLUMNS (not_yet_known STRING)")
+    later = EventLog(spark, Store(spark, str(tmp_path / "store")))
+    assert len(later.last_events()) == 4
+    later.append([replace(second, tick_ms=4)], "w", 2)
+    assert len(later.last_events()) == 4

@@ -155,14 +155,16 @@ class AlertmanagerReceiver:
 
     def _told(self, event: AlertEvent, reference: str) -> list[dict[str, Any]]:
         """Return the alert, and the end of the one of another severity that it was before, if it was."""
-        known = json.loads(reference)
-        now_ms, starts_ms = self._clock_ms(), int(known["starts_at_ms"])
+        known, now_ms = json.loads(reference), self._clock_ms()
+        # Before the clock was set back it was told of times that are yet to come: until then nothing would have ended.
+        starts_ms = min(int(known["starts_at_ms"]), now_ms)
         resolved = event.state == State.RESOLVED.value
         ends_ms = max(starts_ms, min(event.tick_ms, now_ms)) if resolved else now_ms + self._alive_ms()
         told = [self._alert(event, starts_ms, ends_ms)]
         if known.get("was"):
-            lower = _at(event, known["was"], known.get("was_escalation", 0))
-            told.append(self._alert(lower, int(known["was_from_ms"]), max(int(known["was_from_ms"]), starts_ms)))
+            lower, from_ms = _at(event, known["was"], known.get("was_escalation", 0)), int(known["was_from_ms"])
+            from_ms = min(from_ms, now_ms)
+            told.append(self._alert(lower, from_ms, max(from_ms, starts_ms)))
         return told
 
     def _alert(self, event: AlertEvent, starts_ms: int, ends_ms: int) -> dict[str, Any]:

@@ -723,3 +723,22 @@ class Ticks(RuleBasedStateMachine):
 
 TestTicks = Ticks.TestCase
 TestTicks.settings = settings(max_examples=50, stateful_step_count=20, deadline=None)
+
+
+def test_alerts_that_only_a_newer_version_knows_are_left_as_they_are(caplog: pytest.LogCaptureFixture) -> None:
+    also = [{"kind": "not_yet_known", "subject": "x", "broker_id": 4}]
+    evidence, advice = json.dumps({"group": "copies", "also": also}), '{"throttle_bytes_per_s": 100}'
+    ours = AlertEvent("a", KIND.value, "warning", "firing", "c", SUBJECT, "s", evidence, advice, 1000, 1000)
+    strange = [
+        replace(ours, alert_id="b", kind="not_yet_known"),
+        replace(ours, alert_id="d", subject="y", state="snoozed"),
+        replace(ours, alert_id="e", subject="z", severity="fatal"),
+    ]
+    alerts = lifecycle(events=[*strange, ours])
+    assert alerts.active() == [ours]
+    (told,) = caplog.messages
+    assert told.endswith("are left as they are: fatal, not_yet_known, snoozed")
+    # 5 s without it: ours resolves, and nothing else is told.
+    assert run(alerts, (2, OK), (7, OK)) == [(7.0, "resolved")]
+    # What it stood for is found again, with one that it had named.
+    assert run(lifecycle(events=[ours]), (2, bad(hold_s=0))) == []

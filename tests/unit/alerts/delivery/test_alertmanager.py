@@ -119,6 +119,30 @@ def test_a_resolved_alert_ends_at_its_resolution_and_is_sent_no_more() -> None:
     assert len(instance.asked) == 3
 
 
+def test_after_the_clock_was_set_back_nothing_ends_in_the_time_that_was() -> None:
+    # The warning began at 08:00:00 and was critical from 08:00:05; then the clock was set back by an hour.
+    now_ms = [NOW_MS]
+    instance = Scripted()
+    with alertmanager(instance) as receiver:
+        receiver._clock_ms = lambda: now_ms[0]
+        before = receiver.deliver(event(severity="warning"), "", False).reference
+        before = receiver.deliver(event(tick_ms=1_800_000_005_000), before, False).reference
+        # 08:00:10 less an hour.
+        now_ms[0] = NOW_MS - 3_600_000
+        receiver.resend()
+        assert [(alert["startsAt"], alert["endsAt"]) for alert in last(instance)] == [
+            # It goes on for four times 60 s from now.
+            ("2027-01-15T07:00:10.000Z", "2027-01-15T07:04:10.000Z"),
+            ("2027-01-15T07:00:10.000Z", "2027-01-15T07:00:10.000Z"),
+        ]
+        # The lifecycle dates its end just after what it has told before.
+        now_ms[0] += 20_000
+        receiver.deliver(replace(RESOLVED, tick_ms=1_800_000_005_001), before, False)
+    assert {(alert["startsAt"], alert["endsAt"]) for alert in last(instance)} == {
+        ("2027-01-15T07:00:30.000Z", "2027-01-15T07:00:30.000Z")
+    }
+
+
 def test_one_instance_that_takes_it_is_enough_and_the_others_get_what_they_missed() -> None:
     up, down = Scripted(), Scripted(Said(status=503), Said(status=503))
     with alertmanager(up, down) as receiver:

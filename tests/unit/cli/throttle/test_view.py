@@ -23,6 +23,7 @@ from tests.unit.builders.throttle_views import (
     view_of,
 )
 
+FILE = replace(NONE, in_file=("leader.replication.throttled.rate",))
 LOG_DIRS = replace(NONE, log_dirs_bytes_per_s=6 * MB, log_dirs_source="broker")
 
 
@@ -125,3 +126,14 @@ def test_a_cluster_default_that_every_broker_overrides_is_shown() -> None:
 def test_show_prints_rows_and_remarks_or_json(cluster: FakeCluster) -> None:
     assert "1 partition moving." in run("show").stdout
     assert json.loads(run("show", "--format", "json").stdout)["moving"][0]["adding"] == [3]
+
+
+def test_a_rate_in_the_properties_file_is_told_as_not_in_force() -> None:
+    view = view_of({1: FILE, 2: NONE, 3: FILE})
+    assert view_rows(view)[0][:3] == ("broker 1", "none", "none")
+    (told,) = (remark for remark in remarks(view) if "properties file" in remark)
+    assert told.startswith(
+        "The properties file of broker(s) 1, 3 sets leader.replication.throttled.rate, which is not in force"
+    )
+    assert [broker["in_file"] for broker in view_json(view)["brokers"]][:3] == [FILE.in_file, (), FILE.in_file]
+    assert not any("properties file" in remark for remark in remarks(view_of({1: OWN})))

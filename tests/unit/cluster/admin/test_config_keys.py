@@ -52,6 +52,16 @@ def test_a_rate_that_is_missing_or_unlimited_is_none() -> None:
     assert rates_of([rate(LEADER_RATE, DEFAULT, str(2**63 - 1))]) == none
 
 
+@pytest.mark.parametrize("source", [FILE, UNSET, 0])
+def test_a_rate_that_is_not_set_dynamically_is_not_in_force(source: int) -> None:
+    # BrokerConfigHandler: the broker's own dynamic value, else that of all brokers, else no limit.
+    told = rates_of([rate(LEADER_RATE, source, "5"), rate(FOLLOWER_RATE, OWN, "7", "6")])
+    in_file = (LEADER_RATE,) if source == FILE else ()
+    assert told == BrokerThrottles(True, None, 7, "none", "broker", None, "none", in_file)
+    # What the file holds is no number that Kafka has looked at.
+    assert rates_of([rate(LOG_DIRS_RATE, FILE, "10 MB")]).log_dirs_bytes_per_s is None
+
+
 def test_the_rate_between_log_directories_is_read_with_the_others() -> None:
     seen = rates_of([rate(LOG_DIRS_RATE, OWN, "6", "5")])
     assert (seen.log_dirs_bytes_per_s, seen.log_dirs_source) == (6, "broker")

@@ -279,6 +279,21 @@ def test_a_broker_that_was_taken_out_of_the_cluster_begins_again() -> None:
     assert unchanged_since(row) == {3: 2000}
 
 
+def test_a_broker_that_was_away_begins_again_though_its_source_does_not_tell_when_it_started() -> None:
+    def at(second: int, *brokers: int) -> tuple[Snapshot, Mapping[int, BrokerRead]]:
+        read = ended_at(second * 1000, 50, *brokers)
+        known = {b: replace(r, metrics=replace(r.metrics, started_ms=None)) for b, r in read.items() if r.metrics}
+        return snapshot(), read | known
+
+    down, read = at(2, 1)
+    down.brokers[3] = replace(down.brokers[3], alive=False)
+    # Broker 3 is registered at 0, 1, and again from 300 s: its log has been the same for no time.
+    ticks = [at(0, 1, 3), at(1, 1, 3), (down, read)]
+    assert unchanged_since(moves(*ticks, (down, at(300, 1)[1]), at(300, 1, 3))) == {3: 300_000, 1: 0}
+    # It only did not answer.
+    assert unchanged_since(moves(*ticks[:2], at(300, 1), at(300, 1, 3))) == {3: 0, 1: 0}
+
+
 def test_a_partition_that_is_watched_from_now_on_is_unchanged_since_its_end_was_read_first() -> None:
     builder, unwatched = TickBuilder(WINDOW_MS, 1000), snapshot(replace(MOVING, adding=(), removing=()), None)
     for second, end in enumerate((49, 50, 50)):

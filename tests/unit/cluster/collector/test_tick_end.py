@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from cluster.collector.other_collectors import CollectorId
-from cluster.collector.publisher import Sent, ranges_of, tick_end
+from cluster.collector.publisher import Publisher, Sent, ranges_of, tick_end
+from cluster.collector.rows.encoder import Message
+from schemas.config import Settings
 from schemas.tick_messages import TICK_END
 
 
@@ -38,3 +43,17 @@ def test_a_tick_lies_in_each_partition_from_its_first_record_to_its_last() -> No
     records = [SimpleNamespace(partition=p, offset=o) for p, o in ((1, 4), (2, 8), (1, 9), (1, 5))]
     assert ranges_of(records) == {1: (4, 10), 2: (8, 9)}
     assert ranges_of([]) == {}
+
+
+def test_a_tick_begins_at_the_least_offset_of_its_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    publisher = Publisher(Settings(), 1.0)
+    # By the order in which they were sent; the first was sent again behind the second. The third is of the history.
+    places = iter([(0, 12), (0, 11), (1, 3)])
+
+    def sent(_message: Message) -> Any:
+        partition, offset = next(places)
+        return SimpleNamespace(get=lambda timeout: SimpleNamespace(partition=partition, offset=offset))
+
+    monkeypatch.setattr(publisher, "_send", sent)
+    told = publisher.send([Message(kind, b"", b"") for kind in ("brokers", "moves", "logs")])
+    assert (told.first_offset, told.lane_messages, told.ranges) == (11, 2, {1: (3, 4)})

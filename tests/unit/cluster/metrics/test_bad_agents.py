@@ -393,7 +393,8 @@ def test_brokers_report_the_settings_that_shape_copies(stage: Stage) -> None:
         "replica.alter.log.dirs.io.max.bytes.per.second": "7000",
         "leader.imbalance.per.broker.percentage": "15",
     }
-    stage.topics.settings = reported
+    # Set for all brokers while they run.
+    stage.topics.settings, stage.topics.setting_source = reported, 3
     for row in of(stage.look(), "brokers"):
         assert (row["quota_window_num"], row["replica_fetch_backoff_ms"], row["num_replica_fetchers"]) == (
             21,
@@ -401,6 +402,11 @@ def test_brokers_report_the_settings_that_shape_copies(stage: Stage) -> None:
             None,
         )
         assert (row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]) == (7000, "default")
+        assert row["leader_imbalance_percentage"] == 15
+    # In the brokers' properties files, where a rate is not in force.
+    stage.topics.setting_source = 4
+    for row in of(stage.look(), "brokers"):
+        assert (row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]) == (None, "none")
         assert row["leader_imbalance_percentage"] == 15
     # Kafka's own default.
     stage.topics.setting_source = 5

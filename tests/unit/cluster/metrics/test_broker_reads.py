@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaTimeoutError
 
 from cluster.metrics.broker_reads import BrokerReaders
 from cluster.metrics.mbeans import Plan
@@ -101,3 +102,56 @@ def test_a_broker_that_is_gone_is_not_told_of(slow: tuple[Slow, BrokerReaders]) 
     assert readers.read(BROKERS, one, WAIT_S).keys() == {1}
     assert "did not answer" in str(said(readers.read(BROKERS, PLANS, WAIT_S)))
     source.let.release(5)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("closed"), ValueError("10 MB"), KafkaTimeoutError("late")])
+def test_rates_that_cannot_be_read_cost_one_broker_its_rates(
+    slow: tuple[Slow, BrokerReaders], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    known = BrokerConfigs(BrokerThrottles(known=True))
+
+    def configs(_link: Any, broker: int, _timeout_s: float) -> BrokerConfigs:
+        if broker == 2:
+            raise error
+        return known
+
+    monkeypatch.setattr("cluster.metrics.broker_reads.read_broker_configs", configs)
+    source, readers = slow
+    source.let.release()
+    reads = readers.read(BROKERS, PLANS, 10 * WAIT_S)
+    assert [(reads[b].throttles.known, reads[b].metrics is not None) for b in (1, 2)] == [(True, True), (False, True)]
+    assert f"throttle rates could not be read ({type(error).__name__})" in str(reads[2].error)
+    assert "throttle rates" not in str(reads[1].error)
+
+
+def test_what_nobody_foresaw_of_one_broker_costs_its_rows_alone(
+    slow: tuple[Slow, BrokerReaders], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, readers = slow
+    read_one = readers._read_one
+
+    def failing(broker: Broker, plan: Plan, timeout_s: float) -> BrokerRead:
+        if broker.broker == 2:
+            raise RuntimeError("can't start new thread")
+        return read_one(broker, plan, timeout_s)
+
+    monkeypatch.setattr(readers, "_read_one", failing)
+    for _ in range(2):
+        reads = readers.read(BROKERS, PLANS, 10 * WAIT_S)
+        assert said(reads, 1) == 0
+        assert "could not be read (RuntimeError)" in str(said(reads))
+
+
+def test_a_machine_without_threads_costs_the_broker_one_tick(
+    slow: tuple[Slow, BrokerReaders], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, readers = slow
+    one = {1: PLANS[1]}
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse_thread)
+        assert "could not be read (RuntimeError)" in str(said(readers.read(BROKERS, one, WAIT_S), 1))
+    assert said(readers.read(BROKERS, one, WAIT_S), 1) == 0
+
+
+def refuse_thread(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cluster.metrics.jmx import JmxSource
+from cluster.metrics.jmx_gateway import JmxGateway
 from cluster.metrics.jmx_request import JmxRequest
 from cluster.metrics.mbeans import Plan
 from cluster.metrics.source import MetricsError
 from cluster.model import TopicPartition
+from schemas.config import CollectSettings
 
 
 class FakeGateway:
@@ -56,3 +58,19 @@ def test_ten_times_the_lags_are_refused() -> None:
         "tells 1500 lags, but the broker has 150 replicas",
     )
     assert "[collect.endpoints]" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "wait_ms"),
+    [
+        # A tick a second waits for 0.8 s, but the read goes on for three in all.
+        (1.0, 3000),
+        # 0.8 of 5 s.
+        (5.0, 4000),
+    ],
+)
+def test_java_waits_for_one_answer_as_long_as_a_read_may_take(interval_s: float, wait_ms: int) -> None:
+    options = JmxGateway(CollectSettings(interval_s=interval_s))._java_options()
+    assert {option for option in options if "Timeout" in option} == {
+        f"-Dsun.rmi.transport.tcp.{name}Timeout={wait_ms}" for name in ("response", "handshake")
+    }

@@ -1,0 +1,101 @@
+"""The collector when something fails that nobody foresaw: it costs a tick, and the next one goes well."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+import pytest
+
+import cluster.collector.collector
+from cluster.collector.collector import Collector, TickReport
+from cluster.collector.publisher import PublishError, Sent
+from cluster.collector.rows.encoder import Message
+from cluster.metrics.mbeans import Plan
+from cluster.model import Metrics
+from schemas.config import ClusterSettings, CollectSettings, Settings
+from tests.unit.fakes.admin_connection import ManyTopics
+
+
+class Brokers(ManyTopics):
+    """Three brokers; counts how often the connections were closed."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": 2})
+        self.closed = 0
+
+    def client(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Source:
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+        return Metrics(7, {}, {}, (), {})
+
+
+class Failing:
+    """A sink whose ticks fail one after the other with what it was given, then are written."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self._errors = list(errors)
+
+    def open(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def send(self, messages: list[Message]) -> Sent:
+        if self._errors:
+            raise self._errors.pop(0)
+        return Sent({}, 0, 0)
+
+    def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
+        pass
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> tuple[list[TickReport], Brokers]:
+    """Run a collector until a tick is written, and return what became of each."""
+    brokers, reports, stop = Brokers(), [], threading.Event()
+    monkeypatch.setattr(cluster.collector.collector, "AdminLink", lambda settings: brokers)
+    monkeypatch.setattr(cluster.collector.collector, "metrics_source", lambda collect: Source())
+
+    def on_tick(report: TickReport) -> None:
+        reports.append(report)
+        if report.failed is None or len(reports) > len(errors):
+            stop.set()
+
+    settings = Settings(
+        cluster=ClusterSettings(bootstrap_servers="h:1", name="c"), collect=CollectSettings(interval_s=0.1)
+    )
+    Collector(settings, Failing(*errors), on_tick).run(stop)
+    return reports, brokers
+
+
+@pytest.mark.parametrize("error", [RuntimeError("loop closed"), ValueError("no number"), KeyError("topic")])
+def test_what_nobody_foresaw_costs_a_tick_and_its_connections(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        reports, brokers = run(monkeypatch, error)
+    assert [report.failed for report in reports] == [f"unexpected {type(error).__name__}: {error}", None]
+    (told,) = (record for record in caplog.records if record.name == "cluster.collector.collector")
+    assert told.exc_info is not None
+    # Once to be made anew, and once at the end.
+    assert brokers.closed == 2
+
+
+def test_what_was_foreseen_leaves_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports, brokers = run(monkeypatch, PublishError("late"))
+    assert [report.failed for report in reports] == ["late", None]
+    assert brokers.closed == 1
