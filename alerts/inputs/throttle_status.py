@@ -218,6 +218,8 @@ class SideState:
         log_dirs: the broker's throttle of moves between log directories.
         eta_low_s: eta_s at the earliest; None: never, or unknown.
         eta_high_s: eta_s at the latest; None: never, or unknown.
+        lost_leaderless_replicas: those of lost_replicas whose partition has no leader; None: an older version's row.
+        lost_leaderless_moving_replicas: those of them whose partition moves; None: an older version's row.
     """
 
     demand: Demand
@@ -254,6 +256,8 @@ class SideState:
     log_dirs: LogDirsThrottle = LogDirsThrottle()
     eta_low_s: float | None = None
     eta_high_s: float | None = None
+    lost_leaderless_replicas: int | None = None
+    lost_leaderless_moving_replicas: int | None = None
 
     @property
     def broker(self) -> int:
@@ -301,6 +305,8 @@ _AS_THEY_ARE = (
     "eta_low_s",
     "eta_high_s",
 )
+# What rows of older versions may lack altogether.
+_ADDED = ("lost_leaderless_replicas", "lost_leaderless_moving_replicas")
 
 
 def side_state(row: Mapping[str, Any]) -> SideState:
@@ -322,6 +328,7 @@ def side_state(row: Mapping[str, Any]) -> SideState:
         resting_topics=tuple(row["resting_topics"]),
         log_dirs=LogDirsThrottle(row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]),
         **{name: row[name] for name in _AS_THEY_ARE},
+        **{name: row.get(name) for name in _ADDED},
     )
 
 

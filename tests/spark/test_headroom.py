@@ -168,6 +168,14 @@ def leaderless() -> Scene:
     ]
 
 
+def many_leaderless() -> Scene:
+    """50 partitions, 30 of them moving, that broker 2 holds out of sync and broker 1, alone in sync, does not lead."""
+    row = {"isr": [1], "offline": [1], "compacted": None}
+    moving = [move("a", n, None, [3, 2, 1], adding=[3], removing=[1], **row) for n in range(30)]
+    led = move("c", 0, 3, [2, 3], isr=[3], compacted=None)
+    return dead(1), [*moving, *(move("b", n, None, [1, 2], **row) for n in range(20)), led]
+
+
 def leaders_leave() -> Scene:
     """Three partitions of 1 MB/s from brokers 1, which leads, and 2 to 3 and 4: two to be led by 3, one by 4."""
     row = {"isr": [1, 2], "adding": [3, 4], "removing": [1, 2], "leader_listed": [1, 2], "follower_listed": [3, 4]}
@@ -185,6 +193,7 @@ SCENES: dict[str, Scene] = {
     "large": large_move(),
     "stalled": stalled_copies(),
     "leaderless": leaderless(),
+    "many leaderless": many_leaderless(),
     "leaders leave": leaders_leave(),
     # Of the two partitions the first removes broker 1, the second keeps it.
     "a replica that is to stay is down": (
@@ -294,6 +303,18 @@ def test_a_partition_without_a_leader_hides_no_throttle_that_is_too_low(scenes: 
     assert (destination["verdict"], destination["required_bytes_per_s"]) == ("losing", pytest.approx(4 * MB))
     assert [(s["cause"], s["replicas"]) for s in destination["stalls"]] == [("no_leader", 1)]
     assert scenes["leaderless"][1, "leader"]["verdict"] == "losing"
+
+
+# Of broker 2 the 30 + 20 that nobody leads, and one that broker 3 leads; broker 1, which is down, is in sync.
+def test_lost_replicas_without_a_leader_are_counted_beyond_those_that_are_named(scenes: dict[str, Any]) -> None:
+    row = scenes["many leaderless"][2, "follower"]
+    names = ("lost_replicas", "lost_moving_replicas", "lost_leaderless_replicas", "lost_leaderless_moving_replicas")
+    assert [row[name] for name in names] == [51, 30, 50, 30]
+    assert len(row["lost"]) == 20
+    state = side_state(row.asDict(recursive=True))
+    assert (state.lost_leaderless_replicas, state.lost_leaderless_moving_replicas) == (50, 30)
+    # Where there is no replica, none is lost.
+    assert scenes["settings"][1, "leader"]["lost_leaderless_replicas"] == 0
 
 
 def test_what_a_move_takes_from_a_dead_broker_and_what_it_was_to_bring_it_is_counted(scenes: dict[str, Any]) -> None:

@@ -28,6 +28,8 @@ _COUNTS = (
     "lost_replicas",
     "lost_moving_replicas",
     "lost_leaving_replicas",
+    "lost_leaderless_replicas",
+    "lost_leaderless_moving_replicas",
 )
 # Settings of a broker that shape a throttled copy, passed on as they are.
 _SETTINGS = (

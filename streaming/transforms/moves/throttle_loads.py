@@ -157,6 +157,9 @@ _PER_SIDE = (
     "CAST(sum(CASE WHEN role = 'follower' THEN lost END) AS INT) AS lost_replicas",
     "CAST(sum(CASE WHEN role = 'follower' AND moving THEN lost END) AS INT) AS lost_moving_replicas",
     "CAST(sum(CASE WHEN role = 'follower' THEN lost_leaving END) AS INT) AS lost_leaving_replicas",
+    "CAST(sum(CASE WHEN role = 'follower' AND leader IS NULL THEN lost END) AS INT) AS lost_leaderless_replicas",
+    "CAST(sum(CASE WHEN role = 'follower' AND leader IS NULL AND moving THEN lost END) AS INT) "
+    "AS lost_leaderless_moving_replicas",
     "array_sort(collect_set(CASE WHEN entered AND NOT moving THEN topic END)) AS resting_topics",
     "flatten(collect_list(limited_copies)) AS limited_copies",
     f"array_sort(collect_list(CASE WHEN stall IS NOT NULL THEN {_STALLED_ENTRY} END)) AS stalls",
