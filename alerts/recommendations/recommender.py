@@ -255,8 +255,9 @@ def _end(limited: Sequence[Demand], throttle: int, earlier: Earlier) -> dict[str
 def lower_rates(sides: Sequence[SideState], throttle_bytes_per_s: float) -> set[Side]:
     """Return the brokers and roles of a move whose rate in force is lower than a throttle, and that can be set.
 
-    A broker that moves nothing is one of them if a list of before holds back a replica that is behind. A broker takes its rate from itself alone, so one that is down cannot be set. One that has no rate is not limited:
-    to set one would slow it down.
+    A broker that moves nothing is one of them if a list of before holds back a replica that is behind. A broker takes
+    its rate from itself alone, so one that is down cannot be set. One that has no rate is not limited: to set one would
+    slow it down.
 
     Args:
         sides: every broker and role of a tick.
