@@ -45,7 +45,7 @@ _SETTINGS = (
 # Columns of the join of which one side may be missing.
 _MADE_WHOLE = (
     *("alive", "throttle_known", *_COUNTS, "lost", "moves", "partitions", "resting_topics", "stalls", "switches"),
-    *("known_in_sync_bytes_per_s", "known_required_bytes_per_s"),
+    *("known_in_sync_bytes_per_s", "known_required_bytes_per_s", "down_required_bytes_per_s"),
 )
 
 # What is certain is said though a part is unknown: more traffic would only be worse.
@@ -133,6 +133,7 @@ _WHOLE = {
     "takes_part": "partitions IS NOT NULL",
     "known_in_sync_bytes_per_s": "coalesce(known_in_sync_bytes_per_s, 0D)",
     "known_required_bytes_per_s": "coalesce(known_required_bytes_per_s, 0D)",
+    "down_required_bytes_per_s": "coalesce(down_required_bytes_per_s, 0D)",
 }
 _JUDGED = {"verdict": VERDICT, "moving_replicas": "limited_replicas + free_replicas"}
 _TAKING_PART = {

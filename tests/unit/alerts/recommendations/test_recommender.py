@@ -246,6 +246,12 @@ def _row(
     }
 
 
+def test_a_row_of_an_older_version_does_not_tell_what_came_later() -> None:
+    old = side_state(_row(1, "leader", 3 * MB, 4 * MB, "losing"))
+    assert (old.lost_leaderless_replicas, old.lost_leaderless_moving_replicas) == (None, None)
+    assert old.down_required_bytes_per_s is None
+
+
 # What has no rate gets none: broker 3 is not limited, whatever it receives.
 def test_a_listed_replica_without_a_rate_does_not_count_for_a_rate_that_it_will_not_get() -> None:
     rows = [_row(1, "leader", 3 * MB, 4 * MB, "losing"), _row(3, "follower", None, 8 * MB, "unthrottled")]
