@@ -130,10 +130,12 @@ class Lifecycle:
 
     def _events(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         events: list[AlertEvent] = []
-        held = {(cluster, kind.value, subject) for kind, subject in assessment.held}
+        down = assessment.held_for_down.items()
+        as_it_is = assessment.held | {s for s, throttle in down if not self._asked_for_less(cluster, s, throttle)}
+        held = {(cluster, kind.value, subject) for kind, subject in as_it_is}
         due = self._due(cluster, tick_ms, assessment.findings, held)
         active = self._active(cluster, assessment.findings)
-        grouped = one_per_cause(assessment.findings, active, due, assessment.held)
+        grouped = one_per_cause(assessment.findings, active, due, as_it_is)
         wrong: set[Key] = set()
         for finding in grouped.findings:
             key = (cluster, finding.kind.value, finding.subject)
@@ -206,6 +208,12 @@ class Lifecycle:
             if tick_ms - since_ms >= finding.hold_s * 1000:
                 due.add((finding.kind, finding.subject))
         return due
+
+    def _asked_for_less(self, cluster: str, subject: Subject, throttle_bytes_per_s: float) -> bool:
+        """Return whether a throttle is more than an alert said had to be exceeded: then it was put right."""
+        alert = self._alerts.get((cluster, subject[0].value, subject[1]))
+        required = None if alert is None else _announced(alert.event).required_bytes_per_s
+        return required is not None and throttle_bytes_per_s > required
 
     def _active(self, cluster: str, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
         """Return the alerts that fire, and those of findings that are pending."""
@@ -351,6 +359,7 @@ class _Announced:
         action: what it advised.
         goes_on_with: kind of the finding that it went on with; None: it was about its own.
         raises: what its advice raises, by broker and role.
+        required_bytes_per_s: what a throttle that is too low had to exceed; None: not known, or about no throttle.
     """
 
     cause: str | None = None
@@ -361,6 +370,7 @@ class _Announced:
     action: str | None = None
     goes_on_with: str | None = None
     raises: Mapping[BrokerRole, Raise] = field(default_factory=dict)
+    required_bytes_per_s: float | None = None
 
 
 @lru_cache(maxsize=1000)
@@ -378,6 +388,7 @@ def _announced(event: AlertEvent) -> _Announced:
         action=recommendation.get("action"),
         goes_on_with=_about(evidence),
         raises=raises,
+        required_bytes_per_s=evidence.get("required_bytes_per_s"),
     )
 
 

@@ -218,6 +218,10 @@ class SideState:
         log_dirs: the broker's throttle of moves between log directories.
         eta_low_s: eta_s at the earliest; None: never, or unknown.
         eta_high_s: eta_s at the latest; None: never, or unknown.
+        lost_leaderless_replicas: those of lost_replicas whose partition has no leader; None: an older version's row.
+        lost_leaderless_moving_replicas: those of them whose partition moves; None: an older version's row.
+        down_required_bytes_per_s: as leader, what required_bytes_per_s would have more if the brokers of its followers
+            that are down were up, as far as it is known; None: an older version's row.
     """
 
     demand: Demand
@@ -254,6 +258,9 @@ class SideState:
     log_dirs: LogDirsThrottle = LogDirsThrottle()
     eta_low_s: float | None = None
     eta_high_s: float | None = None
+    lost_leaderless_replicas: int | None = None
+    lost_leaderless_moving_replicas: int | None = None
+    down_required_bytes_per_s: float | None = None
 
     @property
     def broker(self) -> int:
@@ -301,6 +308,8 @@ _AS_THEY_ARE = (
     "eta_low_s",
     "eta_high_s",
 )
+# What rows of older versions may lack altogether.
+_ADDED = ("lost_leaderless_replicas", "lost_leaderless_moving_replicas", "down_required_bytes_per_s")
 
 
 def side_state(row: Mapping[str, Any]) -> SideState:
@@ -309,6 +318,7 @@ def side_state(row: Mapping[str, Any]) -> SideState:
     partitions = tuple(_partition(entry) for entry in row["partitions"])
     peers = tuple(Peer(**peer) for peer in row["peers"])
     demand = _demand(row, partitions, peers)
+    added: dict[str, Any] = {name: row.get(name) for name in _ADDED}
     return SideState(
         demand,
         verdict,
@@ -322,6 +332,7 @@ def side_state(row: Mapping[str, Any]) -> SideState:
         resting_topics=tuple(row["resting_topics"]),
         log_dirs=LogDirsThrottle(row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]),
         **{name: row[name] for name in _AS_THEY_ARE},
+        **added,
     )
 
 

@@ -99,7 +99,7 @@ class Recommender:
                 roles = [role for role in Role if (broker, role) in lower]
                 raising.append(commands.kafka_configs(throttle, broker, self.bootstrap_servers, roles))
         moves = _moves(sides)
-        if moves and _sets_every_rate(sides, throttle):
+        if moves and _sets_every_rate(sides, throttle, brokers):
             raising.append(commands.kafka_reassign(throttle, moves[:1], self.bootstrap_servers))
         return raising
 
@@ -255,14 +255,15 @@ def _end(limited: Sequence[Demand], throttle: int, earlier: Earlier) -> dict[str
 def lower_rates(sides: Sequence[SideState], throttle_bytes_per_s: float) -> set[Side]:
     """Return the brokers and roles of a move whose rate in force is lower than a throttle, and that can be set.
 
-    A broker takes its rate from itself alone, so one that is down cannot be set. One that has no rate is not limited:
-    to set one would slow it down.
+    A broker that moves nothing is one of them if a list of before holds back a replica that is behind. A broker takes
+    its rate from itself alone, so one that is down cannot be set. One that has no rate is not limited: to set one would
+    slow it down.
 
     Args:
         sides: every broker and role of a tick.
         throttle_bytes_per_s: throttle.
     """
-    part = {side.broker for side in sides if side.moving_partitions}
+    part = _moving_brokers(sides) | {side.broker for side in sides if side.demand.limited_replicas}
     return {
         (side.broker, side.role)
         for side in sides
@@ -270,17 +271,28 @@ def lower_rates(sides: Sequence[SideState], throttle_bytes_per_s: float) -> set[
     }
 
 
-def _sets_every_rate(sides: Sequence[SideState], throttle_bytes_per_s: float) -> bool:
-    """Return whether one rate on both roles of every broker of the move, as Kafka's tool sets it, lowers none."""
-    part = {side.broker for side in sides if side.moving_partitions}
+def _moving_brokers(sides: Sequence[SideState]) -> set[int]:
+    return {side.broker for side in sides if side.moving_partitions}
+
+
+def _sets_every_rate(sides: Sequence[SideState], throttle_bytes_per_s: float, lower: Collection[int]) -> bool:
+    """Return whether one rate on both roles of every broker of the move, as Kafka's tool sets it, is all that it takes.
+
+    Args:
+        sides: every broker and role of a tick.
+        throttle_bytes_per_s: rate; one that is higher must not be lowered.
+        lower: brokers whose rates are to be raised; the tool sets none where no running reassignment takes part.
+    """
+    part = _moving_brokers(sides)
     of_part = [side for side in sides if side.broker in part]
     rates = [side.demand.throttle_bytes_per_s or math.inf for side in of_part]
-    return all(side.alive for side in of_part) and max(rates, default=0.0) <= throttle_bytes_per_s
+    lowers_none = all(side.alive for side in of_part) and max(rates, default=0.0) <= throttle_bytes_per_s
+    return lowers_none and part.issuperset(lower)
 
 
 def _down_brokers(sides: Sequence[SideState]) -> str | None:
     """Return what to do about brokers of the move that are down; None: none is."""
-    down = sorted({side.broker for side in sides if side.moving_partitions and not side.alive})
+    down = sorted(_moving_brokers([side for side in sides if not side.alive]))
     if not down:
         return None
     which = named([str(broker) for broker in down], most=10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from alerts.inputs.throttle_status import LostReplica, SideState, Stall
+from alerts.inputs.throttle_status import SideState, Stall
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.evidence import broker_evidence, named, side_evidence, subject
 from schemas.alerts import Finding, Kind, Role, Severity
@@ -112,15 +112,16 @@ def lost_replicas(sides: Sequence[SideState], settings: AlertSettings, recommend
 
 def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) -> Iterable[Finding]:
     resting = side.lost_replicas - side.lost_moving_replicas
-    for kind, moving, count, precedence in (
-        (Kind.ISR_SHRINK_DURING_MOVE, True, side.lost_moving_replicas, _SHRINK),
-        (Kind.UNDER_REPLICATED, False, resting, _LACK),
+    leaderless_moving, leaderless_resting = _leaderless(side)
+    for kind, moving, count, without_leader, precedence in (
+        (Kind.ISR_SHRINK_DURING_MOVE, True, side.lost_moving_replicas, leaderless_moving, _SHRINK),
+        (Kind.UNDER_REPLICATED, False, resting, leaderless_resting, _LACK),
     ):
         if not count:
             continue
         lost = [one for one in side.lost if one.moving is moving]
         what = "of partitions that are moving, " if moving else ""
-        cause = _lost_cause(side, lost, count)
+        cause = _lost_cause(side, without_leader, count)
         leaderless = cause == "no_leader"
         yield Finding(
             kind=kind,
@@ -142,13 +143,21 @@ def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) ->
         )
 
 
-def _lost_cause(side: SideState, lost: Sequence[LostReplica], count: int) -> str:
+def _leaderless(side: SideState) -> tuple[int, int]:
+    """Return how many of the lost replicas are of partitions without a leader: of those that move, and of others."""
+    every, moving = side.lost_leaderless_replicas, side.lost_leaderless_moving_replicas
+    if every is not None and moving is not None:
+        return moving, every - moving
+    # A row of an older version has the names alone, and these are cut: of the others a leader is taken for granted.
+    named_ones = [one.moving for one in side.lost if one.leader is None]
+    return named_ones.count(True), named_ones.count(False)
+
+
+def _lost_cause(side: SideState, leaderless: int, count: int) -> str:
     """Return why replicas of a broker are out of the ISR, as the evidence has it."""
     if not side.alive:
         return "broker_down"
-    # The names are cut: of more than there are it is not known that all lack a leader.
-    leaderless = len(lost) == count and all(one.leader is None for one in lost)
-    return "no_leader" if leaderless else "fallen_behind"
+    return "no_leader" if leaderless == count else "fallen_behind"
 
 
 def _remedy(side: SideState) -> str:

@@ -45,10 +45,13 @@ class Assessment:
     Attributes:
         findings: what is wrong.
         held: subjects neither wrong nor right, within the exit margin or unknown: their alerts stay as they are.
+        held_for_down: throttles, bytes/s, that are enough only while brokers are down: their alerts stay as they are
+            unless the throttle is more than they asked for.
     """
 
     findings: list[Finding] = field(default_factory=list)
     held: set[Subject] = field(default_factory=set)
+    held_for_down: dict[Subject, float] = field(default_factory=dict)
 
 
 def assess(
@@ -78,7 +81,8 @@ def assess(
         *balancing.imbalanced(balances, settings, recommender),
         *balancing.unavailable(balances, sides, settings, recommender),
     ]
-    return Assessment(findings, _held(sides, short, settings, recommender.wish) | balancing.held(balances, settings))
+    held = _held(sides, short, settings, recommender.wish) | balancing.held(balances, settings)
+    return Assessment(findings, held, _held_for_down(sides))
 
 
 def _held(sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, wish: Wish) -> set[Subject]:
@@ -115,6 +119,19 @@ def _is_held(side: SideState, settings: AlertSettings, wish: Wish) -> bool:
     if side.verdict is not Verdict.CATCHING_UP or throttle is None or required is None:
         return False
     return throttle < min(required * settings.exit_ratio, wish.above(required) or math.inf)
+
+
+def _held_for_down(sides: Sequence[SideState]) -> dict[Subject, float]:
+    """Return the throttles that are enough only because replicas on brokers that are down fetch nothing."""
+    found = {}
+    for side in sides:
+        throttle, required = side.demand.throttle_bytes_per_s, side.demand.required_bytes_per_s
+        down = side.down_required_bytes_per_s or 0.0
+        if side.verdict is not Verdict.CATCHING_UP or throttle is None or required is None or not down:
+            continue
+        if throttle <= required + down:
+            found[THROTTLE_KIND[side.role], subject(side)] = throttle
+    return found
 
 
 def _short_throttles(

@@ -359,6 +359,14 @@ THROTTLE_HEADROOM = Table(
         ),
         ("eta_low_s", "DOUBLE", "eta_s at the earliest, by what is not known; null: never, or unknown"),
         ("eta_high_s", "DOUBLE", "eta_s at the latest; null: never, or unknown"),
+        ("lost_leaderless_replicas", "INT", "those of lost_replicas whose partition has no leader"),
+        ("lost_leaderless_moving_replicas", "INT", "those of lost_leaderless_replicas whose partition moves"),
+        (
+            "down_required_bytes_per_s",
+            "DOUBLE",
+            "as leader: what required_bytes_per_s would have more if its followers on brokers that are down were up, "
+            "as far as it is known, bytes/s",
+        ),
     ),
 )
 

@@ -168,6 +168,25 @@ def leaderless() -> Scene:
     ]
 
 
+def many_leaderless() -> Scene:
+    """50 partitions, 30 of them moving, that broker 2 holds out of sync and broker 1, alone in sync, does not lead."""
+    row = {"isr": [1], "offline": [1], "compacted": None}
+    moving = [move("a", n, None, [3, 2, 1], adding=[3], removing=[1], **row) for n in range(30)]
+    led = move("c", 0, 3, [2, 3], isr=[3], compacted=None)
+    return dead(1), [*moving, *(move("b", n, None, [1, 2], **row) for n in range(20)), led]
+
+
+def one_of_two_destinations_is_down() -> Scene:
+    """Leader 1 at 5 MB/s: of 6 MB/s and 2 MB/s, which move to 3, that is down, and 4; 3 MB/s more have no entry."""
+    row = {"isr": [1], "leader_listed": [1], "follower_listed": [3, 4]}
+    moves = [
+        move("d", 0, 1, [1, 3], adding=[3], offline=[3], logs=[log(1, 90_000, 6 * MB)], **row),
+        move("d", 1, 1, [1, 4], adding=[4], logs=[log(1, 90_000, 2 * MB), log(4, 1000, 3 * MB)], **row),
+        move("e", 0, 1, [1, 3], offline=[3], logs=[log(1, 90_000, 3 * MB)], **row | {"leader_listed": []}),
+    ]
+    return [broker(b, 5 * MB, 5 * MB, alive=b != 3) for b in (1, 3, 4)], moves
+
+
 def leaders_leave() -> Scene:
     """Three partitions of 1 MB/s from brokers 1, which leads, and 2 to 3 and 4: two to be led by 3, one by 4."""
     row = {"isr": [1, 2], "adding": [3, 4], "removing": [1, 2], "leader_listed": [1, 2], "follower_listed": [3, 4]}
@@ -185,12 +204,14 @@ SCENES: dict[str, Scene] = {
     "large": large_move(),
     "stalled": stalled_copies(),
     "leaderless": leaderless(),
+    "many leaderless": many_leaderless(),
     "leaders leave": leaders_leave(),
     # Of the two partitions the first removes broker 1, the second keeps it.
     "a replica that is to stay is down": (
         dead(1),
         [m | {"offline": [1], "isr": [2], "leader": 2} for m in two_partitions()],
     ),
+    "one of two destinations is down": one_of_two_destinations_is_down(),
     "a destination is down": (dead(3), [m | {"offline": [3]} for m in two_partitions()]),
     "settings": ([broker(1, MB, MB, **SETTINGS, log_dirs_throttle_source="broker")], []),
     # A follower list with an entry of broker 9 alone is set all the same.
@@ -296,11 +317,37 @@ def test_a_partition_without_a_leader_hides_no_throttle_that_is_too_low(scenes: 
     assert scenes["leaderless"][1, "leader"]["verdict"] == "losing"
 
 
+# Of broker 2 the 30 + 20 that nobody leads, and one that broker 3 leads; broker 1, which is down, is in sync.
+def test_lost_replicas_without_a_leader_are_counted_beyond_those_that_are_named(scenes: dict[str, Any]) -> None:
+    row = scenes["many leaderless"][2, "follower"]
+    names = ("lost_replicas", "lost_moving_replicas", "lost_leaderless_replicas", "lost_leaderless_moving_replicas")
+    assert [row[name] for name in names] == [51, 30, 50, 30]
+    assert len(row["lost"]) == 20
+    state = side_state(row.asDict(recursive=True))
+    assert (state.lost_leaderless_replicas, state.lost_leaderless_moving_replicas) == (50, 30)
+    # Where there is no replica, none is lost.
+    assert scenes["settings"][1, "leader"]["lost_leaderless_replicas"] == 0
+
+
 def test_what_a_move_takes_from_a_dead_broker_and_what_it_was_to_bring_it_is_counted(scenes: dict[str, Any]) -> None:
     lost = scenes["a replica that is to stay is down"][1, "follower"]
     assert (lost["lost_replicas"], lost["lost_leaving_replicas"]) == (2, 1)
     leader = scenes["a destination is down"][1, "leader"]
     assert (leader["down_replicas"], leader["verdict"]) == (1, "idle")
+
+
+def test_what_replicas_of_a_broker_that_is_down_would_require_is_told_of_their_leader(scenes: dict[str, Any]) -> None:
+    sides = scenes["one of two destinations is down"]
+    leader = side_state(sides[1, "leader"].asDict(recursive=True))
+    assert (leader.verdict, leader.demand.required_bytes_per_s) == ("catching_up", pytest.approx(2 * MB))
+    assert leader.down_required_bytes_per_s == pytest.approx(6 * MB)
+    assert {key: row["down_required_bytes_per_s"] for key, row in sides.items() if key != (1, "leader")} == {
+        (1, "follower"): 0,
+        **{(b, role): 0 for b in (3, 4) for role in ("leader", "follower")},
+    }
+    # Broker 2 leads both at 2 MB/s; broker 1, which is down, follows one that it is to keep and one that it leaves.
+    (two,) = (row for key, row in scenes["a replica that is to stay is down"].items() if key == (2, "leader"))
+    assert two["down_required_bytes_per_s"] == pytest.approx(4 * MB)
 
 
 def test_settings_of_a_broker_are_passed_on(scenes: dict[str, Any]) -> None:

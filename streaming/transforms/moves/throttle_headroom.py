@@ -28,6 +28,8 @@ _COUNTS = (
     "lost_replicas",
     "lost_moving_replicas",
     "lost_leaving_replicas",
+    "lost_leaderless_replicas",
+    "lost_leaderless_moving_replicas",
 )
 # Settings of a broker that shape a throttled copy, passed on as they are.
 _SETTINGS = (
@@ -43,7 +45,7 @@ _SETTINGS = (
 # Columns of the join of which one side may be missing.
 _MADE_WHOLE = (
     *("alive", "throttle_known", *_COUNTS, "lost", "moves", "partitions", "resting_topics", "stalls", "switches"),
-    *("known_in_sync_bytes_per_s", "known_required_bytes_per_s"),
+    *("known_in_sync_bytes_per_s", "known_required_bytes_per_s", "down_required_bytes_per_s"),
 )
 
 # What is certain is said though a part is unknown: more traffic would only be worse.
@@ -131,6 +133,7 @@ _WHOLE = {
     "takes_part": "partitions IS NOT NULL",
     "known_in_sync_bytes_per_s": "coalesce(known_in_sync_bytes_per_s, 0D)",
     "known_required_bytes_per_s": "coalesce(known_required_bytes_per_s, 0D)",
+    "down_required_bytes_per_s": "coalesce(down_required_bytes_per_s, 0D)",
 }
 _JUDGED = {"verdict": VERDICT, "moving_replicas": "limited_replicas + free_replicas"}
 _TAKING_PART = {

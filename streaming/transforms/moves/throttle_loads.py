@@ -120,6 +120,7 @@ _PER_PARTITION = (
     "count_if(stalled) AS stalled",
     "count_if(waiting) AS waiting",
     "count_if(awaited AND NOT alive) AS down",
+    "count_if(listed_down) AS listed_down",
     _LIMITED_COPIES,
     "CAST(count_if(lost) AS INT) AS lost",
     "count_if(lost_leaving) AS lost_leaving",
@@ -147,6 +148,8 @@ _PER_SIDE = (
     "CAST(sum(stalled) AS INT) AS stalled_replicas",
     "CAST(sum(waiting) AS INT) AS waiting_replicas",
     "CAST(sum(CASE WHEN role = 'leader' THEN down END) AS INT) AS down_replicas",
+    "coalesce(sum(CASE WHEN role = 'leader' THEN write_bytes_per_s * listed_down END), 0D) "
+    "AS down_required_bytes_per_s",
     "count_if(followers > 0 AND write_bytes_per_s IS NULL) AS unknown_partitions",
     "count_if(followers > 0 AND write_bytes_per_s IS NULL AND first_reading) AS unread_partitions",
     "count_if(NOT list_known) AS unknown_lists",
@@ -157,6 +160,9 @@ _PER_SIDE = (
     "CAST(sum(CASE WHEN role = 'follower' THEN lost END) AS INT) AS lost_replicas",
     "CAST(sum(CASE WHEN role = 'follower' AND moving THEN lost END) AS INT) AS lost_moving_replicas",
     "CAST(sum(CASE WHEN role = 'follower' THEN lost_leaving END) AS INT) AS lost_leaving_replicas",
+    "CAST(sum(CASE WHEN role = 'follower' AND leader IS NULL THEN lost END) AS INT) AS lost_leaderless_replicas",
+    "CAST(sum(CASE WHEN role = 'follower' AND leader IS NULL AND moving THEN lost END) AS INT) "
+    "AS lost_leaderless_moving_replicas",
     "array_sort(collect_set(CASE WHEN entered AND NOT moving THEN topic END)) AS resting_topics",
     "flatten(collect_list(limited_copies)) AS limited_copies",
     f"array_sort(collect_list(CASE WHEN stall IS NOT NULL THEN {_STALLED_ENTRY} END)) AS stalls",
@@ -193,6 +199,7 @@ def shares(replicas: DataFrame) -> DataFrame:
         "waiting",
         "alive",
         "coalesce(side.listed, false) AND alive AS listed",
+        "coalesce(side.listed, false) AND NOT alive AS listed_down",
         # A replica on a broker that is down fetches nothing: no traffic of its leader, but still not idle itself.
         "CAST(alive AND in_sync AS INT) AS in_sync",
         # One that neither moves nor is listed is only here because it lacks a replica: no throttle is about it.

@@ -13,7 +13,7 @@ from alerts.engine import AlertDesk
 from alerts.inputs.throttle_status import LostReplica, SideState
 from schemas.alerts import AlertEvent, Role
 from schemas.config import ClusterSettings, Settings
-from tests.unit.builders.throttle_status import TICK_MS, partition, side
+from tests.unit.builders.throttle_status import MB, TICK_MS, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 INTERVAL_S = 5
@@ -80,6 +80,20 @@ def test_a_broker_that_stays_away_is_told_once_with_all_that_it_brings_about() -
     assert (second, event.kind, event.subject) == (90, "reassignment_stalled", "broker 3 as destination")
     also = {one["kind"] for one in json.loads(event.evidence)["also"]}
     assert also == {"isr_shrink_during_move", "under_replicated", "no_data"}
+
+
+# Leader 1 at 5 MB/s sends 6 to broker 3 and 2 to broker 4. While 3 is down it needs 2, and then 8 again.
+def test_a_throttle_too_low_for_two_destinations_is_told_once_though_one_is_down_for_a_while() -> None:
+    def leads(throttle_mb: float, required_mb: float, down_mb: float) -> Tick:
+        return [
+            side(1, LEADER, throttle_mb, required_mb, partition(), in_sync_mb=0, down_required_bytes_per_s=down_mb * MB)
+        ]
+
+    both, one = leads(5, 8, 0), leads(5, 2, 6)
+    assert [second for second, _ in fired((60, both), (120, one), (120, both))] == [INTERVAL_S]
+    # Broker 3 was down before: the alert asked for more than 2 MB/s, and is put right by 2.4. It needs 8 then.
+    events = fired((60, leads(1, 2, 6)), (60, leads(2.4, 2, 6)), (60, leads(2.4, 8, 0)))
+    assert [second for second, _ in events] == [INTERVAL_S, 120 + INTERVAL_S]
 
 
 def test_a_throttle_too_low_for_all_brokers_is_told_once() -> None:

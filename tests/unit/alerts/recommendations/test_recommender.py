@@ -99,6 +99,20 @@ def test_a_higher_rate_is_never_lowered_and_where_there_is_none_there_will_be_no
     assert told[6, "follower"] is None
 
 
+# t-7 does not move; a list of before names it. Broker 3, which leads it at 1 MB/s, needs 4: 4 x 1.2 = 4.8 MB/s.
+@pytest.mark.parametrize("others_mb", [4.5, 20])
+def test_a_broker_that_moves_nothing_but_holds_back_a_replica_is_raised_too(others_mb: float) -> None:
+    old = partition(7, leader=3, moving=False)
+    moving = [side(1, LEADER, others_mb, 2, partition(0)), side(2, FOLLOWER, others_mb, 2, partition(0), in_sync_mb=0)]
+    recommendation = RECOMMENDER.raise_throttle([*moving, side(3, LEADER, 1, 4, old), side(4, LEADER, 1, 0, limited=0)])
+    assert recommendation["throttle_bytes_per_s"] == 4_800_000
+    apply, *kafka = recommendation["commands"]
+    lower = ["1", "2", "3"] if others_mb < 4.8 else ["3"]
+    assert f" --brokers {','.join(lower)} --raise-only " in apply
+    # Kafka's tool for reassignments sets no rate on broker 3, which takes part in none.
+    assert [command.split("--entity-name ")[1].split(" ")[0] for command in kafka] == lower
+
+
 # Kafka's tools wait a minute for a broker that is down, and then fail; a broker takes its rate from itself alone.
 def test_no_command_names_a_broker_that_is_down() -> None:
     dead = [replace(one, alive=False) for one in both(4, None, None)]
@@ -230,6 +244,12 @@ def _row(
         "log_dirs_throttle_bytes_per_s": None,
         "log_dirs_throttle_source": None,
     }
+
+
+def test_a_row_of_an_older_version_does_not_tell_what_came_later() -> None:
+    old = side_state(_row(1, "leader", 3 * MB, 4 * MB, "losing"))
+    assert (old.lost_leaderless_replicas, old.lost_leaderless_moving_replicas) == (None, None)
+    assert old.down_required_bytes_per_s is None
 
 
 # What has no rate gets none: broker 3 is not limited, whatever it receives.

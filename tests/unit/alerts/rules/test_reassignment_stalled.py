@@ -148,8 +148,41 @@ def test_replicas_that_nobody_leads_are_of_the_cause_of_the_missing_leader() -> 
         "no_leader",
         "restore_broker",
     )
-    # Two of which one is not named: it may have a leader, and the broker be what is wrong.
-    assert found(replace(leaderless, lost_replicas=2, lost_moving_replicas=2)).evidence["cause"] == "fallen_behind"
+
+
+# The list of names ends at 20.
+@pytest.mark.parametrize(
+    ("leaderless", "cause", "said"),
+    [
+        (50, "no_leader", "has replicas that nobody leads: 50 of its replicas"),
+        # One has a leader that the broker lags behind.
+        (49, "fallen_behind", "has fallen behind: 50 of its replicas"),
+        # A row of an older version does not tell: the 30 that are not named may have a leader.
+        (None, "fallen_behind", "has fallen behind: 50 of its replicas"),
+    ],
+)
+@pytest.mark.parametrize("moving", [True, False])
+def test_that_nobody_leads_is_told_of_more_replicas_than_are_named(
+    moving: bool, leaderless: int | None, cause: str, said: str
+) -> None:
+    behind = lost(2, moving=50 if moving else 0, resting=0 if moving else 50)
+    behind = replace(
+        behind,
+        lost=tuple(LostReplica("a", n, None, moving) for n in range(20)),
+        lost_leaderless_replicas=leaderless,
+        lost_leaderless_moving_replicas=leaderless if moving or leaderless is None else 0,
+    )
+    finding = found(behind)
+    assert f"Broker 2 {said}" in finding.summary
+    assert finding.evidence["cause"] == cause
+    actions = {"no_leader": "restore_broker", "fallen_behind": "inspect_broker"}
+    assert finding.recommendation["action"] == actions[cause]
+
+
+# 30 move and have no leader, 20 rest and have one.
+def test_whether_anybody_leads_is_told_of_what_moves_and_what_does_not_apart() -> None:
+    behind = replace(lost(2, moving=30, resting=20), lost_leaderless_replicas=30, lost_leaderless_moving_replicas=30)
+    assert [f.evidence["cause"] for f in assessed(behind).findings] == ["no_leader", "fallen_behind"]
 
 
 def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:

@@ -115,6 +115,29 @@ def test_a_destination_that_is_down_puts_the_throttle_of_its_leader_not_right() 
     assert assessed(replace(idle, down_replicas=4)).held == {LEADER_ALERT}
 
 
+# Of two destinations 3 needed 6 MB/s and is down, 4 needs 2: the throttle has to exceed 8 again once 3 is back.
+@pytest.mark.parametrize(
+    ("throttle_mb", "down_mb", "held"),
+    [(5, 6, True), (8, 6, True), (8.1, 6, False), (5, 0, False), (5, None, False), (None, 6, False)],
+)
+def test_one_of_two_destinations_that_is_down_puts_no_throttle_right(
+    throttle_mb: float | None, down_mb: float | None, held: bool
+) -> None:
+    down = None if down_mb is None else down_mb * MB
+    one_left = side(1, LEADER, throttle_mb, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=down)
+    assessment = assessed(one_left)
+    kept = {} if throttle_mb is None else {LEADER_ALERT: throttle_mb * MB}
+    assert assessment.held_for_down == (kept if held else {})
+    assert assessment.held == set()
+
+
+# It is found as it is: nothing is held that is too low for what is left.
+def test_a_throttle_that_is_too_low_for_the_other_destination_is_told() -> None:
+    low = side(1, LEADER, 1.5, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=6 * MB)
+    assert found(low).kind is Kind.THROTTLE_BELOW_LEADER_WRITE
+    assert assessed(low).held_for_down == {}
+
+
 def test_what_is_known_for_certain_is_told_though_a_part_is_not() -> None:
     known = {"verdict": Verdict.STARVED, "known_in_sync_bytes_per_s": 4 * MB, "known_required_bytes_per_s": 8 * MB}
     finding = found(side(1, LEADER, 3, None, partition(), partition(1, write_bytes_per_s=None), **known))
