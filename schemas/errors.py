@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-
-# What ends a thread or a process on purpose. Any other BaseException is a failure that a library raises as none, such as
-# a panic of the Delta library.
+# What ends a thread or a process on purpose. Any other BaseException is a failure that is told as none, such as a panic
+# of the Delta library.
 ENDINGS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
