@@ -6,16 +6,16 @@ import logging
 import threading
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from alerts.engine import AlertDesk
+from alerts.faults import Faults
 from alerts.inputs.leader_balance import BalanceState
 from alerts.inputs.throttle_status import SideState, side_state
 from alerts.metrics import Collected
@@ -130,6 +130,7 @@ class AlertPath:
         # Events that were told and are not kept yet, each with the writer and version that they are kept under.
         self._owed: deque[tuple[Sequence[AlertEvent], str, int]] = deque()
         self._trouble: str | None = None
+        self._faults = Faults(logging.getLogger(__name__))
         self._run, self._versions = uuid.uuid4(), count()
         self._without_store: WithoutStore | None = None
 
@@ -184,15 +185,28 @@ class AlertPath:
                 return
             rows = self._headroom.on(whole.messages).collect()
         self.rehearsal.play(lambda: self._rehearse(*whole.last_offsets))
-        sides = _by_tick(row.asDict(recursive=True) for row in rows)
+        found = _by_tick(rows)
         ticks = [(row["cluster"], row["tick_ms"]) for row in new]
         self._judged = max(map(_place, new))
-        events = [event for tick in ticks for event in self._desk.observe(*tick, sides[tick])]
+        sides: dict[tuple[str, int], list[SideState]] = {}
+        events: list[AlertEvent] = []
+        for tick in ticks:
+            try:
+                of_tick = [side_state(row.asDict(recursive=True)) for row in found[tick]]
+                events.extend(self._desk.observe(*tick, of_tick))
+            except Exception as error:
+                # What is wrong with one cluster is no reason to leave the others alone. That this one is not judged is
+                # told as that its ticks stay away.
+                what = f"tick {tick[1]} of cluster {tick[0]} gives no verdict, for its evaluation failed"
+                self._faults.tell(tick[0], what, error)
+                continue
+            sides[tick] = of_tick
         if events:
             self._commit(events, writer, version)
         for tick in ticks:
             self._listeners.on_collected(tick[0], whole.collected[tick])
-            self._listeners.on_tick(*tick, sides[tick])
+            if tick in sides:
+                self._listeners.on_tick(*tick, sides[tick])
 
     def _newest(self, batch: DataFrame) -> DataFrame:
         """Return a batch, but of the first one after a start, which may be a long backlog, its end alone."""
@@ -263,12 +277,8 @@ def _unkept(event: AlertEvent) -> AlertEvent:
     return replace(event, summary=f"{event.summary} (not kept yet)")
 
 
-def _by_tick(rows: Any) -> dict[tuple[str, int], list[SideState]]:
-    sides: dict[tuple[str, int], list[SideState]] = defaultdict(list)
+def _by_tick(rows: Iterable[Row]) -> dict[tuple[str, int], list[Row]]:
+    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in rows:
-        _add(sides, row)
-    return sides
-
-
-def _add(sides: dict[tuple[str, int], list[SideState]], row: Mapping[str, Any]) -> None:
-    sides[(row["cluster"], row["tick_ms"])].append(side_state(row))
+        found[row["cluster"], row["tick_ms"]].append(row)
+    return found
