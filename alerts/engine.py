@@ -16,7 +16,7 @@ from alerts.recommendations.recommender import Recommender
 from alerts.rules.eta_slipping import Expectation
 from alerts.rules.leader_imbalance import KINDS as BALANCE_KINDS
 from alerts.rules.no_ticks import SILENCE, Silence, is_silent
-from alerts.rules.store_unwritable import unwritable
+from alerts.rules.store_unwritable import STORE, unwritable
 from alerts.rules.throttle_below_required import Assessment, Subject, assess
 from planning.elections.summary import ElectionOutline
 from planning.finish.finish_time import Earlier
@@ -272,9 +272,17 @@ class AlertDesk:
         return Watched(replace(self._settings, cluster=unknown, alerts=alerts), f"<headroom.toml of {cluster}>")
 
     def _silent(self, silence: Silence) -> Assessment:
-        """Return that ticks stay away; what other alerts said is held, for nothing is known."""
-        finding = silence.finding(self._watched(silence.cluster).recommender())
-        return Assessment([finding], self._standing(silence.cluster))
+        """Return that ticks stay away; what other alerts said is held, for nothing is known.
+
+        Of the store is known what there is to know: that it cannot be written may be why no tick is judged.
+        """
+        recommender = self._watched(silence.cluster).recommender()
+        findings, standing = [silence.finding(recommender)], self._standing(silence.cluster)
+        if silence.cluster == self._settings.cluster.name:
+            standing.discard((Kind.STORE_UNWRITABLE, STORE))
+            if self._trouble is not None:
+                findings.append(unwritable(self._trouble, recommender))
+        return Assessment(findings, standing)
 
     def _standing(self, cluster: str) -> set[Subject]:
         """Return what the alerts of a cluster that are pending or firing are about."""
