@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from alerts.faults import Faults
 from alerts.inputs.leader_balance import BalanceState
 from alerts.inputs.throttle_status import SideState
 from alerts.lifecycle import Lifecycle
@@ -15,7 +16,7 @@ from alerts.recommendations.recommender import Recommender
 from alerts.rules.eta_slipping import Expectation
 from alerts.rules.leader_imbalance import KINDS as BALANCE_KINDS
 from alerts.rules.no_ticks import SILENCE, Silence, is_silent
-from alerts.rules.store_unwritable import unwritable
+from alerts.rules.store_unwritable import STORE, unwritable
 from alerts.rules.throttle_below_required import Assessment, Subject, assess
 from planning.elections.summary import ElectionOutline
 from planning.finish.finish_time import Earlier
@@ -114,6 +115,7 @@ class AlertDesk:
         self._elections: dict[str, ElectionOutline] = {}
         # Why nothing can be kept; None: it can.
         self._trouble: str | None = None
+        self._faults = Faults(log)
         for name in filter(None, self._clusters):
             self._last_tick[name] = (None, self._start_ms)
         self._lock = threading.Lock()
@@ -147,11 +149,13 @@ class AlertDesk:
         assessment.findings.extend(slip.findings)
         with self._lock:
             self._note_order(cluster, tick_ms)
-            self._last_tick[cluster] = (tick_ms, self._elapsed_ms())
             assessment.held.update(slip.held, self._held_silence(cluster, self._clock_ms() - tick_ms))
             if balances is None:
                 assessment.held.update(found for found in self._standing(cluster) if found[0] in BALANCE_KINDS)
-            return self._lifecycle.observe(cluster, tick_ms, assessment)
+            events = self._lifecycle.observe(cluster, tick_ms, assessment)
+            # At last: a tick that fails was not judged, and is missing.
+            self._last_tick[cluster] = (tick_ms, self._elapsed_ms())
+            return events
 
     def _note_order(self, cluster: str, tick_ms: int) -> None:
         """Move the past along if the clock of the ticks was set back: two ticks in a row are older than one before.
@@ -243,7 +247,11 @@ class AlertDesk:
                     silence = Silence(cluster, tick_ms, now - away_ms, now, batch_s, old_s)
                     # In the collector's time: its ticks, when they come again, must not be older than this.
                     at_ms = now if tick_ms is None else tick_ms + away_ms
-                    events.extend(self._lifecycle.silence(cluster, at_ms, self._silent(silence)))
+                    try:
+                        events.extend(self._lifecycle.silence(cluster, at_ms, self._silent(silence)))
+                    except Exception as error:
+                        what = f"that ticks of cluster {cluster} stay away cannot be told"
+                        self._faults.tell(cluster, what, error)
         return events
 
     def _strangers(self, elapsed_ms: int) -> list[str]:
@@ -264,9 +272,17 @@ class AlertDesk:
         return Watched(replace(self._settings, cluster=unknown, alerts=alerts), f"<headroom.toml of {cluster}>")
 
     def _silent(self, silence: Silence) -> Assessment:
-        """Return that ticks stay away; what other alerts said is held, for nothing is known."""
-        finding = silence.finding(self._watched(silence.cluster).recommender())
-        return Assessment([finding], self._standing(silence.cluster))
+        """Return that ticks stay away; what other alerts said is held, for nothing is known.
+
+        Of the store is known what there is to know: that it cannot be written may be why no tick is judged.
+        """
+        recommender = self._watched(silence.cluster).recommender()
+        findings, standing = [silence.finding(recommender)], self._standing(silence.cluster)
+        if silence.cluster == self._settings.cluster.name:
+            standing.discard((Kind.STORE_UNWRITABLE, STORE))
+            if self._trouble is not None:
+                findings.append(unwritable(self._trouble, recommender))
+        return Assessment(findings, standing)
 
     def _standing(self, cluster: str) -> set[Subject]:
         """Return what the alerts of a cluster that are pending or firing are about."""

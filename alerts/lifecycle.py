@@ -115,8 +115,9 @@ class Lifecycle:
         """
         if tick_ms <= self._newest_ms.get(cluster, -1):
             return []
+        events = self._events(cluster, tick_ms, assessment)
         self._newest_ms[cluster] = tick_ms
-        return self._events(cluster, tick_ms, assessment)
+        return events
 
     def silence(self, cluster: str, at_ms: int, assessment: Assessment) -> list[AlertEvent]:
         """Return the events of ticks that stay away; those of before may still come.
@@ -129,6 +130,15 @@ class Lifecycle:
         return self._events(cluster, at_ms, assessment)
 
     def _events(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
+        """Return the events, all of them: one that was made and is then told to nobody would be lost."""
+        before = dict(self._alerts), dict(self._fired), dict(self._found_since)
+        try:
+            return self._made(cluster, tick_ms, assessment)
+        except Exception:
+            self._alerts, self._fired, self._found_since = before
+            raise
+
+    def _made(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         events: list[AlertEvent] = []
         down = assessment.held_for_down.items()
         as_it_is = assessment.held | {s for s, throttle in down if not self._asked_for_less(cluster, s, throttle)}

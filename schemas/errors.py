@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+# What ends a thread or a process on purpose. Any other BaseException is a failure that is told as none, such as a panic
+# of the Delta library.
+ENDINGS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
 
 class HeadroomError(Exception):
     """What went wrong, told as subject, rule and remedy; the command prints it in one line and exits with 1.

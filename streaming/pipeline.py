@@ -32,6 +32,7 @@ from streaming.session import thorough
 from streaming.sources.ticks_topic import TicksTopic, kafka_options
 from streaming.sources.trust import Trust
 from streaming.supervision.damaged_tables import Damaged
+from streaming.supervision.in_time import InTime, NoAnswer
 from streaming.supervision.jvm import spark_failures
 from streaming.supervision.restarting_job import KeptJob, reason_of
 from streaming.tables.deliveries import DeliveryTable
@@ -43,6 +44,8 @@ from streaming.tables.suppressions import MarkFollower
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
+# Where checkpoints are on another disk, a full one stops no query of the alert path.
+_PROBE_EVERY_S = 30.0
 # The record job takes both of two cores for its first half minute. Whoever watches looks at gold.
 _GOLD_FIRST_S = 30.0
 # Gold's batches are short; one of many ticks does not hold up silver for longer than that at each table.
@@ -107,6 +110,9 @@ class Pipeline:
         self._run = f"watchdog-{uuid.uuid4()}"
         self._jobs: list[KeptJob] = []
         self._trouble: str | None = None
+        places = dict.fromkeys((settings.store.path, settings.store.checkpoints()))
+        self._probes = {place: InTime[str | None](place) for place in places}
+        self._probe_at_s = time.monotonic() + _PROBE_EVERY_S
         self._gates: list[Gate] = []
         self._gold_gates: list[Gate] = []
         self._record_by_s: float | None = None
@@ -218,7 +224,8 @@ class Pipeline:
     def _check(self) -> None:
         for job in self._jobs:
             job.look()
-        if self._trouble or any(job.down for job in self._jobs) or self._unkept() is not None:
+        is_due = time.monotonic() >= self._probe_at_s
+        if is_due or self._trouble or any(job.down for job in self._jobs) or self._unkept() is not None:
             self._look_at_store()
         if self._trouble:
             self._go_on_without_store()
@@ -240,11 +247,8 @@ class Pipeline:
         """Note whether the store can be written, and tell who has to know."""
         if self._alert_path is not None and self._unkept() is not None:
             self._alert_path.pay()
-        store = self._settings.store
-        before, self._trouble = (
-            self._trouble,
-            trouble_of(store.path) or trouble_of(store.checkpoints()) or self._unkept(),
-        )
+        before, self._trouble = self._trouble, self._trouble_of_places() or self._unkept()
+        self._probe_at_s = time.monotonic() + _PROBE_EVERY_S
         self._desk.take_trouble(self._trouble)
         if bool(before) == bool(self._trouble):
             return
@@ -257,6 +261,17 @@ class Pipeline:
                 self._alert_path.pay()
         if self._outbox is not None:
             self._outbox.go_without_store(bool(self._trouble))
+
+    def _trouble_of_places(self) -> str | None:
+        """Return why tables or checkpoints cannot be written, in a few words; None: they can be."""
+        for place, in_time in self._probes.items():
+            try:
+                trouble = in_time.call(partial(trouble_of, place))
+            except NoAnswer as error:
+                trouble = f"{place} {error.rule}"
+            if trouble is not None:
+                return trouble
+        return None
 
     def _go_on_without_store(self) -> None:
         for job in self._jobs:

@@ -14,12 +14,14 @@ from alerts.delivery.receiver import DeliveryError, Digesting, Receipt, Receiver
 from alerts.delivery.suppression import Marks
 from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings
-from schemas.errors import HeadroomError
+from schemas.errors import ENDINGS, HeadroomError
 
 log = logging.getLogger(__name__)
 
 # Nothing wakes it for what becomes too old.
 _LONGEST_WAIT_S = 30.0
+# After a turn that failed.
+_PAUSE_S = 1.0
 
 
 class Worker:
@@ -49,7 +51,7 @@ class Worker:
         self._clock_ms = clock_ms
         self._set_clock = SetClock(clock_ms, elapsed_ms)
         self._resent_ms = clock_ms()
-        self._trouble = ""
+        self._trouble = self._fault = ""
         # What could not be kept yet: that it was delivered is known here, and is kept with the next step.
         self._unkept: list[Step] = []
         self._without_store = self._keep_now = False
@@ -99,26 +101,47 @@ class Worker:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                if self._stopping:
-                    return
-                self._go_by_the_clock()
-                now_ms = self._clock_ms()
-                muted = self._lane.muted()
-                expired = self._lane.expired(now_ms)
-                work = self._lane.due(now_ms)
-                keep_now, self._keep_now = self._keep_now, False
-                if not (muted or expired or work or keep_now or self._resend_due(now_ms)):
-                    self._changed.wait(self._wait_s(now_ms))
-                    continue
-            self._settle(muted, StepState.SILENCED)
-            self._drop(expired)
-            if work is not None:
-                self._work(work)
-            elif keep_now and self._unkept:
-                self._keep_at_last([])
-            self._resend()
+        while not self._stopping:
+            try:
+                self._turn()
+                self._fault = ""
+            except ENDINGS:
+                raise
+            # Nobody would tell this receiver anything any more, and nobody would notice.
+            except BaseException as error:
+                self._go_on_after(error)
+
+    def _go_on_after(self, error: BaseException) -> None:
+        """Log a turn that failed, once while it fails in the same way, and wait a moment."""
+        fault = type(error).__name__
+        if fault != self._fault:
+            # Without its text, which may hold a secret.
+            log.error("the delivery to %s failed, and goes on: %s", self.receiver.name, _told(error))
+        self._fault = fault
+        with self._changed:
+            if not self._stopping:
+                self._changed.wait(_PAUSE_S)
+
+    def _turn(self) -> None:
+        with self._changed:
+            if self._stopping:
+                return
+            self._go_by_the_clock()
+            now_ms = self._clock_ms()
+            muted = self._lane.muted()
+            expired = self._lane.expired(now_ms)
+            work = self._lane.due(now_ms)
+            keep_now, self._keep_now = self._keep_now, False
+            if not (muted or expired or work or keep_now or self._resend_due(now_ms)):
+                self._changed.wait(self._wait_s(now_ms))
+                return
+        self._settle(muted, StepState.SILENCED)
+        self._drop(expired)
+        if work is not None:
+            self._work(work)
+        elif keep_now and self._unkept:
+            self._keep_at_last([])
+        self._resend()
 
     def _go_by_the_clock(self) -> None:
         """Wait for as long as was meant where the clock of this machine has been set meanwhile."""
@@ -139,7 +162,9 @@ class Worker:
         """Tell what is due: that it is about to be sent is kept before, and how it went after."""
         try:
             self._keep([self._step(one, StepState.SENDING, attempt=one.attempts + 1) for one in work.pending])
-        except Exception as error:
+        except ENDINGS:
+            raise
+        except BaseException as error:
             self._failed(work, DeliveryError(f"not sent: the table of deliveries: {_told(error)}", unsent=True))
             return
         try:
@@ -217,7 +242,9 @@ class Worker:
         """Keep an outcome now, or else with the next step; without it the next start would look for what arrived."""
         try:
             self._keep(steps)
-        except Exception as error:
+        except ENDINGS:
+            raise
+        except BaseException as error:
             self._unkept.extend(steps)
             log.warning("what became of a delivery could not be kept yet: %s", _told(error))
 
@@ -242,6 +269,6 @@ class Worker:
         self._resent_ms = self._clock_ms()
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """Return what an error says; of one that is not ours only what it is, for its text may hold a secret."""
     return str(error) if isinstance(error, (DeliveryError, HeadroomError)) else type(error).__name__

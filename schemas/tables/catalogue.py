@@ -592,5 +592,5 @@ TABLES: tuple[Table, ...] = (
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )
-# Those that are written without Spark where the store is a disk, before anyone is told.
-PROMPT_TABLES: tuple[Table, ...] = (ALERT_EVENTS, ALERT_DELIVERIES)
+# Those that are written without Spark where the store is a disk, and so must be looked after without it as well.
+PROMPT_TABLES: tuple[Table, ...] = (LEADER_IMBALANCE, ALERT_EVENTS, ALERT_DELIVERIES)

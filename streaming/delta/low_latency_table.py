@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 
 from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -18,6 +19,8 @@ from schemas.tables import Table
 from streaming.delta import append as plain_table
 from streaming.delta.locations import local_path, require_writable
 from streaming.delta.store import Store
+
+_ATTEMPTS = 5
 
 
 class PromptTable:
@@ -55,7 +58,7 @@ class PromptTable:
                 again is passed over; None: the caller appends them once.
 
         Raises:
-            HeadroomError: this user may not write there.
+            HeadroomError: this user may not write there, or the Delta library panicked.
         """
         if not self._ready:
             self._make()
@@ -63,15 +66,24 @@ class PromptTable:
             self._store.append(record_rows(self._spark, records, self._table), self._table, once)
             return
         require_writable(self.path)
-        there = DeltaTable(self.path)
-        guard = None
+        with plain_table.without_panic(self.path):
+            self._append(self.path, records, once, _ATTEMPTS)
+
+    def _append(self, path: str, records: Sequence[object], once: tuple[str, int] | None, attempts: int) -> None:
+        there, guard = DeltaTable(path), None
         if once is not None:
             app_id = f"{once[0]}/{self._table.path}"
             done = there.transaction_version(app_id)
             if done is not None and done >= once[1]:
                 return
             guard = CommitProperties(app_transactions=[Transaction(app_id, once[1])])
-        plain_table.append(there, records, self._table, guard)
+        try:
+            plain_table.append(there, records, self._table, guard)
+        except CommitFailedError:
+            # Nothing was committed: maintenance has dropped old days just then, which the library takes for a conflict.
+            if attempts == 1:
+                raise
+            self._append(path, records, once, attempts - 1)
 
     def _make(self) -> None:
         """Make the table; before the first row, which must not wait for it, or find the place taken.

@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 
 from schemas.config import StoreSettings
 from schemas.tables import PROMPT_TABLES, TABLES, Table
+from streaming.delta.append import without_panic
 from streaming.delta.locations import local_path
 from streaming.delta.store import Store
 from streaming.supervision.failure import cause_of
@@ -127,11 +128,11 @@ class Maintenance:
         # What another program put at the place is not ours to delete from.
         self._store.found(table)
         path = local_path(self._store.location(table))
+        keep_from = self._keep_from(table, today)
         if path is not None and table in PROMPT_TABLES:
-            return maintain_prompt(path, table, attempts)
+            return maintain_prompt(path, table, attempts, keep_from)
         delta = DeltaTable.forPath(self._spark, self._store.location(table))
         before = self._size(delta)
-        keep_from = self._keep_from(table, today)
         try:
             if keep_from is not None:
                 # The condition names the folder's column alone: whole files go, none is rewritten.
@@ -156,25 +157,40 @@ class Maintenance:
         return delta.detail().select("numFiles", "sizeInBytes").collect()[0]
 
 
-def maintain_prompt(path: str, table: Table, attempts: int) -> Maintained:
-    """Look after a table on a disk that another process writes by the Delta library without Spark.
+def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None = None) -> Maintained:
+    """Look after a table on a disk that another process, or thread, writes by the Delta library without Spark.
 
     On a disk Spark looks whether a commit is there and then renames: one that the library makes in between would be
     lost with its rows. The library itself links, which fails for the later of two.
+
+    Args:
+        path: folder of the table.
+        table: the table.
+        attempts: how often it is tried where another maintenance is faster.
+        keep_from: the first day that is kept, of a table with a folder for each; None: all are.
     """
+    with without_panic(path):
+        return _maintain_prompt(path, table, attempts, keep_from)
+
+
+def _maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None) -> Maintained:
     began_s = time.monotonic()
     delta = deltalake.DeltaTable(path)
     before = delta.get_add_actions().num_rows
     try:
+        if keep_from is not None:
+            # As by Spark: whole files go.
+            delta.delete(f"date < '{keep_from.isoformat()}'")
         delta.optimize.compact(target_size=_COMPACTED_BYTES)
     except CommitFailedError:
         if attempts == 1:
             raise
-        return maintain_prompt(path, table, attempts - 1)
+        return _maintain_prompt(path, table, attempts - 1, keep_from)
     delta.vacuum(dry_run=False, full=True)
+    delta.cleanup_metadata()
     files = deltalake.DeltaTable(path).get_add_actions()
     size_bytes = sum(files.column("size_bytes").to_pylist())
-    return Maintained(table.path, before, files.num_rows, size_bytes, None, time.monotonic() - began_s)
+    return Maintained(table.path, before, files.num_rows, size_bytes, keep_from, time.monotonic() - began_s)
 
 
 class Schedule:

@@ -6,16 +6,16 @@ import logging
 import threading
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from alerts.engine import AlertDesk
+from alerts.faults import Faults
 from alerts.inputs.leader_balance import BalanceState
 from alerts.inputs.throttle_status import SideState, side_state
 from alerts.metrics import Collected
@@ -23,6 +23,7 @@ from schemas.alerts import AlertEvent
 from streaming.delta.store import writer_id
 from streaming.jobs.without_store import WithoutStore
 from streaming.queries.batch_gate import Gate
+from streaming.queries.batch_offsets import lane_offsets
 from streaming.queries.warm_up import Rehearsal
 from streaming.queries.whole_ticks import Lane
 from streaming.sources.ticks_topic import TicksTopic
@@ -130,6 +131,7 @@ class AlertPath:
         # Events that were told and are not kept yet, each with the writer and version that they are kept under.
         self._owed: deque[tuple[Sequence[AlertEvent], str, int]] = deque()
         self._trouble: str | None = None
+        self._faults = Faults(logging.getLogger(__name__))
         self._run, self._versions = uuid.uuid4(), count()
         self._without_store: WithoutStore | None = None
 
@@ -139,6 +141,8 @@ class AlertPath:
         if not self._restored:
             self._desk.restore(self._log.last_events())
             self._restored = True
+        # While it was stopped the lane has grown, however long.
+        self._first_batch = True
         stream = self._topic.lane_stream("latest", self._max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         return writer.foreachBatch(self.gate.through(self._decide)).start()
@@ -168,42 +172,60 @@ class AlertPath:
     def _judge_since(self, offset: int) -> int:
         """Judge what has come to the lane from an offset on, and return from where to look next."""
         records = self._topic.lane_since(offset)
-        self.gate.through(lambda batch, _: self._judge(batch, f"without-store-{self._run}", next(self._versions)))(
-            records, 0
-        )
+        writer = f"without-store-{self._run}"
+        self.gate.through(lambda batch, _: self._judge(self._newest(batch), writer, next(self._versions)))(records, 0)
         return max(offset, self._judged[0] + 1)
 
     def _decide(self, batch: DataFrame, batch_id: int) -> None:
         self._writer = self._writer or writer_id(self._spark, self._checkpoint)
-        self._judge(batch, self._writer, batch_id)
+        self._judge(self._newest(batch, batch_id), self._writer, batch_id)
 
     def _judge(self, batch: DataFrame, writer: str, version: int) -> None:
-        with self._lane.whole(self._newest(batch)) as whole:
+        with self._lane.whole(batch) as whole:
             new = [row for row in whole.status if not _is_before(_place(row), self._judged)]
             if not new:
                 return
             rows = self._headroom.on(whole.messages).collect()
         self.rehearsal.play(lambda: self._rehearse(*whole.last_offsets))
-        sides = _by_tick(row.asDict(recursive=True) for row in rows)
+        found = _by_tick(rows)
         ticks = [(row["cluster"], row["tick_ms"]) for row in new]
         self._judged = max(map(_place, new))
-        events = [event for tick in ticks for event in self._desk.observe(*tick, sides[tick])]
+        sides: dict[tuple[str, int], list[SideState]] = {}
+        events: list[AlertEvent] = []
+        for tick in ticks:
+            try:
+                of_tick = [side_state(row.asDict(recursive=True)) for row in found[tick]]
+                events.extend(self._desk.observe(*tick, of_tick))
+            except Exception as error:
+                # What is wrong with one cluster is no reason to leave the others alone. That this one is not judged is
+                # told as that its ticks stay away.
+                what = f"tick {tick[1]} of cluster {tick[0]} gives no verdict, for its evaluation failed"
+                self._faults.tell(tick[0], what, error)
+                continue
+            sides[tick] = of_tick
         if events:
             self._commit(events, writer, version)
         for tick in ticks:
             self._listeners.on_collected(tick[0], whole.collected[tick])
-            self._listeners.on_tick(*tick, sides[tick])
+            if tick in sides:
+                self._listeners.on_tick(*tick, sides[tick])
 
-    def _newest(self, batch: DataFrame) -> DataFrame:
-        """Return a batch, but of the first one after a start, which may be a long backlog, its end alone."""
+    def _newest(self, batch: DataFrame, batch_id: int | None = None) -> DataFrame:
+        """Return a batch, but of the first one after a start, which may be a long backlog, its end alone.
+
+        Args:
+            batch: micro-batch of Kafka records.
+            batch_id: its number in the checkpoint; None: it is of no query.
+        """
         if not self._first_batch:
             return batch
         self._first_batch = False
-        span = batch.agg(F.min("offset"), F.max("offset")).first()
-        if span is None or span[0] is None or span[1] - span[0] < _BACKLOG_RECORDS:
+        span = lane_offsets(self._spark, self._checkpoint, batch_id) or _read_span(batch)
+        if span is None or span[1] - span[0] <= _BACKLOG_RECORDS:
             return batch
-        first, end = span[1] + 1 - _BACKLOG_RECORDS, span[1] + 1
-        log.info("%d older records of a backlog are not judged: alerts are about now", first - span[0])
+        begin, end = span
+        first = end - _BACKLOG_RECORDS
+        log.info("%d older records of a backlog are not judged: alerts are about now", first - begin)
         return self._topic.lane_range(first, end)
 
     def _rehearse(self, first: int, end: int) -> None:
@@ -250,6 +272,12 @@ class AlertPath:
         return True
 
 
+def _read_span(batch: DataFrame) -> tuple[int, int] | None:
+    """Return from which offset, and up to but without which, a batch has records, by reading it; None: it has none."""
+    span = batch.agg(F.min("offset"), F.max("offset")).first()
+    return None if span is None or span[0] is None else (span[0], span[1] + 1)
+
+
 def _place(row: Row) -> tuple[int, int]:
     return row["end_offset"], row["record_ms"]
 
@@ -263,12 +291,8 @@ def _unkept(event: AlertEvent) -> AlertEvent:
     return replace(event, summary=f"{event.summary} (not kept yet)")
 
 
-def _by_tick(rows: Any) -> dict[tuple[str, int], list[SideState]]:
-    sides: dict[tuple[str, int], list[SideState]] = defaultdict(list)
+def _by_tick(rows: Iterable[Row]) -> dict[tuple[str, int], list[Row]]:
+    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in rows:
-        _add(sides, row)
-    return sides
-
-
-def _add(sides: dict[tuple[str, int], list[SideState]], row: Mapping[str, Any]) -> None:
-    sides[(row["cluster"], row["tick_ms"])].append(side_state(row))
+        found[row["cluster"], row["tick_ms"]].append(row)
+    return found

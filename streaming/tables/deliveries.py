@@ -16,6 +16,7 @@ from streaming.delta.locations import local_path
 from streaming.delta.low_latency_table import PromptTable
 from streaming.delta.store import Store
 from streaming.supervision.damaged_tables import damage_of, what_is_left
+from streaming.supervision.in_time import InTime
 from streaming.tables.undelivered import backlog_of, events_sql, steps_sql
 
 _TABLES = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}
@@ -35,11 +36,19 @@ class DeliveryTable:
         self._table = PromptTable(spark, store, ALERT_DELIVERIES)
         # Receivers have a thread each.
         self._writing = threading.Lock()
+        self._in_time = InTime[None](store.location(ALERT_DELIVERIES))
 
     def append(self, steps: Sequence[Step]) -> None:
-        """Keep steps; they are durable when this returns."""
+        """Keep steps; they are durable when this returns.
+
+        Raises:
+            NoAnswer: the disk hangs. They may be kept yet, and twice then, which says no more than once.
+        """
         with self._writing:
-            self._table.append(steps)
+            if self._table.path is None:
+                self._table.append(steps)
+            else:
+                self._in_time.call(lambda: self._table.append(steps))
 
     def backlog(self, receivers: Sequence[str]) -> Backlog:
         """Return what is kept of alerts that fire, or of which one of these receivers is still owed an event; of tables

@@ -14,6 +14,7 @@ from streaming.delta.low_latency_table import PromptTable
 from streaming.delta.store import Store
 from streaming.supervision.damaged_tables import damage_of, what_is_left
 from streaming.supervision.failure import cause_of
+from streaming.supervision.in_time import InTime, NoAnswer
 
 # A newer version may have added columns.
 _EVENT = f"struct({', '.join(ALERT_EVENTS.names())})"
@@ -30,6 +31,7 @@ class EventLog:
     def __init__(self, spark: SparkSession, store: Store) -> None:
         self._store = store
         self._table = PromptTable(spark, store, ALERT_EVENTS)
+        self._in_time = InTime[None](store.location(ALERT_EVENTS))
 
     def last_events(self) -> list[AlertEvent]:
         """Return all that the lifecycle needs: the first and the last event of the latest alert of each subject, and,
@@ -73,9 +75,18 @@ class EventLog:
             events: events.
             writer: names the stream for ever.
             version: number of the micro-batch.
+
+        Raises:
+            NoAnswer: the disk hangs. They may be appended yet, which the next call with the same two finds out.
         """
-        self._table.append(events, (writer, version))
+        if self._table.path is None:
+            # Clients of object stores have deadlines of their own.
+            self._table.append(events, (writer, version))
+        else:
+            self._in_time.call(lambda: self._table.append(events, (writer, version)))
 
     def trouble(self, error: BaseException) -> str:
         """Return in a few words why events could not be appended."""
+        if isinstance(error, NoAnswer):
+            return cause_of(error)
         return damage_of(self._store, [ALERT_EVENTS]) or cause_of(error)

@@ -19,6 +19,7 @@ from alerts.inputs.leader_balance import BalanceState, balance_state, election_o
 from planning.elections.summary import ElectionOutline
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
 from streaming.delta import query as plain_sql
+from streaming.delta.append import without_panic
 from streaming.delta.locations import local_path
 from streaming.delta.store import Store
 from streaming.supervision.failure import cause_of
@@ -79,9 +80,10 @@ class BalanceFollower:
     def look(self) -> None:
         """Hand over what is newer than at the last look."""
         try:
-            ticks = _by_tick(self._rows())
-            newer = {tick: balances for tick, balances in ticks.items() if tick[1] > self._seen.get(tick[0], -1)}
-            plans = self._plans(newer)
+            with without_panic(self._store.location(LEADER_IMBALANCE)):
+                ticks = _by_tick(self._rows())
+                newer = {tick: balances for tick, balances in ticks.items() if tick[1] > self._seen.get(tick[0], -1)}
+                plans = self._plans(newer)
         except Exception as error:
             self._failed(error)
             return

@@ -45,12 +45,14 @@ def append_mark(location: str, mark: Mark) -> None:
         mark: the row; it is durable when this returns.
 
     Raises:
-        HeadroomError: it cannot be written, by what can be seen before it is tried.
+        HeadroomError: it cannot be written, by what can be seen before it is tried, or the library panicked.
     """
     require_writable(location)
-    table = _appended(location, mark, _ATTEMPTS)
+    with plain_table.without_panic(location):
+        table = _appended(location, mark, _ATTEMPTS)
     try:
-        _keep_small(table)
+        with plain_table.without_panic(location):
+            _keep_small(table)
     except Exception as error:
         # The mark is kept, and the next one finds as many files.
         log.warning("%s could not be compacted: %s", location, cause_of(error))
@@ -133,7 +135,8 @@ class MarkFollower:
     def look(self) -> None:
         """Hand over what holds if it has changed since the last look."""
         try:
-            changed = self._changed()
+            with plain_table.without_panic(self._location):
+                changed = self._changed()
         except Exception as error:
             self._failed(error)
             return

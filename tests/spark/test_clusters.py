@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -173,7 +174,7 @@ def test_of_a_long_backlog_the_newest_ticks_are_judged(
     assert len(told.ticks) == 2 * 167
     assert told.ticks[-1] == ("payments", TICK_MS + 219_000)
     assert "320 older records of a backlog are not judged" in caplog.text
-    # Only the first batch can be one.
+    # Only the first batch after a start of the query can be one.
     later = [m | {"tick_ms": m["tick_ms"] + 220_000} for m in messages]
     for m in later:
         m |= {"first_offset": m["first_offset"] + len(messages)} if m["kind"] == "tick_end" else {}
@@ -182,6 +183,33 @@ def test_of_a_long_backlog_the_newest_ticks_are_judged(
     # What comes again is not judged again.
     path._decide(records(spark, later, len(messages)), 1)
     assert len(told.ticks) == 2 * 167 + 2 * 220
+
+
+def test_the_first_batch_after_each_start_is_a_backlog_whose_length_the_checkpoint_tells(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # 220 ticks of the two are 1,320 records; the first 120 are of batch 0.
+    messages = lane(*CLUSTERS, ticks=220, throttles=dict.fromkeys(CLUSTERS, 5 * MB))
+    folder = Path(checkpoint(tmp_path, "alerts"))
+    (folder / "offsets").mkdir()
+    for batch_id, end in enumerate((120, 1320)):
+        lines = ["v1", '{"batchWatermarkMs":0}', json.dumps({"ticks": {"0": end}})]
+        (folder / "offsets" / str(batch_id)).write_text("\n".join(lines))
+    told = Told()
+    path = alert_path(spark, tmp_path, messages, told)
+    path._decide(records(spark, messages[:120]), 0)
+    assert len(told.ticks) == 2 * 20
+    # As far as a start gets without a broker.
+    monkeypatch.setattr(path, "_restored", True)
+    monkeypatch.setattr(path, "_topic", MagicMock(lane_range=path._topic.lane_range))
+    path.start()
+    unread: Any = MagicMock(spec=[])
+    with caplog.at_level("INFO"):
+        path._decide(unread, 1)
+    assert "200 older records of a backlog are not judged" in caplog.text
+    # As above: 167 ticks of each, the first of which is read again in part.
+    assert len(told.ticks) == 2 * 20 + 2 * 167
+    assert told.ticks[-1] == ("payments", TICK_MS + 219_000)
 
 
 def test_the_same_alert_of_two_clusters_is_two_alerts(spark: SparkSession, tmp_path: Path) -> None:

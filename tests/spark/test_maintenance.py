@@ -16,10 +16,12 @@ from pyspark.sql import SparkSession
 from cli.common.child_process import headroom_command
 from schemas.alerts import AlertEvent
 from schemas.config import StoreSettings
-from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, MESSAGES, QUARANTINE
+from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, LEADER_IMBALANCE, MESSAGES, QUARANTINE
+from streaming.delta.low_latency_table import PromptTable
 from streaming.delta.maintenance import Failed, Maintained, Maintenance
 from streaming.delta.store import Store
 from streaming.tables.events import EventLog
+from tests.unit.streaming.delta.test_compaction_race import balance
 
 TODAY = date(2027, 1, 15)
 
@@ -58,6 +60,23 @@ def test_small_files_become_one_a_day_and_old_days_go(spark: SparkSession, tmp_p
     assert (done[MESSAGES.path].files_before, done[MESSAGES.path].files_after) == (8, 3)
     assert done[MESSAGES.path].dropped_before == days[2]
     assert done[ALERT_EVENTS.path].dropped_before is None
+
+
+def test_what_is_appended_without_spark_is_looked_after_without_it(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path))
+    table = PromptTable(spark, store, LEADER_IMBALANCE)
+    # Days 0 to 3 before today; each in two commits, after the one that made the table.
+    for number in range(8):
+        table.append([balance(TODAY - timedelta(days=number % 4), number)])
+    done = whole(Maintenance(spark, store, StoreSettings(gold_keep_days=3), [LEADER_IMBALANCE]).run(TODAY))
+    # Today and the two days before it, two rows and now one file each; the ticks of the fourth, 3 and 7, are gone.
+    assert sorted(row["tick_ms"] for row in store.read(LEADER_IMBALANCE).collect()) == [0, 1, 2, 4, 5, 6]
+    maintained = done[LEADER_IMBALANCE.path]
+    assert (maintained.files_before, maintained.files_after) == (8, 3)
+    assert maintained.dropped_before == TODAY - timedelta(days=2)
+    log = sorted((tmp_path / LEADER_IMBALANCE.path / "_delta_log").glob("*.json"))
+    assert len(log) > 9
+    assert [file.name for file in log if "Apache-Spark" in file.read_text("utf-8")] == []
 
 
 def test_nothing_is_dropped_where_all_days_are_kept(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from alerts.delivery.delivery_log import Backlog, Step, event_key
 from alerts.delivery.message_fields import Links
 from alerts.delivery.outbox import Outbox
+from alerts.delivery.queue import Lane, Work
 from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.receivers.slack import SlackReceiver
 from alerts.delivery.receivers.slack_api import SlackApi
@@ -125,6 +126,67 @@ def test_what_failed_for_want_of_a_table_is_told_once_it_is_known_that_nothing_c
     assert inbox.got == []
     outbox.go_without_store(True)
     until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
+
+
+class Panic(BaseException):
+    """What the Delta library raises where a disk is full: no Exception."""
+
+
+class PanickingLog(MemoryLog):
+    """Panics once, at the first step of a state."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__()
+        self.panic_at = state
+
+    def append(self, steps: Sequence[Step]) -> None:
+        if any(step.state == self.panic_at for step in steps):
+            self.panic_at = ""
+            raise Panic("No space left on device")
+        super().append(steps)
+
+
+@pytest.mark.parametrize(
+    ("state", "states"),
+    [
+        # The attempt was not made, and is the second one then.
+        ("sending", ["failed", "sending", "delivered"]),
+        # It is kept with the next step that is.
+        ("delivered", ["sending", "delivered", "sending", "delivered"]),
+    ],
+)
+def test_a_panic_of_the_log_ends_no_receiver_and_loses_no_step(
+    running: Callable[..., Outbox], state: str, states: list[str]
+) -> None:
+    log, inbox = PanickingLog(state), Inbox()
+    outbox = running(log, inbox)
+    outbox.put([event()])
+    until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
+    if state == "delivered":
+        until(lambda: outbox.figures()[0].last_delivery_ms is not None, outbox.figures)
+        outbox.put([event("b")])
+    until(lambda: len(log.steps) == len(states), log.states)
+    assert log.states() == states
+
+
+def test_a_turn_that_fails_ends_no_receiver(
+    running: Callable[..., Outbox], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("alerts.delivery.worker._PAUSE_S", 0.01)
+    failures = [Panic("xoxb-secret"), ValueError("xoxb-secret"), ValueError("xoxb-secret")]
+
+    def due(lane: Lane, now_ms: int) -> Work | None:
+        if failures:
+            raise failures.pop(0)
+        return was(lane, now_ms)
+
+    was = Lane.due
+    monkeypatch.setattr(Lane, "due", due)
+    inbox = Inbox()
+    running(MemoryLog(), inbox).put([event()])
+    until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
+    told = [record.message for record in caplog.records if "goes on" in record.message]
+    assert told == [f"the delivery to inbox failed, and goes on: {name}" for name in ("Panic", "ValueError")]
 
 
 def test_an_event_is_kept_as_sending_before_and_as_delivered_after(running: Callable[..., Outbox]) -> None:

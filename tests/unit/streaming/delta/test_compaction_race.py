@@ -6,11 +6,16 @@ import os
 import re
 import subprocess
 import sys
+from datetime import date, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
-from deltalake import DeltaTable
+import pytest
+from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
 
-from schemas.tables import ALERT_EVENTS
+from schemas.errors import HeadroomError
+from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, LEADER_IMBALANCE, PROMPT_TABLES
 from streaming.delta import append as plain_table
 from streaming.delta.maintenance import Maintained, maintain_prompt
 from streaming.delta.query import rows
@@ -29,6 +34,86 @@ from deltalake import DeltaTable
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     plain_table.append(DeltaTable(sys.argv[1]), [event(number)], ALERT_EVENTS)
 """
+
+
+TODAY = date(2027, 1, 15)
+_TYPES = {"STRING": "string", "BIGINT": "long", "INT": "integer", "DOUBLE": "double", "BOOLEAN": "boolean"}
+_BALANCE_WRITER = """
+import sys
+from datetime import timedelta
+from pathlib import Path
+from tests.unit.streaming.delta.test_compaction_race import TODAY, balance
+from tests.unit.streaming.tables.test_deliveries import PlainStore
+from schemas.tables import LEADER_IMBALANCE
+from streaming.delta.low_latency_table import PromptTable
+table = PromptTable(None, PlainStore(Path(sys.argv[1])), LEADER_IMBALANCE)
+for number in range(int(sys.argv[2]), int(sys.argv[3])):
+    table.append([balance(TODAY - timedelta(days=number % 4), number)])
+"""
+
+
+def balance(day: date, number: int) -> SimpleNamespace:
+    """A row of leader imbalance that is known by its tick."""
+    of_type = {"STRING": "c", "BIGINT": number, "INT": 1, "DOUBLE": 0.5, "BOOLEAN": True, "DATE": day}
+    return SimpleNamespace(**{column.name: of_type[column.type] for column in LEADER_IMBALANCE.columns})
+
+
+def balances(path: Path) -> str:
+    """A table of leader imbalance, made as the store makes it."""
+    types = _TYPES | {"DATE": "date"}
+    schema = Schema([Field(c.name, PrimitiveType(types[c.type])) for c in LEADER_IMBALANCE.columns])
+    plain_table.create(str(path), LEADER_IMBALANCE, schema)
+    return str(path)
+
+
+def test_tables_that_are_appended_without_spark_are_looked_after_without_it() -> None:
+    assert set(PROMPT_TABLES) == {ALERT_EVENTS, ALERT_DELIVERIES, LEADER_IMBALANCE}
+
+
+def test_old_days_are_dropped_beside_another_process_that_appends(tmp_path: Path) -> None:
+    path = balances(tmp_path / LEADER_IMBALANCE.path)
+    keep_from = TODAY - timedelta(days=1)
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _BALANCE_WRITER, str(tmp_path), str(n * APPENDS), str((n + 1) * APPENDS)]
+        )
+        for n in range(WRITERS)
+    ]
+    while any(writer.poll() is None for writer in writers):
+        maintain_prompt(path, LEADER_IMBALANCE, 20, keep_from)
+    assert [writer.returncode for writer in writers] == [0] * WRITERS
+    done = maintain_prompt(path, LEADER_IMBALANCE, 5, keep_from)
+    found = rows({"data": path}, "SELECT tick_ms FROM data ORDER BY tick_ms")
+    # Of four days in turn the first two are kept, a file each.
+    assert [row["tick_ms"] for row in found] == [n for n in range(WRITERS * APPENDS) if n % 4 < 2]
+    assert (done.files_after, done.dropped_before) == (2, keep_from)
+
+
+def test_the_log_of_a_table_is_cleaned_up(tmp_path: Path) -> None:
+    path = balances(tmp_path / "imbalance")
+    # A checkpoint at every fiftieth version, from which on the log is needed.
+    for number in range(52):
+        plain_table.append(DeltaTable(path), [balance(TODAY, number)], LEADER_IMBALANCE)
+    log = tmp_path / "imbalance" / "_delta_log"
+    for file in log.iterdir():
+        os.utime(file, (OLD_MS / 1000, OLD_MS / 1000))
+    maintain_prompt(path, LEADER_IMBALANCE, 1)
+    assert min(int(file.name[:20]) for file in log.glob("0*")) >= 49
+    assert len(rows({"data": path}, "SELECT tick_ms FROM data")) == 52
+
+
+class Panic(BaseException):
+    """What the Delta library raises at times."""
+
+
+def test_a_panic_of_the_library_is_an_error_of_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def panic(*_: object, **__: object) -> None:
+        raise Panic("No space left on device")
+
+    path = balances(tmp_path / "imbalance")
+    monkeypatch.setattr(DeltaTable, "vacuum", panic)
+    with pytest.raises(HeadroomError, match="No space left on device"):
+        maintain_prompt(path, LEADER_IMBALANCE, 1)
 
 
 def test_no_row_is_lost_or_doubled_by_a_compaction_in_another_process(tmp_path: Path) -> None:

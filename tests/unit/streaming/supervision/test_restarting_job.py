@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +13,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from alerts.engine import AlertDesk, Watched
 from alerts.metrics import Collected
 from schemas.alerts import AlertEvent
-from schemas.config import KafkaSettings, Settings, StoreSettings
+from schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.delta.locations import trouble_of
 from streaming.jobs.alert_path import AlertPath, Listeners
@@ -147,7 +150,7 @@ class Judge:
         self.path.rehearsal = MagicMock()
         monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
         monkeypatch.setattr(self.path, "_headroom", MagicMock())
-        monkeypatch.setattr(self.path, "_newest", lambda batch: batch)
+        monkeypatch.setattr(self.path, "_newest", lambda batch, *_: batch)
         monkeypatch.setattr(self.path, "_lane", self)
 
     @contextmanager
@@ -275,6 +278,64 @@ def test_events_that_cannot_be_kept_are_trouble_though_the_place_can_be_written(
     at.path.trouble = None
     at.pipeline.check()
     assert at.pipeline.desk._trouble is None
+
+
+def test_a_store_that_fills_while_all_queries_run_is_found_by_a_probe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.pipeline._PROBE_EVERY_S", 0.05)
+    at = Trouble(tmp_path)
+    at.store.write_text("a file")
+    at.pipeline.check()
+    assert at.pipeline.desk._trouble is None
+    time.sleep(0.06)
+    at.pipeline.check()
+    assert at.pipeline.desk._trouble == f"{at.store} cannot be written (File exists)"
+    at.outbox.go_without_store.assert_called_once_with(True)
+    # The query runs, and needs no help.
+    at.path.go_on_without_store.assert_not_called()
+    at.store.unlink()
+    at.pipeline.check()
+    assert at.pipeline.desk._trouble is None
+
+
+def test_a_store_that_hangs_is_trouble_and_holds_up_no_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    let_go = threading.Event()
+
+    def hang(location: str) -> None:
+        let_go.wait(10)
+
+    monkeypatch.setattr("streaming.pipeline._PROBE_EVERY_S", 0.0)
+    monkeypatch.setattr("streaming.supervision.in_time.DEADLINE_S", 0.05)
+    monkeypatch.setattr("streaming.pipeline.trouble_of", hang)
+    at = Trouble(tmp_path)
+    began_s = time.monotonic()
+    try:
+        for _ in range(3):
+            at.pipeline.check()
+        assert time.monotonic() - began_s < 5
+        assert at.pipeline.desk._trouble == f"{at.store} does not answer"
+        assert at.path.check_silence.call_count == 3
+    finally:
+        let_go.set()
+
+
+def test_trouble_is_an_alert_though_no_tick_comes_and_ends_without_one() -> None:
+    now_ms = [0]
+    desk = AlertDesk(Settings(), lambda: now_ms[0], None, [Watched(Settings(cluster=ClusterSettings(name="b")))])
+
+    def after(second: int) -> set[tuple[str, str, str]]:
+        now_ms[0] = second * 1000
+        return {(one.cluster, one.kind, one.state) for one in desk.silence()}
+
+    desk.take_trouble("/data cannot be written (No space left on device)")
+    # The first tick is waited for 90 s.
+    assert after(89) == set()
+    silent = {(cluster, "no_data", state) for cluster in ("kafka", "b") for state in ("pending", "firing")}
+    assert after(91) == silent | {("kafka", "store_unwritable", state) for state in ("pending", "firing")}
+    desk.take_trouble(None)
+    resolved = set[tuple[str, str, str]]().union(*(after(second) for second in range(92, 140)))
+    assert resolved == {("kafka", "store_unwritable", "resolved")}
 
 
 def test_trouble_is_an_alert_of_the_first_cluster_alone(tmp_path: Path) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+from deltalake import write_deltalake
+
 from alerts.delivery.delivery_log import Backlog, Step, event_key
 from schemas.alerts import AlertEvent
-from schemas.tables import ALERT_EVENTS, Table
+from schemas.errors import ENDINGS, HeadroomError
+from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
 from streaming.delta import append as plain_table
+from streaming.delta import query as plain_sql
 from streaming.delta.low_latency_table import PromptTable
 from streaming.tables.deliveries import DeliveryTable
+from streaming.tables.suppressions import append_mark
+from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.fakes.receivers import event
 
 
@@ -64,3 +72,47 @@ def test_rows_that_are_appended_as_one_batch_twice_are_there_once(tmp_path: Path
 
 def _sorted(backlog: Backlog) -> tuple[list[str], list[tuple[str, str]]]:
     return sorted(map(event_key, backlog.events)), sorted((s.receiver, s.event_key) for s in backlog.steps)
+
+
+class Panic(BaseException):
+    """What the Delta library raises where a disk is full: no Exception."""
+
+
+def panicking(times: int) -> Callable[..., Any]:
+    """The library's append, which panics so many times and then works."""
+    left = [Panic("No space left on device (os error 28)")] * times
+
+    def write(*given: Any, **named: Any) -> None:
+        if left:
+            raise left.pop()
+        write_deltalake(*given, **named)
+
+    return write
+
+
+def test_a_panic_of_the_library_is_an_error_that_names_table_cause_and_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing: Any = None
+    store: Any = PlainStore(tmp_path)
+    monkeypatch.setattr(plain_table, "write_deltalake", panicking(1))
+    table = DeliveryTable(nothing, store)
+    with pytest.raises(HeadroomError) as told:
+        table.append([step(event(), "log")])
+    assert told.value.subject.removeprefix("file://").rstrip("/") == str(tmp_path / "alerts" / "deliveries")
+    assert told.value.rule == "the Delta library failed at it (No space left on device (os error 28))"
+    assert "room on its disk" in told.value.remedy
+    table.append([step(event(), "log")])
+    assert len(plain_sql.rows({"data": store.location(ALERT_DELIVERIES)}, "SELECT * FROM data")) == 1
+
+
+def test_a_panic_while_a_mark_is_made_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_table, "write_deltalake", panicking(1))
+    with pytest.raises(HeadroomError, match="No space left on device"):
+        append_mark(str(tmp_path / "marks"), silence())
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_ends_the_process_is_no_error_of_a_table(ending: type[BaseException]) -> None:
+    with pytest.raises(ending), plain_table.without_panic("table"):
+        raise ending

@@ -1,0 +1,198 @@
+"""The alert path where the evaluation of one cluster fails: the others are told of theirs, and of it its silence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from alerts import engine
+from alerts.engine import AlertDesk, Watched
+from alerts.faults import Faults
+from alerts.lifecycle import Lifecycle
+from alerts.metrics import Collected
+from alerts.rules.no_ticks import Silence
+from schemas.alerts import AlertEvent
+from schemas.config import AlertSettings, ClusterSettings, Settings
+from streaming.jobs.alert_path import AlertPath, Listeners
+from streaming.queries.whole_ticks import WholeTicks
+from tests.unit.alerts.test_engine import SHORT, START_MS
+
+CLUSTERS = ("orders", "payments")
+
+
+class Ticks:
+    """An alert path whose ticks are told by hand: in each broker 1 of every cluster has too low a throttle."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_ms = START_MS
+        first, second = (
+            Settings(cluster=ClusterSettings(name=name), alerts=AlertSettings(hold_s=0, no_data_s=10))
+            for name in CLUSTERS
+        )
+        self.desk = AlertDesk(first, lambda: self.now_ms, None, [Watched(second)])
+        self.events: list[AlertEvent] = []
+        self.ticks: list[tuple[str, int]] = []
+        listeners = Listeners(lambda *tick: self.ticks.append(tick[:2]), self.events.extend)
+        self.path = AlertPath(MagicMock(), MagicMock(), MagicMock(), self.desk, listeners, "checkpoint")
+        self.path.rehearsal = MagicMock()
+        monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
+        monkeypatch.setattr("streaming.jobs.alert_path.side_state", lambda row: row["side"])
+        monkeypatch.setattr(self.path, "_newest", lambda *given: given[0])
+        monkeypatch.setattr(self.path, "_lane", self)
+        monkeypatch.setattr(self.path, "_headroom", self)
+        self._second = 0
+
+    @contextmanager
+    def whole(self, batch: Any) -> Iterator[WholeTicks]:
+        ticks = [(cluster, START_MS + batch * 1000) for cluster in CLUSTERS]
+        rows: Any = [{"cluster": c, "tick_ms": at, "end_offset": at, "record_ms": at} for c, at in ticks]
+        yield WholeTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
+
+    def on(self, messages: Any) -> Any:
+        """The rows of the present ticks."""
+
+        class Side(dict[str, Any]):
+            def asDict(self, recursive: bool) -> dict[str, Any]:
+                return self
+
+        tick_ms = START_MS + self._second * 1000
+        rows = [Side(cluster=c, tick_ms=tick_ms, side=one) for c in CLUSTERS for one in SHORT]
+        return MagicMock(collect=lambda: rows)
+
+    def at(self, second: int) -> None:
+        """A batch with a tick of every cluster."""
+        self.now_ms, self._second = START_MS + second * 1000, second
+        batch: Any = second
+        self.path._decide(batch, second)
+
+    def told(self, cluster: str) -> list[tuple[str, str]]:
+        return [(event.kind, event.state) for event in self.events if event.cluster == cluster]
+
+
+SHORT_TOLD = [("throttle_below_leader_write", "pending"), ("throttle_below_leader_write", "firing")]
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of clusters whose evaluation fails."""
+    names: set[str] = set()
+    earlier = AlertDesk._earlier
+
+    def fails(desk: AlertDesk, cluster: str, tick_ms: int, sides: Sequence[Any]) -> Any:
+        if cluster in names:
+            raise ZeroDivisionError(f"at {tick_ms}")
+        return earlier(desk, cluster, tick_ms, sides)
+
+    monkeypatch.setattr(AlertDesk, "_earlier", fails)
+    return names
+
+
+def test_an_evaluation_that_fails_costs_that_tick_of_that_cluster(
+    monkeypatch: pytest.MonkeyPatch, broken: set[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    ticks = Ticks(monkeypatch)
+    broken.add("orders")
+    ticks.at(1)
+    ticks.at(2)
+    assert ticks.ticks == [("payments", START_MS + 1000), ("payments", START_MS + 2000)]
+    assert (ticks.told("orders"), ticks.told("payments")) == ([], SHORT_TOLD)
+    # Once, though its text is another with each tick, and with a traceback.
+    (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
+    assert record.message == (
+        f"tick {START_MS + 1000} of cluster orders gives no verdict, for its evaluation failed: "
+        f"ZeroDivisionError: at {START_MS + 1000}"
+    )
+    assert record.exc_info
+    broken.clear()
+    ticks.at(3)
+    assert ticks.told("orders") == SHORT_TOLD
+
+
+def test_alerts_of_a_cluster_that_is_not_judged_stand_and_its_silence_is_told(
+    monkeypatch: pytest.MonkeyPatch, broken: set[str]
+) -> None:
+    ticks = Ticks(monkeypatch)
+    ticks.at(1)
+    broken.add("orders")
+    # Ticks may stay away for 10 + 5 s: since second 1, until second 16.
+    for second in range(2, 18):
+        ticks.at(second)
+        ticks.path.check_silence("watchdog")
+    assert ticks.told("orders") == [*SHORT_TOLD, ("no_data", "pending"), ("no_data", "firing")]
+    assert ticks.told("payments") == SHORT_TOLD
+    assert {event.kind for event in ticks.desk.active() if event.cluster == "orders"} == {
+        "throttle_below_leader_write",
+        "no_data",
+    }
+
+
+def test_events_of_a_tick_that_failed_half_way_are_made_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = Ticks(monkeypatch)
+    not_found, failures = Lifecycle._not_found, [1]
+    ticks.desk.take_trouble("/data cannot be written")
+    ticks.at(1)
+    ticks.desk.take_trouble(None)
+    was = ticks.told("orders")
+    assert ("store_unwritable", "firing") in was
+    monkeypatch.setattr(engine, "assess", lambda *given: _graver(_assess(*given)))
+
+    def fails(lifecycle: Lifecycle, *given: Any) -> Any:
+        # After the event that is graver was made.
+        if failures:
+            raise ValueError(failures.pop())
+        return not_found(lifecycle, *given)
+
+    monkeypatch.setattr(Lifecycle, "_not_found", fails)
+    ticks.at(2)
+    assert ticks.told("orders") == was
+    ticks.at(3)
+    assert ticks.told("orders")[len(was) :] == [("no_data", "pending"), ("no_data", "firing")]
+
+
+_assess = engine.assess
+
+
+def _graver(assessment: Any) -> Any:
+    """One more finding, which brings events at once."""
+    silence = Silence("orders", START_MS, START_MS, START_MS, None, 10)
+    assessment.findings.insert(0, silence.finding(MagicMock(nothing=lambda *_: {})))
+    return assessment
+
+
+def test_a_silence_that_cannot_be_told_of_one_cluster_is_told_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ticks = Ticks(monkeypatch)
+    silence = Lifecycle.silence
+
+    def fails(lifecycle: Lifecycle, cluster: str, *given: Any) -> Any:
+        if cluster == "orders":
+            raise KeyError(cluster)
+        return silence(lifecycle, cluster, *given)
+
+    monkeypatch.setattr(Lifecycle, "silence", fails)
+    # No tick since the start: 90 s are waited for the first.
+    ticks.now_ms += 91_000
+    ticks.path.check_silence("watchdog")
+    ticks.path.check_silence("watchdog")
+    assert (ticks.told("orders"), ticks.told("payments")) == ([], [("no_data", "pending"), ("no_data", "firing")])
+    assert [r.message for r in caplog.records if r.levelno == logging.ERROR] == [
+        "that ticks of cluster orders stay away cannot be told: KeyError: 'orders'"
+    ]
+
+
+def test_a_fault_that_lasts_is_told_every_ten_minutes(caplog: pytest.LogCaptureFixture) -> None:
+    now_s = [0.0]
+    faults = Faults(logging.getLogger("faults"), lambda: now_s[0])
+    for second in range(0, 1260, 60):
+        now_s[0] = float(second)
+        try:
+            raise ValueError(second)
+        except ValueError as error:
+            faults.tell("c", "it failed", error)
+    assert [r.message for r in caplog.records] == [f"it failed: ValueError: {second}" for second in (0, 600, 1200)]
