@@ -198,7 +198,7 @@ class BalanceFollower:
         return self._newest.look(lambda sql: self._query(LEADER_IMBALANCE, sql), since_ms)
 
     def _plans(self, ticks: Mapping[Tick, Sequence[BalanceState]]) -> dict[str, ElectionOutline]:
-        """Return each cluster's last plan, if it is a new one, where a broker is out of balance in one of these ticks."""
+        """Return each cluster's last plan, if that is new, where a broker is out of balance in one of these ticks."""
         out = [state.tick_ms for balances in ticks.values() for state in balances if state.is_out_of_balance]
         if not out:
             return {}
