@@ -18,6 +18,7 @@ from alerts.rules.leader_imbalance import KINDS as BALANCE_KINDS
 from alerts.rules.no_ticks import SILENCE, Silence, is_silent
 from alerts.rules.store_unwritable import STORE, unwritable
 from alerts.rules.throttle_below_required import Assessment, Subject, assess
+from alerts.text.formatting import duration
 from planning.elections.summary import ElectionOutline
 from planning.finish.finish_time import Earlier
 from planning.finish.quota import WINDOW_S
@@ -39,6 +40,11 @@ _Tick = tuple[int, Mapping[Side, Demand]]
 # Ticks of a backlog come in faster than they were made; where they do not, a tick that seems old is of a collector
 # whose clock is behind, or is always judged late.
 _BACKLOG_MS = 1000
+# Ticks that are further apart were kept from coming, or their clock was set forward: nobody saw what lasted meanwhile.
+_GAP_S = 60.0
+# A gold job that stopped is started again within minutes; after longer nobody may be counting any more.
+_UNCOUNTED_S = 15 * 60.0
+_NOT_COUNTED = "ended, for the balance of leaders is no longer known: it was not counted for {}"
 _NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
 
 
@@ -73,6 +79,14 @@ class Watched:
     def balances_old_after_s(self) -> float:
         """Return how old the last balances may be before they are of the past, seconds."""
         return max(_BALANCE_S, _BALANCE_TICKS * self.settings.collect.interval_s)
+
+    def gap_after_s(self) -> float:
+        """Return how far apart two ticks in a row may be for what both say to have lasted in between, seconds."""
+        return max(_GAP_S, 3 * self.settings.collect.interval_s)
+
+    def uncounted_after_s(self) -> float:
+        """Return for how long there may be no balances that count before alerts about them end, seconds."""
+        return max(_UNCOUNTED_S, 3 * self.settings.spark.gold_trigger_s, 3 * self.balances_old_after_s())
 
 
 class AlertDesk:
@@ -113,6 +127,8 @@ class AlertDesk:
         # Cluster to the last balances of its brokers, and their tick.
         self._balances: dict[str, tuple[int, Sequence[BalanceState]]] = {}
         self._elections: dict[str, ElectionOutline] = {}
+        # Cluster to when the first tick without balances that count was judged, by ``elapsed_ms``.
+        self._uncounted_ms: dict[str, int] = {}
         # Why nothing can be kept; None: it can.
         self._trouble: str | None = None
         self._faults = Faults(log)
@@ -138,6 +154,8 @@ class AlertDesk:
             tick_ms: time of the tick, epoch milliseconds.
             sides: every broker and role of the tick.
         """
+        with self._lock:
+            self._note_order(cluster, tick_ms)
         earlier = self._earlier(cluster, tick_ms, sides)
         elections = self._young_elections(cluster, tick_ms)
         alerts, recommender = self._settings.alerts, self._watched(cluster).recommender(earlier, elections)
@@ -148,22 +166,36 @@ class AlertDesk:
         slip = self._expectations[cluster].observe(tick_ms, sides, alerts, recommender)
         assessment.findings.extend(slip.findings)
         with self._lock:
-            self._note_order(cluster, tick_ms)
+            if self._last_tick.get(cluster, (None, 0))[0] is None:
+                self._lifecycle.first_tick(cluster, tick_ms)
             assessment.held.update(slip.held, self._held_silence(cluster, self._clock_ms() - tick_ms))
             if balances is None:
                 assessment.held.update(found for found in self._standing(cluster) if found[0] in BALANCE_KINDS)
             events = self._lifecycle.observe(cluster, tick_ms, assessment)
             # At last: a tick that fails was not judged, and is missing.
             self._last_tick[cluster] = (tick_ms, self._elapsed_ms())
-            return events
+            return [*events, *self._uncounted(cluster, tick_ms, balances is not None)]
+
+    def _uncounted(self, cluster: str, tick_ms: int, is_counted: bool) -> list[AlertEvent]:
+        """Return the events that end alerts about the balance of leaders once nobody has counted it for long."""
+        if is_counted:
+            self._uncounted_ms.pop(cluster, None)
+            return []
+        now_ms, limit_s = self._elapsed_ms(), self._watched(cluster).uncounted_after_s()
+        if now_ms - self._uncounted_ms.setdefault(cluster, now_ms) < limit_s * 1000:
+            return []
+        return self._lifecycle.end(cluster, tick_ms, _NOT_COUNTED.format(duration(limit_s)), BALANCE_KINDS)
 
     def _note_order(self, cluster: str, tick_ms: int) -> None:
         """Move the past along if the clock of the ticks was set back: two ticks in a row are older than one before.
 
-        A single one is of a second collector, or late.
+        A single one is of a second collector, or late. What is further ahead than ticks may be apart moves it along at
+        once, for nobody knows what lasted in between.
         """
         newest_ms, older_ms = self._newest_ms.get(cluster), self._older_ms.pop(cluster, None)
         if newest_ms is None or tick_ms >= newest_ms:
+            if newest_ms is not None:
+                self._note_gap(cluster, tick_ms - newest_ms)
             self._newest_ms[cluster] = tick_ms
         elif older_ms is None or tick_ms <= older_ms:
             self._older_ms[cluster] = tick_ms
@@ -171,8 +203,38 @@ class AlertDesk:
             # As far apart as these two are the newest one and the first of them.
             by_ms = newest_ms - older_ms + tick_ms - older_ms
             log.warning("the clock that ticks of %s have their times from was set back by %d ms", cluster, by_ms)
-            self._lifecycle.set_back(cluster, by_ms)
+            self._lifecycle.move(cluster, -by_ms)
+            self._expectations[cluster].move(-by_ms, older_ms)
+            self._move_counts(cluster, -by_ms, tick_ms)
             self._newest_ms[cluster] = tick_ms
+
+    def _note_gap(self, cluster: str, gap_ms: int) -> None:
+        """Move the past along if two ticks in a row are so far apart that nobody knows what lasted in between.
+
+        If they came that far apart, time has passed: moves went on, and what was expected of them holds as it was.
+        """
+        watched = self._watched(cluster)
+        limit_ms, interval_ms = watched.gap_after_s() * 1000, round(watched.settings.collect.interval_s * 1000)
+        if gap_ms <= limit_ms:
+            return
+        now_ms = self._elapsed_ms()
+        # Of a cluster that nobody configured here, and of which no tick came for long, it is forgotten when one did.
+        _, seen_ms = self._last_tick.get(cluster, (None, now_ms - gap_ms))
+        set_ms = gap_ms - max(interval_ms, now_ms - seen_ms)
+        self._lifecycle.move(cluster, gap_ms - interval_ms)
+        if set_ms > limit_ms:
+            log.warning("the clock that ticks of %s have their times from was set forward by %d ms", cluster, set_ms)
+            self._expectations[cluster].move(set_ms)
+            self._move_counts(cluster, set_ms)
+
+    def _move_counts(self, cluster: str, by_ms: int, later_than_ms: int = -1) -> None:
+        """Move the last balances and the last plan along with the clock, if they are later than a time."""
+        counted_ms, balances = self._balances.get(cluster, (-1, ()))
+        if counted_ms > later_than_ms:
+            self._balances[cluster] = (counted_ms + by_ms, balances)
+        plan = self._elections.get(cluster)
+        if plan is not None and plan.tick_ms > later_than_ms:
+            self._elections[cluster] = replace(plan, tick_ms=plan.tick_ms + by_ms)
 
     def take_balances(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
         """Take up how leaders are shared out, for the ticks that are judged from now on.
@@ -202,16 +264,19 @@ class AlertDesk:
         self._elections[cluster] = plan
 
     def _young_elections(self, cluster: str, tick_ms: int) -> ElectionOutline | None:
-        """Return the last plan of elections; None: there is none, or it is too old for a tick."""
+        """Return the last plan of elections; None: there is none, or its time is too far from that of a tick."""
         plan = self._elections.get(cluster)
         old_s = self._watched(cluster).balances_old_after_s() + _PLAN_S
-        return None if plan is None or tick_ms - plan.tick_ms > old_s * 1000 else plan
+        return None if plan is None or abs(tick_ms - plan.tick_ms) > old_s * 1000 else plan
 
     def _young_balances(self, cluster: str, tick_ms: int) -> Sequence[BalanceState] | None:
-        """Return the last balances; None: none are known, or they are too old to judge a tick by."""
+        """Return the last balances; None: none are known, or their time is too far from that of a tick.
+
+        Of a time that is yet to come is what was counted before the clock was set back.
+        """
         counted_ms, balances = self._balances.get(cluster, (None, ()))
         old_s = self._watched(cluster).balances_old_after_s()
-        return None if counted_ms is None or tick_ms - counted_ms > old_s * 1000 else balances
+        return None if counted_ms is None or abs(tick_ms - counted_ms) > old_s * 1000 else balances
 
     def _earlier(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> Earlier:
         """Return the ticks before this one that a quota still remembers, and keep this one for the next."""

@@ -155,41 +155,61 @@ class Lifecycle:
             events.extend(self._not_found(key, tick_ms, key in held))
         return events
 
-    def set_back(self, cluster: str, by_ms: int) -> None:
-        """Take up that the clock that a cluster's ticks have their times from was set back by so many milliseconds."""
+    def move(self, cluster: str, by_ms: int) -> None:
+        """Take up that the times of a cluster's ticks go on so many milliseconds later (less than 0: earlier), and that
+        nothing lasted in between. What is later than its newest tick stays: it was told while ticks stayed away.
+        """
+        newest_ms = self._newest_ms.get(cluster, -1)
 
-        def earlier(at_ms: int | None) -> int | None:
-            return None if at_ms is None else at_ms - by_ms
+        def moved(at_ms: int) -> int:
+            return at_ms if by_ms > 0 and at_ms > newest_ms else at_ms + by_ms
+
+        def moved_if_any(at_ms: int | None) -> int | None:
+            return None if at_ms is None else moved(at_ms)
 
         for key in [k for k in self._alerts if k[0] == cluster]:
             alert = self._alerts[key]
             self._alerts[key] = replace(
                 alert,
-                since_ms=alert.since_ms - by_ms,
-                heard_ms=alert.heard_ms - by_ms,
-                clear_since_ms=earlier(alert.clear_since_ms),
-                changed_since_ms=earlier(alert.changed_since_ms),
+                since_ms=moved(alert.since_ms),
+                heard_ms=moved(alert.heard_ms),
+                clear_since_ms=moved_if_any(alert.clear_since_ms),
+                changed_since_ms=moved_if_any(alert.changed_since_ms),
             )
         for key in [k for k in self._fired if k[0] == cluster]:
-            self._fired[key] = {alert_id: at_ms - by_ms for alert_id, at_ms in self._fired[key].items()}
+            self._fired[key] = {alert_id: moved(at_ms) for alert_id, at_ms in self._fired[key].items()}
         for key, (hold_of, since_ms) in self._found_since.items():
             if key[0] == cluster:
-                self._found_since[key] = (hold_of, since_ms - by_ms)
+                self._found_since[key] = (hold_of, moved(since_ms))
         if cluster in self._newest_ms:
-            self._newest_ms[cluster] -= by_ms
+            self._newest_ms[cluster] = newest_ms + by_ms
 
-    def end(self, cluster: str, tick_ms: int, why: str) -> list[AlertEvent]:
-        """Return the events that end all alerts of a cluster of which no tick will say any more.
+    def first_tick(self, cluster: str, tick_ms: int) -> None:
+        """Take up the first tick of a cluster since the start: a silence that was told before it has the time of
+        another clock, which may be ahead, and must not make ticks wait for it.
+        """
+        key = (cluster, Kind.NO_DATA.value, SILENCE)
+        alert = self._alerts.get(key)
+        if alert is None or alert.event.state == State.RESOLVED.value or alert.heard_ms < tick_ms:
+            return
+        if json.loads(alert.event.evidence).get("last_tick_ms", 0) is None:
+            self._alerts[key] = replace(alert, heard_ms=tick_ms - 1)
+
+    def end(self, cluster: str, tick_ms: int, why: str, kinds: Collection[Kind] | None = None) -> list[AlertEvent]:
+        """Return the events that end alerts of a cluster of which no tick will say any more.
 
         Args:
             cluster: name of the cluster.
             tick_ms: the time, epoch milliseconds.
             why: what stands behind the summary of each.
+            kinds: of these kinds; None: all.
         """
         events = []
         for key, alert in self._alerts.items():
-            if key[0] == cluster and alert.event.state != State.RESOLVED.value:
-                at_ms = max(tick_ms, alert.heard_ms, alert.event.tick_ms)
+            is_of_these = key[0] == cluster and (kinds is None or alert.event.kind in {kind.value for kind in kinds})
+            if is_of_these and alert.event.state != State.RESOLVED.value:
+                heard_ms = max(tick_ms, alert.heard_ms)
+                at_ms = max(heard_ms, alert.event.tick_ms)
                 event = replace(
                     alert.event,
                     state=State.RESOLVED.value,
@@ -198,7 +218,7 @@ class Lifecycle:
                     event_ms=self._clock_ms(),
                 )
                 events.append(event)
-                self._alerts[key] = Alert(event, alert.since_ms, at_ms)
+                self._alerts[key] = Alert(event, alert.since_ms, heard_ms)
         return events
 
     def _due(self, cluster: str, tick_ms: int, findings: Sequence[Finding], held: Collection[Key]) -> set[Subject]:

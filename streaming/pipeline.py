@@ -96,6 +96,7 @@ class Pipeline:
         self._topic = self._topic_of(spark)
         self._store = Store(spark, settings.store.path)
         self._events = EventLog(spark, self._store)
+        self._clock_ms = inputs.clock_ms
         self._desk = AlertDesk(settings, inputs.clock_ms, inputs.config, inputs.others, inputs.elapsed_ms)
         self._quarantine = QuarantineCount(settings.store.path)
         self._outbox: Outbox | None = None
@@ -151,7 +152,7 @@ class Pipeline:
         alert_path = self._alert_path
         self._keep(AlertPath.name, lambda: [alert_path.start()])
         take = in_turn([Listeners(on_balances=self._desk.take_balances), listeners]).on_balances
-        self._balances = BalanceFollower(self._spark, self._store, take, self._desk.take_plan)
+        self._balances = BalanceFollower(self._spark, self._store, take, self._desk.take_plan, self._clock_ms)
         self._balances.start()
 
     @spark_failures()

@@ -75,6 +75,17 @@ class Expectation:
             return Assessment()
         return Assessment([_finding(promise, finish_ms, late_s, settings, recommender)])
 
+    def move(self, by_ms: int, but_made_ms: int | None = None) -> None:
+        """Take up that the clock that ticks have their times from was set.
+
+        Args:
+            by_ms: by how many milliseconds; negative: back.
+            but_made_ms: tick of the new clock: what was expected at it is of the new clock already.
+        """
+        promise = self._promise
+        if promise is not None and promise.made_ms != but_made_ms:
+            self._promise = replace(promise, made_ms=promise.made_ms + by_ms, finish_ms=promise.finish_ms + by_ms)
+
     def _kept(self, tick_ms: int, finish_ms: float, busy: Sequence[SideState]) -> _Promise:
         terms = {(s.broker, s.role): (s.demand.throttle_bytes_per_s, s.moving_partitions) for s in busy}
         promise = self._promise

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from alerts.engine import AlertDesk
 from alerts.inputs.throttle_status import SideState
 from schemas.alerts import AlertEvent, Role
-from schemas.config import AlertSettings, ClusterSettings, Settings
+from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
+from tests.unit.builders.leader_balance import OUTLINE, balance
 from tests.unit.builders.throttle_status import partition, side
 
 START_MS = 1_800_000_000_000
@@ -29,10 +32,19 @@ class SetClock:
     def start(self) -> AlertDesk:
         """A desk as it is after a start."""
         alerts = AlertSettings(hold_s=HOLD_S, resolve_s=RESOLVE_S, no_data_s=NO_DATA_S)
-        settings = Settings(cluster=ClusterSettings(name="c"), alerts=alerts)
+        settings = Settings(cluster=ClusterSettings(name="c"), collect=CollectSettings(interval_s=1), alerts=alerts)
         desk = AlertDesk(settings, self.wall_ms, elapsed_ms=lambda: self.elapsed_ms)
         desk.restore(last_of_each(self.events))
         return desk
+
+    def away(self, seconds: int) -> list[str]:
+        """The states of the events of so many seconds without ticks."""
+        found: list[AlertEvent] = []
+        for _ in range(seconds):
+            self.elapsed_ms += 1000
+            found += self.desk.silence()
+        self.events += found
+        return [event.state for event in found]
 
     def wall_ms(self) -> int:
         return self.set_ms + self.elapsed_ms
@@ -126,3 +138,151 @@ def test_a_second_collector_whose_clock_is_behind_sets_nothing_back() -> None:
         machine.tick(SHORT)
         assert machine.desk.observe("c", machine.wall_ms() - 20_000, SHORT) == []
     assert machine.desk.active() == before
+
+
+def moving(eta_s: float) -> list[SideState]:
+    return [side(1, Role.LEADER, 9, 4, partition(), eta_s=eta_s)]
+
+
+def test_nothing_has_lasted_over_a_clock_that_is_set_forward() -> None:
+    machine = SetClock()
+    machine.tick(GOOD, 5)
+    assert machine.tick(SHORT) == ["pending"]
+    machine.set_ms += 600_000
+    # Pending since one tick, and as if a second ago: 1 s, 2 s, and 3 s at the third.
+    assert [machine.tick(SHORT) for _ in range(3)] == [[], [], ["firing"]]
+    # Good for 0 s and 1 s, and then, as if nothing had happened, 2 s, 3 s, 4 s.
+    assert machine.tick(GOOD, 2) == []
+    machine.set_ms += 600_000
+    assert [machine.tick(GOOD) for _ in range(3)] == [[], [], ["resolved"]]
+
+
+def test_nothing_has_lasted_while_ticks_stayed_away() -> None:
+    machine = SetClock()
+    assert machine.tick(SHORT) == ["pending"]
+    # The silence, of which the last is told in the second of the first tick.
+    assert machine.away(600) == ["pending", "firing"]
+    # It has lasted for 1 s, 2 s, 3 s; from the second tick on the silence is over, at the sixth for 4 s.
+    assert [machine.tick(SHORT) for _ in range(6)] == [[], [], ["firing"], [], [], ["resolved"]]
+    assert machine.events[-1].kind == "no_data"
+
+
+@pytest.mark.parametrize("by_s", [-3600, -600, 600, 3600])
+def test_a_clock_that_is_set_makes_no_finish_slip_and_hides_none_that_does(by_s: int) -> None:
+    machine = SetClock()
+    # Expected at second 101, whatever the clock says then.
+    for left_s in range(100, 50, -1):
+        assert machine.tick(moving(left_s)) == []
+    machine.set_ms += by_s * 1000
+    for left_s in range(50, 40, -1):
+        assert machine.tick(moving(left_s)) == []
+    # 200 s later than was expected; 60 s, or a part of the 100 s that it was to take, would be too little.
+    assert machine.tick(moving(240), 5) == ["pending", "firing"]
+    late_s = json.loads(machine.events[-1].evidence)["late_s"]
+    # It has lasted for 3 s at the fourth tick: 240 s are left then, of which 37 s were expected.
+    assert late_s == 203
+
+
+def test_a_finish_slips_while_ticks_stay_away() -> None:
+    machine = SetClock()
+    assert machine.tick(moving(100)) == []
+    machine.away(600)
+    machine.events.clear()
+    machine.tick(moving(100), 5)
+    # Nothing was copied for 600 s: as late as that, and 1 s for each tick, the fourth of which tells it.
+    (slip,) = [e for e in machine.events if (e.kind, e.state) == ("eta_slipping", "firing")]
+    assert json.loads(slip.evidence)["late_s"] == 604
+
+
+def test_what_was_counted_before_the_clock_was_set_back_is_not_taken_for_young() -> None:
+    machine = SetClock()
+    machine.desk.take_balances("c", machine.wall_ms() + 3_600_000, [balance(2, 10, 3)])
+    # An hour ahead of every tick: neither wrong nor right.
+    assert machine.tick([], 700) == []
+
+
+def test_a_plan_of_before_the_clock_was_set_back_is_not_taken_for_young() -> None:
+    machine = SetClock()
+    machine.desk.take_plan("c", replace(OUTLINE, tick_ms=machine.wall_ms() + 3_600_000))
+    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.tick([])
+    assert "batches" not in json.loads(machine.events[0].recommendation)
+
+
+@pytest.mark.parametrize("by_s", [-3600, 3600])
+def test_what_was_counted_last_goes_along_with_the_clock_until_it_is_old(by_s: int) -> None:
+    machine = SetClock()
+    machine.desk.take_plan("c", replace(OUTLINE, tick_ms=machine.wall_ms()))
+    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+    assert machine.tick([], 10) == ["pending"]
+    machine.set_ms += by_s * 1000
+    machine.tick([], 10)
+    assert machine.desk._young_balances("c", machine.wall_ms()) is not None
+    assert machine.desk._young_elections("c", machine.wall_ms()) is not None
+    # Counted 20 s ago by then; 60 s is the most, and the step is told to within an interval.
+    machine.tick([], 42)
+    assert machine.desk._young_balances("c", machine.wall_ms()) is None
+
+
+def test_an_imbalance_of_before_a_clock_that_was_set_back_ends_when_new_counts_say_so() -> None:
+    machine = SetClock()
+    for _ in range(62):
+        machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+        machine.tick([], 10)
+    assert [event.state for event in machine.desk.active()] == ["firing"]
+    machine.set_ms -= 3_600_000
+    machine.tick([], 10)
+    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10)])
+    # Well for 4 s.
+    assert machine.tick([], 5) == ["resolved"]
+
+
+@pytest.mark.parametrize("behind_s", [0, 480])
+def test_a_silence_told_before_the_first_tick_ends_with_ticks_whatever_their_clock(behind_s: int) -> None:
+    machine = SetClock()
+    assert machine.away(100) == ["pending", "firing"]
+    machine.desk = machine.start()
+    machine.set_ms -= behind_s * 1000
+    ticks_ms, machine.set_ms = machine.set_ms, machine.set_ms + behind_s * 1000
+    found: list[str] = []
+    for _ in range(6):
+        machine.elapsed_ms += 1000
+        found += [event.state for event in machine.desk.observe("c", ticks_ms + machine.elapsed_ms, GOOD)]
+    # At the first tick, or, where that seems old, at the second, it begins to be over: 4 s later it is.
+    assert found == ["resolved"]
+
+
+UNCOUNTED_S = 900
+
+
+def test_alerts_about_leaders_that_nobody_counts_any_more_end_and_say_so() -> None:
+    machine = SetClock()
+    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3), balance(3, 10, unavailable=2)])
+    machine.tick([])
+    assert {e.kind for e in machine.desk.active()} == {"leader_imbalance", "preferred_leader_unavailable"}
+    # Counted at second 0: young up to second 60, and not at second 61, from which on it is 900 s to second 961.
+    assert machine.tick([], 959) == []
+    assert machine.tick([]) == ["resolved", "resolved"]
+    why = "; ended, for the balance of leaders is no longer known: it was not counted for 15 min"
+    assert all(event.summary.endswith(why) for event in machine.events[-2:])
+    assert machine.tick([], 100) == []
+    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+    assert machine.tick([]) == ["pending"]
+
+
+def test_counts_that_come_again_in_time_end_nothing() -> None:
+    machine = SetClock()
+    for _ in range(3):
+        machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+        machine.tick([], 900)
+    assert "resolved" not in {event.state for event in machine.events}
+
+
+def test_an_alert_that_is_taken_up_where_nobody_counts_ends_too() -> None:
+    machine = SetClock()
+    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.tick([])
+    machine.desk = machine.start()
+    # From the first tick at second 2 on: at second 902.
+    assert machine.tick([], UNCOUNTED_S) == []
+    assert machine.tick([]) == ["resolved"]

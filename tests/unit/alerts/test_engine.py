@@ -259,6 +259,13 @@ def test_a_cluster_that_nobody_configures_is_not_missed_when_its_ticks_stay_away
     assert told(ended) == [(*LEADER_ALERT, "resolved")]
 
 
+def test_a_cluster_that_nobody_configures_may_come_back_after_long() -> None:
+    desk = Desk()
+    desk.tick(0, SHORT, "stranger")
+    desk.at(100).silence()
+    assert [state for *_, state in desk.tick(700, SHORT, "stranger")] == ["pending", "firing"]
+
+
 def silence(desk: Desk, second: float, batch_s: float | None = None) -> tuple[str, str]:
     """Summary and advice of the silence that the desk tells at a time."""
     event = desk.at(second).silence(batch_s)[-1]

@@ -589,6 +589,38 @@ def test_a_second_broker_whose_rate_the_advice_raises_already_gives_no_event() -
     assert [s for s, *_ in fired(alerts, (60, [first, low(1, 1, 4, required=3.6)]))] == [60]
 
 
+@given(BATCHES, st.integers(0, 20), st.integers(1, 5000), st.sampled_from([0.0, 3.0]))
+def test_what_happens_over_a_gap_is_what_happens_without(
+    batches: list[list[Assessment]], place: int, gap_s: int, resolve_s: float
+) -> None:
+    ticks = [tick for batch in numbered(batches) for tick in batch]
+    straight, moved = lifecycle(resolve_s), lifecycle(resolve_s)
+    for number, (tick_ms, said) in enumerate(ticks):
+        if number == place:
+            moved.move("c", gap_s * 1000)
+        at_ms = tick_ms + (gap_s * 1000 if number >= place else 0)
+        expected = [(event.state, event.subject) for event in straight.observe("c", tick_ms, said)]
+        assert [(event.state, event.subject) for event in moved.observe("c", at_ms, said)] == expected
+
+
+def test_a_silence_told_in_a_gap_stays_where_it_is() -> None:
+    alerts = lifecycle()
+    alerts.observe("c", 1000, Assessment())
+    stay_away = Finding(Kind.NO_DATA, SILENCE, Severity.CRITICAL, "ticks stay away", {}, {}, 0.0)
+    alerts.silence("c", 100_000, Assessment([stay_away]))
+    alerts.move("c", 99_000)
+    # Good from second 101 on: for 5 s at second 106, and not 99 s later.
+    assert run(alerts, *((second, Assessment()) for second in range(101, 108))) == [(106, "resolved")]
+
+
+def test_alerts_of_some_kinds_alone_may_be_ended() -> None:
+    alerts = lifecycle()
+    alerts.observe("c", 1000, Assessment([*bad(0).findings, lost(1)]))
+    (ended,) = alerts.end("c", 2000, "nobody looks", (Kind.UNDER_REPLICATED,))
+    assert (ended.kind, ended.tick_ms) == ("under_replicated", 2000)
+    assert [event.kind for event in alerts.active()] == ["throttle_below_leader_write"]
+
+
 def test_a_cluster_of_which_nothing_is_heard_any_more_has_its_alerts_ended_with_the_reason() -> None:
     alerts = lifecycle()
     alerts.observe("gone", 1000, bad(0))
@@ -655,6 +687,16 @@ class Ticks(RuleBasedStateMachine):
         said = data.draw(sayings(self.holds_s))
         last_ms = max((tick_ms for tick_ms, _ in self.ticks), default=0)
         self.ticks.append((last_ms + step_s * 1000, said))
+        self.hear(*self.ticks[-1])
+
+    @precondition(lambda self: self.ticks)
+    @rule(data=st.data(), gap_s=st.integers(2, 4))
+    def a_tick_after_a_gap(self, data: st.DataObject, gap_s: int) -> None:
+        """Nothing has lasted over it: a second after the one before it would bring as much."""
+        for alerts in (self.alerts, self.straight):
+            alerts.move("c", (gap_s - 1) * 1000)
+        said = data.draw(sayings(self.holds_s))
+        self.ticks.append((self.ticks[-1][0] + gap_s * 1000, said))
         self.hear(*self.ticks[-1])
 
     @precondition(lambda self: self.ticks and not self.restarted)

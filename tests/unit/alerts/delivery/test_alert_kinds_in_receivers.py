@@ -115,13 +115,17 @@ TEXTS = {
 def told(kind: Kind) -> AlertEvent:
     """The event that the last tick of a kind's scene brings."""
     now = dict.fromkeys(("hold_s", "stalled_s", "no_data_s", "under_replicated_s", "left_behind_s", "imbalance_s"), 0.0)
-    desk = AlertDesk(Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now)), lambda: TICK_MS)
+    settings = Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now))
+    # Ticks come as far apart as they are.
+    passed_ms = 0
+    desk = AlertDesk(settings, lambda: TICK_MS, elapsed_ms=lambda: passed_ms)
     desk.take_plan("c", OUTLINE)
     if kind is Kind.STORE_UNWRITABLE:
         desk.take_trouble("/data cannot be written (No space left on device)")
     desk.take_balances("c", TICK_MS, BALANCES.get(kind, []))
     for number, sides in enumerate(SCENES[kind]):
-        events = desk.observe("c", TICK_MS + number * 120_000, sides)
+        passed_ms = number * 120_000
+        events = desk.observe("c", TICK_MS + passed_ms, sides)
     (event,) = [event for event in events if (event.kind, event.state) == (kind.value, "firing")]
     return event
 

@@ -81,7 +81,9 @@ class Followed:
         no_spark: Any = None
         store = Store(no_spark, str(folder))
         self.location = store.location(LEADER_IMBALANCE)
-        self.follower = BalanceFollower(no_spark, store, self._take, self._take_plan)
+        self.now_ms = TICK_MS
+        self.start = lambda: BalanceFollower(no_spark, store, self._take, self._take_plan, lambda: self.now_ms)
+        self.follower = self.start()
         self.plans_location = store.location(ELECTION_PLAN)
 
     def _take(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
@@ -168,6 +170,78 @@ def test_a_cluster_that_is_behind_by_some_minutes_is_found(followed: Followed) -
     assert followed.looked() == [("b", -600_000, [2])]
     followed.write(row("b", TICK_MS - 590_000, 2))
     assert followed.looked() == [("b", -590_000, [2])]
+
+
+HOUR_MS = 3_600_000
+
+
+def test_after_the_clock_was_set_back_new_ticks_are_followed_and_old_ones_are_not(followed: Followed) -> None:
+    # Every 5 s of an hour and a quarter, up to 0.
+    followed.write(*(row("a", TICK_MS - 5000 * number, 1) for number in range(900)))
+    assert followed.looked() == [("a", 0, [1])]
+    followed.now_ms = TICK_MS - HOUR_MS
+    taken = []
+    # New ones come a second off those times, from an hour ago on: what is there is noted, one may be late, two are it.
+    for second in range(1, 31, 5):
+        followed.write(row("a", followed.now_ms + second * 1000, 2))
+        taken.append(followed.looked())
+    offset = -HOUR_MS
+    assert taken == [
+        [],
+        [],
+        [("a", offset + 11_000, [2])],
+        [("a", offset + 16_000, [2])],
+        [("a", offset + 21_000, [2])],
+        [("a", offset + 26_000, [2])],
+    ]
+    # It is set right again.
+    followed.now_ms = TICK_MS + 60_000
+    followed.write(row("a", TICK_MS + 60_000, 3))
+    assert followed.looked() == [("a", 60_000, [3])]
+    followed.write(row("a", TICK_MS + 65_000, 3))
+    assert followed.looked() == [("a", 65_000, [3])]
+
+
+def test_a_start_after_the_clock_was_set_back_follows_new_ticks(followed: Followed) -> None:
+    followed.write(*(row("a", TICK_MS - 5000 * number, 1) for number in range(900)))
+    followed.now_ms = TICK_MS - HOUR_MS
+    followed.follower = followed.start()
+    # The rules see by its time that it does not count.
+    assert followed.looked() == [("a", 0, [1])]
+    taken = []
+    for second in range(1, 21, 5):
+        followed.write(row("a", followed.now_ms + second * 1000, 2))
+        taken += followed.looked()
+    assert taken == [("a", 11_000 - HOUR_MS, [2]), ("a", 16_000 - HOUR_MS, [2])]
+
+
+def test_ticks_of_a_second_collector_that_is_behind_are_not_taken_in_turns(followed: Followed) -> None:
+    taken = []
+    for second in range(1, 10):
+        followed.write(row("a", TICK_MS + second * 1000, 1))
+        followed.write(row("a", TICK_MS + second * 1000 - 20_500, 2))
+        taken += followed.looked()
+    assert taken == [("a", second * 1000, [1]) for second in range(1, 10)]
+
+
+def test_after_the_clock_was_set_back_new_plans_are_followed(tmp_path: Path) -> None:
+    followed = Followed(tmp_path)
+    followed.write_plans(*(("a", TICK_MS - 60_000 * number, 9) for number in range(90)))
+    followed.write(row("a", TICK_MS, 1, electable=2))
+    followed.looked()
+    followed.taken.clear()
+    followed.now_ms = TICK_MS - HOUR_MS
+    taken: list[int] = []
+    for minute in range(1, 7):
+        at_ms = followed.now_ms + minute * 60_000 + 1
+        followed.write_plans(("a", at_ms, 4))
+        followed.write(row("a", at_ms, 1, electable=2))
+        followed.looked()
+        followed.taken.clear()
+        taken.append(len(followed.plans))
+    # Balances are taken from the third on; of plans the first is noted then, the next may be late, two are it.
+    assert taken == [1, 1, 1, 1, 2, 3]
+    assert [plan.batches for _, plan in followed.plans] == [9, 4, 4]
 
 
 def test_a_table_that_cannot_be_read_is_told_once_and_followed_again_when_it_can(
