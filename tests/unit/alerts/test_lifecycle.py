@@ -751,11 +751,12 @@ class Ticks(RuleBasedStateMachine):
         assert not stepped_back or "firing" in {event.state for event in self.alerts.active()}
         for cause in {finding.cause for finding in said.findings} - {""}:
             told = {(f.kind.value, f.subject) for f in said.findings if f.cause == cause}
-            assert told & self.active_keys() or told <= self.named(cause, held)
+            assert told & self.active_keys() or told <= self.named(cause, held, found)
 
-    def named(self, cause: str, held: set[tuple[str, str]]) -> set[tuple[str, str]]:
-        """What alerts of a cause named that fire, and that this tick tells nothing of."""
-        firing = [e for e in self.alerts.active() if e.state == "firing" and (e.kind, e.subject) in held]
+    def named(self, cause: str, held: set[tuple[str, str]], found: set[tuple[str, str]]) -> set[tuple[str, str]]:
+        """What alerts of a cause named that fire, and that this tick tells nothing of, or that go on with it."""
+        firing = [e for e in self.alerts.active() if e.state == "firing"]
+        firing = [e for e in firing if (e.kind, e.subject) in held or (e.kind, e.subject) not in found]
         said = [evidence for e in firing if (evidence := json.loads(e.evidence)).get("group") == cause]
         return {(also["kind"], also["subject"]) for evidence in said for also in evidence.get("also", [])}
 
