@@ -65,7 +65,7 @@ class GoldQueries:
 
 
 def _followers(messages: DataFrame) -> DataFrame:
-    return replicas(rows_of(messages, "moves"))
+    return replicas(rows_of(messages, "moves"), rows_of(messages, "brokers"))
 
 
 def _headroom(followers: DataFrame, messages: DataFrame) -> DataFrame:

@@ -54,7 +54,8 @@ def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
         for m in tick([broker_row(cluster, b) for b in BROKERS], [move_row(p) for p in cluster.partitions])
     ]
     whole = whole_ticks(lane_messages(records(spark, messages)))
-    rows = throttle_headroom(replicas(rows_of(whole, "moves")), rows_of(whole, "brokers")).collect()
+    brokers = rows_of(whole, "brokers")
+    rows = throttle_headroom(replicas(rows_of(whole, "moves"), brokers), brokers).collect()
     sides: dict[str, dict[tuple[int, str], Row]] = {}
     for row in rows:
         sides.setdefault(row["cluster"], {})[(row["broker"], row["role"])] = row
