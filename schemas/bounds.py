@@ -19,6 +19,11 @@ _LOG = (-MOST_OF_LOG, MOST_OF_LOG)
 _COUNT = (-MOST_COUNTED, MOST_COUNTED)
 _RATE = (0, 2**63 - 1)
 
+# Most values of an array in a row. A partition has a replica on a broker once at most, while it moves those of before
+# and of after, and nobody keeps a hundred copies. Every replica becomes a row that has all arrays of its partition with
+# it: of 20,000 in one row that is gigabytes.
+MOST_IN_ARRAY = 256
+
 _BY_NAME = {
     **dict.fromkeys(("read_ms", "unchanged_since_ms", "switch_tick_ms"), _TIME_MS),
     **dict.fromkeys(("started_ms", "ended_ms", "collector_started_ms"), _TIME_MS),

@@ -183,6 +183,11 @@ def scalar_columns(kind: str) -> list[str]:
     return [column.split()[0] for column in _columns(kind) if "<" not in column]
 
 
+def array_columns(kind: str) -> list[str]:
+    """Return the names of the columns of a kind's rows that hold arrays."""
+    return [column.split()[0] for column in _columns(kind) if column.split()[1].startswith("ARRAY<")]
+
+
 def samples(kind: str) -> dict[str, tuple[bool, list[str]]]:
     """Return the columns of a kind's rows that are structs: whether as an array, and the names of their fields."""
     found = {}

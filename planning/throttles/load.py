@@ -155,6 +155,7 @@ class Demand:
         fetch: the broker's limits as a follower.
         known_in_sync_bytes_per_s: the least that in_sync_bytes_per_s can be; None: it is that.
         known_required_bytes_per_s: the least that required_bytes_per_s can be; None: it is that.
+        short_source: of a destination, whether a leader that is starved or losing holds back replicas of it.
     """
 
     broker: int
@@ -175,6 +176,7 @@ class Demand:
     fetch: FetchLimits = DEFAULT_FETCH
     known_in_sync_bytes_per_s: float | None = None
     known_required_bytes_per_s: float | None = None
+    short_source: bool = False
 
     @property
     def behind_bytes_per_s(self) -> float:
@@ -227,9 +229,10 @@ class Demand:
     def catch_up(self) -> CatchUp | None:
         """Return when the out-of-sync replicas that the throttle holds back are in sync; None: unknown, or none is.
 
-        Of this broker and role alone, as ``gold/throttle_headroom`` has it: another may take longer.
+        Of this broker and role alone, as ``gold/throttle_headroom`` has it: another may take longer. But of a
+        destination that has a source which lets too little through, not all replicas are ever in sync.
         """
-        if self.verdict not in (Verdict.CATCHING_UP, Verdict.SLOW) or self.remaining_bytes is None:
+        if self.short_source or self.verdict not in (Verdict.CATCHING_UP, Verdict.SLOW) or self.remaining_bytes is None:
             return None
         assert self.throttle_bytes_per_s is not None, "a verdict on a throttle"
         in_sync = self.in_sync_bytes_per_s or 0.0
@@ -322,8 +325,18 @@ def demands(partitions: Iterable[PartitionTraffic], throttles: Mapping[Side, flo
         throttles: rate in force by broker and role in bytes per second, None for none; a side that is missing is
             unknown.
     """
-    sides = Sides(partitions, throttles)
-    return [sides.demand(side) for side in sides]
+    all_of_them = list(partitions)
+    sides = Sides(all_of_them, throttles)
+    found = [sides.demand(side) for side in sides]
+    short = {d.broker for d in found if d.role is Role.LEADER and d.verdict in (Verdict.STARVED, Verdict.LOSING)}
+    held = {
+        follower
+        for p in all_of_them
+        if p.leader in short and p.leader_listed is not None and p.leader in p.leader_listed
+        for follower in p.followers
+        if follower not in p.in_sync
+    }
+    return [replace(d, short_source=True) if d.role is Role.FOLLOWER and d.broker in held else d for d in found]
 
 
 @dataclass(slots=True)

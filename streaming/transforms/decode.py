@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from schemas.bounds import BOUNDS, TICK_OFF_S
+from schemas.bounds import BOUNDS, MOST_IN_ARRAY, TICK_OFF_S
 from schemas.tick_messages import (
     ALERT_KINDS,
     COLUMNAR,
@@ -21,6 +21,7 @@ from schemas.tick_messages import (
     ROWS,
     TICK_END,
     VERSION,
+    array_columns,
     column_types,
     message_ddl,
     samples,
@@ -40,6 +41,7 @@ NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
 _KEY, _VALUE = "CAST(key AS STRING)", "CAST(value AS STRING)"
 _HEAD_DDL = f"{ENVELOPE}, _bad STRING"
 _OUT_OF_RANGE = "a number is none that a broker can mean"
+_TOO_LONG = f"an array has more than {MOST_IN_ARRAY} values"
 # The beginning of a tick that came before a batch is read again; one has some hundred messages in the lane, and some
 # of other clusters may stand between them.
 _MOST_OF_LANE = 10_000
@@ -77,7 +79,8 @@ def lane_messages(records: DataFrame) -> DataFrame:
 
 
 def _lane_lacks(kind: str) -> str:
-    return f"WHEN m.kind = '{kind}' THEN exists(m.rows, {_lacks(kind)}) OR exists(m.rows, r -> {_bad_row(kind)})"
+    bad = _any((_long_row(kind), _bad_row(kind)))
+    return f"WHEN m.kind = '{kind}' THEN exists(m.rows, {_lacks(kind)}) OR exists(m.rows, r -> {bad})"
 
 
 def _bad_end(end: str, offset: str) -> str:
@@ -95,6 +98,11 @@ def _bad_row(kind: str) -> str:
     for name, (is_array, columns) in samples(kind).items():
         bad.append(f"exists(r.{name}, x -> {_outside('x', columns)})" if is_array else _outside(f"r.{name}", columns))
     return _any(bad)
+
+
+def _long_row(kind: str) -> str:
+    """Return the condition that row ``r`` of a kind has an array that is longer than a partition can mean."""
+    return _any(f"size(r.{name}) > {MOST_IN_ARRAY}" for name in array_columns(kind))
 
 
 def _outside(struct: str, columns: Iterable[str]) -> str:
@@ -239,6 +247,9 @@ def _value_reasons(kind: str) -> str:
         if kind in COLUMNAR:
             rules.append((_columns_differ(kind), "the columns differ in length"))
         rules.append(("head.row_count != size(rows)", "row_count is not the number of rows"))
+        if array_columns(kind):
+            long = _columns_long(kind) if kind in COLUMNAR else f"exists(rows, r -> {_long_row(kind)})"
+            rules.append((long, _TOO_LONG))
         rules.append(
             (_columns_outside(kind) if kind in COLUMNAR else f"exists(rows, r -> {_bad_row(kind)})", _OUT_OF_RANGE)
         )
@@ -267,3 +278,8 @@ def _columns_outside(kind: str) -> str:
     """Return the condition that a number of a columnar message is out of bounds, without a look at each by itself."""
     bounded = {f"message.columns.{name}": BOUNDS[name] for name in column_types(kind) if name in BOUNDS}
     return _any(f"array_min({name}) < {least} OR array_max({name}) > {most}" for name, (least, most) in bounded.items())
+
+
+def _columns_long(kind: str) -> str:
+    """Return the condition that an array in a column of a columnar message is too long."""
+    return _any(f"exists(message.columns.{name}, x -> size(x) > {MOST_IN_ARRAY})" for name in array_columns(kind))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from streaming.transforms.moves.progress import reassignment_progress
 from streaming.transforms.moves.replicas import WATCHED, replicas
-from streaming.transforms.moves.throttle_headroom import throttle_headroom
+from streaming.transforms.moves.throttle_headroom import AT_THROTTLE, throttle_headroom
 from streaming.transforms.moves.write_rate import with_write_rate
 from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import rows_of
@@ -49,6 +49,7 @@ class GoldQueries:
     def __init__(self) -> None:
         self._followers = Prepared(_followers)
         self._headroom = Prepared(_headroom)
+        self._headroom_table = Prepared(_headroom_table)
         self._progress = Prepared(_progress)
         self._write_rate = Prepared(_write_rate)
 
@@ -61,15 +62,22 @@ class GoldQueries:
         """
         followers = hold(self._followers.on(messages))
         headroom = hold(self._headroom.on(followers, messages))
-        return Gold(headroom, self._progress.on(followers, headroom), self._write_rate.on(messages))
+        written = self._headroom_table.on(headroom)
+        return Gold(written, self._progress.on(followers, headroom), self._write_rate.on(messages))
 
 
 def _followers(messages: DataFrame) -> DataFrame:
-    return replicas(rows_of(messages, "moves"))
+    return replicas(rows_of(messages, "moves"), rows_of(messages, "brokers"))
 
 
 def _headroom(followers: DataFrame, messages: DataFrame) -> DataFrame:
-    return as_table(throttle_headroom(followers, rows_of(messages, "brokers")), THROTTLE_HEADROOM)
+    """Return the rows of ``gold/throttle_headroom``, and beside what progress is told by."""
+    rows = throttle_headroom(followers, rows_of(messages, "brokers"), [AT_THROTTLE])
+    return as_table(rows, THROTTLE_HEADROOM, [AT_THROTTLE])
+
+
+def _headroom_table(headroom: DataFrame) -> DataFrame:
+    return headroom.select(*THROTTLE_HEADROOM.names())
 
 
 def _progress(followers: DataFrame, headroom: DataFrame) -> DataFrame:
@@ -80,13 +88,16 @@ def _write_rate(messages: DataFrame) -> DataFrame:
     return as_table(with_write_rate(rows_of(messages, "moves").where(WATCHED)), PARTITION_WRITE_RATE)
 
 
-def as_table(rows: DataFrame, table: Table) -> DataFrame:
+def as_table(rows: DataFrame, table: Table, besides: Iterable[str] = ()) -> DataFrame:
     """Return the rows in a table's columns and types, ``date`` made from ``tick_ms``.
 
     Args:
         rows: has every column of the table but ``date``.
         table: table.
+        besides: columns of the rows that are kept as they are.
     """
     # As text, for every Column made in Python is several calls into the JVM, and there is a batch a second.
     made = {"date": "to_date(timestamp_millis(tick_ms))"}
-    return rows.selectExpr(*[f"CAST({made.get(c.name, c.name)} AS {c.type}) AS {c.name}" for c in table.columns])
+    return rows.selectExpr(
+        *[f"CAST({made.get(c.name, c.name)} AS {c.type}) AS {c.name}" for c in table.columns], *besides
+    )

@@ -15,6 +15,7 @@ EDGES: tuple[Any, ...] = (
     *(0, -1, 1, 2**31 - 1, -(2**31), 2**31, 2**42, 2**42 + 1, 2**50, 2**50 + 1, 2**53 + 1, 2**60, 2**60 + 1),
     *(2**63 - 1, -(2**63), -(2**63) + 1, 2**63, 10**30, -0.5, 1e308, -1e308, 1e-320, float("nan"), float("inf")),
     *(None, True, False, "", "1", "\x1b[2J'; -- \\", "\u0000", "é🙂" * 50, [], [None], [-1, -1], [2**31], {}, {"a": 1}),
+    list(range(20_000)),
 )
 _SAMPLE = {name: value for name, value in log(1, 5).items() if "lag" not in name and name != "unchanged_since_ms"}
 _COUNTERS = {

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.bounds import BOUNDS
-from schemas.tick_messages import KINDS, REQUIRED, row_columns, samples, scalar_columns
+from schemas.bounds import BOUNDS, MOST_IN_ARRAY
+from schemas.tick_messages import KINDS, REQUIRED, array_columns, row_columns, samples, scalar_columns
 from streaming.transforms.decode import lane_messages, with_head, with_message
 from streaming.transforms.gold import headroom_rows
 from tests.spark.ticks import RECORDS_DDL, TICK_MS, broker, envelope, log, message, move, records, tick
@@ -196,6 +196,39 @@ def test_a_number_that_no_broker_can_mean_is_a_reason_in_every_column_of_every_k
 def test_no_number_that_no_broker_can_mean_reaches_the_alert_path(spark: SparkSession) -> None:
     rows = lane_messages(records(spark, OUTSIDE, 10)).collect()
     assert [OUTSIDE[row["record_offset"] - 10] for row in rows] == []
+
+
+def with_arrays(length: int) -> list[dict[str, Any]]:
+    """Messages of partitions that move, that only lack a replica, and that are led, each with one array so long."""
+    lacks = move("t", 1, 1, [1, 2], isr=[1], leader_listed=None, follower_listed=None, compacted=None)
+    rows = {"moves": [move("t", 0, 1, [1, 2], adding=[2]), lacks], "leaders": [_LEADER]}
+    return [
+        message(kind, n, [good, good | {name: [log(1, 5)] * length if name == "logs" else list(range(length))}])
+        for kind, good_rows in rows.items()
+        for n, name in enumerate(array_columns(kind))
+        for good in good_rows
+    ]
+
+
+def test_an_array_that_no_partition_can_mean_is_a_reason_in_every_column(spark: SparkSession) -> None:
+    # Nine columns of moves, for two partitions, and four of leaders.
+    for length, reason in ((MOST_IN_ARRAY, None), (MOST_IN_ARRAY + 1, "an array has more than 256 values")):
+        sent = with_arrays(length)
+        heads = with_head(records(spark, sent)).persist()
+        found = [row["reason"] for kind in ("moves", "leaders") for row in with_message(heads, kind).collect()]
+        heads.unpersist()
+        assert found == [reason] * (9 * 2 + 4)
+
+
+# With each of 20,000 replicas all 20,000 would stand once more, 80 kB: 1.6 GB in all.
+def test_no_row_of_20000_replicas_reaches_the_alert_path(spark: SparkSession) -> None:
+    whole = tick([broker(1, 5, None)], [move("t", 0, 1, [1, 2]), move("t", 1, 0, range(20_000))])
+    assert [row["kind"] for row in lane_messages(records(spark, whole)).collect()] == ["brokers", "tick_end"]
+    longest = [m for m in with_arrays(MOST_IN_ARRAY) if m["kind"] == "moves"]
+    # One message of each column is there twice over: once of a partition that moves, and once of one that lacks.
+    assert lane_messages(records(spark, longest)).count() == 9
+    too_long = [m for m in with_arrays(MOST_IN_ARRAY + 1) if m["kind"] == "moves"]
+    assert lane_messages(records(spark, too_long)).count() == 0
 
 
 def test_numbers_at_their_bounds_pass(spark: SparkSession) -> None:

@@ -560,6 +560,35 @@ def test_a_replica_that_waits_for_its_turn_gets_there_with_the_others(spark: Spa
     assert (found[0]["state"], found[0]["eta_s"]) == ("catching_up", pytest.approx(16))
 
 
+ETAS = ("eta_low_s", "eta_s", "eta_high_s")
+
+
+# Leader 1 sends 2 MB/s in sync and is to send 2 more: 1.5 MB/s leave nothing for the destination, 3 MB/s too little.
+@pytest.mark.parametrize(("rate_mb", "verdict"), [(1.5, "starved"), (3.0, "losing")])
+def test_no_time_is_told_of_a_destination_that_has_a_source_which_is_short(
+    spark: SparkSession, rate_mb: float, verdict: str
+) -> None:
+    brokers = [broker(1, round(rate_mb * MB), 9 * MB), *(broker(b, 9 * MB, 9 * MB) for b in (2, 3))]
+    gold = GoldQueries().rows(whole_ticks(lane_messages(records(spark, tick(brokers, two_partitions())))))
+    sides = {(row["broker"], row["role"]): row for row in gold.headroom.collect()}
+    assert (sides[1, "leader"]["verdict"], sides[3, "follower"]["verdict"]) == (verdict, "catching_up")
+    assert [sides[3, "follower"][name] for name in ETAS] == [None] * 3
+    assert [headroom(spark, brokers, two_partitions())[3, "follower"][name] for name in ETAS] == [None] * 3
+    # Of leader 2, which has enough, one replica gets there; that of leader 1 does not.
+    progress = {row["partition"]: row for row in gold.progress.collect()}
+    assert [progress[n]["state"] for n in (0, 1)] == ["never", "catching_up"]
+    assert None not in [progress[1][name] for name in ETAS]
+    # With enough at leader 1 there is a time; and where it is short of what it sends to another destination alone.
+    enough = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], two_partitions())
+    assert None not in [enough[3, "follower"][name] for name in ETAS]
+    to_4 = {"topic": "u", "replicas": [2, 4, 1], "adding": [4], "follower_listed": [4]}
+    to_4["logs"] = [log(1, 9000, 2 * MB), log(2, 9000, 2 * MB), log(4, 1000, 1 * MB)]
+    moves = two_partitions()
+    other = headroom(spark, brokers, [moves[0] | {"leader_listed": [2]}, moves[1], moves[0] | to_4])
+    assert other[1, "leader"]["verdict"] == verdict
+    assert None not in [other[3, "follower"][name] for name in ETAS]
+
+
 def test_an_unknown_version_is_passed_over(spark: SparkSession) -> None:
     messages = [m | {"version": 99} for m in tick([broker(1, None, None)], [])]
     assert lane_messages(records(spark, [*messages, message("moves", 5, [])])).count() == 1

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from planning.throttles.load import Demand, PartitionTraffic, demands
-from schemas.alerts import Role
+from schemas.alerts import Role, Verdict
 from streaming.transforms.decode import lane_messages
 from streaming.transforms.moves.replicas import replicas
 from streaming.transforms.moves.throttle_headroom import throttle_headroom
@@ -54,7 +54,8 @@ def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
         for m in tick([broker_row(cluster, b) for b in BROKERS], [move_row(p) for p in cluster.partitions])
     ]
     whole = whole_ticks(lane_messages(records(spark, messages)))
-    rows = throttle_headroom(replicas(rows_of(whole, "moves")), rows_of(whole, "brokers")).collect()
+    brokers = rows_of(whole, "brokers")
+    rows = throttle_headroom(replicas(rows_of(whole, "moves"), brokers), brokers).collect()
     sides: dict[str, dict[tuple[int, str], Row]] = {}
     for row in rows:
         sides.setdefault(row["cluster"], {})[(row["broker"], row["role"])] = row
@@ -91,16 +92,19 @@ def in_spark(row: Row) -> tuple[Any, ...]:
 
 
 def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[tuple[int, str], Row]]) -> None:
-    verdicts = set()
+    verdicts, short = set(), 0
     for number, cluster in enumerate(CLUSTERS):
         for demand in demands(cluster.partitions, cluster.throttles()):
             row = found[str(number)][(demand.broker, demand.role.value)]
             assert in_spark(row) == in_planning(demand), f"broker {demand.broker} as {demand.role.value} of {cluster}"
             verdicts.add(demand.verdict.value)
+            short += demand.short_source and demand.verdict in (Verdict.CATCHING_UP, Verdict.SLOW)
             etas = [row[name] for name in ("eta_low_s", "eta_s", "eta_high_s")]
             assert etas == pytest.approx(list(etas_in_planning(demand))), f"{demand}"
     # The examples are worth something: every verdict is among them.
     assert verdicts == {"idle", "catching_up", "slow", "losing", "starved", "unthrottled", "no_data"}
+    # And destinations whose own throttle would be enough, but for that of a leader.
+    assert short > 10
 
 
 def test_a_side_that_takes_no_part_is_idle_and_every_broker_has_both(

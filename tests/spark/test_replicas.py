@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from streaming.transforms.moves.replicas import replicas
 from tests.spark.support import frame
-from tests.spark.ticks import TICK_MS, log, move
+from tests.spark.ticks import TICK_MS, broker, log, move
 
 MB = 1_000_000
 
@@ -36,6 +36,14 @@ COUNTED = {
     "prev_bytes_in": None,
     "prev_messages_in": None,
 }
+
+
+def replica_rows(
+    spark: SparkSession, moves: list[dict[str, Any]], brokers: list[dict[str, Any]] | None = None
+) -> list[Row]:
+    """The replicas of a tick; without more nothing is told of the brokers."""
+    return replicas(frame(spark, "moves", moves), frame(spark, "brokers", brokers or [])).collect()
+
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     # 9,000 - 1,000 records; 9 - 1 MB.
@@ -165,7 +173,7 @@ def found(spark: SparkSession) -> dict[str, Any]:
     rows = [move("t", number, 1, [1, 3]) | row for number, (row, _) in enumerate(CASES.values())]
     three = move("u", 0, 2, [3, 2, 1], isr=[2, 1], adding=[3], removing=[1], logs=[log(2, 10)])
     leaderless = move("u", 1, None, [1, 2], isr=[], logs=[log(1, 10)])
-    collected = replicas(frame(spark, "moves", [*rows, three, leaderless])).collect()
+    collected = replica_rows(spark, [*rows, three, leaderless])
     names = list(CASES)
     found = {names[row["partition"]]: row for row in collected if row["topic"] == "t"}
     return found | {"others": [row for row in collected if row["topic"] == "u"]}
@@ -196,7 +204,7 @@ def waiting_of(spark: SparkSession, idle_s: dict[int, float], copied: int = 2, m
         since_ms = TICK_MS - round((0 if idle is None else idle) * 1000)
         follower = log(3, 1000, 0.0 if idle is not None else mb_per_s * MB, unchanged_since_ms=since_ms)
         moves.append(move("t", number, 1, [1, 3]) | case(follower, log(1, 90_000)))
-    return {row["partition"]: row for row in replicas(frame(spark, "moves", moves)).collect()}
+    return {row["partition"]: row for row in replica_rows(spark, moves)}
 
 
 # Two of 242 replicas copy 0.5 MB/s each, all there is: a turn of all takes 242 x 1,048,576 / 1 MB/s = 253.8 s.
@@ -222,5 +230,77 @@ def test_where_a_destination_copies_nothing_no_turn_comes(spark: SparkSession) -
 
 
 def test_a_collector_that_does_not_tell_since_when_leaves_one_window(spark: SparkSession) -> None:
-    rows = replicas(frame(spark, "moves", [move("t", 0, 1, [1, 3]) | case(log(3, 1000))])).collect()
+    rows = replica_rows(spark, [move("t", 0, 1, [1, 3]) | case(log(3, 1000))])
     assert [(row["waiting"], row["stalled"]) for row in rows] == [(False, True)]
+
+
+def copies(topic: str, leader: int, to: int, idle_s: list[float], copied: int = 0, mb_per_s: float = 0.0) -> list[Any]:
+    """Partitions of one leader that a destination is to get: some that copy, then others, idle for so long."""
+    moving = {"isr": [leader], "adding": [to]}
+    ends = [log(to, 1000, mb_per_s * MB, unchanged_since_ms=TICK_MS) for _ in range(copied)]
+    ends += [log(to, 1000, unchanged_since_ms=TICK_MS - round(s * 1000)) for s in idle_s]
+    return [
+        move(topic, n, leader, [leader, to], logs=[log(leader, 90_000), end], **moving) for n, end in enumerate(ends)
+    ]
+
+
+def stalled_s(rows: list[Row], topic: str) -> set[float]:
+    """Of the idle replicas of a topic, since when those have been idle that stand still."""
+    idle = [row for row in rows if row["topic"] == topic and row["idle_ms"] > 0]
+    assert all(row["waiting"] != row["stalled"] for row in idle)
+    return {row["idle_ms"] / 1000 for row in idle if row["stalled"]}
+
+
+# Broker 3 gets 100 replicas of leader 1 at 2 MB/s, and 100 of leader 2 at 50 MB/s. Its own turn is 200 x 1.049 MB /
+# 52 MB/s = 4.03 s: 3 x 4.03 + 12 = 24.1 s. With leader 1 a turn takes 100 x 1.049 / 2 = 52.4 s: 169.3 s.
+def test_a_replica_waits_for_its_turn_at_a_leader_that_is_slower_than_others(spark: SparkSession) -> None:
+    slow = copies("slow", 1, 3, [float(s) for s in range(1, 50)] + [50.0] * 47 + [169.0, 170.0], copied=2, mb_per_s=1.0)
+    fast = copies("fast", 2, 3, [10.0] * 48 + [24.0, 25.0], copied=50, mb_per_s=1.0)
+    assert (len(slow), len(fast)) == (100, 100)
+    rows = replica_rows(spark, slow + fast)
+    assert (stalled_s(rows, "slow"), stalled_s(rows, "fast")) == ({170.0}, {25.0})
+
+
+# Of leader 1 nothing comes: of the destination's own turn there are 3 x 200 x 1.049 / 50 = 12.6 s, and 12 s.
+def test_a_leader_of_which_nothing_comes_is_found_by_the_turn_of_the_destination(spark: SparkSession) -> None:
+    moves = copies("slow", 1, 3, [24.0] * 50 + [30.0] * 50) + copies("fast", 2, 3, [1.0] * 50, copied=50, mb_per_s=1.0)
+    assert stalled_s(replica_rows(spark, moves), "slow") == {30.0}
+
+
+# Leader 1 sends 2 MB/s to nine destinations, each with ten replicas: 10.5 MB at once, to each in turn. Two were served
+# within the window. A round takes 90 x 1.049 MB / 2 MB/s = 47.2 s: 3 x 47.2 + 12 = 153.6 s.
+def test_a_destination_waits_until_its_leader_has_served_the_others(spark: SparkSession) -> None:
+    idle_s = dict(zip(range(13, 20), (10.0, 20.0, 26.0, 36.0, 45.0, 153.0, 154.0), strict=True))
+    moves = [m for to in (11, 12) for m in copies(f"to{to}", 1, to, [], copied=10, mb_per_s=0.1)]
+    moves += [m for to, s in idle_s.items() for m in copies(f"to{to}", 1, to, [s] * 10)]
+    rows = replica_rows(spark, moves)
+    assert [to for to in idle_s if stalled_s(rows, f"to{to}")] == [19]
+
+
+# All 600 take 600 x 1.049 / 10 = 62.9 s; but a response of 10.5 MB to each of two destinations is sent in 2.1 s: within
+# 3 x 2.1 + 12 s, or 25 s, each has had one. Of destination 4 a replica waits for 3 x 62.9 + 12 = 200.7 s.
+def test_a_destination_that_its_leader_serves_no_more_is_found_however_much_the_leader_sends(
+    spark: SparkSession,
+) -> None:
+    dead = copies("dead", 1, 3, [60.0] * 300)
+    served = copies("served", 1, 4, [60.0] * 288 + [200.0, 201.0], copied=10, mb_per_s=1.0)
+    rows = replica_rows(spark, dead + served)
+    assert (stalled_s(rows, "dead"), stalled_s(rows, "served")) == ({60.0}, {201.0})
+
+
+# 120 replicas at 10 MB/s. Of 10 MB each a turn takes 120 s: 3 x 120 + 12 = 372 s. Of 1.049 MB, where nothing is told
+# and at least, 12.6 s: 49.7 s. No fetch brings more than a response has, 10.49 MB: 3 x 125.8 + 12 = 389.5 s.
+@pytest.mark.parametrize(
+    ("fetch_bytes", "waits_s"), [(10 * MB, 372.0), (None, 49.0), (1000, 49.0), (2**40, 389.0), ("no broker", 49.0)]
+)
+def test_a_turn_is_as_long_as_what_a_destination_fetches_of_each_partition(
+    spark: SparkSession, fetch_bytes: int | str | None, waits_s: float
+) -> None:
+    moves = copies("t", 1, 3, [waits_s] * 109 + [waits_s + 1], copied=10, mb_per_s=1.0)
+    # Another broker's setting does not count, and the same broker once more is none more.
+    told = [broker(1, None, None, replica_fetch_max_bytes=2**30)]
+    if fetch_bytes != "no broker":
+        told += [broker(3, None, None, replica_fetch_max_bytes=fetch_bytes)] * 2
+    rows = replica_rows(spark, moves, told)
+    assert len(rows) == 120
+    assert stalled_s(rows, "t") == {waits_s + 1}

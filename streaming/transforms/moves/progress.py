@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from streaming.transforms.moves.long_run import SEEN_RATIO
+from streaming.transforms.moves.throttle_headroom import AT_THROTTLE
 from streaming.transforms.steps import with_columns
 
 # The slower of the two sides that limit a replica says when it is there; an unlimited one goes on as it is seen to, and
@@ -53,7 +54,8 @@ def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame
 
     Args:
         replicas: of ``streaming.transforms.replicas.replicas``.
-        headroom: of ``streaming.transforms.headroom.throttle_headroom``, of the same ticks.
+        headroom: of ``streaming.transforms.headroom.throttle_headroom``, of the same ticks,
+            with ``AT_THROTTLE`` besides.
     """
     joined = (
         replicas.where("is_adding")
@@ -72,6 +74,7 @@ def _side(headroom: DataFrame, role: str) -> DataFrame:
         "tick_ms",
         f"broker AS {role}",
         f"verdict AS {role}_verdict",
-        *[f"{eta} AS {role}_{eta}" for eta in _ETAS],
+        # Of a replica its own source counts, not that another one of its destination is short.
+        *[f"{AT_THROTTLE}.{eta} AS {role}_{eta}" for eta in _ETAS],
         f"throttle_bytes_per_s AS {role}_throttle",
     )

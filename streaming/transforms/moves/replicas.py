@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from planning.finish.limits import DEFAULT_FETCH
 from streaming.transforms.moves.write_rate import with_write_rate
-from streaming.transforms.steps import with_columns
+from streaming.transforms.steps import grouped, with_columns
 
 # Of the rows of moves: those of partitions that move or are listed, or may be; the others only lack a replica.
 WATCHED = """size(adding) + size(removing) > 0
@@ -42,13 +43,25 @@ _COPIED = """CASE
 _IDLE = """CASE WHEN is_adding AND NOT in_sync AND alive AND leader IS NOT NULL AND lag_offsets > 0
     THEN coalesce(f.read_ms - f.unchanged_since_ms, CASE WHEN copied_offsets <= 0 THEN 9223372036854775807 ELSE 0 END)
     END"""
-# A follower's partitions are served in turn, 1 MB of each (FetchSession.PartitionIterator): with many behind one
-# throttle each waits for the others. Within so many turns it waits; then it stands still. A quota that was used up at
-# once is free again after 11 s: where a destination copies nothing at all for longer than two of these, no turn comes.
+# A follower's partitions are served in turn, replica.fetch.max.bytes of each (FetchSession.PartitionIterator), or what
+# a response takes: with many behind one throttle each waits for the others. That throttle may be the destination's,
+# or the leader's, which then serves its destinations in turn, a response each. Within so many turns a replica waits;
+# then it stands still. A quota that was used up at once is free again after 11 s: where a destination copies nothing at
+# all for longer than two of these, and than its leader needs to serve all of them, no turn comes.
 _TURNS, _QUOTA_CYCLE_MS, _NO_TURN_MS = 3, 12_000, 25_000
-_FETCH_BYTES = 1_048_576
-_TURN_MS = f"destination_behind * {_FETCH_BYTES}D / nullif(destination_copied_bytes_per_s, 0D) * 1000D"
-_WAITING = f"""coalesce(idle_ms > 0 AND destination_idle_ms <= {_NO_TURN_MS}
+_LEAST_FETCH, _RESPONSE = DEFAULT_FETCH.partition_bytes, DEFAULT_FETCH.response_bytes
+_FETCH_LIMITS = (
+    f"max(least(greatest(replica_fetch_max_bytes, {_LEAST_FETCH}), "
+    f"greatest(coalesce(replica_fetch_response_max_bytes, {_RESPONSE}), {_LEAST_FETCH}))) AS fetch_bytes",
+    f"max(greatest(coalesce(replica_fetch_response_max_bytes, {_RESPONSE}), {_LEAST_FETCH})) AS response_bytes",
+)
+_TURN_BYTES = f"""CASE WHEN NOT in_sync AND alive AND lag_offsets > 0
+    THEN CAST(coalesce(fetch_bytes, {_LEAST_FETCH}) AS DOUBLE) END"""
+# Of a pair of leader and destination that copies nothing, though the leader's turn has come round, what the leader
+# sends to others tells nothing.
+_SERVED = f"pair_idle_ms <= greatest({_NO_TURN_MS}D, {_TURNS} * leader_round_ms + {_QUOTA_CYCLE_MS})"
+_TURN_MS = f"greatest(destination_turn_ms, CASE WHEN {_SERVED} THEN greatest(pair_turn_ms, leader_turn_ms) END)"
+_WAITING = f"""coalesce(idle_ms > 0 AND (destination_idle_ms <= {_NO_TURN_MS} OR {_SERVED})
     AND idle_ms <= coalesce({_TURNS} * {_TURN_MS}, 0D) + {_QUOTA_CYCLE_MS}, false)"""
 # The gauge stands still while the replica's real lag changes, or it is gone: the follower leaves the partition out of
 # its fetches. A lag of 0 that stays 0 is not frozen.
@@ -60,13 +73,31 @@ _FROZEN = """NOT in_sync AND f IS NOT NULL AND coalesce(
 _STALLED = f"""is_adding AND NOT in_sync AND (NOT alive OR leader IS NULL
     OR coalesce(copied_offsets <= 0 AND idle_ms > 0 AND NOT {_WAITING}, false))"""
 
-# The lane is one partition of the topic, so that this window shuffles nothing.
-_OF_DESTINATION = "(PARTITION BY cluster, tick_ms, follower)"
-_DESTINATION = {
-    "destination_behind": "count_if(NOT in_sync AND alive AND lag_offsets > 0)",
-    "destination_idle_ms": "min(idle_ms)",
-    "destination_copied_bytes_per_s": "sum(CASE WHEN NOT in_sync THEN copied_bytes_per_s END)",
+# The lane is one partition of the topic, so that these windows shuffle nothing.
+_OF_DESTINATION, _OF_PAIR, _OF_LEADER = (
+    f"OVER (PARTITION BY cluster, tick_ms, {of})" for of in ("follower", "follower, leader", "leader")
+)
+
+
+def _ms(turn_bytes: str, window: str) -> str:
+    """Return how long so many bytes take at the rate of all copies of a window."""
+    return f"{turn_bytes} / nullif(sum(CASE WHEN NOT in_sync THEN copied_bytes_per_s END) {window}, 0D) * 1000D"
+
+
+# A response to each destination, or all that is behind if that is less.
+_ROUND_BYTES = f"""least(sum(turn_bytes) {_OF_LEADER},
+    CAST(coalesce(max(response_bytes) {_OF_LEADER}, {_RESPONSE}) AS DOUBLE)
+    * size(collect_set(CASE WHEN turn_bytes > 0 THEN follower END) {_OF_LEADER}))"""
+_BESIDE = {
+    "destination_idle_ms": f"min(idle_ms) {_OF_DESTINATION}",
+    "destination_turn_ms": _ms(f"sum(turn_bytes) {_OF_DESTINATION}", _OF_DESTINATION),
+    "pair_idle_ms": f"min(idle_ms) {_OF_PAIR}",
+    "pair_turn_ms": _ms(f"sum(turn_bytes) {_OF_PAIR}", _OF_PAIR),
+    "leader_turn_ms": _ms(f"sum(turn_bytes) {_OF_LEADER}", _OF_LEADER),
+    "leader_round_ms": _ms(_ROUND_BYTES, _OF_LEADER),
 }
+_DESTINATION = ("cluster", "tick_ms", "follower")
+_FETCHED = ("fetch_bytes", "response_bytes", "turn_bytes")
 _SAMPLED = ("logs", "topic_counters", "before_log", "before_topic_counters", "l", "f", "without_log")
 # Offline by Kafka's metadata; or its broker is up and has no log of it.
 _ALIVE = """NOT coalesce(array_contains(offline, follower), false)
@@ -80,15 +111,22 @@ _STANDING = {
     "lag_gauge_offsets": "f.lag_offsets",
     "copied_offsets": _GROWN_OFFSETS,
 }
-_PROGRESS = {"remaining_bytes": _REMAINING, "copied_bytes_per_s": _COPIED, "frozen": _FROZEN, "idle_ms": _IDLE}
+_PROGRESS = {
+    "remaining_bytes": _REMAINING,
+    "copied_bytes_per_s": _COPIED,
+    "frozen": _FROZEN,
+    "idle_ms": _IDLE,
+    "turn_bytes": _TURN_BYTES,
+}
 
 
-def replicas(moves: DataFrame) -> DataFrame:
+def replicas(moves: DataFrame, brokers: DataFrame) -> DataFrame:
     """Return the follower replicas of the watched partitions.
 
     Args:
         moves: one row per partition that moves or is listed, with the columns of the message kind ``moves``, and
             ``cluster`` and ``tick_ms``.
+        brokers: one row per tick and broker, with the columns of the message kind ``brokers``.
 
     Returns:
         One row per tick, partition and replica that is not the leader: the columns of ``moves`` but for its samples,
@@ -101,7 +139,12 @@ def replicas(moves: DataFrame) -> DataFrame:
     rated = with_write_rate(moves)
     single = {"l": "leader_log", "follower": "explode(array_remove(replicas, coalesce(leader, -1)))"}
     sampled = with_columns(with_columns(rated, single, without=["leader_log"]), {"f": _LOG})
-    measured = with_columns(with_columns(sampled, _STANDING), _PROGRESS)
-    beside = {name: f"{what} OVER {_OF_DESTINATION}" for name, what in _DESTINATION.items()}
+    standing = with_columns(sampled, _STANDING).join(_fetch_limits(brokers), list(_DESTINATION), "left")
+    beside = with_columns(with_columns(standing, _PROGRESS), _BESIDE)
     judged = {"waiting": _WAITING, "stalled": _STALLED}
-    return with_columns(with_columns(measured, beside), judged, without=["copied_offsets", *_SAMPLED, *_DESTINATION])
+    return with_columns(beside, judged, without=["copied_offsets", *_SAMPLED, *_FETCHED, *_BESIDE])
+
+
+def _fetch_limits(brokers: DataFrame) -> DataFrame:
+    """Return how much each destination fetches of one partition, and in all, in one response."""
+    return grouped(brokers.withColumnRenamed("broker", "follower"), _DESTINATION, _FETCH_LIMITS)

@@ -5,6 +5,8 @@ The verdict is the one of ``planning.throttle.Demand``, as expressions; a proper
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 
 from schemas.tables import THROTTLE_HEADROOM
@@ -142,6 +144,17 @@ _TAKING_PART = {
     "remaining_bytes": "CASE WHEN takes_part THEN remaining_bytes ELSE 0 END",
     "moving_bytes_per_s": "CASE WHEN takes_part THEN moving_bytes_per_s ELSE 0D END",
 }
+# Copies whose leader lets nothing through, or too little, are never in sync, whatever the destination's throttle is.
+_SHORT_LEADERS = "collect_list(CASE WHEN role = 'leader' AND verdict IN ('starved', 'losing') THEN broker END)"
+_SHORT_SOURCE = f"""coalesce(arrays_overlap(limiting_leaders,
+    {_SHORT_LEADERS} OVER (PARTITION BY cluster, tick_ms)), false)"""
+# What the etas are by a side's own throttle, wherever its copies come from.
+AT_THROTTLE = "at_throttle"
+_SOURCED = {
+    "short_source": _SHORT_SOURCE,
+    AT_THROTTLE: f"struct({', '.join(f'{eta} AS {name}' for name, eta in ETAS.items())})",
+}
+_PROMISED_ETAS = {name: f"CASE WHEN NOT short_source THEN {AT_THROTTLE}.{name} END" for name in ETAS}
 _HEADROOM = "throttle_bytes_per_s - required_bytes_per_s"
 
 
@@ -155,16 +168,19 @@ def throttles(brokers: DataFrame) -> DataFrame:
     return brokers.selectExpr(*kept, "throttles_known AS throttle_known", f"inline({_ROLES})")
 
 
-def throttle_headroom(replicas: DataFrame, brokers: DataFrame) -> DataFrame:
+def throttle_headroom(replicas: DataFrame, brokers: DataFrame, besides: Sequence[str] = ()) -> DataFrame:
     """Return the rows of ``gold/throttle_headroom`` but for ``date``, one per tick, broker and role.
 
     Args:
         replicas: of ``streaming.transforms.replicas.replicas``.
         brokers: one row per tick and broker, with the columns of the message kind ``brokers``.
+        besides: columns that the rows have beside those of the table: ``AT_THROTTLE``.
     """
-    joined = throttles(brokers).join(sides(replicas), list(SIDE), "full_outer")
+    # Spark does not know of a full join of what is in one place that it is in one place too, and would shuffle it.
+    joined = throttles(brokers).join(sides(replicas), list(SIDE), "full_outer").coalesce(1)
     whole = with_columns(with_columns(joined, _WHOLE, without=_MADE_WHOLE), {"burst_bytes": BURST_BYTES})
     judged = with_columns(whole, {**_JUDGED, **_TAKING_PART}, without=list(_TAKING_PART))
-    promised = {"headroom_bytes_per_s": _HEADROOM, "reason": _REASON, **ETAS}
+    sourced = with_columns(judged, _SOURCED)
+    promised = {"headroom_bytes_per_s": _HEADROOM, "reason": _REASON, **_PROMISED_ETAS}
     kept = [name for name in THROTTLE_HEADROOM.names() if name != "date" and name not in promised]
-    return judged.selectExpr(*kept, *named(promised))
+    return sourced.selectExpr(*kept, *named(promised), *besides)

@@ -117,6 +117,7 @@ _PER_PARTITION = (
     "sum(CASE WHEN out_of_sync = 1 THEN copied_bytes_per_s END) AS copied",
     "count_if(out_of_sync = 1 AND remaining_bytes IS NULL) AS remaining_unknown",
     "count_if(out_of_sync = 1 AND copied_bytes_per_s IS NULL) AS copied_unknown",
+    "count_if(out_of_sync = 1 AND alive AND leader_lists) AS held_by_leader",
     "count_if(stalled) AS stalled",
     "count_if(waiting) AS waiting",
     "count_if(awaited AND NOT alive) AS down",
@@ -165,6 +166,8 @@ _PER_SIDE = (
     "AS lost_leaderless_moving_replicas",
     "array_sort(collect_set(CASE WHEN entered AND NOT moving THEN topic END)) AS resting_topics",
     "flatten(collect_list(limited_copies)) AS limited_copies",
+    # Of a destination, whose throttle as leader its copies wait for.
+    "collect_set(CASE WHEN role = 'follower' AND held_by_leader > 0 THEN leader END) AS limiting_leaders",
     f"array_sort(collect_list(CASE WHEN stall IS NOT NULL THEN {_STALLED_ENTRY} END)) AS stalls",
     f"array_sort(collect_list(CASE WHEN {_RECENT_SWITCH} THEN {_SWITCH_ENTRY} END)) AS switches",
     f"slice(array_sort(collect_list(CASE WHEN moving THEN {_MOVE_ENTRY} END)), 1, 20) AS moves",
@@ -195,6 +198,7 @@ def shares(replicas: DataFrame) -> DataFrame:
         "side.list_known AS list_known",
         # Whether the list has an entry of the partition at all, of whichever broker.
         "coalesce(size(IF(side.role = 'leader', leader_listed, follower_listed)) > 0, false) AS entered",
+        "coalesce(array_contains(leader_listed, leader), false) AS leader_lists",
         "stalled",
         "waiting",
         "alive",
@@ -221,9 +225,9 @@ def sides(replicas: DataFrame) -> DataFrame:
     Returns:
         ``in_sync_bytes_per_s``, ``required_bytes_per_s`` (null: a list, or the rate of a listed partition, is unknown),
         ``limited_replicas``, ``free_replicas``, ``remaining_bytes``, ``catch_up_bytes_per_s``, ``stalled_replicas``,
-        ``unknown_partitions``, ``unread_partitions`` (those of them that want a second reading), ``unknown_lists``,
-        ``rate_window_ms``, ``partitions`` (the evidence), and the columns of ``gold/throttle_headroom`` from
-        ``moving_partitions`` to ``takeover``.
+        ``limiting_leaders``, ``unknown_partitions``, ``unread_partitions`` (those of them that want a second reading),
+        ``unknown_lists``, ``rate_window_ms``, ``partitions`` (the evidence), and the columns of
+        ``gold/throttle_headroom`` from ``moving_partitions`` to ``takeover``.
     """
     by_partition = grouped(shares(replicas), (*SIDE, *_PARTITION, "write_bytes_per_s"), _PER_PARTITION)
     return grouped(by_partition, SIDE, _PER_SIDE)
