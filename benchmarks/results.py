@@ -159,7 +159,8 @@ def commit() -> str:
 def code(*modules: str, without: str = "") -> str:
     """Return a name for all code that figures depend on, as it stands now: parts of a run with the same count together.
 
-    A commit would not do: what it changes may be a test, a page with figures, or another benchmark.
+    A commit would not do: what it changes may be a test, a page with figures, or another benchmark. Comments and
+    docstrings do not count.
 
     Args:
         modules: of the benchmark, as ``benchmarks.finish``; what they import counts too.
@@ -168,8 +169,21 @@ def code(*modules: str, without: str = "") -> str:
     product = {path for folder in _PRODUCT for path in (CHECKOUT / folder).rglob("*.py")}
     digest = hashlib.sha256()
     for path in (*sorted(product | _imported(modules, without)), *(CHECKOUT / name for name in _VERSIONS)):
-        digest.update(str(path.relative_to(CHECKOUT)).encode() + b"\0" + path.read_bytes() + b"\0")
+        digest.update(str(path.relative_to(CHECKOUT)).encode() + b"\0" + _what_runs(path) + b"\0")
     return digest.hexdigest()[:12]
+
+
+def _what_runs(path: Path) -> bytes:
+    """Return a file, or of a module what is left of it without comments and docstrings."""
+    if path.suffix != ".py":
+        return path.read_bytes()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(
+            node, clean=False
+        ):
+            del node.body[0]
+    return ast.dump(tree).encode()
 
 
 def parts(group: str, *modules: str, without: str = "") -> Path:

@@ -110,8 +110,18 @@ def test_parts_count_together_until_something_changes_that_they_depend_on(
 
     before = now()
     with (checkout / changed).open("a") as file:
-        file.write("\n# changed")
+        file.write("\nCHANGED = 1")
     assert [old != new for old, new in zip(before, now(), strict=True)] == [one, two, two_without]
+
+
+def test_comments_and_docstrings_are_not_what_is_measured(checkout: Path) -> None:
+    module = checkout / "planning" / "sums.py"
+    module.write_text('"""Sums."""\n\n\ndef one():\n    """Return it."""\n    return 1  # why\n')
+    before = results.code()
+    module.write_text('"""Other words."""\n\n\ndef one():\n    """Return one."""\n    # Because.\n    return 1\n')
+    assert results.code() == before
+    module.write_text('"""Sums."""\n\n\ndef one():\n    """Return it."""\n    return 2  # why\n')
+    assert results.code() != before
 
 
 def test_the_file_is_a_list_of_whole_objects(tmp_path: Path) -> None:
