@@ -86,7 +86,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> tuple[list[TickR
 def test_what_nobody_foresaw_costs_a_tick_and_its_connections(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    with caplog.at_level(logging.ERROR):
+    with caplog.at_level(logging.ERROR, "cluster.collector.collector"):
         reports, brokers = run(monkeypatch, error)
     assert [report.failed for report in reports] == [f"unexpected {type(error).__name__}: {error}", None]
     (told,) = (record for record in caplog.records if record.name == "cluster.collector.collector")
