@@ -12,7 +12,8 @@ import pytest
 from alerts.delivery.slack_api import metadata
 from alerts.delivery.steps import event_key
 from alerts.delivery.webhook import KEY_HEADER
-from benchmarks.kills import announced_again, victims
+from benchmarks.alert_events import announced_again
+from benchmarks.kills import victims
 from benchmarks.recorder import HOOK_PATH, SLACK_PATH, Recorder, lost_and_doubled, read
 from schemas.findings import AlertEvent
 from tests.unit.receivers import Asked, event
