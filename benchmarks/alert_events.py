@@ -47,4 +47,4 @@ def _is_worse(before: AlertEvent, now: AlertEvent) -> bool:
 
 
 def _gravity(event: AlertEvent) -> tuple[int, float]:
-    return Severity(event.severity).rank, json.loads(event.recommendation)["throttle_bytes_per_s"] or 0.0
+    return Severity(event.severity).rank, json.loads(event.recommendation).get("throttle_bytes_per_s") or 0.0
