@@ -32,6 +32,7 @@ from benchmarks import (
 from benchmarks.fuzz import group as fuzz
 from benchmarks.harness import Say
 from benchmarks.nasty import group as nasty
+from benchmarks.outages import group as outages
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
 from cli.output import print_table
 from schemas.errors import HeadroomError
@@ -50,6 +51,7 @@ GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
     "precision": precision.measure,
     "nasty": nasty.measure,
     "kills": kills.measure,
+    "outages": outages.measure,
     "elections": elections.measure,
     "fuzz": fuzz.measure,
 }
@@ -68,7 +70,8 @@ def run(only: str | None) -> None:
     faults, their greatest length and the time of healthy moves of the group precision, and BENCH_STOCK_FOR_RATIO how
     far the times of its stock rules are shortened; BENCH_SCENES and BENCH_SCENES_EACH the scenes of the group nasty and
     how many of each class; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
-    and how long its receivers are away; BENCH_ELECTION_PLANS the plans of the group elections
+    and how long its receivers are away; BENCH_OUTAGES and BENCH_OUTAGES_EACH the scenarios of the group outages and how
+    often each is played; BENCH_ELECTION_PLANS the plans of the group elections
     and BENCH_ELECTION_ROUNDS its rounds on real brokers; BENCH_FUZZ the messages and texts of the group fuzz.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
