@@ -17,7 +17,6 @@ input ends the proxy, also when whoever started it was killed.
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import struct
 import sys
@@ -26,10 +25,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.outages.answers import garbled, with_absurd_offset
+
 _HOST = "127.0.0.1"
 _PIECE_BYTES = 1 << 20
 _DRIP_S = 0.05
-ABSURD = -(2**63)
 _WORDS = ("pass", "cut", "stall", "delay", "drip", "garble", "absurd")
 _END_OF_HEAD = b"\r\n\r\n"
 
@@ -256,38 +256,6 @@ def with_length(head: bytes, body: bytes) -> bytes:
     lines = head.removesuffix(_END_OF_HEAD).split(b"\r\n")
     kept = [line for line in lines if not line.lower().startswith((b"content-length:", b"transfer-encoding:"))]
     return b"\r\n".join([*kept, b"Content-Length: %d" % len(body)]) + _END_OF_HEAD + body
-
-
-def garbled(body: bytes) -> bytes:
-    """Return a body with every fifth byte replaced by one that is none of any text."""
-    return bytes(0xFF if at % 5 == 0 else byte for at, byte in enumerate(body))
-
-
-def with_absurd_offset(question: bytes, body: bytes) -> bytes:
-    """Return an answer of Jolokia in which one log end offset is the least number of 64 bits.
-
-    Args:
-        question: the reads that were asked for; the answer has a result for each, in their order.
-        body: the answer; one without a log end offset is returned as it is.
-    """
-    try:
-        reads, results = json.loads(question), json.loads(body)
-        for read, result in zip(reads, results, strict=True):
-            if "name=LogEndOffset" in read["mbean"] and result.get("status") == 200:
-                result["value"] = _absurd(result["value"])
-                return json.dumps(results).encode()
-    except (ValueError, TypeError, KeyError, AttributeError):
-        # What is no bulk read of Jolokia has no offset.
-        pass
-    return body
-
-
-def _absurd(value: Any) -> Any:
-    """Return the value of a read, or of a pattern with the first of its MBeans changed."""
-    if not isinstance(value, dict) or not value:
-        return ABSURD
-    first = next(iter(value))
-    return {**value, first: _absurd(value[first])}
 
 
 async def _serve(arguments: list[str]) -> None:

@@ -23,6 +23,7 @@ from prometheus_client import generate_latest
 
 from alerts.delivery.steps import event_key
 from benchmarks.outages import group, messages, play
+from benchmarks.outages.answers import ABSURD, garbled, with_absurd_offset
 from benchmarks.outages.arrangement import Arrangement, Void
 from benchmarks.outages.blind import Span, blind, gaps, is_fresh, merged
 from benchmarks.outages.brokers import DESTINATION, TICKS_LEADER, TICKS_REPLICAS, is_led
@@ -34,7 +35,7 @@ from benchmarks.outages.ground import BROKERS, listeners
 from benchmarks.outages.notices import critical, is_news
 from benchmarks.outages.play import explained
 from benchmarks.outages.proxies import ProxyProcess
-from benchmarks.outages.proxy import ABSURD, Order, garbled, with_absurd_offset
+from benchmarks.outages.proxy import Order
 from benchmarks.outages.record import Critical, Record, figures, is_kept, keep, kept
 from benchmarks.outages.scenario import Scenario
 from benchmarks.outages.schedule import SCENARIOS, Play, batches, schedule
