@@ -20,6 +20,7 @@ from benchmarks.groups import (
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.nasty import group as nasty
+from benchmarks.groups.outages import group as outages
 from benchmarks.groups.precision import group as precision
 from benchmarks.groups.scale import group as scale
 from benchmarks.results import Figure
@@ -39,6 +40,7 @@ GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
     "precision": precision.measure,
     "nasty": nasty.measure,
     "kills": crash_recovery.measure,
+    "outages": outages.measure,
     "elections": elections.measure,
     "fuzz": fuzz.measure,
 }

@@ -32,7 +32,8 @@ def run(only: str | None) -> None:
     BENCH_HOUR_TICKS the simulated time of the group tables; BENCH_FAULTS, BENCH_FAULT_S and BENCH_HEALTHY_S the
     faults, their greatest length and the time of healthy moves of the group precision, and BENCH_STOCK_FOR_RATIO how
     far the times of its stock rules are shortened; BENCH_SCENES and BENCH_SCENES_EACH the scenes of the group nasty and
-    how many of each class; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
+    how many of each class; BENCH_OUTAGES and BENCH_OUTAGES_EACH the faults of the group outages and how often each is
+    played; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
     and how long its receivers are away; BENCH_ELECTION_PLANS the plans of the group elections
     and BENCH_ELECTION_ROUNDS its rounds on real brokers; BENCH_FUZZ the messages and texts of the group fuzz.
     """

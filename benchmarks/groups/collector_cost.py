@@ -21,8 +21,8 @@ from statistics import median
 from kafka.protocol.metadata import MetadataRequest
 
 from benchmarks.fixtures.bench_cluster import Ground, Say, failure
-from benchmarks.fixtures.fake_brokers import workload
-from benchmarks.fixtures.synthetic_ticks import RECORD_BYTES, Partition, SyntheticCluster
+from benchmarks.fixtures.synthetic.fake_brokers import workload
+from benchmarks.fixtures.synthetic.synthetic_ticks import RECORD_BYTES, Partition, SyntheticCluster
 from benchmarks.results import Figure
 from cluster.collector.observation import Survey
 from cluster.collector.publisher import Publisher
@@ -110,7 +110,7 @@ class Paper:
 
     def __init__(self, brokers: int, partitions: int) -> None:
         self.cluster = SyntheticCluster(workload(brokers, partitions))
-        command = [sys.executable, "-m", "benchmarks.fixtures.fake_brokers", str(brokers), str(partitions)]
+        command = [sys.executable, "-m", "benchmarks.fixtures.synthetic.fake_brokers", str(brokers), str(partitions)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self._said())
 

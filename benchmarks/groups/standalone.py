@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 
 from benchmarks.fixtures.bench_cluster import Ground, Say
 from benchmarks.fixtures.spark_standalone import SparkCluster, SubmittedJobs, packaged
-from benchmarks.fixtures.synthetic_producer import Feed
+from benchmarks.fixtures.synthetic.synthetic_producer import Feed
 from benchmarks.groups.scale.group import START_S, at_once_s_per_tick, prepared, require_truth
 from benchmarks.results import Figure
 from cli.common.child_process import headroom_command

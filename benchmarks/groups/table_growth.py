@@ -23,7 +23,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.fixtures.bench_cluster import Say, failure
-from benchmarks.fixtures.simulated_week import BROKERS, CLUSTERS, KEPT, MAINTAINED, PLAIN, Span, span
+from benchmarks.fixtures.synthetic.simulated_week import BROKERS, CLUSTERS, KEPT, MAINTAINED, PLAIN, Span, span
 from benchmarks.results import Figure
 from cli.common.output import print_table
 
@@ -49,7 +49,7 @@ def measure(say: Say) -> list[Figure]:
 
 def _simulate(folder: Path, say: Say) -> list[Day]:
     """Return what the simulation said of each day, and of the end."""
-    command = [sys.executable, "-m", "benchmarks.fixtures.simulated_week", str(folder)]
+    command = [sys.executable, "-m", "benchmarks.fixtures.synthetic.simulated_week", str(folder)]
     said: list[Day] = []
     with (folder / "week.log").open("w+", encoding="utf-8") as log:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from benchmarks.fixtures.spark_standalone import SparkCluster, SubmittedJobs, packaged
-from benchmarks.fixtures.synthetic_producer import Feed, Prepared, prepare
-from benchmarks.fixtures.synthetic_ticks import SyntheticCluster, Workload
+from benchmarks.fixtures.synthetic.synthetic_producer import Feed, Prepared, prepare
+from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster, Workload
 from cli.config.load import load_settings
 from cluster.embedded import EmbeddedCluster
 from schemas.config import Settings

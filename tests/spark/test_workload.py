@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.fixtures.synthetic_ticks import Balance, SyntheticCluster, Workload
+from benchmarks.fixtures.synthetic.synthetic_ticks import Balance, SyntheticCluster, Workload
 from cluster.collector.rows.encoder import encode_rows
 from streaming.transforms.decode import lane_messages, message_rows, with_head
 from streaming.transforms.gold import headroom_rows

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from alerts.engine import AlertDesk
 from alerts.inputs.throttle_status import side_state
-from benchmarks.fixtures.simulated_week import RECORD_DDL
+from benchmarks.fixtures.synthetic.simulated_week import RECORD_DDL
 from benchmarks.groups.fuzz.made import CLUSTERS, TICK_MS, Record
 from schemas.config import Settings
 from schemas.tick_messages import KINDS

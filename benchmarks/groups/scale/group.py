@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.fixtures.bench_cluster import Ground, Say, failure
-from benchmarks.fixtures.synthetic_producer import Feed, Prepared, prepare
-from benchmarks.fixtures.synthetic_ticks import Balance, Side, SyntheticCluster, Workload
+from benchmarks.fixtures.synthetic.synthetic_producer import Feed, Prepared, prepare
+from benchmarks.fixtures.synthetic.synthetic_ticks import Balance, Side, SyntheticCluster, Workload
 from benchmarks.results import Figure
 from cli.common.watch_process import JudgingProcess, WatchProcess
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table

@@ -12,8 +12,9 @@ import pytest
 from alerts.delivery.delivery_log import event_key
 from alerts.delivery.receivers.slack_api import metadata
 from alerts.delivery.receivers.webhook import KEY_HEADER
-from benchmarks.fixtures.recording_receivers import HOOK_PATH, SLACK_PATH, Recorder, lost_and_doubled, read
-from benchmarks.groups.crash_recovery import announced_again, victims
+from benchmarks.fixtures.receivers.alert_events import announced_again
+from benchmarks.fixtures.receivers.recording_receivers import HOOK_PATH, SLACK_PATH, Recorder, lost_and_doubled, read
+from benchmarks.groups.crash_recovery import victims
 from schemas.alerts import AlertEvent
 from tests.unit.fakes.receivers import Asked, event
 

@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 import cluster.metadata.topic_refresh
-from benchmarks.fixtures.fake_brokers import serving, workload
-from benchmarks.fixtures.synthetic_ticks import SyntheticCluster
+from benchmarks.fixtures.synthetic.fake_brokers import serving, workload
+from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster
 from cluster.connection.admin_connection import AdminLink
 from cluster.metadata.snapshot_reader import MetadataReader
 from cluster.model import TopicPartition

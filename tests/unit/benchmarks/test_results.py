@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import results
 from benchmarks.fixtures.move_cases import CASES, SITUATIONS, Case
-from benchmarks.fixtures.simulated_week import KEPT
+from benchmarks.fixtures.synthetic.simulated_week import KEPT
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.elections.latency import Taken
 from benchmarks.groups.elections.latency import figures as election_figures

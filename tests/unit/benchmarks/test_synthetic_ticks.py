@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.fixtures.synthetic_ticks import SyntheticCluster, Workload
+from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster, Workload
 from cluster.collector.rows.encoder import KIND_ORDER, encode_rows
 from cluster.model import TopicPartition
 from schemas.tick_messages import COLUMNAR, column_types

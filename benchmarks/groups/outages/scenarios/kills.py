@@ -1,0 +1,126 @@
+"""Processes that are killed with SIGKILL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import psutil
+
+from benchmarks.fixtures.bench_cluster import failure
+from benchmarks.fixtures.processes import kill_tree
+from benchmarks.groups.outages.scenarios.scenario import Scenario
+from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER
+from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.watching.live import jvms_of
+
+Victim = Callable[[Stage], int]
+# The controllers miss a broker after 9 s, and may have to elect one of them first: it is down until others have its
+# leads.
+DOWN_S = 12.0
+# A supervisor starts what has ended about a second later.
+_SUPERVISOR_S = 1.0
+_RUNS_S = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kill(Scenario):
+    """A process is killed, with all that it started.
+
+    Attributes:
+        kill: kills it, and returns how many processes those were.
+        awaited: what has to run before it is killed; None: it runs in any case.
+    """
+
+    kill: Victim
+    awaited: Callable[[Stage], Sequence[psutil.Process]] | None = None
+    length_s: float = _SUPERVISOR_S
+
+    def prepare(self, stage: Stage) -> None:
+        """Wait until it runs: an earlier fault may have ended it."""
+        awaited = self.awaited
+        if awaited is not None:
+            stage.await_true(lambda: awaited(stage), _RUNS_S, f"what is killed in {self.name}")
+
+    def begin(self, stage: Stage) -> None:
+        """Kill it.
+
+        Raises:
+            HeadroomError: there is nothing to kill.
+        """
+        count = self.kill(stage)
+        if not count:
+            raise failure(f"{self.name}: it does not run")
+        stage.note(f"{count} process(es) killed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerKill(Scenario):
+    """A broker is killed, and started again when others lead in its place.
+
+    Attributes:
+        which: says which one.
+    """
+
+    which: Victim
+    length_s: float = DOWN_S
+
+    def spared(self, stage: Stage) -> Collection[int]:
+        """The broker cannot be given a rate."""
+        return (self.which(stage),)
+
+    def begin(self, stage: Stage) -> None:
+        """Kill it."""
+        broker = self.which(stage)
+        stage.note(f"broker {broker} is killed")
+        stage.brokers.kill(broker)
+
+
+def _kill_all(processes: Iterable[psutil.Process]) -> int:
+    return sum(kill_tree(process) for process in processes)
+
+
+def _history_jvms(stage: Stage) -> list[psutil.Process]:
+    return jvms_of(stage.live.history())
+
+
+def active_controller(stage: Stage) -> int:
+    """Return the active controller."""
+    return stage.brokers.controller()
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Kill(name="kill_collector", title="collector killed", kill=lambda s: kill_tree(s.live.collector())),
+    Kill(
+        name="kill_watch",
+        title="watch killed with all its processes",
+        kill=lambda s: s.live.kill(),
+        restarts_judging=True,
+    ),
+    Kill(
+        name="kill_watch_jvm",
+        title="JVM of the watch killed",
+        kill=lambda s: _kill_all(s.live.evaluating()[1:]),
+        restarts_judging=True,
+    ),
+    Kill(
+        name="kill_history",
+        title="history process killed",
+        kill=lambda s: kill_tree(s.live.history()),
+        awaited=lambda s: [s.live.history()],
+    ),
+    Kill(
+        name="kill_history_jvm",
+        title="JVM of the history process killed",
+        kill=lambda s: _kill_all(_history_jvms(s)),
+        awaited=_history_jvms,
+    ),
+    Kill(name="kill_receivers", title="receivers killed", kill=lambda s: s.receivers.kill(), length_s=5.0),
+    BrokerKill(
+        name="kill_ticks_leader",
+        title="broker killed that leads partition 0 of the ticks",
+        which=lambda s: TICKS_LEADER,
+    ),
+    BrokerKill(name="kill_destination", title="destination killed", which=lambda s: DESTINATION),
+    BrokerKill(name="kill_controller", title="active controller killed", which=active_controller),
+)

@@ -1,0 +1,146 @@
+"""Messages in the ticks topic that no collector of the cluster wrote."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaProducer
+
+from benchmarks.groups.fuzz.made import record, tick
+from benchmarks.groups.outages.scenarios.scenario import Scenario
+from benchmarks.groups.outages.stage.stage import Stage
+from schemas.tick_messages import ALERT_KINDS, ALERT_LANE
+
+YEAR_10000_MS = 253_402_300_800_000
+_HISTORY = 1
+_ACK_S = 10.0
+_TIMES = 5
+_CLUSTERS = 30
+_AHEAD_MS = 3_540_000
+# Numbers that are the least and the greatest of 64 bits, or next to these.
+_ABSURD = (2**63 - 1, -(2**63), 2**63 - 2, -(2**63) + 1)
+_SMALL = 1000
+_NO_JSON = (b"", b"{", b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b"9" * 5000, b'{"version":1}')
+
+
+class Forger:
+    """Writes to the ticks topic as whoever may write there could.
+
+    Args:
+        servers: bootstrap servers of the cluster.
+        topic: name of the ticks topic.
+    """
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self._topic = topic
+        self._producer = KafkaProducer(bootstrap_servers=servers, acks="all")
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._producer.close(_ACK_S)
+
+    def write_tick(self, messages: list[dict[str, Any]], tick_ms: int, record_ms: int | None = None) -> None:
+        """Write the messages of a tick; its end names where it begins, as that of a collector does.
+
+        Args:
+            messages: of the tick, its end last.
+            tick_ms: its time, epoch milliseconds.
+            record_ms: time of its records; None: now.
+        """
+        first: int | None = None
+        for message in messages:
+            is_alert_kind = message["kind"] in ALERT_KINDS
+            if message["kind"] == "tick_end":
+                message["first_offset"] = first
+            made = record(message, tick_ms)
+            offset = self.write(made.key, made.value, ALERT_LANE if is_alert_kind else _HISTORY, record_ms)
+            first = offset if first is None and is_alert_kind else first
+
+    def write(self, key: bytes | None, value: bytes | None, partition: int, record_ms: int | None = None) -> int:
+        """Write one record, and return its offset."""
+        sent = self._producer.send(self._topic, value, key=key, partition=partition, timestamp_ms=record_ms)
+        offset: int = sent.get(timeout=_ACK_S).offset
+        return offset
+
+
+def absurd(value: Any) -> Any:
+    """Return a value of a message with every number beyond a thousand replaced by one at the edges of 64 bits."""
+    if isinstance(value, dict):
+        return {name: absurd(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [absurd(one) for one in value]
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return _ABSURD[int(value) % len(_ABSURD)] if is_number and value > _SMALL else value
+
+
+def poisoned(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
+    """Return the messages of a tick whose rows have absurd numbers, while its envelope is in order."""
+    messages = tick(cluster, tick_ms)
+    return [
+        {name: absurd(value) if name in ("rows", "columns") else value for name, value in message.items()}
+        for message in messages
+    ]
+
+
+def write_poisoned(forger: Forger, cluster: str, now_ms: int) -> None:
+    """Write ticks with absurd numbers, of now and of the year 10000."""
+    for number in range(_TIMES):
+        forger.write_tick(poisoned(cluster, now_ms + number), now_ms + number)
+        forger.write_tick(tick(cluster, YEAR_10000_MS + number), YEAR_10000_MS + number)
+
+
+def write_ahead(forger: Forger, cluster: str, now_ms: int) -> None:
+    """Write ticks of nearly an hour ahead, as late as a broker takes records; some have records of that time too."""
+    for number in range(_TIMES):
+        ahead_ms = now_ms + _AHEAD_MS + number
+        forger.write_tick(tick(cluster, ahead_ms), ahead_ms, ahead_ms if number % 2 else None)
+
+
+def write_no_json(forger: Forger, cluster: str, now_ms: int) -> None:
+    """Write bytes that are no JSON, or none of a message, with keys that are in order, and without."""
+    end = tick(cluster, now_ms)[-1]
+    key = record(end, now_ms).key
+    for value in _NO_JSON:
+        for of_record in (key, value, None):
+            for partition in (ALERT_LANE, _HISTORY):
+                forger.write(of_record, value, partition)
+    # Half of a message.
+    whole = json.dumps(end).encode()
+    forger.write(key, whole[: len(whole) // 2], ALERT_LANE)
+    forger.write(key, None, ALERT_LANE)
+
+
+def write_unknown_clusters(forger: Forger, cluster: str, now_ms: int) -> None:
+    """Write ticks of clusters that nobody configured."""
+    for number in range(_CLUSTERS):
+        forger.write_tick(tick(f"{cluster}-{number}", now_ms), now_ms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forged(Scenario):
+    """Somebody else writes to the ticks topic.
+
+    Attributes:
+        write: writes, given who does, the name of the cluster and the time, epoch milliseconds.
+    """
+
+    write: Callable[[Forger, str, int], None]
+
+    def begin(self, stage: Stage) -> None:
+        """Write."""
+        forger = Forger(stage.ground.bootstrap_servers, stage.ticks.name)
+        with closing(forger):
+            self.write(forger, stage.ground.settings.cluster.name, time.time_ns() // 1_000_000)
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Forged(name="poisoned_ticks", title="ticks with absurd numbers, and of the year 10000", write=write_poisoned),
+    Forged(name="ticks_ahead", title="ticks of an hour ahead", write=write_ahead),
+    Forged(name="no_json", title="bytes that are no message", write=write_no_json),
+    Forged(name="unknown_clusters", title="ticks of thirty unknown clusters", write=write_unknown_clusters),
+)

@@ -1,0 +1,80 @@
+"""Networks that fail: by proxies between the watch and Kafka, one agent of Jolokia, and the receivers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.fixtures.bench_cluster import failure
+from benchmarks.groups.outages.scenarios.arrangement import Arrangement
+from benchmarks.groups.outages.scenarios.scenario import Scenario
+from benchmarks.groups.outages.stage.stage import Stage
+
+# Longer than a request to a receiver may take, so that its answer is given up.
+_RECEIVERS_S = 12.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Scenario):
+    """A proxy gets an order, and passes everything on again at the end.
+
+    Attributes:
+        proxy: what is behind the proxy.
+        order: the order.
+        takes_kafka_away: whether the watch cannot reach Kafka meanwhile.
+    """
+
+    proxy: str
+    order: str
+    takes_kafka_away: bool = False
+    arrangement: Arrangement = Arrangement.PROXIED
+
+    def begin(self, stage: Stage) -> None:
+        """Give the order."""
+        if stage.proxies is None:
+            raise failure(f"{self.name} is played without proxies")
+        if self.takes_kafka_away:
+            stage.kafka_goes()
+        stage.proxies.order(self.proxy, self.order)
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Network(name="agent_cut", title="agent of one broker out of reach for 8 s", proxy="jolokia", order="cut"),
+    Network(name="agent_stalls", title="agent of one broker says nothing for 8 s", proxy="jolokia", order="stall"),
+    Network(name="agent_drips", title="agent of one broker answers byte by byte", proxy="jolokia", order="drip"),
+    Network(name="agent_garbled", title="answers of one agent are garbled", proxy="jolokia", order="garble"),
+    Network(
+        name="agent_absurd",
+        title="one log end offset of one agent is the least number of 64 bits",
+        proxy="jolokia",
+        order="absurd",
+    ),
+    Network(name="receivers_cut", title="receivers out of reach for 8 s", proxy="receivers", order="cut"),
+    Network(
+        name="receivers_stall",
+        title="receivers accept and say nothing for 12 s",
+        proxy="receivers",
+        order="stall",
+        length_s=_RECEIVERS_S,
+    ),
+    Network(
+        name="kafka_cut",
+        title="Kafka out of reach of the watch for 8 s",
+        proxy="kafka",
+        order="cut",
+        takes_kafka_away=True,
+    ),
+    Network(
+        name="kafka_stalls",
+        title="connections of the watch to Kafka stall for 8 s",
+        proxy="kafka",
+        order="stall",
+        takes_kafka_away=True,
+    ),
+    Network(
+        name="kafka_delayed",
+        title="answers of Kafka to the watch come 300 ms late",
+        proxy="kafka",
+        order="delay 0.3",
+        length_s=10.0,
+    ),
+)

@@ -1,0 +1,68 @@
+"""The ticks topic deleted, emptied or made larger under a running watch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.groups.outages.scenarios.scenario import Scenario
+from benchmarks.groups.outages.stage.stage import Stage
+
+_STOPPED_S = 2.0
+_MORE_PARTITIONS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TicksDeleted(Scenario):
+    """The ticks topic is deleted and made again, with the same partitions."""
+
+    # The record job stops where records were lost, and a person has to decide: the next scenario begins without that.
+    fresh_after: bool = True
+
+    def begin(self, stage: Stage) -> None:
+        """Delete it, and make it."""
+        span = stage.ticks.renew()
+        stage.kafka_was_away(span)
+        stage.note(f"there was no ticks topic for {span.length_s:.1f} s")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsDeleted(Scenario):
+    """All records of the ticks topic are deleted.
+
+    Attributes:
+        stopped: whether the watch and its JVM are stopped meanwhile, so that it has read none of them.
+    """
+
+    stopped: bool
+    fresh_after: bool = True
+
+    def begin(self, stage: Stage) -> None:
+        """Delete them."""
+        if self.stopped:
+            stage.suspend(stage.live.evaluating())
+            stage.hold(_STOPPED_S)
+        stage.ticks.delete_records()
+
+    # A watch that is stopped is let go on by the usual end.
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionsAdded(Scenario):
+    """The ticks topic gets more partitions."""
+
+    def begin(self, stage: Stage) -> None:
+        """Add them."""
+        stage.ticks.add_partitions(_MORE_PARTITIONS)
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    TicksDeleted(name="ticks_deleted", title="ticks topic deleted and made again"),
+    RecordsDeleted(
+        name="records_deleted_stopped",
+        title="records of the ticks deleted while the watch is stopped",
+        stopped=True,
+        length_s=0.0,
+    ),
+    RecordsDeleted(name="records_deleted", title="records of the ticks deleted", stopped=False),
+    PartitionsAdded(name="partitions_added", title="partitions added to the ticks topic"),
+)

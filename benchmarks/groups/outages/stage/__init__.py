@@ -1,0 +1,1 @@
+"""Where the faults of group `outages` take place: brokers, proxies, disks, clocks."""

@@ -1,0 +1,194 @@
+"""What is done to brokers and to the ticks topic in a scenario, and undone after it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from kafka import TopicPartition
+from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+
+from benchmarks.fixtures.bench_cluster import await_true, failure
+from benchmarks.fixtures.leaders_in_turn import PARTS
+from benchmarks.groups.outages.stage.ground import OutageGround
+from benchmarks.groups.outages.watching.blind import Span
+from benchmarks.groups.outages.watching.failover import Failover
+from cluster.collector.ticks_topic import topic_configs
+
+# It takes no part in the move, leads partition 0 of the ticks, and is no controller.
+TICKS_LEADER = 4
+# A leader and a destination of the move that holds no replica of the ticks.
+DESTINATION = 3
+# Replicas by partition of the ticks topic, the leader first.
+TICKS_REPLICAS = ((TICKS_LEADER, 1, 2), (1, 2, TICKS_LEADER), (2, TICKS_LEADER, 1), (TICKS_LEADER, 2, 1))
+_PREFERRED = 0
+_BACK_S = 150.0
+_ELECT_EVERY_S = 0.5
+_ALL_RECORDS = -1
+
+
+class BrokerFaults:
+    """Brokers that are down or hang, and how long Kafka needed each time to do without.
+
+    Args:
+        ground: the brokers.
+        topic: the topic of the move.
+
+    Attributes:
+        down: brokers that are down.
+        hanging: brokers that hang.
+    """
+
+    def __init__(self, ground: OutageGround, topic: str) -> None:
+        self.down: set[int] = set()
+        self.hanging: set[int] = set()
+        self._ground = ground
+        self._topic = topic
+        self._failovers: list[tuple[int, Failover]] = []
+
+    def kill(self, broker: int) -> None:
+        """Kill a broker."""
+        self._begin(broker)
+        self.down.add(broker)
+        self._ground.kill(broker)
+
+    def pause(self, broker: int) -> None:
+        """Let a broker hang."""
+        self._begin(broker)
+        self.hanging.add(broker)
+        self._ground.pause(broker)
+
+    def controller(self) -> int:
+        """Return the active controller."""
+        found = self._ground.ask(lambda: self._ground.admin.describe_metadata_quorum())
+        leader: int = found["topics"][0]["partitions"][0]["leader_id"]
+        if leader not in self._ground.brokers:
+            raise failure(f"there is no active controller, but {leader}")
+        return leader
+
+    def take_spans(self) -> list[Span]:
+        """Return the times in which Kafka could take no tick, and forget them."""
+        failovers, self._failovers = self._failovers, []
+        for _, failover in failovers:
+            failover.close()
+        return [failover.span for _, failover in failovers]
+
+    def bring_back(self) -> None:
+        """Let every broker run and answer again, and the preferred leaders of the ticks lead.
+
+        Raises:
+            HeadroomError: one does not.
+        """
+        gone = self.down | self.hanging
+        for broker in sorted(self.hanging):
+            self._ground.resume(broker)
+            self._end(broker)
+            self.hanging.discard(broker)
+        for broker in sorted(self.down):
+            self._ground.restart(broker)
+            self._end(broker)
+            self.down.discard(broker)
+        if gone:
+            self._ground.reconnect()
+            self._lead({self._ground.settings.ticks.topic: TICKS_REPLICAS})
+
+    def settle(self) -> None:
+        """Let the leaders of the move lead again, which needs rates that are enough for who was away.
+
+        Raises:
+            HeadroomError: one does not.
+        """
+        self._lead({self._topic: [part.before for part in PARTS]})
+
+    def _begin(self, broker: int) -> None:
+        failover = Failover(self._ground, broker)
+        self._failovers.append((broker, failover))
+        failover.start()
+
+    def _end(self, broker: int) -> None:
+        for gone, failover in self._failovers:
+            if gone == broker:
+                failover.broker_is_back()
+
+    def _lead(self, wanted: Mapping[str, Sequence[Sequence[int]]]) -> None:
+        what = f"preferred leaders of {', '.join(wanted)}, with all replicas in sync"
+        await_true(lambda: self._is_led(wanted), _BACK_S, what)
+
+    def _is_led(self, wanted: Mapping[str, Sequence[Sequence[int]]]) -> bool:
+        """Return whether topics are led as preferred; if not, that is asked for.
+
+        Args:
+            wanted: by topic the replicas of each partition, the preferred leader first.
+        """
+        try:
+            found = {topic["name"]: topic["partitions"] for topic in self._ground.admin.describe_topics(list(wanted))}
+            if all(is_led(found[name], replicas) for name, replicas in wanted.items()):
+                return True
+            self._ground.admin.elect_leaders(_PREFERRED, {name: list(range(len(of))) for name, of in wanted.items()})
+        except (KafkaError, KeyError, RuntimeError):
+            with suppress(KafkaError):
+                self._ground.reconnect()
+        time.sleep(_ELECT_EVERY_S)
+        return False
+
+
+def is_led(partitions: Sequence[Mapping[str, Any]], replicas: Sequence[Sequence[int]]) -> bool:
+    """Return whether each partition is led by its first replica, and has all of these in sync.
+
+    Args:
+        partitions: of a topic, as the admin client describes them; there may be more of them than replicas are named.
+        replicas: of each partition, the preferred leader first.
+    """
+    by_number = {one["partition_index"]: one for one in partitions}
+    return all(
+        by_number[number]["leader_id"] == own[0] and set(own) <= set(by_number[number]["isr_nodes"])
+        for number, own in enumerate(replicas)
+    )
+
+
+class TicksTopic:
+    """The ticks topic, whose replicas are where scenarios need them.
+
+    Args:
+        ground: the brokers.
+    """
+
+    def __init__(self, ground: OutageGround) -> None:
+        self._ground = ground
+        self.name = ground.settings.ticks.topic
+
+    def renew(self) -> Span:
+        """Delete it, if it is there, and make it; return the time in which it could take no tick."""
+        from_s = time.monotonic()
+        self._ground.ask(self._delete)
+        self._ground.ask(self._make)
+        return Span(from_s, time.monotonic())
+
+    def delete_records(self) -> None:
+        """Delete all records that it has."""
+        everything = {TopicPartition(self.name, n): _ALL_RECORDS for n in range(len(TICKS_REPLICAS))}
+        self._ground.ask(lambda: self._ground.admin.delete_records(everything))
+
+    def add_partitions(self, count: int) -> None:
+        """Add partitions to those that it has, with replicas where those of the others are."""
+
+        def add() -> None:
+            had = len(self._ground.admin.describe_topics([self.name])[0]["partitions"])
+            replicas = [list(TICKS_REPLICAS[n % len(TICKS_REPLICAS)]) for n in range(count)]
+            self._ground.admin.create_partitions({self.name: {"count": had + count, "assignments": replicas}})
+
+        self._ground.ask(add)
+
+    def _delete(self) -> None:
+        with suppress(UnknownTopicOrPartitionError):
+            self._ground.admin.delete_topics([self.name])
+
+    def _make(self) -> None:
+        replicas = {number: list(own) for number, own in enumerate(TICKS_REPLICAS)}
+        configs = topic_configs(self._ground.settings, len(TICKS_REPLICAS[0]))
+        # A try before this one may have made it, though its answer did not come.
+        with suppress(TopicAlreadyExistsError):
+            self._ground.admin.create_topics({self.name: {"assignments": replicas, "configs": configs}})
+        self._ground.admin.wait_for_topics([self.name])

@@ -1,0 +1,114 @@
+"""Tables that a disk damages while a watch writes them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Collection
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from benchmarks.fixtures.bench_cluster import failure
+from benchmarks.fixtures.receivers.alert_events import stored_events
+from cli.common.child_process import headroom_command
+from schemas.alerts import State
+from schemas.tables import ALERT_EVENTS
+from streaming.delta.damage import damages
+from streaming.delta.locations import local_path
+
+_COMMIT = re.compile(r"\d{20}\.json")
+_LOG = "_delta_log"
+_REPAIR_S = 90.0
+
+
+def remove_newest_file(store: Path, table: str) -> Path:
+    """Remove the file with the newest rows of a table, and return its path."""
+    location = store / table
+    paths, newest = _files(location)
+    gone = location / max(paths, key=lambda path: newest[path][1])
+    gone.unlink()
+    return gone
+
+
+def cut_newest_commit(store: Path, table: str) -> Path:
+    """Cut the newest commit of a table off in its middle, and return its path."""
+    log = store / table / _LOG
+    commit = max(file for file in log.iterdir() if _COMMIT.fullmatch(file.name))
+    os.truncate(commit, commit.stat().st_size // 2)
+    return commit
+
+
+def remove_events_of_the_past(store: Path) -> Path:
+    """Remove the newest file of ``alerts/events`` that is about resolved alerts alone, and return its path.
+
+    An alert that is active keeps all its events: without them it would rightly fire as a new one.
+
+    Raises:
+        HeadroomError: there is none.
+    """
+    location = store / ALERT_EVENTS.path
+    events = stored_events(str(store))
+    ended = {event.alert_id for event in events if event.state == State.RESOLVED.value}
+    paths, ticks_ms = _files(location)
+    own = {path: {e.alert_id for e in events if _within(e.tick_ms, ticks_ms[path])} for path in paths}
+    past = [path for path in paths if own[path] <= ended]
+    if not past:
+        raise failure("no file of alerts/events is about resolved alerts alone")
+    gone = location / max(past, key=lambda path: ticks_ms[path][1])
+    gone.unlink()
+    return gone
+
+
+def _within(tick_ms: int, span_ms: tuple[int, int]) -> bool:
+    return span_ms[0] <= tick_ms <= span_ms[1]
+
+
+def _files(location: Path) -> tuple[list[str], dict[str, tuple[int, int]]]:
+    """Return the files of a table, and the least and greatest tick of each.
+
+    Raises:
+        HeadroomError: it cannot be read, as while it is damaged.
+    """
+    try:
+        files = DeltaTable(str(location)).get_add_actions(flatten=True)
+    except DeltaError as error:
+        raise failure(f"{location} cannot be read: {error}") from None
+    paths, least, most = (files.column(name).to_pylist() for name in ("path", "min.tick_ms", "max.tick_ms"))
+    return paths, {path: (low, high) for path, low, high in zip(paths, least, most, strict=True)}
+
+
+def damaged(store: Path, table: str) -> bool:
+    """Return whether anything is damaged of a table."""
+    return bool(damages(local_path(str(store / table)) or ""))
+
+
+def newest_tick_ms(store: Path, table: str) -> int:
+    """Return the newest tick that a table has rows of, epoch milliseconds; -1: it has none."""
+    location = store / table
+    if not (location / _LOG).is_dir():
+        return -1
+    return max((most for _, most in _files(location)[1].values()), default=-1)
+
+
+def repair(config_arguments: Collection[str], environment: dict[str, str]) -> None:
+    """Run ``headroom maintain --repair``.
+
+    Args:
+        config_arguments: that name the configuration file.
+        environment: variables that name the store.
+
+    Raises:
+        HeadroomError: it failed; with what it said.
+    """
+    command = headroom_command("maintain", *config_arguments, "--repair")
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_REPAIR_S, env=os.environ | environment, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise failure(f"`headroom maintain --repair` took longer than {_REPAIR_S:.0f} s") from None
+    if done.returncode:
+        raise failure(f"`headroom maintain --repair` ended with code {done.returncode}: {done.stderr.strip()[-500:]}")

@@ -1,0 +1,271 @@
+"""``python -m benchmarks.outages.proxy [http:]LISTEN:TARGET ...``: passes TCP on between ports, as it is ordered.
+
+An order is a line on standard input, answered by a line on standard output once it is carried out; the end of the
+input ends the proxy, also when whoever started it was killed.
+
+| order | what becomes of connections |
+|---|---|
+| ``pass`` | everything is passed on |
+| ``cut`` | those that are open are reset, and new ones refused |
+| ``stall`` | they stay open, new ones are accepted, and nothing is passed on until the next order |
+| ``delay SECONDS`` | every piece of an answer waits for so long |
+| ``drip`` | answers come byte by byte |
+| ``garble`` | some bytes of every answer's body are others (``http`` alone) |
+| ``absurd`` | one log end offset of every answer of Jolokia is the least number of 64 bits (``http`` alone) |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.groups.outages.stage.answers import garbled, with_absurd_offset
+
+_HOST = "127.0.0.1"
+_PIECE_BYTES = 1 << 20
+_DRIP_S = 0.05
+_WORDS = ("pass", "cut", "stall", "delay", "drip", "garble", "absurd")
+_END_OF_HEAD = b"\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What becomes of connections from now on.
+
+    Attributes:
+        word: one of those above.
+        seconds: of ``delay``.
+    """
+
+    word: str = "pass"
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, line: str) -> Order:
+        """Return the order of a line.
+
+        Raises:
+            ValueError: it is none.
+        """
+        word, _, rest = line.strip().partition(" ")
+        if word not in _WORDS:
+            raise ValueError(f"no order: {line!r}")
+        return cls(word, float(rest) if rest else 0.0)
+
+
+class Proxy:
+    """All ports that one process listens on.
+
+    Attributes:
+        order: what is in force.
+    """
+
+    def __init__(self) -> None:
+        self.order = Order()
+        self._routes: list[Route] = []
+        self._flows = asyncio.Event()
+        self._flows.set()
+
+    async def start(self, arguments: list[str]) -> None:
+        """Listen on every port that the arguments name."""
+        for argument in arguments:
+            *http, listen, target = argument.split(":")
+            route = Route(self, int(listen), int(target), bool(http))
+            self._routes.append(route)
+            await route.listen()
+
+    async def carry_out(self, order: Order) -> None:
+        """Let an order be in force."""
+        self.order = order
+        for route in self._routes:
+            if order.word == "cut":
+                route.cut()
+            else:
+                await route.listen()
+        if order.word == "stall":
+            self._flows.clear()
+        else:
+            self._flows.set()
+
+    async def flowing(self) -> None:
+        """Return when something may be passed on."""
+        await self._flows.wait()
+
+    async def answer(self, sink: asyncio.StreamWriter, piece: bytes) -> None:
+        """Pass a piece of an answer on as the order in force has it."""
+        await self.flowing()
+        if self.order.word == "delay":
+            await asyncio.sleep(self.order.seconds)
+        at = 0
+        while self.order.word == "drip" and at < len(piece):
+            await _write(sink, piece[at : at + 1])
+            at += 1
+            await asyncio.sleep(_DRIP_S)
+        await _write(sink, piece[at:])
+
+    def changed(self, question: bytes, body: bytes) -> bytes:
+        """Return the body of an answer over HTTP as the order in force has it.
+
+        Args:
+            question: body of what was asked.
+            body: as it was answered.
+        """
+        if self.order.word == "garble":
+            return garbled(body)
+        return with_absurd_offset(question, body) if self.order.word == "absurd" else body
+
+
+class Route:
+    """One port that is passed on to another.
+
+    Args:
+        proxy: says how.
+        port: where it listens.
+        target: where to.
+        http: whether it is taken apart into questions and answers of HTTP.
+    """
+
+    def __init__(self, proxy: Proxy, port: int, target: int, http: bool) -> None:
+        self._proxy = proxy
+        self._port = port
+        self._target = target
+        self._work = self._exchange if http else self._relay
+        self._server: asyncio.AbstractServer | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+
+    async def listen(self) -> None:
+        """Accept connections, if they are not accepted already."""
+        if self._server is None:
+            self._server = await asyncio.start_server(self._accepted, _HOST, self._port, limit=_PIECE_BYTES)
+
+    def cut(self) -> None:
+        """Reset what is open, and refuse what comes."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        for writer in list(self._open):
+            # A close that lingers for no time is a reset.
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            # Either end may leave at any moment.
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                await self._work(reader, writer)
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass on whatever comes, both ways, until either end leaves."""
+        await self._proxy.flowing()
+        back, forth = await asyncio.open_connection(_HOST, self._target, limit=_PIECE_BYTES)
+        self._open.add(forth)
+
+        async def questions() -> None:
+            while piece := await reader.read(_PIECE_BYTES):
+                await self._proxy.flowing()
+                await _write(forth, piece)
+
+        async def answers() -> None:
+            while piece := await back.read(_PIECE_BYTES):
+                await self._proxy.answer(writer, piece)
+
+        try:
+            await _first([questions, answers])
+        finally:
+            self._open.discard(forth)
+            forth.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass on one question after the other, each over a connection of its own, and what is answered."""
+        while True:
+            head, question = await read_message(reader)
+            await self._proxy.flowing()
+            back, forth = await asyncio.open_connection(_HOST, self._target, limit=_PIECE_BYTES)
+            try:
+                await _write(forth, head + question)
+                answered, body = await read_message(back, is_answer=True)
+            finally:
+                forth.close()
+            await self._proxy.answer(writer, with_length(answered, self._proxy.changed(question, body)))
+
+
+async def _first(works: list[Callable[[], Any]]) -> None:
+    """Return when the first of some works ends, the others being given up."""
+    tasks = [asyncio.ensure_future(work()) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _write(sink: asyncio.StreamWriter, piece: bytes) -> None:
+    if piece:
+        sink.write(piece)
+        await sink.drain()
+
+
+async def read_message(reader: asyncio.StreamReader, is_answer: bool = False) -> tuple[bytes, bytes]:
+    """Return head and body of a message of HTTP, the latter in one piece.
+
+    Args:
+        reader: where it comes from.
+        is_answer: whether it may end with its connection.
+
+    Raises:
+        asyncio.IncompleteReadError: the connection ended before.
+    """
+    head = await reader.readuntil(_END_OF_HEAD)
+    fields = {name.strip().lower(): value.strip() for name, _, value in map(_halves, head.split(b"\r\n")[1:])}
+    if b"chunked" in fields.get(b"transfer-encoding", b"").lower():
+        return head, await _chunks(reader)
+    if b"content-length" in fields:
+        return head, await reader.readexactly(int(fields[b"content-length"]))
+    return head, await reader.read() if is_answer else b""
+
+
+def _halves(line: bytes) -> tuple[bytes, bytes, bytes]:
+    return line.partition(b":")
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    pieces = []
+    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+        pieces.append(await reader.readexactly(size))
+        await reader.readexactly(2)
+    while await reader.readuntil(b"\r\n") != b"\r\n":
+        # What follows the last chunk.
+        pass
+    return b"".join(pieces)
+
+
+def with_length(head: bytes, body: bytes) -> bytes:
+    """Return a message of HTTP with its body in one piece, and the length of that."""
+    lines = head.removesuffix(_END_OF_HEAD).split(b"\r\n")
+    kept = [line for line in lines if not line.lower().startswith((b"content-length:", b"transfer-encoding:"))]
+    return b"\r\n".join([*kept, b"Content-Length: %d" % len(body)]) + _END_OF_HEAD + body
+
+
+async def _serve(arguments: list[str]) -> None:
+    proxy = Proxy()
+    await proxy.start(arguments)
+    print("listening", flush=True)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        await proxy.carry_out(Order.of(line))
+        print(line.strip(), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""What group `outages` observes: fresh verdicts, notifications, Kafka's own failover."""

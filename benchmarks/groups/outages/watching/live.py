@@ -1,0 +1,203 @@
+"""The watch that is tried: killed, and started again as a supervisor would."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from benchmarks.fixtures.bench_cluster import child_of, failure
+from benchmarks.fixtures.processes import kill_tree
+from benchmarks.results import CHECKOUT
+from cli.common.child_process import headroom_command
+from cli.common.watch_output import Line
+from cli.common.watch_process import JudgingProcess, WatchProcess
+from schemas.errors import HeadroomError
+
+Who = Literal["watch", "collector"]
+_NAME = "headroom watch"
+_CHILD_S = 90.0
+_POLL_S = 0.1
+_AGAIN_S = 2.0
+_JAVA = "java"
+
+
+class _Watch(WatchProcess):
+    """A running watch with a command line and an environment of one's own."""
+
+    def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
+        JudgingProcess.__init__(self, _NAME, command, log, environment)
+
+
+class LiveWatch:
+    """A watch, and its collector where that is a process beside it.
+
+    Args:
+        config: configuration file.
+        store: folder of its tables.
+        folder: of its log and its clocks.
+        own_clocks: whether watch and collector are processes beside each other, with clocks that can be set.
+
+    Attributes:
+        ended: what ended by itself, a line each.
+        environment: variables that commands on the same store need.
+    """
+
+    def __init__(self, config: Path, store: Path, folder: Path, own_clocks: bool = False) -> None:
+        self.ended: list[str] = []
+        self.environment = {"HEADROOM_STORE__PATH": str(store)}
+        self._config = config
+        self._folder = folder
+        self._own_clocks = own_clocks
+        self._watches: list[_Watch] = []
+        self._collector: subprocess.Popen[bytes] | None = None
+        self._is_down = True
+        self._again_s = 0.0
+
+    @property
+    def watch(self) -> WatchProcess:
+        """Return the watch that was started last."""
+        return self._watches[-1]
+
+    def start(self) -> None:
+        """Start the watch, if it was killed or is new, and its collector."""
+        if self._is_down:
+            self._is_down = False
+            self._start_watch()
+        if self._own_clocks and self._collector is None:
+            self._start_collector()
+
+    def kill(self) -> int:
+        """Kill the watch and all that it started, and return how many processes those were."""
+        processes = self.watch.processes()
+        count = kill_tree(processes[0]) if processes else 0
+        self.watch.stop()
+        self._is_down = True
+        return count
+
+    def close(self) -> None:
+        """Kill everything: nobody reads its tables any more."""
+        if self._watches:
+            self.kill()
+        if self._collector is not None:
+            kill_tree(psutil.Process(self._collector.pid))
+            self._collector.wait()
+
+    def supervise(self) -> None:
+        """Start again what has ended by itself, and note that."""
+        if self._is_down or time.monotonic() < self._again_s:
+            return
+        try:
+            self.watch.require_running()
+        except HeadroomError as error:
+            self._note_end(str(error))
+            self.watch.stop()
+            self._start_watch()
+        if self._collector is not None and (code := self._collector.poll()) is not None:
+            self._note_end(f"the collector ended with code {code}")
+            self._start_collector()
+
+    def lines(self) -> Iterator[Line]:
+        """Return the changes of alerts as the terminal shows them, of all watches so far."""
+        for watch in self._watches:
+            yield from watch.events()
+
+    def child(self, word: str) -> psutil.Process:
+        """Return the child of the watch whose command has a word, once there is one.
+
+        Raises:
+            HeadroomError: there is none for a long time.
+        """
+        give_up = time.monotonic() + _CHILD_S
+        while (found := child_of(self.watch, word)) is None:
+            if time.monotonic() > give_up:
+                raise failure(f"not within {_CHILD_S:.0f} s: a child of the watch that runs {word}")
+            time.sleep(_POLL_S)
+        return found
+
+    def process(self) -> psutil.Process:
+        """Return the process of the watch.
+
+        Raises:
+            HeadroomError: it does not run.
+        """
+        self.watch.require_running()
+        return self.watch.processes()[0]
+
+    def collector(self) -> psutil.Process:
+        """Return the collector."""
+        return self.child("collect") if self._collector is None else psutil.Process(self._collector.pid)
+
+    def history(self) -> psutil.Process:
+        """Return the process that writes history."""
+        return self.child("record")
+
+    def evaluating(self) -> list[psutil.Process]:
+        """Return the processes that evaluate ticks: the watch, and its JVM."""
+        own = self.process()
+        return [own, *jvms_of(own)]
+
+    def set_clock(self, who: Who, off_s: float) -> None:
+        """Set a wall clock so many seconds off that of the machine."""
+        file = self._clock(who)
+        draft = file.with_suffix(".new")
+        draft.write_text(str(off_s), encoding="utf-8")
+        draft.replace(file)
+
+    def command(self, who: Who, *arguments: str) -> list[str]:
+        """Return the command line of ``headroom``, with a clock that can be set if this watch has such."""
+        if not self._own_clocks:
+            return headroom_command(*arguments)
+        return [sys.executable, "-m", "benchmarks.groups.outages.stage.set_clock", str(self._clock(who)), *arguments]
+
+    def config_arguments(self) -> list[str]:
+        """Return the arguments that name the configuration file."""
+        return ["--config", str(self._config)]
+
+    def _clock(self, who: Who) -> Path:
+        return self._folder / f"{who}.clock"
+
+    def _start_watch(self) -> None:
+        apart = ["--without-collector"] if self._own_clocks else []
+        arguments = ["watch", *self.config_arguments(), "--format", "json", "--with-parent", *apart]
+        environment = {**self.environment, **self._module_path()}
+        self._watches.append(_Watch(self.command("watch", *arguments), self._folder / "watch.log", environment))
+        self._again_s = time.monotonic() + _AGAIN_S
+
+    def _start_collector(self) -> None:
+        command = self.command("collector", "collect", *self.config_arguments(), "--with-parent")
+        with (self._folder / "collector.log").open("ab") as log:
+            self._collector = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | self._module_path(),
+                start_new_session=True,
+            )
+
+    def _module_path(self) -> dict[str, str]:
+        # The module that sets clocks is no part of what is installed.
+        return {"PYTHONPATH": str(CHECKOUT)} if self._own_clocks else {}
+
+    def _note_end(self, text: str) -> None:
+        self.ended.append(text)
+        self._again_s = time.monotonic() + _AGAIN_S
+
+
+def jvms_of(process: psutil.Process) -> list[psutil.Process]:
+    """Return the JVMs that a process has started itself."""
+    found = []
+    for child in process.children():
+        # Short-lived ones come and go.
+        with suppress(psutil.NoSuchProcess):
+            if child.name() == _JAVA:
+                found.append(child)
+    return found
