@@ -408,10 +408,12 @@ def _announced(event: AlertEvent) -> _Announced:
     evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
     also = evidence.get("also", [])
     raises = _raises(recommendation)
+    # What it has gone on with it has named as much as those beside it.
+    named = [*also, *filter(None, [evidence.get("goes_on_with")])]
     named_brokers = {one.get("broker_id") for one in (evidence, *also)} | {broker for broker, _ in raises}
     return _Announced(
         cause=evidence.get("group"),
-        also=frozenset((Kind(one["kind"]), one["subject"]) for one in also if one["kind"] in _KINDS),
+        also=frozenset((Kind(one["kind"]), one["subject"]) for one in named if one["kind"] in _KINDS),
         brokers=frozenset(broker for broker in named_brokers if broker is not None),
         why=evidence.get("cause"),
         affected=evidence.get("affected"),

@@ -665,6 +665,24 @@ def findings(draw: st.DrawFn, kind: Kind, subject: str, holds_s: Sequence[float]
     )
 
 
+def test_an_alert_goes_on_with_another_that_it_named_for_as_long_as_that_lasts() -> None:
+    alerts = lifecycle(resolve_s=0.0)
+
+    def throttled(subject: str, severity: Severity) -> Finding:
+        advice = {"throttle_bytes_per_s": None}
+        return Finding(Kind.THROTTLE_BELOW_LEADER_WRITE, subject, severity, "low", {}, advice, 0.0, cause="one switch")
+
+    both = Assessment([throttled("b", Severity.WARNING), throttled("c", Severity.WARNING)])
+    assert [event.state for event in alerts.observe("c", 1000, both)] == ["pending", "firing"]
+    # The first rate is raised, the second gets worse: the alert says so once, and no other alert is raised for it.
+    worse = Assessment([throttled("c", Severity.CRITICAL)])
+    again = alerts.observe("c", 2000, worse)
+    assert [(event.subject, event.state, event.severity) for event in again] == [("b", "firing", "critical")]
+    assert [alerts.observe("c", tick_ms, worse) for tick_ms in (3000, 4000, 5000)] == [[], [], []]
+    ended = alerts.observe("c", 6000, Assessment([]))
+    assert [(event.subject, event.state) for event in ended] == [("b", "resolved")]
+
+
 class Ticks(RuleBasedStateMachine):
     """Ticks that come in turn, again, late and after restarts, beside a lifecycle to which nothing ever happens."""
 
@@ -758,7 +776,9 @@ class Ticks(RuleBasedStateMachine):
         firing = [e for e in self.alerts.active() if e.state == "firing"]
         firing = [e for e in firing if (e.kind, e.subject) in held or (e.kind, e.subject) not in found]
         said = [evidence for e in firing if (evidence := json.loads(e.evidence)).get("group") == cause]
-        return {(also["kind"], also["subject"]) for evidence in said for also in evidence.get("also", [])}
+        named = [also for evidence in said for also in evidence.get("also", [])]
+        named += [evidence["goes_on_with"] for evidence in said if "goes_on_with" in evidence]
+        return {(one["kind"], one["subject"]) for one in named}
 
     def active_keys(self) -> set[tuple[str, str]]:
         return {(event.kind, event.subject) for event in self.alerts.active()}
