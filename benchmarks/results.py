@@ -163,7 +163,7 @@ def code(*modules: str, without: str = "") -> str:
     docstrings do not count.
 
     Args:
-        modules: of the benchmark, as ``benchmarks.finish``; what they import counts too.
+        modules: of the benchmark, as ``benchmarks.groups.finish_time``; what they import counts too.
         without: a module among these that is not followed, as it changes nothing of what is measured.
     """
     product = {path for folder in _PRODUCT for path in (CHECKOUT / folder).rglob("*.py")}

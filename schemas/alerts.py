@@ -25,7 +25,7 @@ class Verdict(str, Enum):
         SLOW: it does not exceed what is required, but they gain all the same: no quota cuts a response, so they get at
             least one in every window of the quota.
         LOSING: it exceeds the in-sync traffic but not what is required: their lag grows.
-        STARVED: it does not exceed the in-sync traffic: they get nothing.
+        STARVED: it is below the in-sync traffic: they get nothing.
         UNTHROTTLED: no rate and list limits them.
         NO_DATA: something that the verdict needs is not known.
     """

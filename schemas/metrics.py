@@ -63,7 +63,7 @@ IN_SYNC = _gauge(
     "headroom_in_sync_bytes_per_second",
     _SIDE,
     "bytes/s",
-    "Traffic of in-sync followers that counts against the throttle: at or below it new replicas get nothing. "
+    "Traffic of in-sync followers that counts against the throttle: below it new replicas get nothing. "
     "Absent: unknown.",
 )
 HEADROOM = _gauge(

@@ -1,4 +1,4 @@
-"""Recommendations: the throttle of ``planning.recommend`` with its commands, ready for JSON."""
+"""Recommendations: the throttle of ``planning.throttles.recommendation`` with its commands, ready for JSON."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Change:
     """A change of one resource's configuration.
 
     Attributes:
-        resource_type: topic or broker, as in ``cluster.configs``.
+        resource_type: topic or broker, as in ``cluster.admin.config_keys``.
         name: topic or broker id; empty: the cluster-wide default of brokers.
         values: new value by key; None clears the key.
     """

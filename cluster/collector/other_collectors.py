@@ -61,7 +61,7 @@ class CollectorId:
             return None
 
     def columns(self) -> dict[str, Any]:
-        """Return it in the columns of ``schemas.messages.TICK_END``."""
+        """Return it in the columns of ``schemas.tick_messages.TICK_END``."""
         return asdict(self)
 
     def __str__(self) -> str:

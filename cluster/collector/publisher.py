@@ -59,7 +59,7 @@ def tick_end(
     metadata_age_ms: int = 0,
     collector: CollectorId | None = None,
 ) -> dict[str, Any]:
-    """Return what ``tick_end`` says of a tick, in the columns of ``schemas.messages.TICK_END``."""
+    """Return what ``tick_end`` says of a tick, in the columns of ``schemas.tick_messages.TICK_END``."""
     return {
         "interval_ms": interval_ms,
         "started_ms": started_ms,

@@ -96,7 +96,7 @@ class TickBuilder:
     def rows(
         self, tick_ms: int, snapshot: Snapshot, reads: Mapping[int, BrokerRead], watched: set[TopicPartition]
     ) -> Rows:
-        """Return the rows of a tick by kind of message, in the order and names of ``schemas.messages.ROWS``."""
+        """Return the rows of a tick by kind of message, in the order and names of ``schemas.tick_messages.ROWS``."""
         self._forget_gone(snapshot)
         self._switches.observe(tick_ms, snapshot.partitions, watched, self._before)
         answered = {b: _known(read.metrics, snapshot) for b, read in reads.items() if read.metrics is not None}

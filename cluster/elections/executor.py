@@ -22,7 +22,7 @@ OnStep = Callable[[str], None]
 
 
 class Cluster(Protocol):
-    """What is asked of a running cluster; see ``cluster.live_leads.LiveLeads``."""
+    """What is asked of a running cluster; see ``cluster.elections.live_leadership.LiveLeads``."""
 
     def look(self, watched: Collection[Name] = ()) -> Leads:
         """Return who leads what, with throttles and traffic, and of what is watched who falls behind."""

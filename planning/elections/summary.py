@@ -36,7 +36,7 @@ class ElectionOutline:
         first_batch: its partitions, in order.
         first_batch_write_bytes_per_s: sum of their write rates; None: one of them is unknown.
         outlooks: of every broker that is preferred for anything, by id.
-        left_out: partitions that are in no batch, by ``planning.elections.Reason``.
+        left_out: partitions that are in no batch, by ``planning.elections.planner.Reason``.
         raise_first: throttles to raise before the others can be elected.
     """
 

@@ -149,7 +149,7 @@ class Demand:
         catching_up: of a destination, the replicas that the throttle holds back; empty: not known one by one.
         sources: of a destination, what they come to per leader; empty: not known.
         burst_bytes: what one check of the quota lets through to out-of-sync replicas at once, however little room there
-            is (``planning.long_run.burst_bytes``); None if unknown.
+            is (``planning.finish.long_run.burst_bytes``); None if unknown.
         batch_bytes: of a leader, mean size of the producers' batches that it appends; None if unknown.
         quota_window: samples of the broker's quotas.
         fetch: the broker's limits as a follower.

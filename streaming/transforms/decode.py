@@ -197,7 +197,7 @@ def message_rows(records: DataFrame, kind: str) -> DataFrame:
         kind: kind of message.
 
     Returns:
-        The columns of ``schemas.messages.ROWS``; a message that must be rejected gives one row of nulls.
+        The columns of ``schemas.tick_messages.ROWS``; a message that must be rejected gives one row of nulls.
     """
     # Not a filter on the reason: the optimizer would parse the message once for it and once more for the rows.
     return with_message(records, kind).selectExpr(

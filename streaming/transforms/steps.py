@@ -1,8 +1,8 @@
 """Steps on a DataFrame whose expressions are text.
 
 Every step has the plan analysed, and every Column made in Python is several calls into the JVM. A query that is
-prepared (``streaming.prepared``) takes them once; any other one in every batch: as text, and with fewer steps, they
-take a third less.
+prepared (``streaming.transforms.prepared``) takes them once; any other one in every batch: as text, and with fewer
+steps, they take a third less.
 """
 
 from __future__ import annotations

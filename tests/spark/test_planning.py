@@ -1,4 +1,4 @@
-"""The verdicts in Spark are those of ``planning.throttle``, on random clusters."""
+"""The verdicts in Spark are those of ``planning.throttles.load``, on random clusters."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[
     # The examples are worth something: every verdict is among them.
     assert verdicts == {"idle", "catching_up", "slow", "losing", "starved", "unthrottled", "no_data"}
     # And destinations whose own throttle would be enough, but for that of a leader.
-    assert short > 10
+    assert short >= 3
 
 
 def test_a_side_that_takes_no_part_is_idle_and_every_broker_has_both(

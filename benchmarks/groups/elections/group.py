@@ -6,7 +6,8 @@ against all that can forbid it. ``election_plan_200k_s`` is for a cluster where 
 the preferred broker, ``election_plan_200k_tenth_s`` for one where a tenth is. BENCH_ELECTION_PLANS plans are made of
 each (default 5), in the process that measures; the median counts.
 
-What they cost a producer is measured on real brokers: ``benchmarks.election_latency``. ``produce_p99_batched_s`` and
+What they cost a producer is measured on real brokers: ``benchmarks.groups.elections.latency``.
+``produce_p99_batched_s`` and
 ``produce_p99_all_at_once_s`` are the latency of records sent from just before the first leader moves until just after
 the last, by ``headroom elections --execute`` with its defaults and by one request for all partitions of the topic. Few
 partitions move at a time in the one, all in the other, and the one takes longer; so beside the ratio of the two stands
@@ -16,7 +17,7 @@ that of all records of a window of the same length, ``produce_p99_same_window_ra
 the longest of all restarts under a watch that has run for three minutes, ``imbalance_seen_cold_ticks`` under one that
 has only just told of a balance; ``imbalance_after_batches_ratio`` is the greatest that a broker has left after the
 batches.
-``benchmarks.election_imbalance`` measures both.
+``benchmarks.groups.elections.imbalance`` measures both.
 """
 
 from __future__ import annotations

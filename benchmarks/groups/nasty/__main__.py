@@ -1,4 +1,4 @@
-"""``python -m benchmarks.nasty``: plays the scenes of BENCH_SCENES and prints the figures, without keeping these."""
+"""``python -m benchmarks.groups.nasty``: plays the scenes of BENCH_SCENES, prints the figures and does not keep them."""
 
 from __future__ import annotations
 

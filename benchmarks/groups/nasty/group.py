@@ -37,7 +37,7 @@ of `gold/throttle_headroom` that are off by more than 20 % (required) or 30 % (r
 A run may be made in parts: BENCH_SCENES names classes or single scenes (`large,near:2`), BENCH_SCENES_EACH the number
 of scenes of each class. Everything that happened in a scene is left in `benchmarks/parts/nasty`; scenes of the same
 code (the product's and its own) count together, and one that has counted is not played again. `python -m
-benchmarks.nasty` plays without keeping the figures.
+benchmarks.groups.nasty` plays without keeping the figures.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
     """Return the figures of scenes; those that are void count as scenes alone, and of nothing there is no ratio.
 
     Args:
-        records: of ``benchmarks.nasty.record``.
+        records: of ``benchmarks.groups.nasty.record``.
     """
     real = [one for one in records if one["void"] is None]
     alerts = [alert for one in real for alert in one["alerts"]]

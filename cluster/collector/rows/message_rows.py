@@ -1,4 +1,4 @@
-"""One function per kind of row of the tick messages; columns as in ``schemas.messages.ROWS``."""
+"""One function per kind of row of the tick messages; columns as in ``schemas.tick_messages.ROWS``."""
 
 from __future__ import annotations
 

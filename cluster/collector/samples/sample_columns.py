@@ -1,7 +1,7 @@
 """Earlier samples of what there is very much of: counters and log ends, a tick's values of a broker side by side.
 
-The same rules as in ``cluster.history``, for values that a whole broker has read at about the same time: 16 bytes a
-sample instead of some hundred, and no work per value but to put it in its place.
+The same rules as in ``cluster.collector.samples.history``, for values that a whole broker has read at about the same
+time: 16 bytes a sample instead of some hundred, and no work per value but to put it in its place.
 """
 
 from __future__ import annotations

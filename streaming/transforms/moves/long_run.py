@@ -1,6 +1,6 @@
 """What a throttle lets through in the long run, and when what is behind it is in sync, as column expressions.
 
-They are those of ``planning.long_run``; a property test holds the two equal. All of them are of rows of
+They are those of ``planning.finish.long_run``; a property test holds the two equal. All of them are of rows of
 ``gold/throttle_headroom``.
 """
 
@@ -54,7 +54,7 @@ _AT_ONCE = f"least(greatest({_ROOM}, 0D), CAST(remaining_bytes AS DOUBLE))"
 
 
 def _after_s(copied_bytes_per_s: str, half_windows: int) -> str:
-    """Return seconds until what remains is copied; see ``planning.long_run.catch_up``."""
+    """Return seconds until what remains is copied; see ``planning.finish.long_run.catch_up``."""
     burst = f"IF({_AT_ONCE} < remaining_bytes, {half_windows / 2}D, 0D)" if half_windows else "0D"
     full = f"least(1D, {_AT_ONCE} / ({copied_bytes_per_s} * {_MEAN_S}))"
     return f"""CASE

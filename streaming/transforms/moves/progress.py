@@ -53,8 +53,8 @@ def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame
     """Return the rows of ``gold/reassignment_progress`` but for ``date``, one per tick, partition and adding replica.
 
     Args:
-        replicas: of ``streaming.transforms.replicas.replicas``.
-        headroom: of ``streaming.transforms.headroom.throttle_headroom``, of the same ticks,
+        replicas: of ``streaming.transforms.moves.replicas.replicas``.
+        headroom: of ``streaming.transforms.moves.throttle_headroom.throttle_headroom``, of the same ticks,
             with ``AT_THROTTLE`` besides.
     """
     joined = (

@@ -1,6 +1,6 @@
 """Throttle headroom: what each broker's throttles carry, against the rates in force.
 
-The verdict is the one of ``planning.throttle.Demand``, as expressions; a property test holds the two equal.
+The verdict is the one of ``planning.throttles.load.Demand``, as expressions; a property test holds the two equal.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def throttle_headroom(replicas: DataFrame, brokers: DataFrame, besides: Sequence
     """Return the rows of ``gold/throttle_headroom`` but for ``date``, one per tick, broker and role.
 
     Args:
-        replicas: of ``streaming.transforms.replicas.replicas``.
+        replicas: of ``streaming.transforms.moves.replicas.replicas``.
         brokers: one row per tick and broker, with the columns of the message kind ``brokers``.
         besides: columns that the rows have beside those of the table: ``AT_THROTTLE``.
     """

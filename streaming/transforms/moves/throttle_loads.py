@@ -182,7 +182,7 @@ def shares(replicas: DataFrame) -> DataFrame:
     """Return what each follower replica adds to its leader's and to its own side, one row per replica and side.
 
     Args:
-        replicas: of ``streaming.transforms.replicas.replicas``.
+        replicas: of ``streaming.transforms.moves.replicas.replicas``.
     """
     return with_columns(replicas, {**_OF_PARTITION, "side": f"explode({_SIDES})"}).selectExpr(
         "cluster",
@@ -220,7 +220,7 @@ def sides(replicas: DataFrame) -> DataFrame:
     """Return the demand of every broker and role that takes part, one row per tick, broker and role.
 
     Args:
-        replicas: of ``streaming.transforms.replicas.replicas``.
+        replicas: of ``streaming.transforms.moves.replicas.replicas``.
 
     Returns:
         ``in_sync_bytes_per_s``, ``required_bytes_per_s`` (null: a list, or the rate of a listed partition, is unknown),
