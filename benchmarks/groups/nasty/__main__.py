@@ -1,4 +1,4 @@
-"""``python -m benchmarks.groups.nasty``: plays the scenes of BENCH_SCENES, prints the figures and does not keep them."""
+"""``python -m benchmarks.groups.nasty``: plays the scenes of BENCH_SCENES, prints the figures, keeps none of them."""
 
 from __future__ import annotations
 
