@@ -9,22 +9,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from alerts.faults import Faults
-from alerts.inputs.leader_balance import BalanceState
-from alerts.inputs.throttle_status import SideState
+from alerts.inputs.leader_balance import LeaderBalance
+from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.lifecycle import Lifecycle
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.eta_slipping import Expectation
+from alerts.rules.eta_slipping import EtaTracker
 from alerts.rules.leader_imbalance import KINDS as BALANCE_KINDS
-from alerts.rules.no_ticks import SILENCE, Silence, is_silent
+from alerts.rules.no_ticks import TICKS, MissingTicks, is_missing
 from alerts.rules.store_unwritable import STORE, unwritable
 from alerts.rules.throttle_below_required import Assessment, Subject, assess
-from alerts.text.formatting import duration
-from planning.elections.summary import ElectionOutline
+from alerts.text.formatting import format_duration
+from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier
 from planning.finish.quota import WINDOW_S
-from planning.throttles.load import Demand, Side
-from planning.throttles.recommendation import Wish
-from schemas.alerts import AlertEvent, Kind
+from planning.throttles.load import BrokerRole, ThrottleLoad
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.alerts import AlertEvent, AlertKind
 from schemas.config import ClusterSettings, Settings
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ _FAILOVER_S = 5.0
 _BALANCE_S, _BALANCE_TICKS = 60.0, 6
 # While a cluster is out of balance elections are planned at least every minute.
 _PLAN_S = 120.0
-_Tick = tuple[int, Mapping[Side, Demand]]
+_Tick = tuple[int, Mapping[BrokerRole, ThrottleLoad]]
 # Ticks of a backlog come in faster than they were made; where they do not, a tick that seems old is of a collector
 # whose clock is behind, or is always judged late.
 _BACKLOG_MS = 1000
@@ -49,7 +49,7 @@ _NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedCluster:
     """One of the clusters whose ticks are judged.
 
     Attributes:
@@ -60,7 +60,7 @@ class Watched:
     settings: Settings
     config: str | None = None
 
-    def recommender(self, earlier: Earlier = (), elections: ElectionOutline | None = None) -> Recommender:
+    def recommender(self, earlier: Earlier = (), elections: ElectionPlanSummary | None = None) -> Recommender:
         """Return what recommends for this cluster.
 
         Args:
@@ -68,7 +68,7 @@ class Watched:
             elections: the plan of preferred elections; None: there is none.
         """
         alerts, cluster = self.settings.alerts, self.settings.cluster
-        wish = Wish(alerts.margin_ratio, alerts.finish_within, cluster.replication_capacity)
+        wish = ThrottlePolicy(alerts.margin_ratio, alerts.finish_within, cluster.replication_capacity)
         servers = alerts.bootstrap_servers or cluster.bootstrap_servers
         return Recommender(wish, servers, self.config, earlier, elections)
 
@@ -89,7 +89,7 @@ class Watched:
         return max(_UNCOUNTED_S, 3 * self.settings.spark.gold_trigger_s, 3 * self.balances_old_after_s())
 
 
-class AlertDesk:
+class AlertEngine:
     """Rules and lifecycle of all clusters, safe to use from the alert path and the watchdog at once.
 
     Args:
@@ -105,11 +105,11 @@ class AlertDesk:
         settings: Settings,
         clock_ms: Callable[[], int],
         config: str | None = None,
-        others: Sequence[Watched] = (),
+        others: Sequence[WatchedCluster] = (),
         elapsed_ms: Callable[[], int] | None = None,
     ) -> None:
         self._settings = settings
-        self._clusters = {w.settings.cluster.name: w for w in (Watched(settings, config), *others)}
+        self._clusters = {w.settings.cluster.name: w for w in (WatchedCluster(settings, config), *others)}
         self._lifecycle = Lifecycle(settings.alerts.resolve_s, clock_ms)
         self._clock_ms = clock_ms
         self._elapsed_ms = elapsed_ms or clock_ms
@@ -123,10 +123,10 @@ class AlertDesk:
         self._start_ms = self._elapsed_ms()
         # Cluster to its ticks of as long as a quota remembers, youngest first.
         self._recent: dict[str, list[_Tick]] = {}
-        self._expectations: dict[str, Expectation] = defaultdict(Expectation)
+        self._expectations: dict[str, EtaTracker] = defaultdict(EtaTracker)
         # Cluster to the last balances of its brokers, and their tick.
-        self._balances: dict[str, tuple[int, Sequence[BalanceState]]] = {}
-        self._elections: dict[str, ElectionOutline] = {}
+        self._balances: dict[str, tuple[int, Sequence[LeaderBalance]]] = {}
+        self._elections: dict[str, ElectionPlanSummary] = {}
         # Cluster to when the first tick without balances that count was judged, by ``elapsed_ms``.
         self._uncounted_ms: dict[str, int] = {}
         # Why nothing can be kept; None: it can.
@@ -146,7 +146,7 @@ class AlertDesk:
         with self._lock:
             return self._lifecycle.active()
 
-    def observe(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> list[AlertEvent]:
+    def observe(self, cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> list[AlertEvent]:
         """Return the events that one whole tick brings.
 
         Args:
@@ -184,7 +184,7 @@ class AlertDesk:
         now_ms, limit_s = self._elapsed_ms(), self._watched(cluster).uncounted_after_s()
         if now_ms - self._uncounted_ms.setdefault(cluster, now_ms) < limit_s * 1000:
             return []
-        return self._lifecycle.end(cluster, tick_ms, _NOT_COUNTED.format(duration(limit_s)), BALANCE_KINDS)
+        return self._lifecycle.end(cluster, tick_ms, _NOT_COUNTED.format(format_duration(limit_s)), BALANCE_KINDS)
 
     def _note_order(self, cluster: str, tick_ms: int) -> None:
         """Move the past along if the clock of the ticks was set back: two ticks in a row are older than one before.
@@ -236,7 +236,7 @@ class AlertDesk:
         if plan is not None and plan.tick_ms > later_than_ms:
             self._elections[cluster] = replace(plan, tick_ms=plan.tick_ms + by_ms)
 
-    def take_balances(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
+    def update_leader_balance(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
         """Take up how leaders are shared out, for the ticks that are judged from now on.
 
         Args:
@@ -246,7 +246,7 @@ class AlertDesk:
         """
         self._balances[cluster] = (tick_ms, balances)
 
-    def take_trouble(self, trouble: str | None) -> None:
+    def update_store_trouble(self, trouble: str | None) -> None:
         """Take up that nothing can be kept, for the ticks that are judged from now on.
 
         Args:
@@ -254,7 +254,7 @@ class AlertDesk:
         """
         self._trouble = trouble
 
-    def take_plan(self, cluster: str, plan: ElectionOutline) -> None:
+    def update_election_plan(self, cluster: str, plan: ElectionPlanSummary) -> None:
         """Take up how a cluster that is out of balance would be put right.
 
         Args:
@@ -263,13 +263,13 @@ class AlertDesk:
         """
         self._elections[cluster] = plan
 
-    def _young_elections(self, cluster: str, tick_ms: int) -> ElectionOutline | None:
+    def _young_elections(self, cluster: str, tick_ms: int) -> ElectionPlanSummary | None:
         """Return the last plan of elections; None: there is none, or its time is too far from that of a tick."""
         plan = self._elections.get(cluster)
         old_s = self._watched(cluster).balances_old_after_s() + _PLAN_S
         return None if plan is None or abs(tick_ms - plan.tick_ms) > old_s * 1000 else plan
 
-    def _young_balances(self, cluster: str, tick_ms: int) -> Sequence[BalanceState] | None:
+    def _young_balances(self, cluster: str, tick_ms: int) -> Sequence[LeaderBalance] | None:
         """Return the last balances; None: none are known, or their time is too far from that of a tick.
 
         Of a time that is yet to come is what was counted before the clock was set back.
@@ -278,7 +278,7 @@ class AlertDesk:
         old_s = self._watched(cluster).balances_old_after_s()
         return None if counted_ms is None or abs(tick_ms - counted_ms) > old_s * 1000 else balances
 
-    def _earlier(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> Earlier:
+    def _earlier(self, cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> Earlier:
         """Return the ticks before this one that a quota still remembers, and keep this one for the next."""
         tick = tick_ms, {(side.broker, side.role): side.demand for side in sides}
         before = [t for t in self._recent.get(cluster, []) if t[0] < tick_ms]
@@ -308,8 +308,8 @@ class AlertDesk:
                 # Before the first tick the collector and Spark take their time to start.
                 away_ms = elapsed_ms - seen_ms
                 limit_s = limit_s if tick_ms is not None else max(limit_s, _START_S)
-                if is_silent(away_ms / 1000, limit_s, batch_s):
-                    silence = Silence(cluster, tick_ms, now - away_ms, now, batch_s, old_s)
+                if is_missing(away_ms / 1000, limit_s, batch_s):
+                    silence = MissingTicks(cluster, tick_ms, now - away_ms, now, batch_s, old_s)
                     # In the collector's time: its ticks, when they come again, must not be older than this.
                     at_ms = now if tick_ms is None else tick_ms + away_ms
                     try:
@@ -328,15 +328,15 @@ class AlertDesk:
             if elapsed_ms - self._last_tick.get(cluster, (None, self._start_ms))[1] >= _START_S * 1000
         ]
 
-    def _watched(self, cluster: str) -> Watched:
+    def _watched(self, cluster: str) -> WatchedCluster:
         """Return a cluster as it is configured; of one that nobody configured here the commands leave a blank."""
         if cluster in self._clusters:
             return self._clusters[cluster]
         unknown = ClusterSettings(name=cluster, bootstrap_servers=f"<bootstrap servers of {cluster}>")
         alerts = replace(self._settings.alerts, bootstrap_servers="")
-        return Watched(replace(self._settings, cluster=unknown, alerts=alerts), f"<headroom.toml of {cluster}>")
+        return WatchedCluster(replace(self._settings, cluster=unknown, alerts=alerts), f"<headroom.toml of {cluster}>")
 
-    def _silent(self, silence: Silence) -> Assessment:
+    def _silent(self, silence: MissingTicks) -> Assessment:
         """Return that ticks stay away; what other alerts said is held, for nothing is known.
 
         Of the store is known what there is to know: that it cannot be written may be why no tick is judged.
@@ -344,7 +344,7 @@ class AlertDesk:
         recommender = self._watched(silence.cluster).recommender()
         findings, standing = [silence.finding(recommender)], self._standing(silence.cluster)
         if silence.cluster == self._settings.cluster.name:
-            standing.discard((Kind.STORE_UNWRITABLE, STORE))
+            standing.discard((AlertKind.STORE_UNWRITABLE, STORE))
             if self._trouble is not None:
                 findings.append(unwritable(self._trouble, recommender))
         return Assessment(findings, standing)
@@ -352,11 +352,11 @@ class AlertDesk:
     def _standing(self, cluster: str) -> set[Subject]:
         """Return what the alerts of a cluster that are pending or firing are about."""
         active = self._lifecycle.active()
-        return {(Kind(event.kind), event.subject) for event in active if event.cluster == cluster}
+        return {(AlertKind(event.kind), event.subject) for event in active if event.cluster == cluster}
 
-    def _held_silence(self, cluster: str, age_ms: int) -> set[tuple[Kind, str]]:
+    def _held_silence(self, cluster: str, age_ms: int) -> set[tuple[AlertKind, str]]:
         """Hold the silence alert while the ticks that come are old ones, from a backlog."""
         before_ms, self._ages_ms[cluster] = self._ages_ms.get(cluster), age_ms
         is_old = age_ms > self._settings.alerts.no_data_s * 1000
         is_steady = before_ms is not None and abs(age_ms - before_ms) <= _BACKLOG_MS
-        return {(Kind.NO_DATA, SILENCE)} if is_old and not is_steady else set()
+        return {(AlertKind.NO_DATA, TICKS)} if is_old and not is_steady else set()

@@ -7,16 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from alerts.rules.evidence import named
-from schemas.alerts import Finding, Kind, Role, Severity
+from alerts.rules.evidence import join_names
+from schemas.alerts import AlertKind, Finding, Role, Severity
 
-Subject = tuple[Kind, str]
+Subject = tuple[AlertKind, str]
 BrokerRole = tuple[int | None, str | None]
 
 # The cause of a rate that is too low without a leader switch of late.
 THROTTLE = "throttle"
 # What says of a role that its rate is too low.
-THROTTLE_KIND = {Role.LEADER: Kind.THROTTLE_BELOW_LEADER_WRITE, Role.FOLLOWER: Kind.THROTTLE_BELOW_INBOUND}
+THROTTLE_KIND = {Role.LEADER: AlertKind.THROTTLE_BELOW_LEADER_WRITE, Role.FOLLOWER: AlertKind.THROTTLE_BELOW_INBOUND}
 THROTTLE_KINDS = frozenset(THROTTLE_KIND.values())
 
 
@@ -36,7 +36,7 @@ class Grouped:
 
 
 @dataclass(frozen=True)
-class Raise:
+class AdvisedIncrease:
     """What an advice does to one rate: that in force when it was told, and that which it sets."""
 
     from_bytes_per_s: float
@@ -59,7 +59,7 @@ class ActiveAlert:
     cause: str | None = None
     also: frozenset[Subject] = frozenset()
     severity: Severity = Severity.INFO
-    raises: Mapping[BrokerRole, Raise] = field(default_factory=dict)
+    raises: Mapping[BrokerRole, AdvisedIncrease] = field(default_factory=dict)
 
     def has_told(self, other: Finding) -> bool:
         """Return whether it named another finding of its cause, and was as grave as that is."""
@@ -81,8 +81,8 @@ class ActiveAlert:
         return self.fires and other.kind in THROTTLE_KINDS and self._has_named(other)
 
     def _has_named(self, other: Finding) -> bool:
-        named = (other.kind, other.subject) in self.also and not self._is_lowered(other)
-        return (named and self._has_cause_of(other)) or self._advice_is_enough(other)
+        join_names = (other.kind, other.subject) in self.also and not self._is_lowered(other)
+        return (join_names and self._has_cause_of(other)) or self._advice_is_enough(other)
 
     def _has_cause_of(self, other: Finding) -> bool:
         # The leader switch that made a throttle too low is past in time; the throttle is as low as it was told to be.
@@ -99,13 +99,13 @@ class ActiveAlert:
         advised, in_force = self._raise_of(other), other.evidence.get("throttle_bytes_per_s")
         return advised is not None and in_force is not None and in_force < advised.from_bytes_per_s
 
-    def _raise_of(self, other: Finding) -> Raise | None:
+    def _raise_of(self, other: Finding) -> AdvisedIncrease | None:
         if other.kind not in THROTTLE_KINDS:
             return None
         return self.raises.get((other.evidence.get("broker_id"), other.evidence.get("role")))
 
 
-def one_per_cause(
+def group_findings(
     findings: Sequence[Finding],
     active: Mapping[Subject, ActiveAlert],
     due: Collection[Subject],
@@ -214,7 +214,7 @@ def _with(lead: Finding, others: Sequence[Finding]) -> Finding:
         return lead
     ordered = sorted(others, key=_order)
     severity = min((one.severity for one in (lead, *others)), key=lambda severity: severity.rank)
-    whom = named([other.subject for other in ordered if other.subject != lead.subject])
+    whom = join_names([other.subject for other in ordered if other.subject != lead.subject])
     summary = f"{lead.summary}; of the same cause: {whom}" if whom else lead.summary
     evidence = {**lead.evidence, "also": [_short(other) for other in ordered]}
     return replace(lead, severity=severity, summary=summary, evidence=evidence)

@@ -17,10 +17,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from alerts.grouping import THROTTLE_KINDS, ActiveAlert, BrokerRole, Grouped, Raise, Subject, one_per_cause
-from alerts.rules.no_ticks import SILENCE
+from alerts.grouping import THROTTLE_KINDS, ActiveAlert, AdvisedIncrease, BrokerRole, Grouped, Subject, group_findings
+from alerts.rules.no_ticks import TICKS
 from alerts.rules.throttle_below_required import Assessment
-from schemas.alerts import AlertEvent, Finding, Kind, Severity, State
+from schemas.alerts import AlertEvent, AlertKind, AlertState, Finding, Severity
 
 log = logging.getLogger(__name__)
 # A firing alert is announced again when the throttle that would be enough has grown by more than this.
@@ -37,8 +37,8 @@ FLAP_MS = 15 * 60 * 1000
 # Clocks of two machines are off from each other by less.
 _AHEAD_MS = 60_000
 # An alert may be pending and fire in the same tick, and in the same millisecond.
-_STEP = {State.PENDING.value: 0, State.FIRING.value: 1, State.RESOLVED.value: 2}
-_KINDS, _SEVERITIES = {kind.value for kind in Kind}, {severity.value for severity in Severity}
+_STEP = {AlertState.PENDING.value: 0, AlertState.FIRING.value: 1, AlertState.RESOLVED.value: 2}
+_KINDS, _SEVERITIES = {kind.value for kind in AlertKind}, {severity.value for severity in Severity}
 
 Key = tuple[str, str, str]
 
@@ -64,7 +64,7 @@ class Alert:
     @property
     def fires(self) -> bool:
         """Return whether it has fired and not ended."""
-        return self.event.state == State.FIRING.value
+        return self.event.state == AlertState.FIRING.value
 
 
 class Lifecycle:
@@ -97,13 +97,13 @@ class Lifecycle:
             # Of a time that is yet to come is what was told before the clock was set back.
             now_ms = self._clock_ms()
             heard_ms = now_ms if event.tick_ms - now_ms > _AHEAD_MS else event.tick_ms
-            if event.subject != SILENCE:
+            if event.subject != TICKS:
                 self._newest_ms[event.cluster] = max(self._newest_ms.get(event.cluster, -1), heard_ms)
             self._alerts[key] = Alert(event, known.since_ms if known and same else heard_ms, heard_ms)
 
     def active(self) -> list[AlertEvent]:
         """Return the last event of every alert that is pending or firing."""
-        return [a.event for a in self._alerts.values() if a.event.state != State.RESOLVED.value]
+        return [a.event for a in self._alerts.values() if a.event.state != AlertState.RESOLVED.value]
 
     def observe(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         """Return the events that one tick brings, oldest first; one that comes again, or late, brings none.
@@ -145,7 +145,7 @@ class Lifecycle:
         held = {(cluster, kind.value, subject) for kind, subject in as_it_is}
         due = self._due(cluster, tick_ms, assessment.findings, held)
         active = self._active(cluster, assessment.findings)
-        grouped = one_per_cause(assessment.findings, active, due, as_it_is)
+        grouped = group_findings(assessment.findings, active, due, as_it_is)
         wrong: set[Key] = set()
         for finding in grouped.findings:
             key = (cluster, finding.kind.value, finding.subject)
@@ -188,14 +188,14 @@ class Lifecycle:
         """Take up the first tick of a cluster since the start: a silence that was told before it has the time of
         another clock, which may be ahead, and must not make ticks wait for it.
         """
-        key = (cluster, Kind.NO_DATA.value, SILENCE)
+        key = (cluster, AlertKind.NO_DATA.value, TICKS)
         alert = self._alerts.get(key)
-        if alert is None or alert.event.state == State.RESOLVED.value or alert.heard_ms < tick_ms:
+        if alert is None or alert.event.state == AlertState.RESOLVED.value or alert.heard_ms < tick_ms:
             return
         if json.loads(alert.event.evidence).get("last_tick_ms", 0) is None:
             self._alerts[key] = replace(alert, heard_ms=tick_ms - 1)
 
-    def end(self, cluster: str, tick_ms: int, why: str, kinds: Collection[Kind] | None = None) -> list[AlertEvent]:
+    def end(self, cluster: str, tick_ms: int, why: str, kinds: Collection[AlertKind] | None = None) -> list[AlertEvent]:
         """Return the events that end alerts of a cluster of which no tick will say any more.
 
         Args:
@@ -207,12 +207,12 @@ class Lifecycle:
         events = []
         for key, alert in self._alerts.items():
             is_of_these = key[0] == cluster and (kinds is None or alert.event.kind in {kind.value for kind in kinds})
-            if is_of_these and alert.event.state != State.RESOLVED.value:
+            if is_of_these and alert.event.state != AlertState.RESOLVED.value:
                 heard_ms = max(tick_ms, alert.heard_ms)
                 at_ms = max(heard_ms, alert.event.tick_ms)
                 event = replace(
                     alert.event,
-                    state=State.RESOLVED.value,
+                    state=AlertState.RESOLVED.value,
                     summary=f"{alert.event.summary}; {why}",
                     tick_ms=at_ms,
                     event_ms=self._clock_ms(),
@@ -233,7 +233,7 @@ class Lifecycle:
             hold_of, since_ms = self._found_since.setdefault(key, (finding.hold_of, tick_ms))
             if hold_of != finding.hold_of:
                 self._found_since[key] = (finding.hold_of, since_ms := tick_ms)
-            if alert is not None and alert.event.state == State.PENDING.value:
+            if alert is not None and alert.event.state == AlertState.PENDING.value:
                 since_ms = alert.since_ms
             if tick_ms - since_ms >= finding.hold_s * 1000:
                 due.add((finding.kind, finding.subject))
@@ -249,9 +249,9 @@ class Lifecycle:
         """Return the alerts that fire, and those of findings that are pending."""
         found = {(cluster, f.kind.value, f.subject) for f in findings}
         return {
-            (Kind(key[1]), key[2]): _as_active(alert)
+            (AlertKind(key[1]), key[2]): _as_active(alert)
             for key, alert in self._alerts.items()
-            if key[0] == cluster and alert.event.state != State.RESOLVED.value and (alert.fires or key in found)
+            if key[0] == cluster and alert.event.state != AlertState.RESOLVED.value and (alert.fires or key in found)
         }
 
     def _found(
@@ -259,10 +259,10 @@ class Lifecycle:
     ) -> Iterable[AlertEvent]:
         """Return the events of a finding that gets an alert."""
         alert = self._alerts.get(key)
-        if alert is None or alert.event.state == State.RESOLVED.value:
+        if alert is None or alert.event.state == AlertState.RESOLVED.value:
             if alert is not None and tick_ms <= alert.heard_ms:
                 return
-            event = self._event(key, _alert_id(key, tick_ms), State.PENDING, tick_ms, finding)
+            event = self._event(key, _alert_id(key, tick_ms), AlertState.PENDING, tick_ms, finding)
             alert = Alert(event, tick_ms, tick_ms)
             yield self._keep(key, alert)
         elif tick_ms <= alert.heard_ms:
@@ -279,21 +279,21 @@ class Lifecycle:
             fire = subject in grouped.fire or tick_ms - alert.since_ms >= finding.hold_s * 1000
         self._alerts[key] = alert
         if fire:
-            event = self._event(key, alert.event.alert_id, State.FIRING, tick_ms, finding, extra)
+            event = self._event(key, alert.event.alert_id, AlertState.FIRING, tick_ms, finding, extra)
             yield self._keep(key, replace(alert, event=event, changed_since_ms=None))
 
     def _not_found(self, key: Key, tick_ms: int, held: bool) -> Iterable[AlertEvent]:
         alert = self._alerts[key]
-        if alert.event.state == State.RESOLVED.value or tick_ms <= alert.heard_ms:
+        if alert.event.state == AlertState.RESOLVED.value or tick_ms <= alert.heard_ms:
             return
         if held:
             self._alerts[key] = replace(alert, clear_since_ms=None)
             return
         clear_since = tick_ms if alert.clear_since_ms is None else alert.clear_since_ms
-        pending = alert.event.state == State.PENDING.value
+        pending = alert.event.state == AlertState.PENDING.value
         if pending or tick_ms - clear_since >= self._well_ms(key, tick_ms):
             at_ms = self._after_last(key, tick_ms)
-            event = replace(alert.event, state=State.RESOLVED.value, tick_ms=at_ms, event_ms=self._clock_ms())
+            event = replace(alert.event, state=AlertState.RESOLVED.value, tick_ms=at_ms, event_ms=self._clock_ms())
             yield self._keep(key, Alert(event, alert.since_ms, tick_ms))
         else:
             self._alerts[key] = replace(alert, heard_ms=tick_ms, clear_since_ms=clear_since)
@@ -306,7 +306,7 @@ class Lifecycle:
         return max(self._resolve_ms, min(self._resolve_ms * 2 ** min(max(0, came_back), 20), FLAP_MS))
 
     def _count(self, key: Key, event: AlertEvent) -> None:
-        if event.state == State.FIRING.value:
+        if event.state == AlertState.FIRING.value:
             young = {i: ms for i, ms in self._fired.get(key, {}).items() if event.tick_ms - ms <= FLAP_MS}
             self._fired[key] = {event.alert_id: event.tick_ms} | young
 
@@ -319,7 +319,7 @@ class Lifecycle:
         self,
         key: Key,
         alert_id: str,
-        state: State,
+        state: AlertState,
         tick_ms: int,
         finding: Finding,
         extra: Mapping[str, int] = MappingProxyType({}),
@@ -399,7 +399,7 @@ class _Announced:
     affected: int | None = None
     action: str | None = None
     goes_on_with: str | None = None
-    raises: Mapping[BrokerRole, Raise] = field(default_factory=dict)
+    raises: Mapping[BrokerRole, AdvisedIncrease] = field(default_factory=dict)
     required_bytes_per_s: float | None = None
 
 
@@ -413,7 +413,7 @@ def _announced(event: AlertEvent) -> _Announced:
     named_brokers = {one.get("broker_id") for one in (evidence, *also)} | {broker for broker, _ in raises}
     return _Announced(
         cause=evidence.get("group"),
-        also=frozenset((Kind(one["kind"]), one["subject"]) for one in named if one["kind"] in _KINDS),
+        also=frozenset((AlertKind(one["kind"]), one["subject"]) for one in named if one["kind"] in _KINDS),
         brokers=frozenset(broker for broker in named_brokers if broker is not None),
         why=evidence.get("cause"),
         affected=evidence.get("affected"),
@@ -424,10 +424,10 @@ def _announced(event: AlertEvent) -> _Announced:
     )
 
 
-def _raises(recommendation: Mapping[str, Any]) -> dict[BrokerRole, Raise]:
+def _raises(recommendation: Mapping[str, Any]) -> dict[BrokerRole, AdvisedIncrease]:
     """Return what an advice raises, by broker and role."""
     return {
-        (one["broker_id"], one["role"]): Raise(in_force, advised)
+        (one["broker_id"], one["role"]): AdvisedIncrease(in_force, advised)
         for one in recommendation.get("per_broker") or ()
         if (advised := one.get("recommended_bytes_per_s")) is not None
         and advised > (in_force := one.get("throttle_bytes_per_s") or 0.0)
@@ -455,7 +455,7 @@ def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _C
     joined = {
         one["broker_id"]
         for one in finding.evidence.get("also", [])
-        if one["broker_id"] is not None and (Kind(one["kind"]), one["subject"]) in due
+        if one["broker_id"] is not None and (AlertKind(one["kind"]), one["subject"]) in due
     }
     is_graver = why in _GRAVE_CAUSES and before.why not in _GRAVE_CAUSES
     if is_graver or more or not joined <= before.brokers:

@@ -126,7 +126,7 @@ class BrokerThrottles:
 
 
 @dataclass(frozen=True)
-class Balancing:
+class LeaderRebalanceConfig:
     """How a broker is told to balance leaders by itself; None: not known, or a key that its release does not have.
 
     Attributes:
@@ -168,7 +168,7 @@ class BrokerConfigs:
     """What a broker reports of its own configuration."""
 
     throttles: BrokerThrottles
-    balancing: Balancing = Balancing()
+    balancing: LeaderRebalanceConfig = LeaderRebalanceConfig()
     replication: ReplicationSettings = ReplicationSettings()
 
 
@@ -246,5 +246,5 @@ class BrokerRead:
     throttles: BrokerThrottles
     metrics: Metrics | None
     error: str | None
-    balancing: Balancing = Balancing()
+    balancing: LeaderRebalanceConfig = LeaderRebalanceConfig()
     replication: ReplicationSettings = ReplicationSettings()

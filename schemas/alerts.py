@@ -39,7 +39,7 @@ class Verdict(str, Enum):
     NO_DATA = "no_data"
 
 
-class Kind(str, Enum):
+class AlertKind(str, Enum):
     """What an alert is about."""
 
     THROTTLE_BELOW_LEADER_WRITE = "throttle_below_leader_write"
@@ -58,7 +58,7 @@ class Kind(str, Enum):
     STORE_UNWRITABLE = "store_unwritable"
 
 
-class State(str, Enum):
+class AlertState(str, Enum):
     """Where an alert stands."""
 
     PENDING = "pending"
@@ -100,7 +100,7 @@ class Finding:
         continues: causes whose alert goes on while this is found, though what that was about first has ended.
     """
 
-    kind: Kind
+    kind: AlertKind
     subject: str
     severity: Severity
     summary: str

@@ -21,7 +21,7 @@ acknowledged, and names the lane's offset at which its tick begins.
 from __future__ import annotations
 
 VERSION = 2
-ALERT_LANE = 0
+ALERT_PARTITION = 0
 
 _LOG_SAMPLE = (
     "broker INT, read_ms BIGINT, log_end_offset BIGINT, log_start_offset BIGINT, size_bytes BIGINT, "

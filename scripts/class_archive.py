@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from cli.common.child_process import ChildProcess, headroom_command
-from cli.common.watch_process import JudgingProcess
+from cli.common.watch_process import VerdictProcess
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from cluster.java import class_archive
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM
@@ -54,7 +54,7 @@ def archive(folder: Path) -> None:
         command = headroom_command("run", "alerts", "gold", "record", *options)
         collector = ChildProcess("collector", ["collect"], str(config))
         try:
-            with JudgingProcess("headroom run", command, folder / "run.log") as jobs:
+            with VerdictProcess("headroom run", command, folder / "run.log") as jobs:
                 written = [tables / table.path for table in (MESSAGES, THROTTLE_HEADROOM, LEADER_IMBALANCE)]
                 jobs.wait(lambda: all(map(_has_rows, written)), _PATIENCE_S, "rows in the tables")
         finally:

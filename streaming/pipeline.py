@@ -14,32 +14,32 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from alerts.delivery.outbox import DeliveryFigures, Outbox
 from alerts.delivery.receiver import Receiver
-from alerts.engine import AlertDesk, Watched
+from alerts.engine import AlertEngine, WatchedCluster
 from planning.elections.limits import limits_of
 from schemas.config import KafkaSettings, Settings
 from schemas.tables import ALERT_MARKS, TABLES
 from streaming.delta.locations import trouble_of
-from streaming.delta.maintenance import Maintenance, Schedule
+from streaming.delta.maintenance import Maintenance, MaintenanceSchedule
 from streaming.delta.query import table_url
 from streaming.delta.store import Store
 from streaming.jobs.alert_path import AlertPath, Listeners, in_turn
 from streaming.jobs.gold import GoldJob
-from streaming.jobs.leader_imbalance import BalanceJob
-from streaming.jobs.silver import RecordJob
-from streaming.queries.batch_gate import Gate, Stopping, wait_idle
-from streaming.queries.tick_query import LaneJob
-from streaming.session import thorough
+from streaming.jobs.leader_imbalance import LeaderImbalanceJob
+from streaming.jobs.silver import HistoryJob
+from streaming.queries.batch_gate import BatchGate, Stopping, wait_idle
+from streaming.queries.tick_query import TickQuery
+from streaming.session import throughput_session
 from streaming.sources.ticks_topic import TicksTopic, kafka_options
 from streaming.sources.trust import Trust
 from streaming.supervision.damaged_tables import Damaged
 from streaming.supervision.in_time import InTime, NoAnswer
 from streaming.supervision.jvm import spark_failures
-from streaming.supervision.restarting_job import KeptJob, reason_of
+from streaming.supervision.restarting_job import RestartingJob, reason_of
 from streaming.tables.deliveries import DeliveryTable
 from streaming.tables.events import EventLog
-from streaming.tables.leader_balance_follower import BalanceFollower
+from streaming.tables.leader_balance_follower import LeaderBalanceFollower
 from streaming.tables.quarantine import QuarantineCount
-from streaming.tables.suppressions import MarkFollower
+from streaming.tables.suppressions import SuppressionFollower
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +51,11 @@ _GOLD_FIRST_S = 30.0
 # Gold's batches are short; one of many ticks does not hold up silver for longer than that at each table.
 _GIVE_WAY_S = 2.0
 # Tables that a job cannot do without, by the beginnings of their paths.
-_WRITES = {GoldJob.name: ("gold/",), BalanceJob.name: ("gold/",), RecordJob.name: ("bronze/", "silver/")}
+_WRITES = {GoldJob.name: ("gold/",), LeaderImbalanceJob.name: ("gold/",), HistoryJob.name: ("bronze/", "silver/")}
 
 
 @dataclass(frozen=True)
-class Inputs:
+class PipelineConfig:
     """What the pipeline is made from.
 
     Attributes:
@@ -73,7 +73,7 @@ class Inputs:
     ticks: KafkaSettings
     password: str | None = None
     config: str | None = None
-    others: Sequence[Watched] = ()
+    others: Sequence[WatchedCluster] = ()
     receivers: Sequence[Receiver] = ()
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     elapsed_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000
@@ -87,7 +87,7 @@ class Pipeline:
         inputs: what they are made from.
     """
 
-    def __init__(self, spark: SparkSession, inputs: Inputs) -> None:
+    def __init__(self, spark: SparkSession, inputs: PipelineConfig) -> None:
         settings = inputs.settings
         self._spark = spark
         self._settings = settings
@@ -97,30 +97,30 @@ class Pipeline:
         self._store = Store(spark, settings.store.path)
         self._events = EventLog(spark, self._store)
         self._clock_ms = inputs.clock_ms
-        self._desk = AlertDesk(settings, inputs.clock_ms, inputs.config, inputs.others, inputs.elapsed_ms)
+        self._desk = AlertEngine(settings, inputs.clock_ms, inputs.config, inputs.others, inputs.elapsed_ms)
         self._quarantine = QuarantineCount(settings.store.path)
         self._outbox: Outbox | None = None
-        self._marks: MarkFollower | None = None
-        self._balances: BalanceFollower | None = None
+        self._marks: SuppressionFollower | None = None
+        self._balances: LeaderBalanceFollower | None = None
         if inputs.receivers:
             deliveries = DeliveryTable(spark, self._store)
             self._outbox = Outbox(inputs.receivers, deliveries, settings.notify, inputs.clock_ms, inputs.elapsed_ms)
             location, windows = table_url(settings.store.path, ALERT_MARKS.path), settings.alerts.maintenance
-            self._marks = MarkFollower(location, windows, self._outbox.mark, inputs.clock_ms)
+            self._marks = SuppressionFollower(location, windows, self._outbox.mark, inputs.clock_ms)
         self._alert_path: AlertPath | None = None
         self._run = f"watchdog-{uuid.uuid4()}"
-        self._jobs: list[KeptJob] = []
+        self._jobs: list[RestartingJob] = []
         self._trouble: str | None = None
         places = dict.fromkeys((settings.store.path, settings.store.checkpoints()))
         self._probes = {place: InTime[str | None](place) for place in places}
         self._probe_at_s = time.monotonic() + _PROBE_EVERY_S
-        self._gates: list[Gate] = []
-        self._gold_gates: list[Gate] = []
+        self._gates: list[BatchGate] = []
+        self._gold_gates: list[BatchGate] = []
         self._record_by_s: float | None = None
-        self._schedule: Schedule | None = None
+        self._schedule: MaintenanceSchedule | None = None
 
     @property
-    def desk(self) -> AlertDesk:
+    def desk(self) -> AlertEngine:
         """Return the desk that holds the alerts."""
         return self._desk
 
@@ -151,8 +151,10 @@ class Pipeline:
         self._gates.append(self._alert_path.gate)
         alert_path = self._alert_path
         self._keep(AlertPath.name, lambda: [alert_path.start()])
-        take = in_turn([Listeners(on_balances=self._desk.take_balances), listeners]).on_balances
-        self._balances = BalanceFollower(self._spark, self._store, take, self._desk.take_plan, self._clock_ms)
+        take = in_turn([Listeners(on_balances=self._desk.update_leader_balance), listeners]).on_balances
+        self._balances = LeaderBalanceFollower(
+            self._spark, self._store, take, self._desk.update_election_plan, self._clock_ms
+        )
         self._balances.start()
 
     @spark_failures()
@@ -160,8 +162,8 @@ class Pipeline:
         """Start the gold tables: those of the alert lane, and leader imbalance, which is of all partitions."""
         checkpoints, trigger_s = self._settings.store.checkpoints(), gold_trigger_s(self._settings)
         gold = GoldJob(self._spark, self._topic, self._store, f"{checkpoints}/gold", trigger_s)
-        for_many = self._topic_of(thorough(self._spark))
-        balance = BalanceJob(
+        for_many = self._topic_of(throughput_session(self._spark))
+        balance = LeaderImbalanceJob(
             self._spark,
             self._topic,
             for_many,
@@ -189,21 +191,21 @@ class Pipeline:
 
     def _start_record(self) -> None:
         self._record_by_s = None
-        own = thorough(self._spark)
+        own = throughput_session(self._spark)
         tables = Store(own, self._settings.store.path)
         topic = self._topic_of(own)
         checkpoints, trigger_s = self._settings.store.checkpoints(), self._settings.spark.record_trigger_s
-        job = RecordJob(own, topic, tables, checkpoints, trigger_s, self._give_way_to_gold)
+        job = HistoryJob(own, topic, tables, checkpoints, trigger_s, self._give_way_to_gold)
         self._gates.append(job.gate)
         self._keep(job.name, job.start)
         store = self._settings.store
         if store.maintain_every_s:
-            self._schedule = Schedule(Maintenance(own, tables, store).run, store.maintain_every_s)
+            self._schedule = MaintenanceSchedule(Maintenance(own, tables, store).run, store.maintain_every_s)
             self._schedule.start()
 
     def _keep(self, name: str, start: Callable[[], Sequence[StreamingQuery]]) -> None:
         tables = [table for table in TABLES if table.path.startswith(_WRITES.get(name, ()))]
-        job = KeptJob(name, start, Damaged(self._store, tables).look)
+        job = RestartingJob(name, start, Damaged(self._store, tables).look)
         job.begin()
         self._jobs.append(job)
 
@@ -250,7 +252,7 @@ class Pipeline:
             self._alert_path.pay()
         before, self._trouble = self._trouble, self._trouble_of_places() or self._unkept()
         self._probe_at_s = time.monotonic() + _PROBE_EVERY_S
-        self._desk.take_trouble(self._trouble)
+        self._desk.update_store_trouble(self._trouble)
         if bool(before) == bool(self._trouble):
             return
         if self._trouble:
@@ -325,5 +327,5 @@ def gold_trigger_s(settings: Settings) -> float:
     return min(_LOOK_S, least_s) if settings.collect.interval_s >= least_s else least_s
 
 
-def _started(job: LaneJob) -> list[StreamingQuery]:
+def _started(job: TickQuery) -> list[StreamingQuery]:
     return [job.start()]

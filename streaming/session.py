@@ -175,7 +175,7 @@ def forget_jvm() -> None:
             process.wait()
 
 
-def thorough(session: SparkSession) -> SparkSession:
+def throughput_session(session: SparkSession) -> SparkSession:
     """Return a session of the same program for jobs of many rows: compiled plans pay, and messages are large."""
     own = session.newSession()
     configure(own, COMPILED | LARGE_MESSAGES)

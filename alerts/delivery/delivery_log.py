@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from schemas.alerts import AlertEvent, State
+from schemas.alerts import AlertEvent, AlertState
 
 
-class StepState(str, Enum):
+class AttemptState(str, Enum):
     """What a step of a delivery says."""
 
     SENDING = "sending"
@@ -21,11 +21,11 @@ class StepState(str, Enum):
 
 
 # Nothing more is to be done for an event after one of these.
-SETTLED = (StepState.DELIVERED.value, StepState.DROPPED.value, StepState.SILENCED.value)
+SETTLED = (AttemptState.DELIVERED.value, AttemptState.DROPPED.value, AttemptState.SILENCED.value)
 
 
 @dataclass(frozen=True)
-class Step:
+class DeliveryAttempt:
     """One step in the delivery of one event to one receiver: a row of ``alerts/deliveries``, whose table tells more."""
 
     receiver: str
@@ -49,13 +49,13 @@ class Backlog:
     """
 
     events: Sequence[AlertEvent] = ()
-    steps: Sequence[Step] = ()
+    steps: Sequence[DeliveryAttempt] = ()
 
 
 class DeliveryLog(Protocol):
     """Where steps are kept; used by several threads at once."""
 
-    def append(self, steps: Sequence[Step]) -> None:
+    def append(self, steps: Sequence[DeliveryAttempt]) -> None:
         """Keep steps; they are durable when this returns."""
 
     def backlog(self, receivers: Sequence[str]) -> Backlog:
@@ -63,7 +63,7 @@ class DeliveryLog(Protocol):
 
 
 @dataclass
-class Known:
+class DeliveryStatus:
     """What the steps say of one event and one receiver.
 
     Attributes:
@@ -86,26 +86,26 @@ def event_key(event: AlertEvent) -> str:
     return f"{event.alert_id}/{event.tick_ms}/{event.state}"
 
 
-def known_of(receiver: str, steps: Iterable[Step]) -> dict[str, Known]:
+def delivery_status(receiver: str, steps: Iterable[DeliveryAttempt]) -> dict[str, DeliveryStatus]:
     """Return by event key what the steps say of one receiver; they may come in any order."""
-    found: dict[str, Known] = {}
+    found: dict[str, DeliveryStatus] = {}
     for step in sorted((s for s in steps if s.receiver == receiver), key=lambda s: (s.delivery_ms, s.attempt)):
-        known = found.setdefault(step.event_key, Known())
+        known = found.setdefault(step.event_key, DeliveryStatus())
         known.settled = known.settled or step.state in SETTLED
-        known.silenced = known.silenced or step.state == StepState.SILENCED.value
+        known.silenced = known.silenced or step.state == AttemptState.SILENCED.value
         known.attempts = max(known.attempts, step.attempt)
         known.answer = step.answer or known.answer
         known.reference = step.reference or known.reference
     return found
 
 
-def order(event: AlertEvent) -> tuple[int, bool]:
+def event_order(event: AlertEvent) -> tuple[int, bool]:
     """Return what events are sorted by."""
-    return event.tick_ms, event.state == State.RESOLVED.value
+    return event.tick_ms, event.state == AlertState.RESOLVED.value
 
 
-def told_of(events: Iterable[AlertEvent]) -> list[AlertEvent]:
+def notifiable(events: Iterable[AlertEvent]) -> list[AlertEvent]:
     """Return the events that receivers are told of, in order: what fires, and the end of what has fired."""
-    ordered = sorted(events, key=order)
-    fired = {e.alert_id for e in ordered if e.state == State.FIRING.value}
-    return [e for e in ordered if e.state != State.PENDING.value and e.alert_id in fired]
+    ordered = sorted(events, key=event_order)
+    fired = {e.alert_id for e in ordered if e.state == AlertState.FIRING.value}
+    return [e for e in ordered if e.state != AlertState.PENDING.value and e.alert_id in fired]

@@ -25,7 +25,7 @@ _PIECE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """What a server answered.
 
     Attributes:
@@ -43,7 +43,7 @@ class Answer:
 
 def exchange(
     request: urllib.request.Request, tls: ssl.SSLContext, timeout_s: float, most_bytes: int = MOST_BYTES
-) -> Answer:
+) -> HttpAnswer:
     """Return the answer to a request, of any status. Proxies of the environment are used.
 
     Args:
@@ -90,7 +90,7 @@ class _Call:
         finally:
             self._drop_connections()
 
-    def finish(self) -> Answer:
+    def finish(self) -> HttpAnswer:
         """Return what has come by now, and give up what is still under way."""
         with self._lock:
             self._given_up = True
@@ -101,7 +101,7 @@ class _Call:
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
             if self._head is not None:
-                return Answer(self._head[0], bytes(self._body), self._whole, self._head[1])
+                return HttpAnswer(self._head[0], bytes(self._body), self._whole, self._head[1])
             raise error or TimeoutError
 
     def _open(self) -> Any:

@@ -10,7 +10,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
-from alerts.delivery.exchange import MOST_BYTES, Answer, exchange
+from alerts.delivery.exchange import MOST_BYTES, HttpAnswer, exchange
 from alerts.delivery.receiver import DeliveryError
 from schemas.errors import HeadroomError
 from schemas.redaction import redacted, secrets_of
@@ -27,7 +27,7 @@ _LOOKED_AT = 4096
 _TOOK = range(200, 300)
 
 
-class Poster:
+class HttpPoster:
     """Posts to one or several servers.
 
     Args:
@@ -60,17 +60,17 @@ class Poster:
         secrets = [*hidden, *secrets_of(url, headers)]
         text = f"{answer.status} {answer.body.decode('utf-8', 'replace')}"
         if answer.status in _TOOK:
-            return short(text, secrets)
+            return truncated(text, secrets)
         # Of an error of its own a server may have taken the post all the same.
         raise DeliveryError(
-            short(f"{where}: answered {text}", secrets),
+            truncated(f"{where}: answered {text}", secrets),
             retry_after_s(answer.retry_after),
             unsent=answer.status < 500,
         )
 
     def answer(
         self, where: str, url: str, body: bytes, headers: Mapping[str, str], most_bytes: int = MOST_BYTES
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Return what a server answered to a post, whatever its status.
 
         Args:
@@ -88,7 +88,7 @@ class Poster:
             request = urllib.request.Request(url, data=body, headers=given, method="POST")
             return exchange(request, self._tls, self._timeout_s, most_bytes)
         except (OSError, HTTPException) as error:
-            raise lost(where, error) from None
+            raise connection_error(where, error) from None
 
 
 def json_body(content: Any) -> bytes:
@@ -102,7 +102,7 @@ def retry_after_s(text: str | None) -> float | None:
     return min(float(text), 3600.0) if text is not None and text.strip().isdecimal() else None
 
 
-def lost(where: str, error: BaseException) -> DeliveryError:
+def connection_error(where: str, error: BaseException) -> DeliveryError:
     """Return that a server was not reached, or did not answer; then nobody knows whether it took what was sent."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return DeliveryError(f"{where}: TLS failed: {error.verify_message}", unsent=True)
@@ -112,7 +112,7 @@ def lost(where: str, error: BaseException) -> DeliveryError:
     return DeliveryError(f"{where}: {reason}", unsent=isinstance(error, ConnectionRefusedError))
 
 
-def short(text: str, hidden: Sequence[str | None] = ()) -> str:
+def truncated(text: str, hidden: Sequence[str | None] = ()) -> str:
     """Return text in one printable line of bounded length, without the secrets that it might repeat."""
     return one_line(redacted(text, hidden)[:_LOOKED_AT], _ANSWER_MOST)
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from alerts.text.formatting import finish_text, rate, size
+from alerts.text.formatting import finish_text, format_rate, size
 from schemas.alerts import AlertEvent, Verdict
 from schemas.config import NotifySettings
 
@@ -38,7 +38,7 @@ def _filled(url: str, event: AlertEvent) -> str:
     return url.replace("{cluster}", quote(event.cluster, safe="")).replace("{kind}", quote(event.kind, safe=""))
 
 
-def numbers(event: AlertEvent) -> dict[str, str]:
+def figures(event: AlertEvent) -> dict[str, str]:
     """Return the numbers of an event as people read them, by name; one that is about no broker has none."""
     evidence, advice = json.loads(event.evidence), json.loads(event.recommendation)
     if evidence.get("role") is None:
@@ -46,18 +46,20 @@ def numbers(event: AlertEvent) -> dict[str, str]:
     throttle = evidence.get("throttle_bytes_per_s")
     unlimited = throttle is None and evidence.get("verdict") == Verdict.UNTHROTTLED.value
     told = {
-        "Throttle now": "none" if unlimited else rate(throttle),
-        "Required": rate(evidence.get("required_bytes_per_s")),
-        "In-sync followers use": rate(evidence.get("in_sync_bytes_per_s")),
+        "Throttle now": "none" if unlimited else format_rate(throttle),
+        "Required": format_rate(evidence.get("required_bytes_per_s")),
+        "In-sync followers use": format_rate(evidence.get("in_sync_bytes_per_s")),
         "Still to copy": size(evidence.get("remaining_bytes")),
     }
     if advice.get("throttle_bytes_per_s") is not None:
-        told["Recommended throttle"] = f"{rate(advice['throttle_bytes_per_s'])} ({advice['throttle_bytes_per_s']})"
+        told["Recommended throttle"] = (
+            f"{format_rate(advice['throttle_bytes_per_s'])} ({advice['throttle_bytes_per_s']})"
+        )
         told["Then it finishes in"] = finish_text(advice) or "unknown"
     return told
 
 
-def reason(event: AlertEvent) -> str:
+def reason_text(event: AlertEvent) -> str:
     """Return what a person is to do or to know besides the commands; empty: nothing."""
     return str(json.loads(event.recommendation).get("reason") or "")
 

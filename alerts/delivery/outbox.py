@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from alerts.delivery.delivery_log import DeliveryLog
 from alerts.delivery.receiver import Receiver
-from alerts.delivery.suppression import Marks
+from alerts.delivery.suppression import Suppressions
 from alerts.delivery.worker import Worker
 from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings
@@ -74,7 +74,7 @@ class Outbox:
         for worker in self._workers:
             worker.add(events)
 
-    def mark(self, marks: Marks) -> None:
+    def mark(self, marks: Suppressions) -> None:
         """Take what holds from now on of silences and acknowledgements, and return at once; also before the start."""
         for worker in self._workers:
             worker.mark(marks)

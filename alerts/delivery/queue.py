@@ -14,10 +14,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from alerts.delivery.delivery_log import Backlog, event_key, known_of, order, told_of
+from alerts.delivery.delivery_log import Backlog, delivery_status, event_key, event_order, notifiable
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.suppression import DAY_MS, Marks
-from schemas.alerts import AlertEvent, Severity, State
+from alerts.delivery.suppression import DAY_MS, Suppressions
+from schemas.alerts import AlertEvent, AlertState, Severity
 from schemas.config import NotifySettings
 
 # What one digest names; more would outgrow a message.
@@ -27,7 +27,7 @@ _NEVER_MS = 31 * DAY_MS
 
 
 @dataclass
-class Pending:
+class PendingEvent:
     """An event that is still to be told.
 
     Attributes:
@@ -44,7 +44,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Work:
+class DeliveryBatch:
     """What is to be told now: one event, or the beginnings of several alerts together.
 
     Attributes:
@@ -52,7 +52,7 @@ class Work:
         before: reference of what the receiver was told of the alert before; of several: empty.
     """
 
-    pending: Sequence[Pending]
+    pending: Sequence[PendingEvent]
     before: str = ""
 
     @property
@@ -61,7 +61,7 @@ class Work:
         return any(one.again for one in self.pending)
 
 
-class Lane:
+class DeliveryQueue:
     """The queue of one receiver.
 
     Args:
@@ -78,8 +78,8 @@ class Lane:
         self._settings = settings
         self._jitter = jitter
         self._digest_after = digest_after
-        self._queues: dict[str, deque[Pending]] = {}
-        self._marks = Marks()
+        self._queues: dict[str, deque[PendingEvent]] = {}
+        self._marks = Suppressions()
         self._least = Severity(settings.least_severity)
         # Alerts that have fired and are not resolved; by id what was last told of them, and its reference.
         self._fired: dict[str, AlertEvent | None] = {}
@@ -89,18 +89,18 @@ class Lane:
         self._wait_until_ms: dict[str, int] = {}
         self._quiet_until_ms = 0
 
-    def mark(self, marks: Marks) -> None:
+    def mark(self, marks: Suppressions) -> None:
         """Take what holds from now on of silences, windows and acknowledgements."""
         self._marks = marks
 
-    def owed(self, now_ms: int) -> list[Pending]:
+    def owed(self, now_ms: int) -> list[PendingEvent]:
         """Return the events that the receiver has not got, without those that wait for the end of a cover."""
         return [p for queue in self._queues.values() if self._held_until_ms(queue, now_ms) is None for p in queue]
 
     def restore(self, backlog: Backlog) -> None:
         """Take up what the tables say; before anything is added."""
-        known = known_of(self.receiver, backlog.steps)
-        for event in told_of(backlog.events):
+        known = delivery_status(self.receiver, backlog.steps)
+        for event in notifiable(backlog.events):
             step = known.get(event_key(event))
             if step is not None and step.reference:
                 self._references[event.alert_id] = step.reference
@@ -109,17 +109,17 @@ class Lane:
                 self._fire(event)
                 self._settled(event, not step.silenced)
             elif step is not None:
-                self._enqueue(Pending(event, step.attempts, True, step.answer))
+                self._enqueue(PendingEvent(event, step.attempts, True, step.answer))
             else:
-                self._enqueue(Pending(event))
+                self._enqueue(PendingEvent(event))
 
     def add(self, events: Iterable[AlertEvent]) -> None:
         """Take events; what is pending is told to nobody, nor the end of what has never fired."""
-        for event in sorted(events, key=order):
-            if event.state != State.PENDING.value:
-                self._enqueue(Pending(event))
+        for event in sorted(events, key=event_order):
+            if event.state != AlertState.PENDING.value:
+                self._enqueue(PendingEvent(event))
 
-    def _enqueue(self, pending: Pending) -> None:
+    def _enqueue(self, pending: PendingEvent) -> None:
         event, key = pending.event, event_key(pending.event)
         self._fire(event)
         if event.alert_id in self._fired and key not in self._seen[event.alert_id]:
@@ -127,14 +127,14 @@ class Lane:
             self._queues.setdefault(event.alert_id, deque()).append(pending)
 
     def _fire(self, event: AlertEvent) -> None:
-        if event.state == State.FIRING.value:
+        if event.state == AlertState.FIRING.value:
             self._fired.setdefault(event.alert_id, None)
 
     def standing(self) -> list[tuple[AlertEvent, str]]:
         """Return the last event that the receiver has got of each alert that fires for it, with the reference."""
         return [(event, self._references.get(alert_id, "")) for alert_id, event in self._fired.items() if event]
 
-    def due(self, now_ms: int) -> Work | None:
+    def due(self, now_ms: int) -> DeliveryBatch | None:
         """Return what is to be told now; None: nothing is."""
         if now_ms < self._quiet_until_ms:
             return None
@@ -143,8 +143,8 @@ class Lane:
             return None
         beginnings = [i for i in ready if self._fired.get(i) is None and self._references.get(i, "") == ""]
         if self._digest_after is not None and len(beginnings) > self._digest_after:
-            return Work([self._queues[i][0] for i in beginnings[:_DIGEST_MOST]])
-        return Work([self._queues[ready[0]][0]], self._references.get(ready[0], ""))
+            return DeliveryBatch([self._queues[i][0] for i in beginnings[:_DIGEST_MOST]])
+        return DeliveryBatch([self._queues[ready[0]][0]], self._references.get(ready[0], ""))
 
     def next_ms(self, now_ms: int) -> int | None:
         """Return when the next event becomes due or may be dropped, epoch milliseconds; None: there is none."""
@@ -154,12 +154,12 @@ class Lane:
     def _due_ms(self, alert_id: str, now_ms: int) -> int:
         return max(self._wait_until_ms.get(alert_id, 0), self._held_until_ms(self._queues[alert_id], now_ms) or 0)
 
-    def _held_until_ms(self, queue: Sequence[Pending], now_ms: int) -> int | None:
+    def _held_until_ms(self, queue: Sequence[PendingEvent], now_ms: int) -> int | None:
         """Return until when an alert waits for the end of its cover; None: it does not."""
         last = queue[-1].event
-        if queue[0].again or (last.state == State.RESOLVED.value and self._known(last)):
+        if queue[0].again or (last.state == AlertState.RESOLVED.value and self._known(last)):
             return None
-        return now_ms + _NEVER_MS if self._slight(last) else self._marks.covered_until_ms(last, now_ms)
+        return now_ms + _NEVER_MS if self._slight(last) else self._marks.suppressed_until_ms(last, now_ms)
 
     def _slight(self, event: AlertEvent) -> bool:
         """Return whether an event's alert is not grave enough to be told of, unless it becomes graver."""
@@ -173,7 +173,7 @@ class Lane:
         """Return whether the receiver has heard of an event's alert."""
         return self._fired.get(event.alert_id) is not None
 
-    def delivered(self, pending: Pending, receipt: Receipt) -> str:
+    def delivered(self, pending: PendingEvent, receipt: Receipt) -> str:
         """Take note that the receiver has an event, and return the reference that holds from now on."""
         alert_id = pending.event.alert_id
         if receipt.reference:
@@ -182,7 +182,7 @@ class Lane:
         self._remove(pending)
         return reference
 
-    def failed(self, work: Work, error: DeliveryError, now_ms: int) -> None:
+    def failed(self, work: DeliveryBatch, error: DeliveryError, now_ms: int) -> None:
         """Take note that an attempt failed: when the next one is due, of several events for all at the same time."""
         for pending in work.pending:
             pending.attempts += 1
@@ -205,17 +205,17 @@ class Lane:
         # From half of it to all of it.
         return wait_s * (0.5 + 0.5 * self._jitter())
 
-    def expired(self, now_ms: int) -> list[Pending]:
+    def expired(self, now_ms: int) -> list[PendingEvent]:
         """Return, and forget, the events of alerts that were resolved so long ago that nobody wants to hear of them."""
         before_ms = now_ms - self._settings.give_up_s * 1000
         ends = [queue[-1].event for queue in self._queues.values()]
-        gone = [e.alert_id for e in ends if e.state == State.RESOLVED.value and e.event_ms < before_ms]
+        gone = [e.alert_id for e in ends if e.state == AlertState.RESOLVED.value and e.event_ms < before_ms]
         expired = [pending for alert_id in gone for pending in self._queues[alert_id]]
         for pending in expired:
             self._remove(pending)
         return expired
 
-    def muted(self) -> list[Pending]:
+    def muted(self) -> list[PendingEvent]:
         """Return, and forget, the events that need not be told any more.
 
         These are updates of an acknowledged alert; both ends of an alert that came to its end while it was covered,
@@ -226,16 +226,16 @@ class Lane:
             self._remove(pending, told=False)
         return muted
 
-    def _muted(self, queue: Sequence[Pending]) -> list[Pending]:
+    def _muted(self, queue: Sequence[PendingEvent]) -> list[PendingEvent]:
         last = queue[-1].event
         heard = queue[0].again or self._known(last)
-        ended_covered = last.state == State.RESOLVED.value and self._covered(last)
-        newest = next((p for p in reversed(queue) if p.event.state == State.FIRING.value), None)
+        ended_covered = last.state == AlertState.RESOLVED.value and self._covered(last)
+        newest = next((p for p in reversed(queue) if p.event.state == AlertState.FIRING.value), None)
 
-        def is_muted(one: Pending) -> bool:
+        def is_muted(one: PendingEvent) -> bool:
             if one.again:
                 return False
-            if one.event.state == State.RESOLVED.value:
+            if one.event.state == AlertState.RESOLVED.value:
                 return ended_covered and not heard
             return (
                 ended_covered
@@ -245,7 +245,7 @@ class Lane:
 
         return [one for one in queue if is_muted(one)]
 
-    def _remove(self, pending: Pending, told: bool = True) -> None:
+    def _remove(self, pending: PendingEvent, told: bool = True) -> None:
         alert_id = pending.event.alert_id
         self._queues[alert_id].remove(pending)
         # What is muted says nothing of when the receiver may be asked again.
@@ -256,7 +256,7 @@ class Lane:
         self._settled(pending.event, told)
 
     def _settled(self, event: AlertEvent, told: bool) -> None:
-        if event.state == State.RESOLVED.value:
+        if event.state == AlertState.RESOLVED.value:
             self._fired.pop(event.alert_id, None)
             self._references.pop(event.alert_id, None)
             self._seen.pop(event.alert_id, None)

@@ -59,7 +59,7 @@ class Receiver(Protocol):
 
 
 @runtime_checkable
-class Digesting(Receiver, Protocol):
+class DigestReceiver(Receiver, Protocol):
     """A receiver that would rather get one message when many alerts fire at once."""
 
     @property
@@ -79,7 +79,7 @@ class Digesting(Receiver, Protocol):
 
 
 @runtime_checkable
-class Resending(Receiver, Protocol):
+class ResendingReceiver(Receiver, Protocol):
     """A receiver that forgets an alert unless it hears of it now and then."""
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from schemas.alerts import AlertEvent, Severity, State
+from schemas.alerts import AlertEvent, AlertState, Severity
 from schemas.config import DAYS, MaintenanceWindow
 
 DAY_MS = 86_400_000
@@ -25,7 +25,7 @@ _HORIZON_MS = 31 * DAY_MS
 _RANK = {severity.value: -severity.rank for severity in Severity}
 
 
-class Action(str, Enum):
+class SuppressionAction(str, Enum):
     """What a mark does."""
 
     ACK = "ack"
@@ -34,7 +34,7 @@ class Action(str, Enum):
 
 
 @dataclass(frozen=True)
-class Mark:
+class SuppressionRecord:
     """One acknowledgement, silence, or end of a silence: a row of ``alerts/marks``, whose table tells the columns."""
 
     mark_id: str
@@ -61,7 +61,7 @@ class Silence:
         ends_ms: when it ends; less than it was made for if somebody ended it.
     """
 
-    mark: Mark
+    mark: SuppressionRecord
     starts_ms: int
     ends_ms: int
 
@@ -72,7 +72,7 @@ class Silence:
 
 
 @dataclass(frozen=True)
-class Marks:
+class Suppressions:
     """All that holds: what people have said, and the windows of the settings.
 
     Attributes:
@@ -82,32 +82,34 @@ class Marks:
     """
 
     silences: Sequence[Silence] = ()
-    acks: Mapping[str, Mark] = field(default_factory=dict)
+    acks: Mapping[str, SuppressionRecord] = field(default_factory=dict)
     windows: Sequence[MaintenanceWindow] = ()
 
     @staticmethod
-    def of(rows: Iterable[Mark], windows: Sequence[MaintenanceWindow] = ()) -> Marks:
+    def of(rows: Iterable[SuppressionRecord], windows: Sequence[MaintenanceWindow] = ()) -> Suppressions:
         """Return what rows of ``alerts/marks`` say, which may come in any order."""
         silences: dict[str, Silence] = {}
-        acks: dict[str, Mark] = {}
+        acks: dict[str, SuppressionRecord] = {}
         ordered = sorted(rows, key=lambda row: (row.mark_ms, row.mark_id))
         for row in ordered:
-            if row.action == Action.ACK.value and row.alert_id is not None:
+            if row.action == SuppressionAction.ACK.value and row.alert_id is not None:
                 acks[row.alert_id] = row
-            elif row.action == Action.SILENCE.value and row.starts_ms is not None and row.ends_ms is not None:
+            elif (
+                row.action == SuppressionAction.SILENCE.value and row.starts_ms is not None and row.ends_ms is not None
+            ):
                 silences[row.mark_id] = Silence(row, row.starts_ms, row.ends_ms)
         # After all silences: the clock of who ended one may be behind that of who made it.
         for row in ordered:
             silence = silences.get(row.mark_id)
-            if row.action == Action.UNSILENCE.value and silence is not None:
+            if row.action == SuppressionAction.UNSILENCE.value and silence is not None:
                 silences[row.mark_id] = replace(silence, ends_ms=min(silence.ends_ms, row.mark_ms))
-        return Marks(tuple(silences.values()), acks, windows)
+        return Suppressions(tuple(silences.values()), acks, windows)
 
-    def since(self, from_ms: int) -> Marks:
+    def since(self, from_ms: int) -> Suppressions:
         """Return them without the silences that had ended by then."""
         return replace(self, silences=tuple(s for s in self.silences if s.ends_ms > from_ms))
 
-    def covered_until_ms(self, event: AlertEvent, at_ms: int) -> int | None:
+    def suppressed_until_ms(self, event: AlertEvent, at_ms: int) -> int | None:
         """Return when the cover that an event's alert has at a time ends; None: it has none.
 
         Covers that follow each other without a break count as one, up to a month ahead.
@@ -130,16 +132,16 @@ class Marks:
 
     def covered(self, event: AlertEvent, at_ms: int) -> bool:
         """Return whether an event's alert is covered at a time."""
-        return self.covered_until_ms(event, at_ms) is not None
+        return self.suppressed_until_ms(event, at_ms) is not None
 
-    def acknowledgement(self, event: AlertEvent) -> Mark | None:
+    def acknowledgement(self, event: AlertEvent) -> SuppressionRecord | None:
         """Return the acknowledgement that holds for an event; None: there is none.
 
         It ends with the alert, and holds neither for what is more severe than the alert was then, nor when the alert
         has become about something else, or about many more replicas, since.
         """
         ack = self.acks.get(event.alert_id)
-        if ack is None or event.state == State.RESOLVED.value or _rank(event.severity) > _rank(ack.severity):
+        if ack is None or event.state == AlertState.RESOLVED.value or _rank(event.severity) > _rank(ack.severity):
             return None
         escalated_ms = json.loads(event.evidence).get("escalated_tick_ms")
         return None if escalated_ms is not None and escalated_ms > ack.mark_ms else ack

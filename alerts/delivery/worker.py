@@ -8,10 +8,10 @@ import threading
 from collections.abc import Callable, Sequence
 
 from alerts.delivery.clock_steps import SetClock
-from alerts.delivery.delivery_log import Backlog, DeliveryLog, Step, StepState, event_key
-from alerts.delivery.queue import Lane, Pending, Work
-from alerts.delivery.receiver import DeliveryError, Digesting, Receipt, Receiver, Resending
-from alerts.delivery.suppression import Marks
+from alerts.delivery.delivery_log import AttemptState, Backlog, DeliveryAttempt, DeliveryLog, event_key
+from alerts.delivery.queue import DeliveryBatch, DeliveryQueue, PendingEvent
+from alerts.delivery.receiver import DeliveryError, DigestReceiver, Receipt, Receiver, ResendingReceiver
+from alerts.delivery.suppression import Suppressions
 from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings
 from schemas.errors import ENDINGS, HeadroomError
@@ -43,17 +43,17 @@ class Worker:
         clock_ms: Callable[[], int],
         elapsed_ms: Callable[[], int],
     ) -> None:
-        digest_after = receiver.digest_after if isinstance(receiver, Digesting) else None
+        digest_after = receiver.digest_after if isinstance(receiver, DigestReceiver) else None
         self.receiver = receiver
         self.last_delivery_ms: int | None = None
-        self._lane = Lane(receiver.name, settings, random.random, digest_after)
+        self._lane = DeliveryQueue(receiver.name, settings, random.random, digest_after)
         self._log = delivery_log
         self._clock_ms = clock_ms
         self._set_clock = SetClock(clock_ms, elapsed_ms)
         self._resent_ms = clock_ms()
         self._trouble = self._fault = ""
         # What could not be kept yet: that it was delivered is known here, and is kept with the next step.
-        self._unkept: list[Step] = []
+        self._unkept: list[DeliveryAttempt] = []
         self._without_store = self._keep_now = False
         self._stopping = False
         self._changed = threading.Condition()
@@ -68,7 +68,7 @@ class Worker:
     def start(self, backlog: Backlog) -> None:
         """Take up what is owed from before, and start."""
         self._lane.restore(backlog)
-        if isinstance(self.receiver, Resending):
+        if isinstance(self.receiver, ResendingReceiver):
             self.receiver.standing(self._lane.standing())
         self._thread.start()
 
@@ -78,7 +78,7 @@ class Worker:
             self._lane.add(events)
             self._changed.notify()
 
-    def mark(self, marks: Marks) -> None:
+    def mark(self, marks: Suppressions) -> None:
         """Take what holds from now on of silences and acknowledgements, and return at once."""
         with self._changed:
             self._lane.mark(marks)
@@ -135,7 +135,7 @@ class Worker:
             if not (muted or expired or work or keep_now or self._resend_due(now_ms)):
                 self._changed.wait(self._wait_s(now_ms))
                 return
-        self._settle(muted, StepState.SILENCED)
+        self._settle(muted, AttemptState.SILENCED)
         self._drop(expired)
         if work is not None:
             self._work(work)
@@ -152,16 +152,16 @@ class Worker:
 
     def _wait_s(self, now_ms: int) -> float:
         times = [self._lane.next_ms(now_ms)]
-        if isinstance(self.receiver, Resending):
+        if isinstance(self.receiver, ResendingReceiver):
             times.append(self._resend_ms(self.receiver))
         next_ms = min((t for t in times if t is not None), default=None)
         longest_s = _LONGEST_WAIT_S if next_ms is None else (next_ms - now_ms) / 1000
         return max(0.001, min(_LONGEST_WAIT_S, longest_s))
 
-    def _work(self, work: Work) -> None:
+    def _work(self, work: DeliveryBatch) -> None:
         """Tell what is due: that it is about to be sent is kept before, and how it went after."""
         try:
-            self._keep([self._step(one, StepState.SENDING, attempt=one.attempts + 1) for one in work.pending])
+            self._keep([self._step(one, AttemptState.SENDING, attempt=one.attempts + 1) for one in work.pending])
         except ENDINGS:
             raise
         except BaseException as error:
@@ -176,29 +176,29 @@ class Worker:
             return
         self._delivered(work, receipts)
 
-    def _deliver(self, work: Work) -> list[Receipt]:
-        if len(work.pending) > 1 and isinstance(self.receiver, Digesting):
+    def _deliver(self, work: DeliveryBatch) -> list[Receipt]:
+        if len(work.pending) > 1 and isinstance(self.receiver, DigestReceiver):
             return self.receiver.deliver_together([one.event for one in work.pending], work.again)
         return [self.receiver.deliver(work.pending[0].event, work.before, work.again)]
 
-    def _delivered(self, work: Work, receipts: Sequence[Receipt]) -> None:
+    def _delivered(self, work: DeliveryBatch, receipts: Sequence[Receipt]) -> None:
         steps = []
         with self._changed:
             for one, receipt in zip(work.pending, receipts, strict=True):
                 reference = self._lane.delivered(one, receipt)
                 attempt = one.attempts + 1
-                steps.append(self._step(one, StepState.DELIVERED, attempt, receipt.answer, reference))
+                steps.append(self._step(one, AttemptState.DELIVERED, attempt, receipt.answer, reference))
         self.last_delivery_ms = self._clock_ms()
         self._keep_at_last(steps)
 
-    def _failed(self, work: Work, error: DeliveryError) -> None:
+    def _failed(self, work: DeliveryBatch, error: DeliveryError) -> None:
         with self._changed:
             self._lane.failed(work, error, self._clock_ms())
         if work.pending[0].attempts == 1:
             log.warning("%s could not be told, and is tried again: %s", self.receiver.name, error.answer)
-        self._keep_at_last([self._step(one, StepState.FAILED, one.attempts, error.answer) for one in work.pending])
+        self._keep_at_last([self._step(one, AttemptState.FAILED, one.attempts, error.answer) for one in work.pending])
 
-    def _drop(self, expired: Sequence[Pending]) -> None:
+    def _drop(self, expired: Sequence[PendingEvent]) -> None:
         for one in expired:
             log.error(
                 "%s was never told of %s, which was resolved long ago; given up after %d attempt(s): %s",
@@ -207,17 +207,19 @@ class Worker:
                 one.attempts,
                 one.answer or "none was made",
             )
-            if isinstance(self.receiver, Resending):
+            if isinstance(self.receiver, ResendingReceiver):
                 self.receiver.forget(one.event.alert_id)
-        self._settle(expired, StepState.DROPPED)
+        self._settle(expired, AttemptState.DROPPED)
 
-    def _settle(self, pending: Sequence[Pending], state: StepState) -> None:
+    def _settle(self, pending: Sequence[PendingEvent], state: AttemptState) -> None:
         if pending:
             self._keep_at_last([self._step(one, state, one.attempts, one.answer) for one in pending])
 
-    def _step(self, one: Pending, state: StepState, attempt: int, answer: str = "", reference: str = "") -> Step:
+    def _step(
+        self, one: PendingEvent, state: AttemptState, attempt: int, answer: str = "", reference: str = ""
+    ) -> DeliveryAttempt:
         event = one.event
-        return Step(
+        return DeliveryAttempt(
             receiver=self.receiver.name,
             event_key=event_key(event),
             alert_id=event.alert_id,
@@ -229,7 +231,7 @@ class Worker:
             delivery_ms=self._clock_ms(),
         )
 
-    def _keep(self, steps: Sequence[Step]) -> None:
+    def _keep(self, steps: Sequence[DeliveryAttempt]) -> None:
         if self._without_store:
             # Nobody would hear of the fault that fills the disk. After a crash it is told once more.
             self._unkept.extend(steps)
@@ -238,7 +240,7 @@ class Worker:
         self._log.append(waiting)
         self._unkept.clear()
 
-    def _keep_at_last(self, steps: Sequence[Step]) -> None:
+    def _keep_at_last(self, steps: Sequence[DeliveryAttempt]) -> None:
         """Keep an outcome now, or else with the next step; without it the next start would look for what arrived."""
         try:
             self._keep(steps)
@@ -248,14 +250,14 @@ class Worker:
             self._unkept.extend(steps)
             log.warning("what became of a delivery could not be kept yet: %s", _told(error))
 
-    def _resend_ms(self, receiver: Resending) -> int:
+    def _resend_ms(self, receiver: ResendingReceiver) -> int:
         return self._resent_ms + round(receiver.resend_in_s * 1000)
 
     def _resend_due(self, now_ms: int) -> bool:
-        return isinstance(self.receiver, Resending) and now_ms >= self._resend_ms(self.receiver)
+        return isinstance(self.receiver, ResendingReceiver) and now_ms >= self._resend_ms(self.receiver)
 
     def _resend(self) -> None:
-        if not isinstance(self.receiver, Resending) or not self._resend_due(self._clock_ms()):
+        if not isinstance(self.receiver, ResendingReceiver) or not self._resend_due(self._clock_ms()):
             return
         trouble = ""
         try:

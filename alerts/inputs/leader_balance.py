@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planning.elections.planner import Balance, Raise, out_of_balance
-from planning.elections.summary import ElectionOutline, Outlook
+from planning.elections.planner import Balance, RequiredThrottleIncrease, out_of_balance
+from planning.elections.summary import BalanceForecast, ElectionPlanSummary
 from schemas.alerts import Role
 
 
 @dataclass(frozen=True)
-class BalanceState:
+class LeaderBalance:
     """One row of ``gold/leader_imbalance``, whose columns tell more.
 
     Attributes:
@@ -65,28 +65,30 @@ class BalanceState:
 
 
 _OF_BALANCE = tuple(Balance.__dataclass_fields__)
-_AS_THEY_ARE = tuple(name for name in BalanceState.__dataclass_fields__ if name != "balance")
+_AS_THEY_ARE = tuple(name for name in LeaderBalance.__dataclass_fields__ if name != "balance")
 
 
-def balance_state(row: Mapping[str, Any]) -> BalanceState:
+def leader_balance_of(row: Mapping[str, Any]) -> LeaderBalance:
     """Return the balance of one row of ``gold/leader_imbalance``, given as a mapping of its columns."""
     balance = Balance(**{name: row[name] for name in _OF_BALANCE})
-    return BalanceState(balance=balance, **{name: row[name] for name in _AS_THEY_ARE})
+    return LeaderBalance(balance=balance, **{name: row[name] for name in _AS_THEY_ARE})
 
 
-def election_outline(row: Mapping[str, Any]) -> ElectionOutline:
+def plan_summary(row: Mapping[str, Any]) -> ElectionPlanSummary:
     """Return the plan of one row of ``gold/election_plan``, given as a mapping of its columns."""
-    return ElectionOutline(
+    return ElectionPlanSummary(
         tick_ms=row["tick_ms"],
         batches=row["batches"],
         elections=row["elections"],
         write_bytes_per_s=row["write_bytes_per_s"],
         first_batch=tuple((p["topic"], p["partition"]) for p in row["first_batch"]),
         first_batch_write_bytes_per_s=row["first_batch_write_bytes_per_s"],
-        outlooks=tuple(Outlook(*(o[name] for name in Outlook._fields)) for o in row["outlooks"]),
+        outlooks=tuple(BalanceForecast(*(o[name] for name in BalanceForecast._fields)) for o in row["outlooks"]),
         left_out=tuple((left["reason"], left["partitions"]) for left in row["left_out"]),
         raise_first=tuple(
-            Raise((r["broker"], Role(r["role"])), r["throttle_bytes_per_s"], r["required_bytes_per_s"])
+            RequiredThrottleIncrease(
+                (r["broker"], Role(r["role"])), r["throttle_bytes_per_s"], r["required_bytes_per_s"]
+            )
             for r in row["raise_first"]
         ),
     )

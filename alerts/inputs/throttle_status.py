@@ -8,7 +8,7 @@ from typing import Any
 
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from planning.finish.long_run import burst_bytes
-from planning.throttles.load import CatchingUp, Demand, SourceLoad
+from planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from schemas.alerts import Role, Verdict
 
 
@@ -53,7 +53,7 @@ class PartitionEvidence:
 
 
 @dataclass(frozen=True)
-class LostReplica:
+class OutOfSyncReplica:
     """A replica of a partition's original assignment that is out of the ISR.
 
     Attributes:
@@ -75,7 +75,7 @@ class LostReplica:
 
 
 @dataclass(frozen=True)
-class Takeover:
+class LeadershipRisk:
     """The moving partition that would cost the broker of an in-sync replica most if it came to lead it.
 
     Attributes:
@@ -179,7 +179,7 @@ class LogDirsThrottle:
 
 
 @dataclass(frozen=True)
-class SideState:
+class ThrottleStatus:
     """One row of ``gold/throttle_headroom``, whose columns tell more.
 
     Attributes:
@@ -224,7 +224,7 @@ class SideState:
             that are down were up, as far as it is known; None: an older version's row.
     """
 
-    demand: Demand
+    demand: ThrottleLoad
     verdict: Verdict
     reason: str | None
     eta_s: float | None
@@ -237,9 +237,9 @@ class SideState:
     planned_partitions: int = 0
     lost_replicas: int = 0
     lost_moving_replicas: int = 0
-    lost: tuple[LostReplica, ...] = ()
+    lost: tuple[OutOfSyncReplica, ...] = ()
     stall: str | None = None
-    takeover: Takeover | None = None
+    takeover: LeadershipRisk | None = None
     lost_leaving_replicas: int = 0
     waiting_replicas: int = 0
     down_replicas: int = 0
@@ -312,18 +312,18 @@ _AS_THEY_ARE = (
 _ADDED = ("lost_leaderless_replicas", "lost_leaderless_moving_replicas", "down_required_bytes_per_s")
 
 
-def side_state(row: Mapping[str, Any]) -> SideState:
+def throttle_status_of(row: Mapping[str, Any]) -> ThrottleStatus:
     """Return the side of one row of ``gold/throttle_headroom``, given as a mapping of its columns."""
     verdict = Verdict(row["verdict"])
     partitions = tuple(_partition(entry) for entry in row["partitions"])
     peers = tuple(Peer(**peer) for peer in row["peers"])
     demand = _demand(row, partitions, peers)
     added: dict[str, Any] = {name: row.get(name) for name in _ADDED}
-    return SideState(
+    return ThrottleStatus(
         demand,
         verdict,
-        lost=tuple(LostReplica(**lost) for lost in row["lost"]),
-        takeover=Takeover(**row["takeover"]) if row["takeover"] is not None else None,
+        lost=tuple(OutOfSyncReplica(**lost) for lost in row["lost"]),
+        takeover=LeadershipRisk(**row["takeover"]) if row["takeover"] is not None else None,
         partitions=partitions,
         peers=peers,
         stalls=tuple(Stall(**stall | {"partitions": tuple(stall["partitions"])}) for stall in row["stalls"]),
@@ -336,12 +336,12 @@ def side_state(row: Mapping[str, Any]) -> SideState:
     )
 
 
-def _demand(row: Mapping[str, Any], partitions: Sequence[PartitionEvidence], peers: Sequence[Peer]) -> Demand:
+def _demand(row: Mapping[str, Any], partitions: Sequence[PartitionEvidence], peers: Sequence[Peer]) -> ThrottleLoad:
     """Return what the throttle of a row carries."""
     role, limited = Role(row["role"]), row["moving_replicas"] - row["free_replicas"]
     destination = role is Role.FOLLOWER
     fetch = _fetch_limits(row)
-    return Demand(
+    return ThrottleLoad(
         broker=row["broker"],
         role=role,
         throttle_bytes_per_s=row["throttle_bytes_per_s"],
@@ -391,10 +391,10 @@ def _fetch_limits(row: Mapping[str, Any]) -> FetchLimits:
     )
 
 
-def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple[CatchingUp, ...]:
+def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple[CatchingUpReplica, ...]:
     """Return the replicas that a destination's throttle holds back, if the evidence, which is cut, tells of all."""
     found = tuple(
-        CatchingUp(p.topic, p.partition, p.leader, p.remaining_bytes, p.write_bytes_per_s, p.replicas, p.target)
+        CatchingUpReplica(p.topic, p.partition, p.leader, p.remaining_bytes, p.write_bytes_per_s, p.replicas, p.target)
         for p in partitions
         if p.followers > p.in_sync_followers
         and p.leader is not None

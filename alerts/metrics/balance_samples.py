@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from alerts.inputs.leader_balance import BalanceState
+from alerts.inputs.leader_balance import LeaderBalance
 from alerts.metrics.samples import Sample
 from schemas import metrics
 from schemas.metrics import MetricSpec
 
 
-def balance_samples(cluster: str, balances: Iterable[BalanceState]) -> Iterator[Sample]:
+def balance_samples(cluster: str, balances: Iterable[LeaderBalance]) -> Iterator[Sample]:
     """Yield what is known of every broker that is preferred to lead anything.
 
     Args:
@@ -23,7 +23,7 @@ def balance_samples(cluster: str, balances: Iterable[BalanceState]) -> Iterator[
                 yield spec, (cluster, str(state.broker)), float(value)
 
 
-def _numbers(state: BalanceState) -> list[tuple[MetricSpec, float | None]]:
+def _numbers(state: LeaderBalance) -> list[tuple[MetricSpec, float | None]]:
     balance = state.balance
     return [
         (metrics.IMBALANCE, balance.imbalance_ratio),

@@ -10,11 +10,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from alerts.metrics.balance_samples import balance_samples
-from alerts.metrics.histogram import Counts
-from alerts.metrics.samples import Sample, partition_samples, side_samples
-from alerts.metrics.state import LiveState, Snapshot
+from alerts.metrics.histogram import BucketCounts
+from alerts.metrics.samples import Sample, partition_samples, throttle_samples
+from alerts.metrics.state import MetricsState, Snapshot
 from schemas import metrics
-from schemas.alerts import State
+from schemas.alerts import AlertState
 from schemas.metrics import METRICS, MetricSpec
 
 _BALANCES_LATE = 2
@@ -32,7 +32,7 @@ class MetricsCollector(Collector):
     """
 
     def __init__(
-        self, live: LiveState, stale_s: Callable[[str], float], top_n: int, version: str, registry: CollectorRegistry
+        self, live: MetricsState, stale_s: Callable[[str], float], top_n: int, version: str, registry: CollectorRegistry
     ) -> None:
         self._live = live
         self._stale_s = stale_s
@@ -67,7 +67,7 @@ class MetricsCollector(Collector):
         for cluster, tick in now.ticks.items():
             # Old numbers would be told as those of now.
             if tick.age_s(now.now_ms) < self._stale_s(cluster):
-                yield from side_samples(cluster, tick.sides)
+                yield from throttle_samples(cluster, tick.sides)
                 yield from partition_samples(cluster, tick.sides, self._top_n)
                 if cluster in now.unanswered:
                     yield metrics.UNANSWERED_BROKERS, (cluster,), float(now.unanswered[cluster])
@@ -90,7 +90,7 @@ def _alerts(now: Snapshot) -> Iterator[Sample]:
     standing = Counter(
         (cluster, kind, alert.severity, alert.state)
         for (cluster, kind, _), alert in now.alerts.items()
-        if alert.state != State.RESOLVED.value
+        if alert.state != AlertState.RESOLVED.value
     )
     for labels, count in sorted(standing.items()):
         yield metrics.ALERTS, labels, float(count)
@@ -120,7 +120,7 @@ def _deliveries(now: Snapshot) -> Iterator[Sample]:
             yield metrics.LAST_DELIVERY, (figures.receiver,), figures.last_delivery_ms / 1000
 
 
-def _lengths(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], Counts]]:
+def _lengths(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], BucketCounts]]:
     yield metrics.BATCH, (), now.batches
     for cluster, counts in now.decisions.items():
         yield metrics.DECISION, (cluster,), counts
@@ -128,7 +128,7 @@ def _lengths(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], Count
         yield metrics.COLLECT, (cluster,), counts
 
 
-def _add_counts(family: Metric, labels: dict[str, str], counts: Counts) -> None:
+def _add_counts(family: Metric, labels: dict[str, str], counts: BucketCounts) -> None:
     for bound, count in counts.cumulative():
         family.add_sample(f"{family.name}_bucket", {**labels, "le": bound}, count)
     family.add_sample(f"{family.name}_count", labels, sum(counts.seen))

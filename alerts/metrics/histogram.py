@@ -8,7 +8,7 @@ from itertools import accumulate
 
 
 @dataclass(frozen=True)
-class Counts:
+class BucketCounts:
     """How often which length was seen.
 
     Attributes:
@@ -21,7 +21,7 @@ class Counts:
     seen: tuple[int, ...]
     total_s: float = 0.0
 
-    def add(self, seconds: float) -> Counts:
+    def add(self, seconds: float) -> BucketCounts:
         """Return the counts with one more; a bound belongs to the bucket below it."""
         bucket = bisect_left(self.bounds, seconds)
         seen = (*self.seen[:bucket], self.seen[bucket] + 1, *self.seen[bucket + 1 :])
@@ -32,6 +32,6 @@ class Counts:
         return list(zip([*map(str, self.bounds), "+Inf"], accumulate(self.seen), strict=True))
 
 
-def no_counts(bounds: tuple[float, ...]) -> Counts:
+def no_counts(bounds: tuple[float, ...]) -> BucketCounts:
     """Return counts that have seen nothing."""
-    return Counts(bounds, (0,) * (len(bounds) + 1))
+    return BucketCounts(bounds, (0,) * (len(bounds) + 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 
-from alerts.inputs.throttle_status import PartitionEvidence, SideState
+from alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
 from schemas import metrics
 from schemas.alerts import Role, Verdict
 from schemas.metrics import MetricSpec
@@ -14,7 +14,7 @@ from schemas.metrics import MetricSpec
 Sample = tuple[MetricSpec, tuple[str, ...], float]
 
 
-def side_samples(cluster: str, sides: Iterable[SideState]) -> Iterator[Sample]:
+def throttle_samples(cluster: str, sides: Iterable[ThrottleStatus]) -> Iterator[Sample]:
     """Yield what is known of every broker and role.
 
     Args:
@@ -33,7 +33,7 @@ def side_samples(cluster: str, sides: Iterable[SideState]) -> Iterator[Sample]:
             yield metrics.LOST_REPLICAS, labels[:2], float(side.lost_replicas)
 
 
-def _numbers(side: SideState) -> list[tuple[MetricSpec, float | None]]:
+def _numbers(side: ThrottleStatus) -> list[tuple[MetricSpec, float | None]]:
     demand = side.demand
     throttle, required = demand.throttle_bytes_per_s, demand.required_bytes_per_s
     # Where the verdict is unknown, no stall seen is not the same as none.
@@ -51,7 +51,7 @@ def _numbers(side: SideState) -> list[tuple[MetricSpec, float | None]]:
     ]
 
 
-def partition_samples(cluster: str, sides: Iterable[SideState], top_n: int) -> Iterator[Sample]:
+def partition_samples(cluster: str, sides: Iterable[ThrottleStatus], top_n: int) -> Iterator[Sample]:
     """Yield what is known of the moving partitions of greatest write rate x followers.
 
     Args:
@@ -59,7 +59,7 @@ def partition_samples(cluster: str, sides: Iterable[SideState], top_n: int) -> I
         sides: of one tick; those of leaders tell, for a destination knows only its own share of a partition.
         top_n: most partitions.
     """
-    for p in heaviest([p for side in sides if side.role is Role.LEADER for p in side.partitions if p.moving], top_n):
+    for p in busiest([p for side in sides if side.role is Role.LEADER for p in side.partitions if p.moving], top_n):
         labels = (cluster, p.topic, str(p.partition))
         if p.write_bytes_per_s is not None:
             yield metrics.PARTITION_WRITE_RATE, labels, p.write_bytes_per_s
@@ -67,7 +67,7 @@ def partition_samples(cluster: str, sides: Iterable[SideState], top_n: int) -> I
             yield metrics.PARTITION_REMAINING, labels, float(p.remaining_bytes)
 
 
-def heaviest(partitions: Sequence[PartitionEvidence], top_n: int) -> list[PartitionEvidence]:
+def busiest(partitions: Sequence[PartitionEvidence], top_n: int) -> list[PartitionEvidence]:
     """Return the partitions of greatest write rate x followers, greatest first; of equals always the same."""
     return heapq.nsmallest(top_n, partitions, key=_rank)
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alerts.delivery.outbox import DeliveryFigures
-from alerts.inputs.leader_balance import BalanceState
-from alerts.inputs.throttle_status import SideState
-from alerts.metrics.histogram import Counts, no_counts
-from schemas.alerts import AlertEvent, Kind, State
+from alerts.inputs.leader_balance import LeaderBalance
+from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.metrics.histogram import BucketCounts, no_counts
+from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.metrics import BATCH, COLLECT, DECISION
 
 # Of the events of one alert in the same tick the one that comes later in its life is the last.
-_STEP = {State.PENDING.value: 0, State.FIRING.value: 1, State.RESOLVED.value: 2}
+_STEP = {AlertState.PENDING.value: 0, AlertState.FIRING.value: 1, AlertState.RESOLVED.value: 2}
 
 AlertKey = tuple[str, str, str]
 
@@ -49,7 +49,7 @@ class Collected:
 
 
 @dataclass(frozen=True)
-class Told:
+class Published:
     """What was told of a tick: its time, and when it was told."""
 
     tick_ms: int
@@ -61,21 +61,21 @@ class Told:
 
 
 @dataclass(frozen=True)
-class LastTick(Told):
+class PublishedTick(Published):
     """The last tick of a cluster, and its sides."""
 
-    sides: tuple[SideState, ...]
+    sides: tuple[ThrottleStatus, ...]
 
 
 @dataclass(frozen=True)
-class LastBalances(Told):
+class PublishedBalance(Published):
     """The last tick of a cluster of which it is known how leaders are shared out, and how."""
 
-    balances: tuple[BalanceState, ...]
+    balances: tuple[LeaderBalance, ...]
 
 
 @dataclass(frozen=True)
-class StandingAlert:
+class PublishedAlert:
     """An alert as its last event left it."""
 
     severity: str
@@ -113,23 +113,23 @@ class Snapshot:
 
     now_ms: int
     start_ms: int
-    ticks: Mapping[str, LastTick]
-    balances: Mapping[str, LastBalances]
-    alerts: Mapping[AlertKey, StandingAlert]
+    ticks: Mapping[str, PublishedTick]
+    balances: Mapping[str, PublishedBalance]
+    alerts: Mapping[AlertKey, PublishedAlert]
     events: Mapping[AlertKey, int]
     rows: Mapping[str, int]
-    decisions: Mapping[str, Counts]
+    decisions: Mapping[str, BucketCounts]
     unanswered: Mapping[str, int]
     errors: Mapping[str, int]
     skipped: Mapping[str, int]
-    collections: Mapping[str, Counts]
-    batches: Counts
+    collections: Mapping[str, BucketCounts]
+    batches: BucketCounts
     batch_s: float | None
     deliveries: Sequence[DeliveryFigures]
     quarantined: int | None
 
 
-class LiveState:
+class MetricsState:
     """Listens to the alert path. Every method may be called from any thread.
 
     Args:
@@ -140,28 +140,30 @@ class LiveState:
     def __init__(self, clusters: Iterable[str], clock_ms: Callable[[], int]) -> None:
         self._clock_ms = clock_ms
         self._start_ms = clock_ms()
-        self._ticks: dict[str, LastTick] = {}
-        self._balances: dict[str, LastBalances] = {}
-        self._alerts: dict[AlertKey, StandingAlert] = {}
+        self._ticks: dict[str, PublishedTick] = {}
+        self._balances: dict[str, PublishedBalance] = {}
+        self._alerts: dict[AlertKey, PublishedAlert] = {}
         # From zero on, for the first event of a kind is a rise only over a zero that was there before.
-        self._events = Counter({(c, kind.value, state.value): 0 for c in clusters for kind in Kind for state in State})
+        self._events = Counter(
+            {(c, kind.value, state.value): 0 for c in clusters for kind in AlertKind for state in AlertState}
+        )
         self._rows: Counter[str] = Counter()
-        self._decisions: dict[str, Counts] = {}
+        self._decisions: dict[str, BucketCounts] = {}
         self._unanswered: dict[str, int] = {}
         self._errors: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
-        self._collections: dict[str, Counts] = {}
+        self._collections: dict[str, BucketCounts] = {}
         self._batches = no_counts(BATCH.buckets)
         self._batch_s: Callable[[], float | None] = lambda: None
         self._deliveries: Callable[[], Sequence[DeliveryFigures]] = lambda: ()
         self._quarantined: Callable[[], int | None] = lambda: None
         self._lock = threading.Lock()
 
-    def on_tick(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
+    def on_tick(self, cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> None:
         """Take up a tick that has been told."""
         now_ms = self._clock_ms()
         with self._lock:
-            self._ticks[cluster] = LastTick(tick_ms, now_ms, tuple(sides))
+            self._ticks[cluster] = PublishedTick(tick_ms, now_ms, tuple(sides))
             self._rows[cluster] += len(sides)
             before = self._decisions.get(cluster) or no_counts(DECISION.buckets)
             self._decisions[cluster] = before.add(max(0, now_ms - tick_ms) / 1000)
@@ -176,11 +178,11 @@ class LiveState:
                 before = self._collections.get(cluster) or no_counts(COLLECT.buckets)
                 self._collections[cluster] = before.add(collected.took_s)
 
-    def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
+    def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
         """Take up how leaders are shared out."""
         now_ms = self._clock_ms()
         with self._lock:
-            self._balances[cluster] = LastBalances(tick_ms, now_ms, tuple(balances))
+            self._balances[cluster] = PublishedBalance(tick_ms, now_ms, tuple(balances))
 
     def on_events(self, events: Sequence[AlertEvent]) -> None:
         """Take up events that have been told."""
@@ -217,7 +219,7 @@ class LiveState:
 
     def _stand(self, event: AlertEvent) -> None:
         key = (event.cluster, event.kind, event.subject)
-        alert = StandingAlert(event.severity, event.state, event.tick_ms)
+        alert = PublishedAlert(event.severity, event.state, event.tick_ms)
         known = self._alerts.get(key)
         if known is None or alert.order >= known.order:
             self._alerts[key] = alert

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from alerts.text.formatting import percent, rate
-from planning.elections.planner import WHY, Raise, Reason
-from planning.elections.summary import ElectionOutline
+from alerts.text.formatting import format_rate, percent
+from planning.elections.planner import WHY, Reason, RequiredThrottleIncrease
+from planning.elections.summary import ElectionPlanSummary
 
 
-def in_words(plan: ElectionOutline | None) -> str:
+def describe_plan(plan: ElectionPlanSummary | None) -> str:
     """Return what to do, in a sentence; of no plan what can be said without one."""
     if plan is None:
         return "elect preferred leaders in small batches, at a quiet time"
@@ -23,7 +23,7 @@ def in_words(plan: ElectionOutline | None) -> str:
     return "; ".join(said)
 
 
-def in_numbers(plan: ElectionOutline) -> dict[str, Any]:
+def in_numbers(plan: ElectionPlanSummary) -> dict[str, Any]:
     """Return the plan ready for JSON."""
     return {
         "plan_tick_ms": plan.tick_ms,
@@ -46,11 +46,11 @@ def in_numbers(plan: ElectionOutline) -> dict[str, Any]:
     }
 
 
-def _batches(plan: ElectionOutline) -> str:
+def _batches(plan: ElectionPlanSummary) -> str:
     after = f"no broker then lacks more than {percent(plan.greatest_last_batch_ratio)} of its leads"
     written = "what is written to them is not known"
     if plan.first_batch_write_bytes_per_s is not None:
-        written = f"{rate(plan.first_batch_write_bytes_per_s)} are written to them"
+        written = f"{format_rate(plan.first_batch_write_bytes_per_s)} are written to them"
     first = f"{len(plan.first_batch)} partition(s) ({written})"
     if plan.batches == 1:
         return f"elect the preferred leaders of {first} in one batch, at a quiet time: {after}"
@@ -61,10 +61,10 @@ def _batches(plan: ElectionOutline) -> str:
     )
 
 
-def _left_out(plan: ElectionOutline) -> str:
+def _left_out(plan: ElectionPlanSummary) -> str:
     return ", ".join(f"{count} ({WHY[Reason(reason)]})" for reason, count in plan.left_out)
 
 
-def _raise(first: Raise) -> str:
+def _raise(first: RequiredThrottleIncrease) -> str:
     broker, role = first.side
-    return f"broker {broker} as {role.value} above {rate(first.required_bytes_per_s)}"
+    return f"broker {broker} as {role.value} above {format_rate(first.required_bytes_per_s)}"

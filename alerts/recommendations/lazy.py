@@ -9,7 +9,7 @@ from typing import Any, ParamSpec
 _P = ParamSpec("_P")
 
 
-class Later(Mapping[str, Any]):
+class LazyMapping(Mapping[str, Any]):
     """A mapping that is made when it is first read, and of it each costly value when that is read itself; once.
 
     Args:
@@ -39,11 +39,11 @@ class Later(Mapping[str, Any]):
         return dict(self._make())
 
 
-def when_read(function: Callable[_P, Mapping[str, Any]]) -> Callable[_P, Mapping[str, Any]]:
+def lazily(function: Callable[_P, Mapping[str, Any]]) -> Callable[_P, Mapping[str, Any]]:
     """Return the function as one that returns at once, and does its work when somebody reads what it returned."""
 
     @wraps(function)
     def later(*args: _P.args, **kwargs: _P.kwargs) -> Mapping[str, Any]:
-        return Later(partial(function, *args, **kwargs))
+        return LazyMapping(partial(function, *args, **kwargs))
 
     return later

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from alerts.inputs.throttle_status import MovingPartition, PartitionEvidence, SideState
+from alerts.inputs.throttle_status import MovingPartition, PartitionEvidence, ThrottleStatus
 from alerts.recommendations import commands
 from alerts.recommendations import elections as electing
-from alerts.recommendations.lazy import Later, when_read
-from alerts.rules.evidence import named
-from alerts.text.formatting import rate
-from planning.elections.summary import ElectionOutline
+from alerts.recommendations.lazy import LazyMapping, lazily
+from alerts.rules.evidence import join_names
+from alerts.text.formatting import format_rate
+from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier, finish
-from planning.throttles.load import Demand, Side
-from planning.throttles.recommendation import Advice, Wish, advise
+from planning.throttles.load import BrokerRole, ThrottleLoad
+from planning.throttles.recommendation import ThrottlePolicy, ThrottleRecommendation, recommend
 from schemas.alerts import Role
 
 # Partitions that a command names one by one; for larger batches Headroom's own command writes files.
@@ -41,16 +41,16 @@ class Recommender:
         elections: the plan of preferred elections; None: there is none.
     """
 
-    wish: Wish
+    wish: ThrottlePolicy
     bootstrap_servers: str
     config: str | None = None
     earlier: Earlier = ()
-    elections: ElectionOutline | None = None
+    elections: ElectionPlanSummary | None = None
 
-    @when_read
-    def raise_throttle(self, sides: Sequence[SideState]) -> Mapping[str, Any]:
+    @lazily
+    def raise_throttle(self, sides: Sequence[ThrottleStatus]) -> Mapping[str, Any]:
         """Return the one throttle that is enough on every broker of the move, or why none would be."""
-        advice = advise([side.demand for side in sides], self.wish, self.earlier)
+        advice = recommend([side.demand for side in sides], self.wish, self.earlier)
         if advice is None:
             return self.nothing("no replica is held back by a throttle")
         if advice.unknown:
@@ -60,23 +60,23 @@ class Recommender:
             return self._too_much(sides, advice)
         return self._raised(sides, advice.throttle_bytes_per_s, advice.smallest_bytes_per_s, self._limits(advice))
 
-    def _limits(self, advice: Advice) -> str | None:
+    def _limits(self, advice: ThrottleRecommendation) -> str | None:
         """Return what the settings ask for and the throttle does not give; None: it gives all."""
         limits = []
         if advice.misses_deadline:
             limits.append("no throttle that a broker can carry finishes within alerts.finish_within")
         if advice.below_margin:
-            carried = rate(self.wish.capacity_bytes_per_s)
+            carried = format_rate(self.wish.capacity_bytes_per_s)
             limits.append(f"a broker carries {carried}, so that less than the usual margin is left")
         return "; ".join(limits) or None
 
     def _raised(
-        self, sides: Sequence[SideState], throttle: int, smallest_bytes_per_s: float | None, reason: str | None
+        self, sides: Sequence[ThrottleStatus], throttle: int, smallest_bytes_per_s: float | None, reason: str | None
     ) -> dict[str, Any]:
         # A firing alert is compared by action and throttle; the rest, above all the finish, only an event needs.
         reasons = [reason, _down_brokers(sides)]
         limited = [side.demand for side in sides if side.demand.limited_replicas]
-        end = Later(partial(_end, limited, throttle, self.earlier))
+        end = LazyMapping(partial(_end, limited, throttle, self.earlier))
         return {
             "action": "raise_throttle",
             "throttle_bytes_per_s": throttle,
@@ -87,7 +87,7 @@ class Recommender:
             "commands": partial(self._raise_commands, sides, throttle),
         }
 
-    def _raise_commands(self, sides: Sequence[SideState], throttle: int) -> list[str]:
+    def _raise_commands(self, sides: Sequence[ThrottleStatus], throttle: int) -> list[str]:
         """Return the commands that raise the rates below a throttle: Headroom's, and Kafka's broker by broker."""
         lower = lower_rates(sides, throttle)
         if not lower:
@@ -103,7 +103,7 @@ class Recommender:
             raising.append(commands.kafka_reassign(throttle, moves[:1], self.bootstrap_servers))
         return raising
 
-    def _too_much(self, sides: Sequence[SideState], advice: Advice) -> dict[str, Any]:
+    def _too_much(self, sides: Sequence[ThrottleStatus], advice: ThrottleRecommendation) -> dict[str, Any]:
         return {
             "action": "reduce_move",
             "throttle_bytes_per_s": None,
@@ -111,20 +111,21 @@ class Recommender:
             "per_broker": _needs(sides, None),
             **dict.fromkeys(_FINISH),
             "reason": (
-                f"no throttle will do: more than {rate(advice.smallest_bytes_per_s)} is needed and a broker carries "
-                f"{rate(self.wish.capacity_bytes_per_s)}; cancel, and move fewer partitions at a time"
+                f"no throttle will do: more than {format_rate(advice.smallest_bytes_per_s)} is needed "
+                "and a broker carries "
+                f"{format_rate(self.wish.capacity_bytes_per_s)}; cancel, and move fewer partitions at a time"
             ),
             "commands": [self._cancel_command(sides)],
         }
 
-    def _cancel_command(self, sides: Sequence[SideState]) -> str:
+    def _cancel_command(self, sides: Sequence[ThrottleStatus]) -> str:
         moves = _moves(sides)
         if any(side.moving_partitions > len(side.moves) for side in sides):
             return commands.cancel_all(self.config, self.bootstrap_servers)
         return commands.cancel(moves, self.bootstrap_servers)
 
-    @when_read
-    def raise_to(self, sides: Sequence[SideState], smallest_bytes_per_s: float, reason: str) -> Mapping[str, Any]:
+    @lazily
+    def raise_to(self, sides: Sequence[ThrottleStatus], smallest_bytes_per_s: float, reason: str) -> Mapping[str, Any]:
         """Return the throttle that exceeds a rate by the margin, and what every side requires as it is.
 
         Args:
@@ -136,7 +137,7 @@ class Recommender:
         smallest = max(smallest_bytes_per_s, *(demand.required_bytes_per_s or 0.0 for demand in limited), 0.0)
         throttle = self.wish.above(smallest)
         if throttle is None:
-            carried = rate(self.wish.capacity_bytes_per_s)
+            carried = format_rate(self.wish.capacity_bytes_per_s)
             return self.nothing(f"{reason}; no throttle would do, for a broker carries {carried}")
         return self._raised(sides, throttle, smallest, reason)
 
@@ -173,9 +174,9 @@ class Recommender:
             return self.nothing("if that is too much, set a rate: its lists limit nothing without one", "set_rate")
         if required_bytes_per_s is None:
             return self.nothing("if that is too much, set a rate; what it must exceed is not known yet", "set_rate")
-        enough, must = self.wish.above(required_bytes_per_s), f"must exceed {rate(required_bytes_per_s)}"
+        enough, must = self.wish.above(required_bytes_per_s), f"must exceed {format_rate(required_bytes_per_s)}"
         if enough is None:
-            carried = rate(self.wish.capacity_bytes_per_s)
+            carried = format_rate(self.wish.capacity_bytes_per_s)
             return self.nothing(f"no rate would do: it {must}, and a broker carries {carried}", "set_rate")
         throttle = max(math.ceil(throttle_bytes_per_s), enough)
         advice = self.nothing(f"only if that is too much; a rate {must}", "set_rate")
@@ -204,10 +205,10 @@ class Recommender:
             "commands": [commands.headroom_clear(self.config), *(kafka if len(kafka) <= _MOST_KAFKA_LINES else ())],
         }
 
-    @when_read
+    @lazily
     def elect_preferred(self) -> Mapping[str, Any]:
         """Return how brokers get back the lead of what prefers them: by the plan, if there is one."""
-        advice = self.nothing(electing.in_words(self.elections), "elect_preferred")
+        advice = self.nothing(electing.describe_plan(self.elections), "elect_preferred")
         advice["commands"] = [commands.headroom_elections(self.config)]
         if self.elections is None:
             return advice
@@ -216,7 +217,7 @@ class Recommender:
             advice["commands"].append(commands.kafka_elect_these(first, self.bootstrap_servers))
         return advice | electing.in_numbers(self.elections)
 
-    def unblock(self, broker: int, cause: str) -> dict[str, Any]:
+    def restore_or_inspect_broker(self, broker: int, cause: str) -> dict[str, Any]:
         """Return what to look at when a broker's replicas do not copy and no throttle explains it."""
         if cause == "destination_down":
             return self.nothing(f"bring broker {broker} back, or cancel the move to it", "restore_broker")
@@ -244,7 +245,7 @@ class Recommender:
         }
 
 
-def _end(limited: Sequence[Demand], throttle: int, earlier: Earlier) -> dict[str, float | None]:
+def _end(limited: Sequence[ThrottleLoad], throttle: int, earlier: Earlier) -> dict[str, float | None]:
     """Return the seconds from when a throttle is applied to the end, with their range; None: unknown, or never."""
     found = finish(limited, throttle, earlier) if limited else None
     if found is None:
@@ -252,7 +253,7 @@ def _end(limited: Sequence[Demand], throttle: int, earlier: Earlier) -> dict[str
     return dict(zip(_FINISH, (found.middle_s, found.low_s, found.high_s), strict=True))
 
 
-def lower_rates(sides: Sequence[SideState], throttle_bytes_per_s: float) -> set[Side]:
+def lower_rates(sides: Sequence[ThrottleStatus], throttle_bytes_per_s: float) -> set[BrokerRole]:
     """Return the brokers and roles of a move whose rate in force is lower than a throttle, and that can be set.
 
     A broker that moves nothing is one of them if a list of before holds back a replica that is behind. A broker takes
@@ -271,11 +272,11 @@ def lower_rates(sides: Sequence[SideState], throttle_bytes_per_s: float) -> set[
     }
 
 
-def _moving_brokers(sides: Sequence[SideState]) -> set[int]:
+def _moving_brokers(sides: Sequence[ThrottleStatus]) -> set[int]:
     return {side.broker for side in sides if side.moving_partitions}
 
 
-def _sets_every_rate(sides: Sequence[SideState], throttle_bytes_per_s: float, lower: Collection[int]) -> bool:
+def _sets_every_rate(sides: Sequence[ThrottleStatus], throttle_bytes_per_s: float, lower: Collection[int]) -> bool:
     """Return whether one rate on both roles of every broker of the move, as Kafka's tool sets it, is all that it takes.
 
     Args:
@@ -290,25 +291,25 @@ def _sets_every_rate(sides: Sequence[SideState], throttle_bytes_per_s: float, lo
     return lowers_none and part.issuperset(lower)
 
 
-def _down_brokers(sides: Sequence[SideState]) -> str | None:
+def _down_brokers(sides: Sequence[ThrottleStatus]) -> str | None:
     """Return what to do about brokers of the move that are down; None: none is."""
     down = sorted(_moving_brokers([side for side in sides if not side.alive]))
     if not down:
         return None
-    which = named([str(broker) for broker in down], most=10)
+    which = join_names([str(broker) for broker in down], most=10)
     return f"broker(s) {which} of the move are down, and keep their rates: run the command again when they are back"
 
 
-def _moves(sides: Sequence[SideState]) -> list[MovingPartition]:
+def _moves(sides: Sequence[ThrottleStatus]) -> list[MovingPartition]:
     found = {(p.topic, p.partition): p for side in sides for p in side.moves}
     return [found[key] for key in sorted(found)]
 
 
-def _needs(sides: Sequence[SideState], throttle: int | None) -> list[dict[str, Any]]:
+def _needs(sides: Sequence[ThrottleStatus], throttle: int | None) -> list[dict[str, Any]]:
     return [_need(side, throttle) for side in sides if side.demand.limited_replicas]
 
 
-def _need(side: SideState, throttle: int | None) -> dict[str, Any]:
+def _need(side: ThrottleStatus, throttle: int | None) -> dict[str, Any]:
     own = side.demand.throttle_bytes_per_s
     return {
         "broker_id": side.broker,

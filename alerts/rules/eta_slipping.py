@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from alerts.inputs.throttle_status import SideState
+from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.evidence import NOTHING
 from alerts.rules.throttle_below_required import Assessment
-from alerts.text.formatting import clock, duration
-from planning.throttles.load import Side
-from schemas.alerts import Finding, Kind, Role, Severity
+from alerts.text.formatting import clock, format_duration
+from planning.throttles.load import BrokerRole
+from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings
 
 # Rates are unsteady at the start of a move, and after a change of its throttle: the latest finish of this long counts.
@@ -20,11 +20,11 @@ _SETTLE_MS = 30_000
 _LEAST_SLIP_S = 60.0
 _SUBJECT = "moves"
 # By side, what an expectation was made for: the throttle, and how many partitions move.
-_Terms = Mapping[Side, "tuple[float | None, int]"]
+_Terms = Mapping[BrokerRole, "tuple[float | None, int]"]
 
 
 @dataclass(frozen=True)
-class _Promise:
+class _FirstEta:
     """What was expected first.
 
     Attributes:
@@ -38,17 +38,17 @@ class _Promise:
     terms: _Terms
 
 
-class Expectation:
+class EtaTracker:
     """The finish that was expected of a cluster's running move, first and now.
 
     It knows what it saw itself: after a restart the next expectation is the first one.
     """
 
     def __init__(self) -> None:
-        self._promise: _Promise | None = None
+        self._promise: _FirstEta | None = None
 
     def observe(
-        self, tick_ms: int, sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender
+        self, tick_ms: int, sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
     ) -> Assessment:
         """Return a finding if the finish that a tick lets expect is much later than it was expected first.
 
@@ -66,7 +66,7 @@ class Expectation:
             self._promise = None
             return Assessment()
         if len(etas) < len(busy):
-            return Assessment(held={(Kind.ETA_SLIPPING, _SUBJECT)})
+            return Assessment(held={(AlertKind.ETA_SLIPPING, _SUBJECT)})
         finish_ms = tick_ms + max(etas) * 1000
         promise = self._kept(tick_ms, finish_ms, busy)
         left_s = (promise.finish_ms - promise.made_ms) / 1000
@@ -86,11 +86,11 @@ class Expectation:
         if promise is not None and promise.made_ms != but_made_ms:
             self._promise = replace(promise, made_ms=promise.made_ms + by_ms, finish_ms=promise.finish_ms + by_ms)
 
-    def _kept(self, tick_ms: int, finish_ms: float, busy: Sequence[SideState]) -> _Promise:
+    def _kept(self, tick_ms: int, finish_ms: float, busy: Sequence[ThrottleStatus]) -> _FirstEta:
         terms = {(s.broker, s.role): (s.demand.throttle_bytes_per_s, s.moving_partitions) for s in busy}
         promise = self._promise
         if promise is None or _wider(promise.terms, terms):
-            promise = _Promise(tick_ms, finish_ms, terms)
+            promise = _FirstEta(tick_ms, finish_ms, terms)
         elif tick_ms - promise.made_ms <= _SETTLE_MS:
             promise = replace(promise, finish_ms=max(promise.finish_ms, finish_ms))
         self._promise = replace(promise, terms=terms)
@@ -108,14 +108,17 @@ def _wider(before: _Terms, now: _Terms) -> bool:
 
 
 def _finding(
-    promise: _Promise, finish_ms: float, late_s: float, settings: AlertSettings, recommender: Recommender
+    promise: _FirstEta, finish_ms: float, late_s: float, settings: AlertSettings, recommender: Recommender
 ) -> Finding:
     first, now = clock(round(promise.finish_ms)), clock(round(finish_ms))
     return Finding(
-        kind=Kind.ETA_SLIPPING,
+        kind=AlertKind.ETA_SLIPPING,
         subject=_SUBJECT,
         severity=Severity.INFO,
-        summary=f"The move is expected to finish at {now}, {duration(late_s)} later than was expected first ({first})",
+        summary=(
+            f"The move is expected to finish at {now}, {format_duration(late_s)} later than was "
+            f"expected first ({first})"
+        ),
         evidence={
             **NOTHING,
             "expected_since_ms": promise.made_ms,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.inputs.throttle_status import LeaderSwitch, LostReplica, PartitionEvidence, SideState
+from alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplica, PartitionEvidence, ThrottleStatus
 from schemas.alerts import Role
 
 # What has no meaning for a finding is null, and there are no partitions.
@@ -21,12 +21,12 @@ NOTHING: dict[str, Any] = {
 }
 
 
-def subject(side: SideState) -> str:
+def subject(side: ThrottleStatus) -> str:
     """Return whom an alert of this side is about."""
     return f"broker {side.broker} as {'leader' if side.role is Role.LEADER else 'destination'}"
 
 
-def side_evidence(side: SideState, switches: Sequence[LeaderSwitch] = (), **more: Any) -> dict[str, Any]:
+def status_evidence(side: ThrottleStatus, switches: Sequence[LeaderSwitch] = (), **more: Any) -> dict[str, Any]:
     """Return the numbers of a side.
 
     Args:
@@ -58,7 +58,7 @@ def side_evidence(side: SideState, switches: Sequence[LeaderSwitch] = (), **more
     }
 
 
-def broker_evidence(broker: int, lost: Sequence[LostReplica], **more: Any) -> dict[str, Any]:
+def broker_evidence(broker: int, lost: Sequence[OutOfSyncReplica], **more: Any) -> dict[str, Any]:
     """Return what is known of a broker's lost replicas.
 
     Args:
@@ -70,12 +70,12 @@ def broker_evidence(broker: int, lost: Sequence[LostReplica], **more: Any) -> di
     return {**NOTHING, "broker_id": broker, "partitions": [{**_plain(one), **unread} for one in lost], **more}
 
 
-def _plain(entry: PartitionEvidence | LostReplica | LeaderSwitch) -> dict[str, Any]:
+def _plain(entry: PartitionEvidence | OutOfSyncReplica | LeaderSwitch) -> dict[str, Any]:
     """Return the attributes; ``dataclasses.asdict`` would copy each of them deeply, of every side and tick."""
     return dict(vars(entry))
 
 
-def named(names: Sequence[str], count: int | None = None, most: int = 3) -> str:
+def join_names(names: Sequence[str], count: int | None = None, most: int = 3) -> str:
     """Return the first few names and how many more there are.
 
     Args:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.inputs.leader_balance import BalanceState
-from alerts.inputs.throttle_status import SideState
+from alerts.inputs.leader_balance import LeaderBalance
+from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.evidence import NOTHING
 from alerts.rules.reassignment_stalled import NO_LEAD, broker_cause, broker_causes
-from alerts.text.formatting import percent, rate
-from schemas.alerts import Finding, Kind, Role, Severity
+from alerts.text.formatting import format_rate, percent
+from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings
 
-KINDS = (Kind.LEADER_IMBALANCE, Kind.PREFERRED_LEADER_UNAVAILABLE)
+KINDS = (AlertKind.LEADER_IMBALANCE, AlertKind.PREFERRED_LEADER_UNAVAILABLE)
 # Brokers that balance by themselves have had their chance after so many of their checks.
 _CHECKS = 2
 
 
-def imbalanced(balances: Sequence[BalanceState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
+def imbalanced(balances: Sequence[LeaderBalance], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
     """Return a finding for each broker to which an election would give back more than the threshold.
 
     What moves, or could not be elected, does not count: nobody can do anything about it by an election.
@@ -31,7 +31,7 @@ def imbalanced(balances: Sequence[BalanceState], settings: AlertSettings, recomm
     """
     return [
         Finding(
-            kind=Kind.LEADER_IMBALANCE,
+            kind=AlertKind.LEADER_IMBALANCE,
             subject=_subject(state),
             severity=Severity.WARNING if _carries_otherwise(state) else Severity.INFO,
             summary=_imbalance_summary(state),
@@ -48,7 +48,10 @@ def imbalanced(balances: Sequence[BalanceState], settings: AlertSettings, recomm
 
 
 def unavailable(
-    balances: Sequence[BalanceState], sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender
+    balances: Sequence[LeaderBalance],
+    sides: Sequence[ThrottleStatus],
+    settings: AlertSettings,
+    recommender: Recommender,
 ) -> list[Finding]:
     """Return a finding for each broker that is down, or out of sync, where it is preferred to lead and another does.
 
@@ -61,12 +64,14 @@ def unavailable(
     back = {s.broker for s in sides if s.role is Role.FOLLOWER and s.alive and not s.lost_replicas}
     return [
         Finding(
-            kind=Kind.PREFERRED_LEADER_UNAVAILABLE,
+            kind=AlertKind.PREFERRED_LEADER_UNAVAILABLE,
             subject=_subject(state),
             severity=Severity.WARNING,
             summary=_unavailable_summary(state),
             evidence=_evidence(state),
-            recommendation=recommender.unblock(state.broker, "not_fetching" if state.alive else "broker_down"),
+            recommendation=recommender.restore_or_inspect_broker(
+                state.broker, "not_fetching" if state.alive else "broker_down"
+            ),
             hold_s=settings.imbalance_s,
             cause=broker_cause(state.broker, state.alive),
             continues=broker_causes(state.broker, state.alive),
@@ -78,20 +83,20 @@ def unavailable(
     ]
 
 
-def held(balances: Sequence[BalanceState], settings: AlertSettings) -> set[tuple[Kind, str]]:
+def keep_firing(balances: Sequence[LeaderBalance], settings: AlertSettings) -> set[tuple[AlertKind, str]]:
     """Return the imbalances that are neither wrong nor right: within the exit margin, or not electable just now."""
     return {
-        (Kind.LEADER_IMBALANCE, _subject(state))
+        (AlertKind.LEADER_IMBALANCE, _subject(state))
         for state in balances
         if state.lacking_ratio > state.threshold_ratio / settings.exit_ratio
     }
 
 
-def _subject(state: BalanceState) -> str:
+def _subject(state: LeaderBalance) -> str:
     return f"broker {state.broker}"
 
 
-def _carries_otherwise(state: BalanceState) -> bool:
+def _carries_otherwise(state: LeaderBalance) -> bool:
     """Return whether what producers write to its leaders is off by more than the threshold; unknown: not known to be.
 
     Counts alone do harm to nobody: brokers may have given each other leaders that weigh the same.
@@ -102,15 +107,17 @@ def _carries_otherwise(state: BalanceState) -> bool:
     return abs(preferred - written) > state.threshold_ratio * preferred
 
 
-def _hold_s(state: BalanceState, settings: AlertSettings) -> float:
+def _hold_s(state: LeaderBalance, settings: AlertSettings) -> float:
     checks_s = _CHECKS * (state.check_interval_s or 0) if state.auto_leader_rebalance else 0
     return max(settings.imbalance_s, checks_s)
 
 
-def _imbalance_summary(state: BalanceState) -> str:
+def _imbalance_summary(state: LeaderBalance) -> str:
     balance = state.balance
     written, preferred = balance.write_bytes_per_s, balance.preferred_write_bytes_per_s
-    load = f"{rate(written)} are written to it, and {rate(preferred)} would be if all preferred leaders led"
+    load = (
+        f"{format_rate(written)} are written to it, and {format_rate(preferred)} would be if all preferred leaders led"
+    )
     if written is None or preferred is None:
         load = "what is written to them is not known"
     return (
@@ -120,7 +127,7 @@ def _imbalance_summary(state: BalanceState) -> str:
     )
 
 
-def _unavailable_summary(state: BalanceState) -> str:
+def _unavailable_summary(state: LeaderBalance) -> str:
     why = "is out of sync" if state.alive else "is down"
     return (
         f"Broker {state.broker} {why}: it cannot lead {state.unavailable} of the "
@@ -128,7 +135,7 @@ def _unavailable_summary(state: BalanceState) -> str:
     )
 
 
-def _evidence(state: BalanceState) -> dict[str, Any]:
+def _evidence(state: LeaderBalance) -> dict[str, Any]:
     balance = state.balance
     return {
         **NOTHING,

@@ -7,10 +7,10 @@ from typing import Any
 
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.evidence import NOTHING
-from alerts.text.formatting import clock, duration
-from schemas.alerts import Finding, Kind, Severity
+from alerts.text.formatting import clock, format_duration
+from schemas.alerts import AlertKind, Finding, Severity
 
-SILENCE = "ticks"
+TICKS = "ticks"
 # A batch takes a second or two; one that takes longer than this is no chance of the moment.
 _LONG_BATCH_S = 5.0
 
@@ -19,7 +19,7 @@ _TOPIC = "the cluster that holds the ticks topic: is it within reach of both"
 _MACHINE = "the process that judges (`headroom watch`): is its machine overloaded"
 
 
-def is_silent(away_s: float, limit_s: float, batch_s: float | None) -> bool:
+def is_missing(away_s: float, limit_s: float, batch_s: float | None) -> bool:
     """Return whether ticks stay away.
 
     Args:
@@ -34,7 +34,7 @@ def is_silent(away_s: float, limit_s: float, batch_s: float | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Silence:
+class MissingTicks:
     """What the desk knows of a cluster whose ticks stay away.
 
     Attributes:
@@ -67,8 +67,8 @@ class Silence:
     def finding(self, recommender: Recommender) -> Finding:
         """Return that no verdict is possible, with what is known and what to look at, the likeliest first."""
         return Finding(
-            kind=Kind.NO_DATA,
-            subject=SILENCE,
+            kind=AlertKind.NO_DATA,
+            subject=TICKS,
             severity=Severity.CRITICAL,
             summary=f"No verdict on any move: {self._last()}{self._cause()}",
             evidence=self._evidence(),
@@ -78,18 +78,18 @@ class Silence:
 
     def _last(self) -> str:
         if self.tick_ms is None:
-            since = duration((self.now_ms - self.judged_ms) / 1000)
+            since = format_duration((self.now_ms - self.judged_ms) / 1000)
             return (
                 f"no tick of cluster {self.cluster} was judged since the start at {clock(self.judged_ms)}, {since} ago"
             )
-        ago = duration(max(0, self.now_ms - self.tick_ms) / 1000)
+        ago = format_duration(max(0, self.now_ms - self.tick_ms) / 1000)
         return f"the last tick of cluster {self.cluster} that was judged is of {clock(self.tick_ms)}, {ago} ago"
 
     def _cause(self) -> str:
         if self.long_batch_s is not None:
-            return f"; ticks have come, but their batch has been worked on for {duration(self.long_batch_s)}"
+            return f"; ticks have come, but their batch has been worked on for {format_duration(self.long_batch_s)}"
         if self.late_s is not None:
-            return f"; that one was judged {duration(self.late_s)} late"
+            return f"; that one was judged {format_duration(self.late_s)} late"
         return ""
 
     def _where(self) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from alerts.inputs.throttle_status import SideState, Stall
+from alerts.inputs.throttle_status import Stall, ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.evidence import broker_evidence, named, side_evidence, subject
-from schemas.alerts import Finding, Kind, Role, Severity
+from alerts.rules.evidence import broker_evidence, join_names, status_evidence, subject
+from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings
 
 # Of what a broker that is down brings about, the first of these is told for all; that its metrics are gone comes late,
@@ -39,7 +39,10 @@ _THROTTLED = ("unknown", "not_fetching")
 
 
 def stalled(
-    sides: Sequence[SideState], binding: Sequence[SideState], settings: AlertSettings, recommender: Recommender
+    sides: Sequence[ThrottleStatus],
+    binding: Sequence[ThrottleStatus],
+    settings: AlertSettings,
+    recommender: Recommender,
 ) -> list[Finding]:
     """Return a finding for each destination where adding replicas copy nothing and no throttle explains it.
 
@@ -59,7 +62,9 @@ def stalled(
     return findings
 
 
-def _stalled(side: SideState, stalls: Sequence[Stall], settings: AlertSettings, recommender: Recommender) -> Finding:
+def _stalled(
+    side: ThrottleStatus, stalls: Sequence[Stall], settings: AlertSettings, recommender: Recommender
+) -> Finding:
     worst = max(stalls, key=lambda stall: _GRAVITY.index(stall.cause)).cause
     own = [stall for stall in stalls if stall.cause == worst]
     count = sum(stall.replicas for stall in own)
@@ -67,15 +72,15 @@ def _stalled(side: SideState, stalls: Sequence[Stall], settings: AlertSettings, 
     cause = {"offline": "destination_disk"}.get(worst, worst)
     if not side.alive and cause != "no_leader":
         cause = "destination_down"
-    which = named([name for stall in own for name in stall.partitions], count)
+    which = join_names([name for stall in own for name in stall.partitions], count)
     more = f"; nor of {others} more, for other reasons" if others else ""
     return Finding(
-        kind=Kind.REASSIGNMENT_STALLED,
+        kind=AlertKind.REASSIGNMENT_STALLED,
         subject=subject(side),
         severity=Severity.WARNING,
         summary=f"The move stands still: {subject(side)} copies nothing of {which} ({_WHY[cause]}){more}",
-        evidence=side_evidence(side, cause=cause),
-        recommendation=recommender.unblock(side.broker, cause),
+        evidence=status_evidence(side, cause=cause),
+        recommendation=recommender.restore_or_inspect_broker(side.broker, cause),
         hold_s=settings.stalled_s,
         cause=_stall_cause(side, cause, {stall.leader for stall in own}),
         continues=broker_causes(side.broker, side.alive) if cause in _BROKERS_OWN else (),
@@ -84,7 +89,7 @@ def _stalled(side: SideState, stalls: Sequence[Stall], settings: AlertSettings, 
     )
 
 
-def _stall_cause(side: SideState, cause: str, leaders: Collection[int | None]) -> str:
+def _stall_cause(side: ThrottleStatus, cause: str, leaders: Collection[int | None]) -> str:
     """Return what makes the stalls of several destinations one; empty: nothing."""
     if cause == "no_leader":
         return _NO_LEADER
@@ -95,7 +100,7 @@ def _stall_cause(side: SideState, cause: str, leaders: Collection[int | None]) -
     return broker_cause(side.broker, side.alive)
 
 
-def lost_replicas(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
+def lost_replicas(sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
     """Return a finding for each broker whose replicas, other than adding ones, are out of the ISR.
 
     Those that a move brings are out of it until they have copied everything: that is planned. They stand on the row of
@@ -110,12 +115,12 @@ def lost_replicas(sides: Sequence[SideState], settings: AlertSettings, recommend
     return [finding for side in followers for finding in _lost(side, settings, recommender)]
 
 
-def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) -> Iterable[Finding]:
+def _lost(side: ThrottleStatus, settings: AlertSettings, recommender: Recommender) -> Iterable[Finding]:
     resting = side.lost_replicas - side.lost_moving_replicas
     leaderless_moving, leaderless_resting = _leaderless(side)
     for kind, moving, count, without_leader, precedence in (
-        (Kind.ISR_SHRINK_DURING_MOVE, True, side.lost_moving_replicas, leaderless_moving, _SHRINK),
-        (Kind.UNDER_REPLICATED, False, resting, leaderless_resting, _LACK),
+        (AlertKind.ISR_SHRINK_DURING_MOVE, True, side.lost_moving_replicas, leaderless_moving, _SHRINK),
+        (AlertKind.UNDER_REPLICATED, False, resting, leaderless_resting, _LACK),
     ):
         if not count:
             continue
@@ -129,10 +134,12 @@ def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) ->
             severity=Severity.WARNING,
             summary=(
                 f"Broker {side.broker} {_LOST_WHY[cause]}: {count} of its replicas, {what}none of them a new one, "
-                f"out of the ISR ({named([one.name for one in lost], count)})"
+                f"out of the ISR ({join_names([one.name for one in lost], count)})"
             ),
             evidence=broker_evidence(side.broker, lost, alive=side.alive, lost_replicas=count, cause=cause),
-            recommendation=recommender.unblock(side.broker, "no_leader" if leaderless else _remedy(side)),
+            recommendation=recommender.restore_or_inspect_broker(
+                side.broker, "no_leader" if leaderless else _remedy(side)
+            ),
             hold_s=settings.under_replicated_s,
             # While nobody leads them that is told; a restart that puts it right is not another cause.
             hold_of=_NO_LEADER if leaderless else "",
@@ -143,7 +150,7 @@ def _lost(side: SideState, settings: AlertSettings, recommender: Recommender) ->
         )
 
 
-def _leaderless(side: SideState) -> tuple[int, int]:
+def _leaderless(side: ThrottleStatus) -> tuple[int, int]:
     """Return how many of the lost replicas are of partitions without a leader: of those that move, and of others."""
     every, moving = side.lost_leaderless_replicas, side.lost_leaderless_moving_replicas
     if every is not None and moving is not None:
@@ -153,14 +160,14 @@ def _leaderless(side: SideState) -> tuple[int, int]:
     return named_ones.count(True), named_ones.count(False)
 
 
-def _lost_cause(side: SideState, leaderless: int, count: int) -> str:
+def _lost_cause(side: ThrottleStatus, leaderless: int, count: int) -> str:
     """Return why replicas of a broker are out of the ISR, as the evidence has it."""
     if not side.alive:
         return "broker_down"
     return "no_leader" if leaderless == count else "fallen_behind"
 
 
-def _remedy(side: SideState) -> str:
+def _remedy(side: ThrottleStatus) -> str:
     if side.alive:
         return "not_fetching"
     return "being_replaced" if side.lost_leaving_replicas == side.lost_replicas else "broker_down"

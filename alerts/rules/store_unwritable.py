@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.evidence import NOTHING
-from schemas.alerts import Finding, Kind, Severity
+from schemas.alerts import AlertKind, Finding, Severity
 
 STORE = "store"
 
@@ -17,7 +17,7 @@ def unwritable(trouble: str, recommender: Recommender) -> Finding:
         recommender: makes recommendations.
     """
     return Finding(
-        kind=Kind.STORE_UNWRITABLE,
+        kind=AlertKind.STORE_UNWRITABLE,
         subject=STORE,
         severity=Severity.CRITICAL,
         summary=f"Alerts go on, but nothing is kept: {trouble}",

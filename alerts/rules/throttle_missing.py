@@ -7,15 +7,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from alerts.inputs.throttle_status import SideState
+from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.evidence import NOTHING, named, side_evidence, subject
-from alerts.text.formatting import rate
-from schemas.alerts import Finding, Kind, Role, Severity, Verdict
+from alerts.rules.evidence import NOTHING, join_names, status_evidence, subject
+from alerts.text.formatting import format_rate
+from schemas.alerts import AlertKind, Finding, Role, Severity, Verdict
 from schemas.config import AlertSettings
 
 
-def unthrottled_leaders(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
+def leader_unthrottled(
+    sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
+) -> list[Finding]:
     """Return a finding for each leader that sends to new replicas without a limit though the move is throttled.
 
     Either the leader list does not name it, as after a switch to a broker that came in by the move; or it does, and the
@@ -32,29 +34,30 @@ def unthrottled_leaders(sides: Sequence[SideState], settings: AlertSettings, rec
     return [_unthrottled(side, sides, settings, recommender) for side in leaders if _unlimited(side)]
 
 
-def _unlimited(side: SideState) -> int:
+def _unlimited(side: ThrottleStatus) -> int:
     """Return how many moving partitions it leads with replicas out of sync that nothing limits."""
     return side.free_partitions + (side.limited_partitions if side.demand.throttle_bytes_per_s is None else 0)
 
 
 def _unthrottled(
-    side: SideState, sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender
+    side: ThrottleStatus, sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
 ) -> Finding:
     rateless = side.demand.throttle_bytes_per_s is None and side.limited_partitions > 0
     count = _unlimited(side)
     which = [p for p in side.partitions if p.moving and (not p.followers or rateless)]
     why = "it has no rate" if rateless else "the leader throttled list does not name it"
     switched = [p for p in which if p.previous_leader is not None and p.leader == side.broker]
-    since = f" since the leader switch of {named([p.name for p in switched])}" if switched else ""
+    since = f" since the leader switch of {join_names([p.name for p in switched])}" if switched else ""
     return Finding(
-        kind=Kind.LEADER_UNTHROTTLED,
+        kind=AlertKind.LEADER_UNTHROTTLED,
         subject=subject(side),
         severity=Severity.INFO,
         summary=(
-            f"{subject(side).capitalize()} sends {named([p.name for p in which], count)} to new replicas without a "
+            f"{subject(side).capitalize()} sends {join_names([p.name for p in which], count)} to new replicas "
+            "without a "
             f"limit{since}: the move is throttled, but {why}"
         ),
-        evidence=side_evidence(
+        evidence=status_evidence(
             side,
             cause="no_rate" if rateless else "not_listed",
             switch_tick_ms=max((p.switch_tick_ms for p in switched if p.switch_tick_ms is not None), default=None),
@@ -71,7 +74,7 @@ def _unthrottled(
     )
 
 
-def _rate_for(broker: int, sides: Sequence[SideState], recommender: Recommender) -> dict[str, Any]:
+def _rate_for(broker: int, sides: Sequence[ThrottleStatus], recommender: Recommender) -> dict[str, Any]:
     """Return how a broker gets a rate, which holds for both its roles."""
     rates = [side.demand.throttle_bytes_per_s for side in sides if side.demand.throttle_bytes_per_s is not None]
     required = [side.demand.required_bytes_per_s for side in sides if side.broker == broker]
@@ -79,7 +82,9 @@ def _rate_for(broker: int, sides: Sequence[SideState], recommender: Recommender)
     return recommender.set_rate(max(rates, default=None), broker, must)
 
 
-def without_throttle(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
+def reassignment_without_throttle(
+    sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
+) -> list[Finding]:
     """Return a finding if partitions move and no throttled replica list names any of them.
 
     Args:
@@ -89,7 +94,7 @@ def without_throttle(sides: Sequence[SideState], settings: AlertSettings, recomm
     """
     free = [side for side in sides if side.demand.free_replicas and side.moving_partitions]
     leaders = [side for side in free if side.role is Role.LEADER]
-    if not leaders or any(side.demand.limited_replicas for side in sides) or unknown(sides):
+    if not leaders or any(side.demand.limited_replicas for side in sides) or has_unknown_status(sides):
         return []
     count = sum(side.moving_partitions for side in leaders)
     needs = [side.moving_bytes_per_s for side in free]
@@ -97,10 +102,10 @@ def without_throttle(sides: Sequence[SideState], settings: AlertSettings, recomm
     worst = free[needs.index(need)] if need is not None else None
     does = "sends" if worst in leaders else "receives"
     unless = "nothing, unless it is too fast"
-    takes = f"; to limit it, take more than {rate(need)}" if need is not None else ""
+    takes = f"; to limit it, take more than {format_rate(need)}" if need is not None else ""
     return [
         Finding(
-            kind=Kind.REASSIGNMENT_WITHOUT_THROTTLE,
+            kind=AlertKind.REASSIGNMENT_WITHOUT_THROTTLE,
             subject="moves",
             severity=Severity.INFO,
             summary=f"{count} partition(s) move without a throttle, as fast as brokers and network go{takes}",
@@ -111,7 +116,7 @@ def without_throttle(sides: Sequence[SideState], settings: AlertSettings, recomm
                 "moving_partitions": count,
             },
             recommendation=recommender.nothing(
-                f"{unless}: a throttle must exceed {rate(need)}, what broker {worst.broker} {does}"
+                f"{unless}: a throttle must exceed {format_rate(need)}, what broker {worst.broker} {does}"
                 if worst is not None
                 else f"{unless}; what a throttle would have to exceed is not known"
             ),
@@ -120,13 +125,13 @@ def without_throttle(sides: Sequence[SideState], settings: AlertSettings, recomm
     ]
 
 
-def unknown(sides: Sequence[SideState]) -> bool:
+def has_unknown_status(sides: Sequence[ThrottleStatus]) -> bool:
     """Return whether something that the verdict on a side needs is not known."""
     return any(side.verdict is Verdict.NO_DATA for side in sides)
 
 
 def at_risk(
-    sides: Sequence[SideState], short: Sequence[SideState], settings: AlertSettings, recommender: Recommender
+    sides: Sequence[ThrottleStatus], short: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
 ) -> list[Finding]:
     """Return a finding for each broker whose throttle is enough until it leads one moving partition more.
 
@@ -139,7 +144,7 @@ def at_risk(
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    if short or unknown(sides):
+    if short or has_unknown_status(sides):
         return []
     leaders = {side.broker: side for side in sides if side.role is Role.LEADER}
     risks = []
@@ -158,8 +163,8 @@ def at_risk(
 
 
 def _risk(
-    side: SideState,
-    leader: SideState,
+    side: ThrottleStatus,
+    leader: ThrottleStatus,
     need_bytes_per_s: float,
     recommendation: Mapping[str, Any],
     settings: AlertSettings,
@@ -168,14 +173,15 @@ def _risk(
     takeover, throttle = side.takeover, leader.demand.throttle_bytes_per_s or 0.0
     more = math.ceil(need_bytes_per_s - throttle)
     return Finding(
-        kind=Kind.THROTTLE_AT_RISK,
+        kind=AlertKind.THROTTLE_AT_RISK,
         subject=subject(leader),
         severity=Severity.INFO,
         summary=(
             f"If broker {side.broker} came to lead {takeover.topic}-{takeover.partition}, its throttle of "
-            f"{rate(throttle)} would be {rate(more)} too low: it would have to send {rate(need_bytes_per_s)}"
+            f"{format_rate(throttle)} would be {format_rate(more)} too low: "
+            f"it would have to send {format_rate(need_bytes_per_s)}"
         ),
-        evidence=side_evidence(
+        evidence=status_evidence(
             leader,
             takeover={"topic": takeover.topic, "partition": takeover.partition, "leader": takeover.leader},
             takeover_bytes_per_s=takeover.bytes_per_s,
@@ -188,7 +194,7 @@ def _risk(
     )
 
 
-def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
+def left_behind(sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
     """Return a finding if nothing moves and rates or throttled replica lists are still set.
 
     Together they slow down the next replica that has to catch up, as after a restart of its broker. One without the
@@ -211,15 +217,19 @@ def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender
     found = []
     if rated:
         rates = sorted({side.demand.throttle_bytes_per_s or 0.0 for side in rated})
-        span = rate(rates[0]) if len(rates) == 1 else f"{rate(rates[0])} to {rate(rates[-1])}"
-        found.append(f"a throttle of {span} on broker(s) {named([str(b) for b in brokers], most=10)}")
+        span = format_rate(rates[0]) if len(rates) == 1 else f"{format_rate(rates[0])} to {format_rate(rates[-1])}"
+        found.append(f"a throttle of {span} on broker(s) {join_names([str(b) for b in brokers], most=10)}")
     if listed:
         # A list may name replicas alone that do not fetch just now, as those of a broker that is down.
-        whom = f"that name {named(names, _resting_count(sides, names))}" if names else f"of {named(sorted(listed))}"
+        whom = (
+            f"that name {join_names(names, _resting_count(sides, names))}"
+            if names
+            else f"of {join_names(sorted(listed))}"
+        )
         found.append(f"throttled replica lists {whom}")
     return [
         Finding(
-            kind=Kind.THROTTLE_LEFT_BEHIND,
+            kind=AlertKind.THROTTLE_LEFT_BEHIND,
             subject="throttles",
             severity=Severity.WARNING,
             summary=f"No reassignment is running, but there is still {' and '.join(found)}",
@@ -234,7 +244,7 @@ def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender
                 "listed_topic_count": max((side.resting_topic_count for side in sides), default=0),
                 "log_dirs_throttle_brokers": _log_dirs_rates(sides),
             },
-            recommendation=clearing(
+            recommendation=clear_throttle_recommendation(
                 sides,
                 recommender,
                 "remove what is left, or replicas that fall behind later catch up no faster than this"
@@ -246,7 +256,9 @@ def left_behind(sides: Sequence[SideState], settings: AlertSettings, recommender
     ]
 
 
-def clearing(sides: Sequence[SideState], recommender: Recommender, reason: str) -> dict[str, Any]:
+def clear_throttle_recommendation(
+    sides: Sequence[ThrottleStatus], recommender: Recommender, reason: str
+) -> dict[str, Any]:
     """Return how the throttles go where nothing moves.
 
     Args:
@@ -266,7 +278,7 @@ def clearing(sides: Sequence[SideState], recommender: Recommender, reason: str) 
     return recommender.clear_throttle(keys, lists, reason) if whole else recommender.clear_throttle({}, {}, reason)
 
 
-def _resting_lists(sides: Sequence[SideState]) -> dict[str, set[Role]]:
+def _resting_lists(sides: Sequence[ThrottleStatus]) -> dict[str, set[Role]]:
     """Return the topics whose lists name partitions that do not move, with the roles whose list does."""
     lists: dict[str, set[Role]] = defaultdict(set)
     for side in sides:
@@ -275,18 +287,18 @@ def _resting_lists(sides: Sequence[SideState]) -> dict[str, set[Role]]:
     return dict(lists)
 
 
-def _resting_count(sides: Sequence[SideState], names: Sequence[str]) -> int:
+def _resting_count(sides: Sequence[ThrottleStatus], names: Sequence[str]) -> int:
     """Return how many partitions at rest lists name: each has one leader, and a follower list may name only some."""
     led = sum(side.resting_listed_partitions for side in sides if side.role is Role.LEADER)
     return max(led, len(names), *(side.resting_listed_partitions for side in sides), 0)
 
 
-def _log_dirs_rates(sides: Sequence[SideState]) -> list[int]:
+def _log_dirs_rates(sides: Sequence[ThrottleStatus]) -> list[int]:
     """Return the brokers that have a throttle of their own for moves between log directories."""
     return sorted({side.broker for side in sides if side.log_dirs.bytes_per_s and side.log_dirs.source == "broker"})
 
 
-def rates_unread(sides: Sequence[SideState]) -> bool:
+def has_unread_rates(sides: Sequence[ThrottleStatus]) -> bool:
     """Return whether nothing moves, and a broker that is up does not tell whether it has a rate."""
     unread = [s for s in sides if s.throttle_source is None and s.demand.throttle_bytes_per_s is None]
     return any(side.alive for side in unread) and not any(side.moving_partitions for side in sides)

@@ -9,7 +9,7 @@ from typing import Any
 _MINUTE_S = 60
 
 
-def rate(bytes_per_s: float | None) -> str:
+def format_rate(bytes_per_s: float | None) -> str:
     """Return a rate such as ``5.6 MB/s`` (1 MB = 10^6 bytes); None: ``unknown``."""
     if bytes_per_s is None:
         return "unknown"
@@ -26,7 +26,7 @@ def percent(ratio: float) -> str:
     return f"{100 * ratio:.3g} %"
 
 
-def duration(seconds: float | None) -> str:
+def format_duration(seconds: float | None) -> str:
     """Return a duration such as ``1 h 20 min`` or ``42 s``; None: ``unknown``."""
     if seconds is None:
         return "unknown"
@@ -46,7 +46,7 @@ def span(low_s: float | None, high_s: float | None) -> str:
         low_s: at least.
         high_s: at most.
     """
-    low, high = duration(low_s), duration(high_s)
+    low, high = format_duration(low_s), format_duration(high_s)
     if low_s is None:
         return high if high_s is None else f"at most {high}"
     if high_s is None:
@@ -66,7 +66,7 @@ def finish_text(recommendation: Mapping[str, Any]) -> str | None:
     middle_s, low_s, high_s = (recommendation.get(f"finish_{name}s") for name in ("", "low_", "high_"))
     if middle_s is None:
         return None
-    return f"about {duration(middle_s)}" if low_s is None or high_s is None else span(low_s, high_s)
+    return f"about {format_duration(middle_s)}" if low_s is None or high_s is None else span(low_s, high_s)
 
 
 def clock(epoch_ms: int | None) -> str:

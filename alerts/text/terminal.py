@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from alerts.text.formatting import finish_text, moment, rate, size
-from schemas.alerts import AlertEvent, State, Verdict
+from alerts.text.formatting import finish_text, format_rate, moment, size
+from schemas.alerts import AlertEvent, AlertState, Verdict
 from schemas.text import printable
 
-_MARK = {State.PENDING.value: "PENDING", State.FIRING.value: "FIRING", State.RESOLVED.value: "RESOLVED"}
+_MARK = {AlertState.PENDING.value: "PENDING", AlertState.FIRING.value: "FIRING", AlertState.RESOLVED.value: "RESOLVED"}
 
 
 def render_event(event: AlertEvent, fired: bool = True) -> str:
@@ -23,7 +23,7 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
         f"[{_MARK[event.state]}] {event.severity} {event.kind}  cluster {event.cluster}, {event.subject}  "
         f"{moment(event.tick_ms)}  id {event.alert_id}"
     )
-    if event.state == State.RESOLVED.value:
+    if event.state == AlertState.RESOLVED.value:
         # Fixed, or gone: a move that was cancelled, a cluster that is not watched any more.
         end = "Resolved" if fired else "Cleared before it fired"
         return _text([head, f"  {end}. It was: {event.summary}."])
@@ -44,8 +44,9 @@ def _evidence(evidence: dict[str, Any]) -> list[str]:
     throttle = evidence.get("throttle_bytes_per_s")
     unlimited = throttle is None and evidence.get("verdict") == Verdict.UNTHROTTLED.value
     numbers = (
-        f"  throttle {'none' if unlimited else rate(throttle)}; in-sync followers use "
-        f"{rate(evidence['in_sync_bytes_per_s'])}; all followers require {rate(evidence['required_bytes_per_s'])}; "
+        f"  throttle {'none' if unlimited else format_rate(throttle)}; in-sync followers use "
+        f"{format_rate(evidence['in_sync_bytes_per_s'])}; "
+        f"all followers require {format_rate(evidence['required_bytes_per_s'])}; "
         f"still to copy {size(evidence['remaining_bytes'])}"
     )
     partitions = evidence["partitions"]
@@ -57,7 +58,8 @@ def _partition(p: dict[str, Any]) -> str:
     switch = f", led by {p['previous_leader']} before" if p["previous_leader"] is not None else ""
     leader = "no leader" if p["leader"] is None else f"leader {p['leader']}"
     return (
-        f"    {p['topic']}-{p['partition']}: writes {rate(p['write_bytes_per_s'])} x {p['followers']} follower(s), "
+        f"    {p['topic']}-{p['partition']}: writes {format_rate(p['write_bytes_per_s'])} "
+        f"x {p['followers']} follower(s), "
         f"{p['in_sync_followers']} in sync; {leader}{switch}"
     )
 
@@ -70,7 +72,7 @@ def _recommendation(recommendation: dict[str, Any]) -> list[str]:
         then = f"the move then finishes in {finish}" if finish is not None else "finish unknown"
         # A broker that has no rate yet slows down with it: no finish is promised.
         how, then = ("set", "") if recommendation.get("action") == "set_rate" else ("raise", f"; {then}")
-        lines.append(f"  Do: {how} the throttle to {rate(throttle)} ({throttle}){then}")
+        lines.append(f"  Do: {how} the throttle to {format_rate(throttle)} ({throttle}){then}")
     if recommendation["reason"]:
         lines.append(f"  {'Note' if throttle else 'Do'}: {recommendation['reason']}")
     return lines + [f"    $ {command}" for command in recommendation["commands"]]

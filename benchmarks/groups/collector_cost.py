@@ -24,15 +24,15 @@ from benchmarks.fixtures.bench_cluster import Ground, Say, failure
 from benchmarks.fixtures.synthetic.fake_brokers import workload
 from benchmarks.fixtures.synthetic.synthetic_ticks import RECORD_BYTES, Partition, SyntheticCluster
 from benchmarks.results import Figure
-from cluster.collector.observation import Survey
+from cluster.collector.observation import Observer
 from cluster.collector.publisher import Publisher
 from cluster.collector.rows.encoder import encode_rows
 from cluster.collector.tick_builder import Rows, TickBuilder
-from cluster.connection.admin_connection import AdminLink
-from cluster.metadata.snapshot_reader import MetadataReader
-from cluster.metadata.topic_cache import KnownTopics
-from cluster.metrics.broker_reads import BrokerReaders
-from cluster.metrics.mbeans import Plan, topic_bytes, topic_messages
+from cluster.connection.admin_connection import AdminConnection
+from cluster.metadata.snapshot_reader import SnapshotReader
+from cluster.metadata.topic_cache import TopicCache
+from cluster.metrics.broker_reads import BrokerMetricsReader
+from cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
 from cluster.model import LogReading, Meter, Metrics, Reading, TopicPartition
 from schemas.config import ClusterSettings, CollectSettings
 
@@ -96,7 +96,7 @@ class MadeMetrics:
         gauges = _readings({Meter("ReplicaManager.UnderReplicatedPartitions"): 0}, read_ms)
         self._made = {b: Metrics(1, counters[b], gauges, tuple(lags[b]), logs[b]) for b in lags}
 
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+    def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         """Return what was made of a broker."""
         return self._made[broker]
 
@@ -178,7 +178,7 @@ def _run(ground: Ground, size: int, ticks: int, say: Say) -> Cost:
             ticks=replace(ground.settings.ticks, bootstrap_servers=ground.bootstrap_servers),
             collect=CollectSettings(interval_s=_INTERVAL_S),
         )
-        with closing(AdminLink(watched)) as link, closing(Publisher(settings, _ACK_S)) as publisher:
+        with closing(AdminConnection(watched)) as link, closing(Publisher(settings, _ACK_S)) as publisher:
             cost.whole_s = _whole_s(link, size)
             publisher.open()
             source = MadeMetrics(paper.cluster)
@@ -193,9 +193,9 @@ def _run(ground: Ground, size: int, ticks: int, say: Say) -> Cost:
     return cost
 
 
-def _whole_s(link: AdminLink, size: int) -> float:
+def _whole_s(link: AdminConnection, size: int) -> float:
     """Return the seconds that all topics take in one answer, which is what a tick would cost that reads them whole."""
-    began_s, known = time.monotonic(), KnownTopics()
+    began_s, known = time.monotonic(), TopicCache()
     answer = link.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), 1, _CLIENT_TIMEOUT_S)
     known.take_range("", None, answer.topics, began_s)
     if len(known.partitions()) != size:
@@ -203,15 +203,15 @@ def _whole_s(link: AdminLink, size: int) -> float:
     return time.monotonic() - began_s
 
 
-def _survey(link: AdminLink, source: MadeMetrics, collect: CollectSettings) -> Survey:
-    metadata = MetadataReader(
+def _survey(link: AdminConnection, source: MadeMetrics, collect: CollectSettings) -> Observer:
+    metadata = SnapshotReader(
         link, collect.timeout_s(), collect.topic_config_max_age_s, metadata_max_age_s=collect.metadata_max_age_s
     )
     builder = TickBuilder(int(collect.window_s() * 1000), int(_INTERVAL_S * 1000))
-    return Survey(metadata, BrokerReaders(link, source, collect), builder, collect.timeout_s())
+    return Observer(metadata, BrokerMetricsReader(link, source, collect), builder, collect.timeout_s())
 
 
-def _ticks(paper: Paper, source: MadeMetrics, survey: Survey, publisher: Publisher, count: int, cost: Cost) -> None:
+def _ticks(paper: Paper, source: MadeMetrics, survey: Observer, publisher: Publisher, count: int, cost: Cost) -> None:
     chance = random.Random(1)
     pending: dict[TopicPartition, tuple[int, int]] = {}
     began_s = time.monotonic()
@@ -226,7 +226,7 @@ def _ticks(paper: Paper, source: MadeMetrics, survey: Survey, publisher: Publish
             pending[p.name] = (number, p.leader)
 
 
-def _tick(survey: Survey, publisher: Publisher, cost: Cost) -> Rows:
+def _tick(survey: Observer, publisher: Publisher, cost: Cost) -> Rows:
     tick_ms = int(time.time() * 1000)
     with _timed(cost.tick_s), _timed(cost.cpu_s, time.process_time):
         with _timed(cost.look_s):

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from alerts.delivery.delivery_log import told_of
+from alerts.delivery.delivery_log import notifiable
 from benchmarks.fixtures.bench_cluster import Ground, Say, child_of
 from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTS, LeadersInTurn
 from benchmarks.fixtures.processes import kill_tree
@@ -27,7 +27,7 @@ from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.receivers.recording_receivers import lost_and_doubled
 from benchmarks.fixtures.throttled_move import Scene
 from benchmarks.results import Figure
-from schemas.alerts import AlertEvent, State
+from schemas.alerts import AlertEvent, AlertState
 
 _SEED = 11
 _ENOUGH_BYTES_PER_S = 4e6
@@ -152,7 +152,7 @@ class Watched:
 
     def await_turn(self, starving: bool) -> None:
         """Return when the leader's alert fires, or has resolved, as the table of events tells."""
-        wanted = State.FIRING.value if starving else State.RESOLVED.value
+        wanted = AlertState.FIRING.value if starving else AlertState.RESOLVED.value
         what = f"alert on {self._leaders.subject} {wanted}"
         self._watch.wait(lambda: self._state() == wanted, _TURN_S, what, _LOOK_S)
 
@@ -195,7 +195,7 @@ class Watched:
         return self._told()
 
     def _told(self) -> list[AlertEvent]:
-        return told_of(stored_events(self._ground.store))
+        return notifiable(stored_events(self._ground.store))
 
     def _state(self) -> str | None:
         """Return how the present leader's alert stands, of all that were told; None: there is none."""

@@ -18,7 +18,7 @@ from benchmarks.results import Figure, percentile
 from cli.common.output import print_table
 from cluster.embedded import BrokerOptions, endpoint
 from cluster.metrics.factory import metrics_source
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError, MetricsSource
 from cluster.model import Metrics, TopicPartition
 from schemas.config import Source
@@ -91,7 +91,7 @@ def _figures(costs: list[Cost]) -> list[Figure]:
     return figures
 
 
-def _grow(ground: Ground, replicas: int, say: Say) -> Plan:
+def _grow(ground: Ground, replicas: int, say: Say) -> ReadPlan:
     """Return the plan of a broker that has so many replicas, of which it leads every other one."""
     began = time.monotonic()
     topics = [f"sources-{number:03}" for number in range(-(-replicas // _PARTITIONS_PER_TOPIC))]
@@ -102,7 +102,7 @@ def _grow(ground: Ground, replicas: int, say: Say) -> Plan:
     names = [TopicPartition(topic, p) for topic in topics for p in range(_PARTITIONS_PER_TOPIC)][:replicas]
     _write_one_each(ground, [name for name in names if name.topic in missing])
     # The brokers' own topics are a few more.
-    plan = Plan(
+    plan = ReadPlan(
         topics,
         [name for name in names if _leader(name.partition) == _BROKER],
         names[: max(1, int(replicas * _WATCHED_RATIO))],
@@ -143,7 +143,7 @@ def _write_one_each(ground: Ground, names: list[TopicPartition]) -> None:
         producer.close(timeout=5)
 
 
-def _await_whole(ground: Ground, plan: Plan) -> None:
+def _await_whole(ground: Ground, plan: ReadPlan) -> None:
     """Return when every source gives a whole tick."""
     for source in Source:
         with _reading(ground, source) as read:
@@ -154,7 +154,7 @@ def _await_whole(ground: Ground, plan: Plan) -> None:
                 time.sleep(1)
 
 
-def _lacks(read: Callable[[Plan], Metrics], plan: Plan) -> str | None:
+def _lacks(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> str | None:
     try:
         metrics = read(plan)
     except MetricsError as error:
@@ -168,7 +168,7 @@ def _lacks(read: Callable[[Plan], Metrics], plan: Plan) -> str | None:
 
 
 @contextmanager
-def _reading(ground: Ground, source: Source) -> Iterator[Callable[[Plan], Metrics]]:
+def _reading(ground: Ground, source: Source) -> Iterator[Callable[[ReadPlan], Metrics]]:
     """Yield what reads the broker by a source."""
     collect = replace(ground.settings.collect, source=source, broker_timeout_s=_PATIENCE_S)
     open_source: MetricsSource = metrics_source(collect)
@@ -180,7 +180,7 @@ def _reading(ground: Ground, source: Source) -> Iterator[Callable[[Plan], Metric
         open_source.stop()
 
 
-def _cost(ground: Ground, source: Source, plan: Plan, say: Say) -> Cost:
+def _cost(ground: Ground, source: Source, plan: ReadPlan, say: Say) -> Cost:
     process = psutil.Process(ground.broker(_BROKER).pid)
     with _reading(ground, source) as read:
         for _ in range(_WARM_UP_READS):
@@ -198,7 +198,7 @@ def _cost(ground: Ground, source: Source, plan: Plan, say: Say) -> Cost:
     return cost
 
 
-def _times(read: Callable[[Plan], Metrics], plan: Plan) -> Iterator[float]:
+def _times(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> Iterator[float]:
     """Yield the seconds that each read took."""
     began, reads = time.monotonic(), 0
     while reads < _LEAST_READS or time.monotonic() - began < _READ_S:

@@ -17,7 +17,7 @@ from benchmarks.fixtures.synthetic.synthetic_producer import Feed
 from benchmarks.groups.scale.group import START_S, at_once_s_per_tick, prepared, require_truth
 from benchmarks.results import Figure
 from cli.common.child_process import headroom_command
-from cli.common.watch_process import JudgingProcess
+from cli.common.watch_process import VerdictProcess
 
 _SIZE = "20000"
 _WORKERS = 2
@@ -27,7 +27,7 @@ _EXECUTOR_MEMORY = "1g"
 # Short, so that the time is that of the work and not that of waiting for the next batch.
 _TRIGGER_S = 1.0
 
-Start = Callable[[Ground, ExitStack], JudgingProcess]
+Start = Callable[[Ground, ExitStack], VerdictProcess]
 
 
 def measure(say: Say) -> list[Figure]:
@@ -65,13 +65,13 @@ def _arguments(ground: Ground) -> list[str]:
     return ["run", "watch", "record", "--config", str(ground.config), "--format", "json"]
 
 
-def _local(ground: Ground, running: ExitStack) -> JudgingProcess:
+def _local(ground: Ground, running: ExitStack) -> VerdictProcess:
     command = headroom_command(*_arguments(ground), "--with-parent")
     master = {"HEADROOM_SPARK__MASTER": "local[2]"}
-    return running.enter_context(JudgingProcess("headroom run", command, ground.folder / "local.log", master))
+    return running.enter_context(VerdictProcess("headroom run", command, ground.folder / "local.log", master))
 
 
-def _submitted(ground: Ground, running: ExitStack) -> JudgingProcess:
+def _submitted(ground: Ground, running: ExitStack) -> VerdictProcess:
     cluster = running.enter_context(SparkCluster(ground.folder / "spark", _WORKERS, _EXECUTOR_MEMORY))
     package = packaged(ground.folder / "package")
     memory = ("--driver-memory", _MEMORY, "--executor-memory", _EXECUTOR_MEMORY)

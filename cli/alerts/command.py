@@ -11,11 +11,11 @@ from cli.alerts.undelivered import show_undelivered
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, echo_lines, print_json
 from cli.config.load import read_settings
-from schemas.alerts import Kind
+from schemas.alerts import AlertKind
 from schemas.config import Settings
 from schemas.tables import ALERT_EVENTS
 from streaming.delta.query import table_url
-from streaming.tables.current_alerts import Standing, as_json, standings
+from streaming.tables.current_alerts import CurrentAlert, as_json, read_current_alerts
 
 
 @click.group(
@@ -29,7 +29,7 @@ from streaming.tables.current_alerts import Standing, as_json, standings
     "--all", "show_all", is_flag=True, help="Show those that have ended too: put right, or over before they fired."
 )
 @click.option("--undelivered", is_flag=True, help="Show the events that a receiver has not got, and why.")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Show alerts of this kind only.")
+@click.option("--kind", type=click.Choice([kind.value for kind in AlertKind]), help="Show alerts of this kind only.")
 @click.pass_context
 def alerts(
     context: click.Context, config: str | None, output_format: str, show_all: bool, undelivered: bool, kind: str | None
@@ -51,7 +51,7 @@ def alerts(
     if undelivered:
         show_undelivered(settings, output_format, kind)
         return
-    latest = standings(settings)
+    latest = read_current_alerts(settings)
     shown = [alert for alert in latest or [] if _wanted(alert, show_all, kind)]
     if output_format == "json":
         print_json([as_json(alert) for alert in shown])
@@ -72,11 +72,11 @@ def _require_options_after(context: click.Context, command: str) -> None:
         raise click.UsageError(f"Options go after the command: headroom alerts {command} ...", context)
 
 
-def _wanted(alert: Standing, show_all: bool, kind: str | None) -> bool:
+def _wanted(alert: CurrentAlert, show_all: bool, kind: str | None) -> bool:
     return (show_all or alert.stands) and kind in (None, alert.event.kind)
 
 
-def _print_text(alerts: list[Standing]) -> None:
+def _print_text(alerts: list[CurrentAlert]) -> None:
     from alerts.text.terminal import render_event
 
     for number, alert in enumerate(alerts):
@@ -87,7 +87,7 @@ def _print_text(alerts: list[Standing]) -> None:
             echo(line)
 
 
-def _said(alert: Standing) -> list[str]:
+def _said(alert: CurrentAlert) -> list[str]:
     """Return the lines of what people say of an alert."""
     lines = []
     if alert.ack is not None:
@@ -98,7 +98,7 @@ def _said(alert: Standing) -> list[str]:
     return lines
 
 
-def _nothing(settings: Settings, latest: list[Standing] | None) -> str:
+def _nothing(settings: Settings, latest: list[CurrentAlert] | None) -> str:
     if latest is None:
         url = table_url(settings.store.path, ALERT_EVENTS.path)
         return f"No alert yet: {url} is not there. `headroom watch` makes it; start that first, with the same settings."

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 import click
 
-from alerts.delivery.suppression import Action, Mark, Marks, Silence
+from alerts.delivery.suppression import Silence, SuppressionAction, SuppressionRecord, Suppressions
 from alerts.text.formatting import moment
 from cli.common.options import config_option, format_option
 from cli.common.output import duration, echo, print_json, print_table
 from cli.common.parameters import Duration, Moment
 from cli.config.load import read_settings
-from schemas.alerts import AlertEvent, Kind, State
+from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.errors import HeadroomError
-from streaming.tables.current_alerts import Standing, standings
-from streaming.tables.suppression_rows import now_ms, read_marks, say
+from streaming.tables.current_alerts import CurrentAlert, read_current_alerts
+from streaming.tables.suppression_rows import append_suppression, now_ms, read_suppressions
 
 T = TypeVar("T")
 
@@ -47,16 +47,16 @@ def ack(alert_id: str, note: str, by: str | None, config: str | None, output_for
               headroom alerts ack 46dd --note "raising the throttle" --by anna
     """  # noqa: D301
     settings = read_settings(config)
-    event = _standing(standings(settings) or [], alert_id).event
+    event = _standing(read_current_alerts(settings) or [], alert_id).event
     mark = replace(
-        _mark(Action.ACK, by, note),
+        _mark(SuppressionAction.ACK, by, note),
         cluster=event.cluster,
         kind=event.kind,
         subject=event.subject,
         alert_id=event.alert_id,
         severity=event.severity,
     )
-    say(settings, mark)
+    append_suppression(settings, mark)
     if output_format == "json":
         print_json(asdict(mark))
         return
@@ -66,7 +66,7 @@ def ack(alert_id: str, note: str, by: str | None, config: str | None, output_for
 
 @click.command(short_help="Keep some alerts from receivers for a time.")
 @click.option("--cluster", metavar="NAME", help="Alerts of this cluster.")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Alerts of this kind.")
+@click.option("--kind", type=click.Choice([kind.value for kind in AlertKind]), help="Alerts of this kind.")
 @click.option("--subject", metavar="TEXT", help='Alerts on this subject; * stands for any text: "broker 2 as *".')
 @click.option(
     "--for",
@@ -119,7 +119,7 @@ def silence(
     if ends_ms <= at_ms:
         raise click.UsageError(f"It would be over: it ends {moment(ends_ms)}. Give a later --starts or a longer --for.")
     mark = replace(
-        _mark(Action.SILENCE, by, note),
+        _mark(SuppressionAction.SILENCE, by, note),
         cluster=cluster,
         kind=kind,
         subject=subject,
@@ -127,10 +127,10 @@ def silence(
         starts_ms=max(begins_ms, at_ms),
         ends_ms=ends_ms,
     )
-    (made,) = Marks.of([mark]).silences
-    found = standings(settings) or []
-    firing = [s.event for s in found if s.event.state == State.FIRING.value and made.covers(s.event)]
-    say(settings, mark)
+    (made,) = Suppressions.of([mark]).silences
+    found = read_current_alerts(settings) or []
+    firing = [s.event for s in found if s.event.state == AlertState.FIRING.value and made.covers(s.event)]
+    append_suppression(settings, mark)
     if output_format == "json":
         print_json({**_as_json(made, at_ms), "covers": [event.alert_id for event in firing]})
         return
@@ -153,7 +153,7 @@ def silences(show_all: bool, config: str | None, output_format: str) -> None:
     Example:  headroom alerts silences
               headroom alerts silences --all --format json
     """  # noqa: D301
-    marks, at_ms = read_marks(read_settings(config)), now_ms()
+    marks, at_ms = read_suppressions(read_settings(config)), now_ms()
     shown = sorted(
         (s for s in marks.silences if show_all or s.ends_ms > at_ms), key=lambda s: (s.starts_ms, s.mark.mark_id)
     )
@@ -183,9 +183,9 @@ def unsilence(silence_id: str, by: str | None, config: str | None, output_format
     Example:  headroom alerts unsilence 8a41c0ffee123456
     """  # noqa: D301
     settings, at_ms = read_settings(config), now_ms()
-    made = _silence(read_marks(settings).silences, silence_id, at_ms)
-    mark = replace(_mark(Action.UNSILENCE, by, ""), mark_id=made.mark.mark_id)
-    say(settings, mark)
+    made = _silence(read_suppressions(settings).silences, silence_id, at_ms)
+    mark = replace(_mark(SuppressionAction.UNSILENCE, by, ""), mark_id=made.mark.mark_id)
+    append_suppression(settings, mark)
     if output_format == "json":
         print_json(_as_json(replace(made, ends_ms=mark.mark_ms), mark.mark_ms))
         return
@@ -193,8 +193,8 @@ def unsilence(silence_id: str, by: str | None, config: str | None, output_format
     echo(f"{what} silence {mark.mark_id}: {_matchers(made.mark)}. It was until {moment(made.ends_ms)}.")
 
 
-def _mark(action: Action, by: str | None, note: str) -> Mark:
-    return Mark(
+def _mark(action: SuppressionAction, by: str | None, note: str) -> SuppressionRecord:
+    return SuppressionRecord(
         mark_id=secrets.token_hex(8),
         action=action.value,
         cluster=None,
@@ -218,7 +218,7 @@ def _login_name() -> str:
         raise HeadroomError("--by", "is needed, for this user has no name", "Give it: --by NAME.") from None
 
 
-def _standing(found: Sequence[Standing], alert_id: str) -> Standing:
+def _standing(found: Sequence[CurrentAlert], alert_id: str) -> CurrentAlert:
     """Return the one alert that stands and whose id begins so.
 
     Raises:
@@ -240,10 +240,10 @@ def _silence(made: Sequence[Silence], silence_id: str, at_ms: int) -> Silence:
     """
     subject, remedy = f"silence {silence_id}", "See `headroom alerts silences` for the ids of those that hold."
     begins = _beginning(made, silence_id, lambda silence: silence.mark.mark_id)
-    holding = [silence for silence in begins if silence.ends_ms > at_ms]
-    if not holding and begins:
+    cached_frames = [silence for silence in begins if silence.ends_ms > at_ms]
+    if not cached_frames and begins:
         raise HeadroomError(subject, f"has ended at {moment(begins[-1].ends_ms)}", remedy)
-    return _one(holding, subject, remedy, lambda silence: silence.mark.mark_id)
+    return _one(cached_frames, subject, remedy, lambda silence: silence.mark.mark_id)
 
 
 def _beginning(found: Sequence[T], beginning: str, id_of: Callable[[T], str]) -> list[T]:
@@ -263,7 +263,7 @@ def _told(event: AlertEvent) -> str:
     return f"{event.alert_id} {event.severity} {event.kind}, cluster {event.cluster}, {event.subject}"
 
 
-def _matchers(mark: Mark) -> str:
+def _matchers(mark: SuppressionRecord) -> str:
     named = {"cluster": mark.cluster, "kind": mark.kind, "subject": mark.subject}
     return ", ".join(f"{name} {value}" for name, value in named.items() if value is not None)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from alerts.delivery.delivery_log import Backlog, order
-from alerts.delivery.queue import Lane
+from alerts.delivery.delivery_log import Backlog, event_order
+from alerts.delivery.queue import DeliveryQueue
 from alerts.text.formatting import clock
 from cli.common.output import echo, print_json, print_table
 from schemas.alerts import AlertEvent
 from schemas.config import Settings
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 from streaming.delta.query_table import query_all
-from streaming.tables.suppression_rows import now_ms, read_marks
-from streaming.tables.undelivered import backlog_of, events_sql, steps_sql, without_deliveries
+from streaming.tables.suppression_rows import now_ms, read_suppressions
+from streaming.tables.undelivered import backlog_from, events_sql, steps_sql, without_deliveries
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ def undelivered(settings: Settings) -> list[Undelivered]:
     names = settings.notify.receivers()
     if not names:
         return []
-    backlog, marks, at_ms = _backlog(settings, names), read_marks(settings), now_ms()
+    backlog, marks, at_ms = _backlog(settings, names), read_suppressions(settings), now_ms()
     found = []
     for name in names:
         # As the watch would take it up if it started now.
-        lane = Lane(name, settings.notify, lambda: 0.0)
+        lane = DeliveryQueue(name, settings.notify, lambda: 0.0)
         lane.mark(marks)
         lane.restore(backlog)
         lane.muted()
-        owed = sorted(lane.owed(at_ms), key=lambda one: order(one.event))
+        owed = sorted(lane.owed(at_ms), key=lambda one: event_order(one.event))
         found += [Undelivered(name, one.event, one.attempts, one.answer) for one in owed]
     return found
 
@@ -64,7 +64,7 @@ def _backlog(settings: Settings, names: list[str]) -> Backlog:
         events = query_all(settings.store.path, alone, without_deliveries(events_sql(names)))
     else:
         events = query_all(settings.store.path, both, events_sql(names))
-    return backlog_of(events or [], steps or [])
+    return backlog_from(events or [], steps or [])
 
 
 def show_undelivered(settings: Settings, output_format: str, kind: str | None) -> None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from kafka.errors import KafkaError
 
 from cli.check.result import Check, bounded, no, ok, unknown
-from cluster.connection.admin_connection import AdminLink, connection_options
+from cluster.connection.admin_connection import AdminConnection, connection_options
 from cluster.connection.refusal import Refusal, why_refused
-from cluster.metadata.snapshot_reader import RATES_REMEDY, MetadataReader, read_broker_configs
+from cluster.metadata.snapshot_reader import RATES_REMEDY, SnapshotReader, read_broker_configs
 from cluster.metrics.factory import metrics_source
-from cluster.metrics.mbeans import Plan
-from cluster.metrics.missing_metrics import REMEDIES, losses
+from cluster.metrics.mbeans import ReadPlan
+from cluster.metrics.missing_metrics import REMEDIES, find_missing_metrics
 from cluster.metrics.source import MetricsError, MetricsSource
 from cluster.model import Broker, Metrics, Snapshot
 from schemas.config import CollectSettings, Settings, Source
@@ -38,7 +38,7 @@ class _Probe:
     """What the check of a broker works with."""
 
     settings: Settings
-    link: AdminLink
+    link: AdminConnection
     source: MetricsSource
     snapshot: Snapshot
 
@@ -111,9 +111,9 @@ def tcp_error(endpoint: str) -> str | None:
 
 @contextmanager
 def _probe(settings: Settings) -> Iterator[_Probe]:
-    link, source = AdminLink(settings.cluster), metrics_source(settings.collect)
+    link, source = AdminConnection(settings.cluster), metrics_source(settings.collect)
     try:
-        snapshot = MetadataReader(link, settings.cluster.request_timeout_ms / 1000, 0.0).snapshot()
+        snapshot = SnapshotReader(link, settings.cluster.request_timeout_ms / 1000, 0.0).snapshot()
         source.start()
         yield _Probe(settings, link, source, snapshot)
     finally:
@@ -129,16 +129,16 @@ def _of_broker(probe: _Probe, broker: Broker) -> list[Check]:
     return bounded(name, limit_s, lambda: probe.checks(broker))
 
 
-def _plan(snapshot: Snapshot, broker: int) -> Plan:
+def _plan(snapshot: Snapshot, broker: int) -> ReadPlan:
     """Return the reads of a few topics and of one log, that one as closely as if it moved: nothing is left out."""
     held = [p for p in snapshot.partitions.values() if broker in p.replicas]
     led = [p.name for p in held if p.leader == broker]
     follows = any(broker in p.isr and p.leader not in (None, broker) for p in held)
-    return Plan(list(dict.fromkeys(name.topic for name in led))[:_TOPICS], led[:1], led[:1], len(held), follows)
+    return ReadPlan(list(dict.fromkeys(name.topic for name in led))[:_TOPICS], led[:1], led[:1], len(held), follows)
 
 
-def _mbeans(broker: int, plan: Plan, metrics: Metrics, remedy: str) -> list[Check]:
-    found = losses(plan, metrics)
+def _mbeans(broker: int, plan: ReadPlan, metrics: Metrics, remedy: str) -> list[Check]:
+    found = find_missing_metrics(plan, metrics)
     rows = []
     for name, kind, expected, excuse in (
         ("Log MBeans", "Log ", bool(plan.leads), "leads no partition"),

@@ -8,13 +8,13 @@ from functools import partial
 import click
 from rich.text import Text
 
-from cli.check.result import Answer, Check, bounded, unknown
+from cli.check.result import Check, CheckStatus, bounded, unknown
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from schemas.config import Settings
 
-_STYLES = {Answer.OK: "green", Answer.NO: "bold red", Answer.UNKNOWN: "yellow"}
+_STYLES = {CheckStatus.OK: "green", CheckStatus.NO: "bold red", CheckStatus.UNKNOWN: "yellow"}
 
 
 @click.command(short_help="Say whether everything Headroom needs is within reach.")
@@ -36,7 +36,7 @@ def check(ctx: click.Context, config: str | None, output_format: str) -> None:
         print_json([{**vars(row), "answer": row.answer.value} for row in checks])
     else:
         _print_text(checks)
-    if any(row.answer is Answer.NO for row in checks):
+    if any(row.answer is CheckStatus.NO for row in checks):
         ctx.exit(1)
 
 
@@ -59,7 +59,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
         ("Brokers", check_brokers.broker_checks),
     ]
     for name, checks in remote:
-        if cluster[0].answer is Answer.OK:
+        if cluster[0].answer is CheckStatus.OK:
             yield from bounded(name, limit_s + 30, partial(checks, settings))
         else:
             yield unknown(name, "not tried, for Kafka could not be reached", "Put the row Kafka right first.")
@@ -68,6 +68,6 @@ def run_checks(settings: Settings) -> Iterator[Check]:
 def _print_text(checks: list[Check]) -> None:
     rows = [(row.name, Text(row.answer.value, style=_STYLES[row.answer]), row.found, row.remedy) for row in checks]
     print_table("", ("what", "answer", "found", "remedy"), rows)
-    count = {answer: sum(row.answer is answer for row in checks) for answer in Answer}
+    count = {answer: sum(row.answer is answer for row in checks) for answer in CheckStatus}
     echo()
-    echo(f"{count[Answer.OK]} ok, {count[Answer.NO]} no, {count[Answer.UNKNOWN]} unknown.")
+    echo(f"{count[CheckStatus.OK]} ok, {count[CheckStatus.NO]} no, {count[CheckStatus.UNKNOWN]} unknown.")

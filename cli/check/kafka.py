@@ -8,8 +8,8 @@ from typing import Any
 from kafka import KafkaAdminClient
 from kafka.errors import AuthorizationError, KafkaError, KafkaTimeoutError, RequestTimedOutError
 
-from cli.check.result import Answer, Check, no, ok, unknown
-from cluster.connection.admin_connection import AdminLink
+from cli.check.result import Check, CheckStatus, no, ok, unknown
+from cluster.connection.admin_connection import AdminConnection
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 
@@ -61,13 +61,13 @@ def may_alter(granted: Iterable[str] | None) -> Check:
     if granted is not None and "ALTER_CONFIGS" not in granted:
         found = "not granted, nor needed: Headroom recommends, others apply"
         return Check(
-            name, Answer.OK, found, "For `headroom throttle`: grant ALTER_CONFIGS on the cluster to this user."
+            name, CheckStatus.OK, found, "For `headroom throttle`: grant ALTER_CONFIGS on the cluster to this user."
         )
     return rights("Cluster", "the cluster", granted, {"ALTER_CONFIGS": "change throttle rates"})[0]
 
 
 def _linked(kafka: KafkaSettings, ask: Callable[[KafkaAdminClient], list[Check]]) -> list[Check]:
-    link = AdminLink(kafka)
+    link = AdminConnection(kafka)
     try:
         return ask(link.client())
     except (KafkaTimeoutError, RequestTimedOutError):

@@ -10,7 +10,7 @@ from enum import Enum
 from schemas.errors import HeadroomError
 
 
-class Answer(str, Enum):
+class CheckStatus(str, Enum):
     """Whether what Headroom needs is there."""
 
     OK = "ok"
@@ -30,24 +30,24 @@ class Check:
     """
 
     name: str
-    answer: Answer
+    answer: CheckStatus
     found: str
     remedy: str = ""
 
 
 def ok(name: str, found: str) -> Check:
     """Return a check that passed."""
-    return Check(name, Answer.OK, found)
+    return Check(name, CheckStatus.OK, found)
 
 
 def no(name: str, found: str, remedy: str) -> Check:
     """Return a check that failed."""
-    return Check(name, Answer.NO, found, remedy)
+    return Check(name, CheckStatus.NO, found, remedy)
 
 
 def unknown(name: str, found: str, remedy: str) -> Check:
     """Return a check that could not be made."""
-    return Check(name, Answer.UNKNOWN, found, remedy)
+    return Check(name, CheckStatus.UNKNOWN, found, remedy)
 
 
 def bounded(name: str, timeout_s: float, checks: Callable[[], list[Check]]) -> list[Check]:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from alerts.text.formatting import duration
+from alerts.text.formatting import format_duration
 from cli.common.output import echo
 
 # What ends again and again, before it has lasted for a while, is started less and less often.
@@ -58,7 +58,7 @@ class ChildProcess:
             self._ended_at = now
             lasted = now - self._began_at >= _LASTED_S
             self._again_s = _RESTART_AFTER_S if lasted else _longer(self._again_s)
-            again = f"it is started again in {duration(self._again_s)}"
+            again = f"it is started again in {format_duration(self._again_s)}"
             echo(f"headroom: the {self._name} ended with code {code}; {again}", err=True)
         elif now - self._ended_at >= self._again_s:
             self._process, self._began_at, self._ended_at = self._start(), now, None

@@ -17,7 +17,7 @@ from schemas.text import printable
 _NOTE_EVERY_S = 10.0
 
 
-class Screen:
+class ProgressView:
     """Steps with the time since the start.
 
     Args:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.alerts import AlertEvent, Kind, Severity, State
+from schemas.alerts import AlertEvent, AlertKind, AlertState, Severity
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class WatchLines:
         Args:
             informing: those too that only inform.
         """
-        last = {line.said["alert_id"]: line for line in self.events() if line.said["state"] != State.PENDING.value}
+        last = {line.said["alert_id"]: line for line in self.events() if line.said["state"] != AlertState.PENDING.value}
         return [line for line in last.values() if _fires(line) and (informing or not _informs(line))]
 
-    def informed(self, kind: Kind) -> Line | None:
+    def informed(self, kind: AlertKind) -> Line | None:
         """Return the last event by which an alert of a kind fires that only informs; None: there is none."""
         told = reversed(self.fired(informing=True))
         return next((line for line in told if _informs(line) and line.said["kind"] == kind.value), None)
@@ -71,7 +71,7 @@ class WatchLines:
 
     def resolved(self, alert_id: str) -> Line | None:
         """Return the event that ended an alert; None: it has not ended."""
-        ended = (line for line in self.events() if line.said["state"] == State.RESOLVED.value)
+        ended = (line for line in self.events() if line.said["state"] == AlertState.RESOLVED.value)
         return next((line for line in ended if line.said["alert_id"] == alert_id), None)
 
     def verdicts(self) -> dict[tuple[int, str], str] | None:
@@ -88,7 +88,7 @@ class WatchLines:
 
 
 def _fires(line: Line) -> bool:
-    return bool(line.said["state"] == State.FIRING.value)
+    return bool(line.said["state"] == AlertState.FIRING.value)
 
 
 def _informs(line: Line) -> bool:

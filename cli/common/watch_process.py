@@ -21,7 +21,7 @@ from cli.common.watch_output import Line, WatchLines
 from schemas.errors import HeadroomError
 
 T = TypeVar("T")
-P = TypeVar("P", bound="JudgingProcess")
+P = TypeVar("P", bound="VerdictProcess")
 _NAME = "headroom watch"
 _STARTED_S = 1.0
 _POLL_S = 0.05
@@ -29,7 +29,7 @@ _POLL_S = 0.05
 _STOP_S = 45.0
 
 
-class JudgingProcess(WatchLines):
+class VerdictProcess(WatchLines):
     """A running command that tells verdicts and alerts as JSON lines on its standard output.
 
     Args:
@@ -158,7 +158,7 @@ class JudgingProcess(WatchLines):
         self._process.terminate()
 
 
-class WatchProcess(JudgingProcess):
+class WatchProcess(VerdictProcess):
     """A running ``headroom watch``, which ends when this process does.
 
     Args:

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from cli.common.quantities import parse_bytes_per_s, parse_duration_s, parse_percentage
 from cli.config.maintenance_windows import maintenance_windows
-from cli.config.problem import Problem
-from cli.config.sources import Given, Key, all_sections, from_environment, from_file
+from cli.config.problem import SettingError
+from cli.config.sources import Key, RawValue, all_sections, from_environment, from_file
 from cli.config.validation import require_cluster, require_rules
 from cluster.connection.key_files import require_readable
 from schemas.config import Settings
@@ -72,7 +72,7 @@ def _read(path: str | None, environ: Mapping[str, str]) -> tuple[Settings, dict[
     return settings, places
 
 
-def _plain(key: Key, given: Given) -> Any:
+def _plain(key: Key, given: RawValue) -> Any:
     """Return a value with amounts and windows read, and the dotted names that TOML took apart put together again."""
     try:
         if key in AMOUNTS and isinstance(given.value, str):
@@ -126,6 +126,6 @@ def _key(location: Iterable[str]) -> Key:
 def _told(rules: Callable[[], None], places: Mapping[Key, str]) -> None:
     try:
         rules()
-    except Problem as problem:
+    except SettingError as problem:
         subject = places.get(problem.key, ".".join(problem.key))
         raise HeadroomError(subject, problem.rule, problem.remedy) from None

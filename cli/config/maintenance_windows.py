@@ -8,7 +8,7 @@ from typing import Any
 
 from cli.common.quantities import TIME_OF_DAY, parse_duration_s
 from cli.config.nearest import nearest
-from schemas.alerts import Kind
+from schemas.alerts import AlertKind
 from schemas.config import DAYS, MaintenanceWindow
 from schemas.errors import HeadroomError
 
@@ -67,7 +67,7 @@ def _lasts_s(value: Any) -> float:
 
 
 def _kinds(value: Any) -> tuple[str, ...]:
-    kinds, known = _texts(value), [kind.value for kind in Kind]
+    kinds, known = _texts(value), [kind.value for kind in AlertKind]
     if not set(kinds) <= set(known):
         raise ValueError(f"must be a list of kinds of alerts: {', '.join(known)}")
     return kinds

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from cli.config.problem import ONE_OF_TWO, Problem, secrets_beside
+from cli.config.problem import ONE_OF_TWO, SettingError, secrets_beside
 from schemas.alerts import Severity
 from schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings
 
@@ -16,46 +16,46 @@ _SEVERITIES = [severity.value for severity in reversed(Severity)]
 _URL = "must be a URL that begins with http:// or https://, without a user or password in it"
 
 
-def notify_problems(notify: NotifySettings) -> Iterator[Problem]:
+def notify_problems(notify: NotifySettings) -> Iterator[SettingError]:
     """Yield every rule of the sections ``[notify]`` and ``[notify.*]`` that does not hold."""
     if notify.retry_max_s < notify.retry_s:
-        yield Problem(("notify", "retry_max_s"), "must not be less than notify.retry_s")
+        yield SettingError(("notify", "retry_max_s"), "must not be less than notify.retry_s")
     if notify.least_severity not in _SEVERITIES:
-        yield Problem(("notify", "least_severity"), f"must be one of {', '.join(_SEVERITIES)}")
+        yield SettingError(("notify", "least_severity"), f"must be one of {', '.join(_SEVERITIES)}")
     for name in ("dashboard_url", "runbook_url"):
         if getattr(notify, name) and not _is_url(getattr(notify, name)):
-            yield Problem(("notify", name), _URL)
+            yield SettingError(("notify", name), _URL)
     yield from _slack(notify.slack)
     yield from _alertmanager(notify.alertmanager)
     if notify.webhook.url and not _is_url(notify.webhook.url):
-        yield Problem(("notify.webhook", "url"), _URL)
+        yield SettingError(("notify.webhook", "url"), _URL)
     yield from secrets_beside("notify.webhook", notify.webhook, "secret")
     if (notify.webhook.secret or notify.webhook.secret_file) and not notify.webhook.url:
         yield _useless("notify.webhook", "url", "a secret")
 
 
-def _slack(slack: SlackSettings) -> Iterator[Problem]:
+def _slack(slack: SlackSettings) -> Iterator[SettingError]:
     section = "notify.slack"
     yield from secrets_beside(section, slack, "token", "webhook_url")
     if slack.by_token() and slack.by_webhook():
         name = "webhook_url" if slack.webhook_url else "webhook_url_file"
-        yield Problem((section, name), "is set beside a token", ONE_OF_TWO)
+        yield SettingError((section, name), "is set beside a token", ONE_OF_TWO)
     if slack.by_token() and not slack.channel:
         yield _useless(section, "channel", "a token")
     if slack.channel and not slack.by_token():
-        yield Problem((section, "channel"), "has no effect without a token", "Give the token, or leave this out.")
+        yield SettingError((section, "channel"), "has no effect without a token", "Give the token, or leave this out.")
     if slack.channel and not _CHANNEL.fullmatch(slack.channel):
-        yield Problem((section, "channel"), "must be the id of a channel, such as C0123456789, not its name")
+        yield SettingError((section, "channel"), "must be the id of a channel, such as C0123456789, not its name")
     if slack.webhook_url and not _is_url(slack.webhook_url):
-        yield Problem((section, "webhook_url"), _URL)
+        yield SettingError((section, "webhook_url"), _URL)
     if not _is_url(slack.api_url):
-        yield Problem((section, "api_url"), _URL)
+        yield SettingError((section, "api_url"), _URL)
 
 
-def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[Problem]:
+def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[SettingError]:
     section = "notify.alertmanager"
     if not all(map(_is_url, alertmanager.instances())):
-        yield Problem((section, "urls"), f"{_URL}, several separated by commas")
+        yield SettingError((section, "urls"), f"{_URL}, several separated by commas")
     yield from secrets_beside(section, alertmanager, "password")
     has_password = bool(alertmanager.password or alertmanager.password_file)
     if has_password and not alertmanager.username:
@@ -66,8 +66,8 @@ def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[Problem]:
         yield _useless(section, "urls", "a user")
 
 
-def _useless(section: str, name: str, other: str) -> Problem:
-    return Problem((section, name), f"is not set but {other} is", "Set both or neither.")
+def _useless(section: str, name: str, other: str) -> SettingError:
+    return SettingError((section, name), f"is not set but {other} is", "Set both or neither.")
 
 
 def _is_url(text: str) -> bool:

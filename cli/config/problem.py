@@ -7,7 +7,7 @@ from collections.abc import Iterator
 ONE_OF_TWO = "Keep one of the two."
 
 
-class Problem(Exception):
+class SettingError(Exception):
     """A value that is not allowed: which key, the rule it breaks, and the remedy. Never the value: it may be secret."""
 
     def __init__(self, key: tuple[str, str], rule: str, remedy: str = "Put the value right.") -> None:
@@ -17,7 +17,7 @@ class Problem(Exception):
         super().__init__(f"{'.'.join(key)}: {rule}")
 
 
-def secrets_beside(section: str, settings: object, *names: str) -> Iterator[Problem]:
+def secrets_beside(section: str, settings: object, *names: str) -> Iterator[SettingError]:
     """Yield every secret of a section that is given both by itself and by a file.
 
     Args:
@@ -27,4 +27,4 @@ def secrets_beside(section: str, settings: object, *names: str) -> Iterator[Prob
     """
     for name in names:
         if getattr(settings, name) and getattr(settings, f"{name}_file"):
-            yield Problem((section, f"{name}_file"), f"is set beside {section}.{name}", ONE_OF_TWO)
+            yield SettingError((section, f"{name}_file"), f"is set beside {section}.{name}", ONE_OF_TWO)

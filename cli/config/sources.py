@@ -27,7 +27,7 @@ LISTS: dict[Key, type] = {("alerts", "maintenance"): MaintenanceWindow}
 
 
 @dataclass(frozen=True)
-class Given:
+class RawValue:
     """A value as it was given, and where: the words that an error names it by."""
 
     value: Any
@@ -67,30 +67,30 @@ def all_keys() -> dict[Key, Any]:
     }
 
 
-def from_file(file: Path) -> dict[Key, Given]:
+def from_file(file: Path) -> dict[Key, RawValue]:
     """Return what a TOML file sets.
 
     Raises:
         HeadroomError: it cannot be read, or a section or key of it is unknown.
     """
-    given: dict[Key, Given] = {}
+    given: dict[Key, RawValue] = {}
     for section, table in _toml(file).items():
         given.update(_from_table(section, table, file))
     return given
 
 
-def _from_table(section: str, table: Any, file: Path) -> dict[Key, Given]:
+def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
     sections = list(all_sections())
     if section not in sections or not isinstance(table, dict):
         raise HeadroomError(f"[{section}] in {file}", "is no section of the settings", nearest(section, sections))
     names = [name for (known_section, name) in all_keys() if known_section == section]
     inner = [name.removeprefix(f"{section}.") for name in sections if name.startswith(f"{section}.")]
-    given: dict[Key, Given] = {}
+    given: dict[Key, RawValue] = {}
     for name, value in table.items():
         if name in inner:
             given.update(_from_table(f"{section}.{name}", value, file))
         elif name in names:
-            given[section, name] = Given(value, f"{section}.{name} in {file}")
+            given[section, name] = RawValue(value, f"{section}.{name} in {file}")
         else:
             raise HeadroomError(f"{section}.{name} in {file}", "is no setting", nearest(name, [*names, *inner]))
     return given
@@ -112,14 +112,14 @@ def _toml(file: Path) -> dict[str, Any]:
         raise HeadroomError(str(file), f"is not TOML: {error}", "Put that line right.") from None
 
 
-def from_environment(environ: Mapping[str, str]) -> dict[Key, Given]:
+def from_environment(environ: Mapping[str, str]) -> dict[Key, RawValue]:
     """Return what the environment sets; an empty variable counts as not set.
 
     Raises:
         HeadroomError: a variable that begins like a setting is none, or is not the JSON that it should be.
     """
     known = {env_name(key): (key, default) for key, default in all_keys().items()}
-    given: dict[Key, Given] = {}
+    given: dict[Key, RawValue] = {}
     for name, text in environ.items():
         if not is_setting(name) or not text:
             continue
@@ -128,11 +128,11 @@ def from_environment(environ: Mapping[str, str]) -> dict[Key, Given]:
         key, default = known[name]
         place = f"{'.'.join(key)} in the environment ({name})"
         if isinstance(default, dict):
-            given[key] = Given(_json(text, place, "object", '{"name": "value"}'), place)
+            given[key] = RawValue(_json(text, place, "object", '{"name": "value"}'), place)
         elif key in LISTS:
-            given[key] = Given(_json(text, place, "array of objects", '[{"name": "value"}]'), place)
+            given[key] = RawValue(_json(text, place, "array of objects", '[{"name": "value"}]'), place)
         else:
-            given[key] = Given(text, place)
+            given[key] = RawValue(text, place)
     return given
 
 

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from cli.common.quantities import parse_window
 from cli.config.notify_validation import notify_problems
-from cli.config.problem import ONE_OF_TWO, Problem, secrets_beside
+from cli.config.problem import ONE_OF_TWO, SettingError, secrets_beside
 from schemas.config import AlertSettings, CollectSettings, KafkaSettings, Settings, Source, StoreSettings
 
 
@@ -122,7 +122,7 @@ def require_cluster(settings: Settings) -> None:
         remedy = (
             "Write a headroom.toml with `headroom init` and set it there, or give HEADROOM_CLUSTER__BOOTSTRAP_SERVERS."
         )
-        raise Problem(("cluster", "bootstrap_servers"), "is not set", remedy)
+        raise SettingError(("cluster", "bootstrap_servers"), "is not set", remedy)
 
 
 def require_rules(settings: Settings) -> None:
@@ -135,12 +135,12 @@ def require_rules(settings: Settings) -> None:
         raise problem
 
 
-def _problems(settings: Settings) -> Iterator[Problem]:
+def _problems(settings: Settings) -> Iterator[SettingError]:
     for key, allowed in RANGES.items():
         value = attrgetter(".".join(key))(settings)
         rule = None if value is None else allowed.broken_by(value)
         if rule is not None:
-            yield Problem(key, rule)
+            yield SettingError(key, rule)
     yield from _texts(settings)
     yield from _sources(settings.collect)
     yield from _connection("cluster", settings.cluster)
@@ -150,72 +150,74 @@ def _problems(settings: Settings) -> Iterator[Problem]:
     yield from notify_problems(settings.notify)
 
 
-def _texts(settings: Settings) -> Iterator[Problem]:
+def _texts(settings: Settings) -> Iterator[SettingError]:
     for key in (("cluster", "name"), ("ticks", "topic"), ("store", "path"), ("spark", "driver_memory")):
         if not getattr(getattr(settings, key[0]), key[1]).strip():
-            yield Problem(key, "must not be empty")
+            yield SettingError(key, "must not be empty")
     if not settings.cluster.name.isprintable():
         # It is part of every row, line and label; a line break in it would begin a line of its own.
-        yield Problem(("cluster", "name"), "must have no control character or line break in it")
+        yield SettingError(("cluster", "name"), "must have no control character or line break in it")
     if settings.metrics.address() and not _is_server(settings.metrics.address(), least_port=0):
-        yield Problem(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
+        yield SettingError(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
     yield from _store(settings.store)
     yield from _window(settings.elections.window)
     for broker, address in settings.collect.endpoints.items():
         if not broker.isdecimal():
-            yield Problem(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
+            yield SettingError(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
         if not _is_server(address):
-            yield Problem(("collect", "endpoints"), f"must be host:port for broker {broker}")
+            yield SettingError(("collect", "endpoints"), f"must be host:port for broker {broker}")
 
 
-def _store(store: StoreSettings) -> Iterator[Problem]:
+def _store(store: StoreSettings) -> Iterator[SettingError]:
     """Yield places of tables with a secret in them: they stand in logs, errors and what commands print."""
     remedy = "Give what opens the store by the environment, or by [spark.conf]: docs/deployment.md."
     for name in ("path", "checkpoint_path"):
         place = getattr(store, name)
         if "://" in place and ":" in place.partition("://")[2].partition("/")[0].rpartition("@")[0]:
-            yield Problem(("store", name), "must have no password in it", remedy)
+            yield SettingError(("store", name), "must have no password in it", remedy)
         # As https://account.blob.core.windows.net/container?sv=...&sig=... of Azure.
         if "://" in place and "?" in place:
-            yield Problem(("store", name), "must have no query in it", remedy)
+            yield SettingError(("store", name), "must have no query in it", remedy)
         if not place.isprintable():
-            yield Problem(("store", name), "must have no control character or line break in it")
+            yield SettingError(("store", name), "must have no control character or line break in it")
 
 
-def _ratios(alerts: AlertSettings) -> Iterator[Problem]:
+def _ratios(alerts: AlertSettings) -> Iterator[SettingError]:
     if alerts.margin_ratio < alerts.exit_ratio:
         rule = f"is less than alerts.exit_ratio ({alerts.exit_ratio:g}): following the advice would not end the alert"
-        yield Problem(("alerts", "margin_ratio"), rule, "Raise it, or lower alerts.exit_ratio.")
+        yield SettingError(("alerts", "margin_ratio"), rule, "Raise it, or lower alerts.exit_ratio.")
 
 
-def _window(text: str) -> Iterator[Problem]:
+def _window(text: str) -> Iterator[SettingError]:
     try:
         if text:
             parse_window(text)
     except ValueError as error:
-        yield Problem(("elections", "window"), str(error), "Put it right, or leave it out.")
+        yield SettingError(("elections", "window"), str(error), "Put it right, or leave it out.")
 
 
-def _sources(collect: CollectSettings) -> Iterator[Problem]:
+def _sources(collect: CollectSettings) -> Iterator[SettingError]:
     yield from secrets_beside("collect", collect, "jmx_password", "http_password", "http_token")
     if collect.http_username and (collect.http_token or collect.http_token_file):
-        yield Problem(("collect", "http_username"), "is set beside a token", ONE_OF_TWO)
+        yield SettingError(("collect", "http_username"), "is set beside a token", ONE_OF_TWO)
     if bool(collect.http_certfile) != bool(collect.http_keyfile):
         missing = "http_keyfile" if collect.http_certfile else "http_certfile"
-        yield Problem(("collect", missing), "is missing: a certificate and its key go together", "Set both or neither.")
+        yield SettingError(
+            ("collect", missing), "is missing: a certificate and its key go together", "Set both or neither."
+        )
     if collect.http_path and not collect.http_path.startswith("/"):
-        yield Problem(("collect", "http_path"), "must begin with a slash")
+        yield SettingError(("collect", "http_path"), "must begin with a slash")
     yield from _unused_metrics(collect)
 
 
-def _unused_metrics(collect: CollectSettings) -> Iterator[Problem]:
+def _unused_metrics(collect: CollectSettings) -> Iterator[SettingError]:
     """Yield what is given for a source that is not used: a password, it would quietly not be asked for."""
     other = "http_" if collect.source is Source.JMX else "jmx_"
     default = CollectSettings()
     for item in fields(CollectSettings):
         if item.name.startswith(other) and getattr(collect, item.name) != getattr(default, item.name):
             rule = f"has no effect while collect.source is {collect.source.value}"
-            yield Problem(("collect", item.name), rule, "Set collect.source, or leave this out.")
+            yield SettingError(("collect", item.name), rule, "Set collect.source, or leave this out.")
 
 
 def _is_server(address: str, least_port: int = 1) -> bool:
@@ -223,31 +225,33 @@ def _is_server(address: str, least_port: int = 1) -> bool:
     return match is not None and least_port <= int(match[2]) < 65536
 
 
-def _connection(section: str, kafka: KafkaSettings) -> Iterator[Problem]:
+def _connection(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
     if kafka.bootstrap_servers and not all(map(_is_server, kafka.bootstrap_servers.split(","))):
-        yield Problem((section, "bootstrap_servers"), "must be host:port, several separated by commas")
+        yield SettingError((section, "bootstrap_servers"), "must be host:port, several separated by commas")
     yield from secrets_beside(section, kafka, "sasl_password")
     if bool(kafka.ssl_certfile) != bool(kafka.ssl_keyfile):
         missing = "ssl_keyfile" if kafka.ssl_certfile else "ssl_certfile"
-        yield Problem((section, missing), "is missing: a certificate and its key go together", "Set both or neither.")
+        yield SettingError(
+            (section, missing), "is missing: a certificate and its key go together", "Set both or neither."
+        )
     if kafka.security_protocol.startswith("SASL"):
         yield from _sasl(section, kafka)
 
 
-def _sasl(section: str, kafka: KafkaSettings) -> Iterator[Problem]:
+def _sasl(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
     protocol = kafka.security_protocol.value
     if kafka.sasl_mechanism not in MECHANISMS:
         rule = f"must be one of {', '.join(MECHANISMS)} with {protocol}"
-        yield Problem((section, "sasl_mechanism"), rule, "Set it.")
+        yield SettingError((section, "sasl_mechanism"), rule, "Set it.")
     if not kafka.sasl_username:
-        yield Problem((section, "sasl_username"), f"is not set but {protocol} needs it", "Set it.")
+        yield SettingError((section, "sasl_username"), f"is not set but {protocol} needs it", "Set it.")
     if not kafka.sasl_password and not kafka.sasl_password_file:
         variable = f"HEADROOM_{section.upper()}__SASL_PASSWORD"
         remedy = f"Give it by {variable}, or name a file in {section}.sasl_password_file."
-        yield Problem((section, "sasl_password"), f"is not set but {protocol} needs it", remedy)
+        yield SettingError((section, "sasl_password"), f"is not set but {protocol} needs it", remedy)
 
 
-def _unused_security(settings: Settings) -> Iterator[Problem]:
+def _unused_security(settings: Settings) -> Iterator[SettingError]:
     """Yield security given for a ticks cluster that is not named: it would quietly not be used."""
     if settings.ticks.bootstrap_servers:
         return
@@ -255,4 +259,4 @@ def _unused_security(settings: Settings) -> Iterator[Problem]:
     for item in fields(KafkaSettings):
         if item.name != "request_timeout_ms" and getattr(settings.ticks, item.name) != getattr(default, item.name):
             remedy = "Name the cluster of the topic in ticks.bootstrap_servers, or leave this out."
-            yield Problem(("ticks", item.name), "has no effect while ticks.bootstrap_servers is empty", remedy)
+            yield SettingError(("ticks", item.name), "has no effect while ticks.bootstrap_servers is empty", remedy)

@@ -16,13 +16,13 @@ from kafka.errors import KafkaError
 
 from cli.common.logs import log_to_stderr
 from cli.common.output import console, echo, print_table
-from cli.common.progress import Screen
+from cli.common.progress import ProgressView
 from cli.common.quick_java import QUICK_JAVA
 from cli.common.watch_process import WatchProcess
 from cli.config.load import load_settings
-from cli.demo.outcome import Outcome, failures, summary_rows
+from cli.demo.outcome import DemoOutcome, failures, summary_rows
 from cli.demo.scenario import BROKERS, DemoKafka
-from cli.demo.story import Story
+from cli.demo.story import DemoRun
 from cluster.embedded import EmbeddedCluster, write_config
 from schemas.errors import HeadroomError
 
@@ -84,8 +84,8 @@ def _prepare(folder: Path | None, keep: bool) -> Path:
     return chosen.resolve()
 
 
-def _run(folder: Path) -> Outcome:
-    screen = Screen(console())
+def _run(folder: Path) -> DemoOutcome:
+    screen = ProgressView(console())
     _warn_if_busy(screen)
     cluster = EmbeddedCluster(folder, len(BROKERS))
     try:
@@ -100,13 +100,13 @@ def _run(folder: Path) -> Outcome:
         cluster.stop()
 
 
-def _warn_if_busy(screen: Screen) -> None:
+def _warn_if_busy(screen: ProgressView) -> None:
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > 2 * cores:
         screen.say(f"Note: this machine is busy (load {load:.0f} on {cores} cores), so that times will be long")
 
 
-def _play(cluster: EmbeddedCluster, screen: Screen) -> Outcome:
+def _play(cluster: EmbeddedCluster, screen: ProgressView) -> DemoOutcome:
     config = write_config(cluster)
     with config.open("a", encoding="utf-8") as file:
         file.write(f"\n[spark]\n# Of a watch that ends after minutes; without it one runs for days.\n{_QUICK}\n")
@@ -114,12 +114,12 @@ def _play(cluster: EmbeddedCluster, screen: Screen) -> Outcome:
     kafka = DemoKafka(settings)
     try:
         with WatchProcess(config, cluster.folder / "watch.log", subject="demo") as watch:
-            return Story(kafka, watch, screen, settings, config).play()
+            return DemoRun(kafka, watch, screen, settings, config).play()
     finally:
         kafka.close()
 
 
-def _judge(outcome: Outcome) -> None:
+def _judge(outcome: DemoOutcome) -> None:
     """Print what was measured.
 
     Raises:

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.text.formatting import duration, finish_text, rate
+from alerts.text.formatting import finish_text, format_duration, format_rate
 from cli.demo.scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
-from schemas.alerts import AlertEvent, Kind, Role
+from schemas.alerts import AlertEvent, AlertKind, Role
 
 ALERT_WITHIN_S = 15.0
 FINISH_ERROR_RATIO = 0.5
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoOutcome:
     """What was measured.
 
     Attributes:
@@ -59,7 +59,7 @@ def alert_failures(alert: AlertEvent) -> list[str]:
     """Return what is wrong with the alert: broker, cause or recommendation; nothing if it is the one expected."""
     evidence, advice = _evidence(alert), recommendation(alert)
     switched = [(p["topic"], p["partition"]) for p in evidence["partitions"] if p["switch_tick_ms"] is not None]
-    wanted = (Kind.THROTTLE_BELOW_LEADER_WRITE.value, NEW_LEADER, Role.LEADER.value)
+    wanted = (AlertKind.THROTTLE_BELOW_LEADER_WRITE.value, NEW_LEADER, Role.LEADER.value)
     found = []
     if (alert.kind, evidence["broker_id"], evidence["role"]) != wanted:
         found.append(f"the alert is {alert.kind} about {alert.subject}, not about broker {NEW_LEADER} as leader")
@@ -70,7 +70,7 @@ def alert_failures(alert: AlertEvent) -> list[str]:
     return found
 
 
-def failures(outcome: Outcome) -> list[str]:
+def failures(outcome: DemoOutcome) -> list[str]:
     """Return what did not come true, one sentence each; nothing if everything did."""
     found = alert_failures(outcome.alert)
     if outcome.alerts != 1:
@@ -82,28 +82,33 @@ def failures(outcome: Outcome) -> list[str]:
     if error is None:
         found.append("the alert did not say when the move would finish")
     elif error > FINISH_ERROR_RATIO:
-        found.append(f"the move took {duration(outcome.finish_s)}, promised were {duration(outcome.promised_s)}")
+        found.append(
+            f"the move took {format_duration(outcome.finish_s)}, promised were {format_duration(outcome.promised_s)}"
+        )
     return found
 
 
-def summary_rows(outcome: Outcome) -> list[tuple[str, str]]:
+def summary_rows(outcome: DemoOutcome) -> list[tuple[str, str]]:
     """Return the figures with their names."""
     evidence = _evidence(outcome.alert)
     error = _error_ratio(outcome)
     return [
         ("Leader switch in Kafka to alert printed", f"{outcome.switch_to_alert_s:.1f} s"),
-        ("Throttle before", rate(THROTTLE_BYTES_PER_S)),
-        (f"Required by broker {NEW_LEADER} after the switch", rate(evidence["required_bytes_per_s"])),
-        ("Throttle recommended and applied", rate(recommendation(outcome.alert)["throttle_bytes_per_s"])),
+        ("Throttle before", format_rate(THROTTLE_BYTES_PER_S)),
+        (f"Required by broker {NEW_LEADER} after the switch", format_rate(evidence["required_bytes_per_s"])),
+        ("Throttle recommended and applied", format_rate(recommendation(outcome.alert)["throttle_bytes_per_s"])),
         ("Finish promised by the alert", finish_text(recommendation(outcome.alert)) or "unknown"),
-        ("Real finish", duration(outcome.finish_s) + ("" if error is None else f" ({error:.0%} off the middle)")),
-        ("Alert resolved after the throttle was raised", duration(outcome.resolve_s)),
+        (
+            "Real finish",
+            format_duration(outcome.finish_s) + ("" if error is None else f" ({error:.0%} off the middle)"),
+        ),
+        ("Alert resolved after the throttle was raised", format_duration(outcome.resolve_s)),
         ("Alerts that fired", str(outcome.alerts)),
         ("Alerts raised by the healthy move", str(len(outcome.healthy_fired))),
     ]
 
 
-def _error_ratio(outcome: Outcome) -> float | None:
+def _error_ratio(outcome: DemoOutcome) -> float | None:
     promised_s = outcome.promised_s
     return abs(outcome.finish_s - promised_s) / promised_s if promised_s else None
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from cli.common.child_process import headroom_command
 from cli.demo.scenario import PARTITIONS
-from cluster.embedded.paced_producer import PacedLoad
+from cluster.embedded.paced_producer import PacedProducer
 from schemas.errors import HeadroomError
 from schemas.tables import THROTTLE_HEADROOM
 from streaming.delta.query_table import query
@@ -36,7 +36,7 @@ def behind_s(store: str) -> float:
     return math.inf if last_ms is None else time.time() - last_ms / 1000
 
 
-def history_is_written(load: PacedLoad) -> bool:
+def history_is_written(load: PacedProducer) -> bool:
     """Return whether every partition has its history; one that has it gets no more."""
     sent_bytes = load.sent_bytes
     for p in PARTITIONS:

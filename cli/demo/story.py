@@ -6,13 +6,13 @@ import shlex
 import time
 from pathlib import Path
 
-from alerts.text.formatting import rate, size
+from alerts.text.formatting import format_rate, size
 from alerts.text.terminal import render_event
 from cli.common.output import echo, echo_lines
-from cli.common.progress import Screen
+from cli.common.progress import ProgressView
 from cli.common.watch_output import Line
 from cli.common.watch_process import WatchProcess
-from cli.demo.outcome import ALERT_WITHIN_S, Outcome, alert_failures, recommendation
+from cli.demo.outcome import ALERT_WITHIN_S, DemoOutcome, alert_failures, recommendation
 from cli.demo.scenario import (
     NEW_LEADER,
     OLD_LEADER,
@@ -25,8 +25,8 @@ from cli.demo.scenario import (
     DemoKafka,
 )
 from cli.demo.steps import behind_s, history_is_written, moves_text, name_of, run_headroom
-from cluster.embedded.paced_producer import PacedLoad
-from schemas.alerts import Kind, Role, Verdict
+from cluster.embedded.paced_producer import PacedProducer
+from schemas.alerts import AlertKind, Role, Verdict
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -46,7 +46,7 @@ _HEALTHY = {
 }
 
 
-class Story:
+class DemoRun:
     """The acts of the demo, in order.
 
     Args:
@@ -57,7 +57,9 @@ class Story:
         config: the file that they are from.
     """
 
-    def __init__(self, kafka: DemoKafka, watch: WatchProcess, screen: Screen, settings: Settings, config: Path) -> None:
+    def __init__(
+        self, kafka: DemoKafka, watch: WatchProcess, screen: ProgressView, settings: Settings, config: Path
+    ) -> None:
         self._kafka = kafka
         self._watch = watch
         self._screen = screen
@@ -65,14 +67,14 @@ class Story:
         self._store = settings.store.path
         self._config = config
 
-    def play(self) -> Outcome:
+    def play(self) -> DemoOutcome:
         """Return what happened.
 
         Raises:
             HeadroomError: something that the rest depends on did not happen in its time.
         """
         self._write_history()
-        with PacedLoad(self._bootstrap_servers, {p.key: p.live_bytes_per_s for p in PARTITIONS}, RECORD_BYTES):
+        with PacedProducer(self._bootstrap_servers, {p.key: p.live_bytes_per_s for p in PARTITIONS}, RECORD_BYTES):
             self._start_moves()
             switched_s = self._switch_leader()
             alert = self._await_alert()
@@ -82,14 +84,14 @@ class Story:
             self._clean_up()
         fired = [line.event for line in self._watch.fired()]
         spans = (alert.at_s - switched_s, finished_s - applied_s, resolved.at_s - applied_s)
-        return Outcome(alert.event, *spans, fired)
+        return DemoOutcome(alert.event, *spans, fired)
 
     def _write_history(self) -> None:
         total = sum(p.history_bytes for p in PARTITIONS)
         with self._screen.step(f"Starting headroom watch; writing {size(total)} of history to orders and payments"):
             self._kafka.create_topics()
             rates = {p.key: p.history_bytes_per_s for p in PARTITIONS}
-            with PacedLoad(self._bootstrap_servers, rates, RECORD_BYTES) as load:
+            with PacedProducer(self._bootstrap_servers, rates, RECORD_BYTES) as load:
                 self._watch.wait(lambda: history_is_written(load), _PATIENCE_S, "the end of the history")
             self._watch.wait(lambda: self._watch.verdicts() is not None, _PATIENCE_S, "a first verdict")
         with self._screen.step("Waiting until headroom watch keeps pace"):
@@ -98,17 +100,19 @@ class Story:
             self._watch.wait(lambda: behind_s(self._store) < _PACE_S, _PACE_PATIENCE_S, what, poll_s=1.0)
 
     def _start_moves(self) -> None:
-        live = ", ".join(f"{name_of(p.key)} {rate(p.live_bytes_per_s)}" for p in PARTITIONS)
+        live = ", ".join(f"{name_of(p.key)} {format_rate(p.live_bytes_per_s)}" for p in PARTITIONS)
         with self._screen.step(f"Live traffic: {live}"):
             end = time.monotonic() + _LIVE_BEFORE_S
             self._watch.wait(lambda: time.monotonic() >= end, _LIVE_BEFORE_S + 1, "steady rates")
-        with self._screen.step(f"Moving, throttled to {rate(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
+        with self._screen.step(f"Moving, throttled to {format_rate(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
             self._kafka.start_moves()
             self._watch.wait(self._all_catch_up, _PATIENCE_S, "every broker to catch up")
         self._screen.say("headroom watch says: every new replica catches up")
         with self._screen.step("Waiting for what it says of switches to come"):
             ahead = self._watch.wait(
-                lambda: self._watch.informed(Kind.THROTTLE_AT_RISK), ALERT_WITHIN_S, "a warning of switches to come"
+                lambda: self._watch.informed(AlertKind.THROTTLE_AT_RISK),
+                ALERT_WITHIN_S,
+                "a warning of switches to come",
             )
         self._screen.say(f"It warns ahead: {ahead.said['summary']}")
 

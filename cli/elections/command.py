@@ -14,15 +14,15 @@ from alerts.recommendations.commands import headroom_elections, kafka_elect
 from cli.common.options import config_option, format_option
 from cli.common.output import console, echo, print_json
 from cli.common.parameters import BrokerIds, Names
-from cli.common.progress import Screen
+from cli.common.progress import ProgressView
 from cli.config.load import load_settings
 from cli.elections.export import outcome_json, view_json, write_batches
-from cli.elections.plan import Planner
-from cli.elections.run import Run, carry_out, print_run, stopping
+from cli.elections.plan import ElectionPlanning
+from cli.elections.run import ElectionRun, print_run, run_plan, stopping
 from cli.elections.view import MOST_ROWS, ElectionView, print_view
-from cluster.elections.executor import Cluster, Terms, not_quiet, when_quiet
-from cluster.elections.leadership import Leads
-from cluster.elections.live_leadership import LiveLeads
+from cluster.elections.executor import Cluster, ExecutionPolicy, not_quiet, when_quiet
+from cluster.elections.leadership import LeadershipSnapshot
+from cluster.elections.live_leadership import LiveLeadership
 
 
 @click.command(short_help="Plan preferred leader elections in small batches, and run them.")
@@ -69,10 +69,10 @@ def elections(
     _require_use(execute, yes, wait)
     _quieten()
     settings = load_settings(config)
-    planner = Planner(settings, topics, brokers)
+    planner = ElectionPlanning(settings, topics, brokers)
     terms = planner.terms(wait)
-    screen = Screen(console(sys.stderr))
-    with LiveLeads(settings) as cluster:
+    screen = ProgressView(console(sys.stderr))
+    with LiveLeadership(settings) as cluster:
         leads = _first_look(cluster, terms, screen) if execute and wait else cluster.look()
         view = planner.view(leads, config)
         if output_format == "text":
@@ -105,7 +105,7 @@ def _quieten() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _first_look(cluster: Cluster, terms: Terms, screen: Screen) -> Leads:
+def _first_look(cluster: Cluster, terms: ExecutionPolicy, screen: ProgressView) -> LeadershipSnapshot:
     """Return the cluster once it is quiet: a plan made before would be old by then."""
     with stopping() as stop, screen.step("Waiting for a quiet time"):
         leads = when_quiet(cluster, terms, stop, screen.note)
@@ -114,19 +114,21 @@ def _first_look(cluster: Cluster, terms: Terms, screen: Screen) -> Leads:
     return leads
 
 
-def _execute(view: ElectionView, cluster: Cluster, terms: Terms, screen: Screen, yes: bool) -> Run | None:
+def _execute(
+    view: ElectionView, cluster: Cluster, terms: ExecutionPolicy, screen: ProgressView, yes: bool
+) -> ElectionRun | None:
     """Return what became of the plan; None: the person at the terminal did not want it."""
-    hindrance = terms.hindrance(view.leads)
-    if hindrance is not None and not terms.wait:
-        raise not_quiet(hindrance)
+    blocked_reason = terms.blocked_reason(view.leads)
+    if blocked_reason is not None and not terms.wait:
+        raise not_quiet(blocked_reason)
     question = f"Elect {view.partitions()} leaders in {len(view.plan.batches)} batches?"
     if not yes and not click.confirm(question, err=True):
         return None
     with stopping() as stop:
-        return carry_out(view, cluster, terms, stop, screen)
+        return run_plan(view, cluster, terms, stop, screen)
 
 
-def _run_json(view: ElectionView, run: Run | None) -> dict[str, Any]:
+def _run_json(view: ElectionView, run: ElectionRun | None) -> dict[str, Any]:
     if run is None:
         return {"executed": False}
     stopped = run.stopped
@@ -158,22 +160,26 @@ def _print_files(view: ElectionView, files: Sequence[Path]) -> None:
 
 
 def _print_end(
-    view: ElectionView, run: Run | None, terms: Terms, topics: Sequence[str] | None, brokers: Sequence[int] | None
+    view: ElectionView,
+    run: ElectionRun | None,
+    terms: ExecutionPolicy,
+    topics: Sequence[str] | None,
+    brokers: Sequence[int] | None,
 ) -> None:
     if run is not None:
         print_run(view, run)
     elif view.plan.batches:
         chosen = [f"--topics {','.join(topics)}"] if topics else []
         chosen += [f"--brokers {','.join(map(str, brokers))}"] if brokers else []
-        hindrance = terms.hindrance(view.leads)
-        if hindrance is not None:
+        blocked_reason = terms.blocked_reason(view.leads)
+        if blocked_reason is not None:
             echo()
-            echo(f"Not now, but with --execute --wait: {hindrance}.")
+            echo(f"Not now, but with --execute --wait: {blocked_reason}.")
         echo()
         echo(f"Nothing was changed. To do it: {' '.join([headroom_elections(view.config), *chosen])}")
 
 
-def _exit(view: ElectionView, run: Run | None) -> None:
+def _exit(view: ElectionView, run: ElectionRun | None) -> None:
     """Raise what ended the run before its last batch, if anything did."""
     if run is None:
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.elections.view import ElectionView
-from cluster.elections.executor import Outcome
+from cluster.elections.executor import BatchResult
 from planning.elections.election_file import request_json
 from planning.elections.planner import Batch, Name
 from schemas.errors import HeadroomError
@@ -61,7 +61,7 @@ def _read_bytes_per_s(partitions: Iterable[tuple[int | None, float | None]]) -> 
     return sums
 
 
-def outcome_json(outcome: Outcome) -> dict[str, Any]:
+def outcome_json(outcome: BatchResult) -> dict[str, Any]:
     """Return what became of a batch ready for JSON; ``settled_s`` is null where it did not settle."""
     answers = outcome.answers
     return {

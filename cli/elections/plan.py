@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from cli.common.output import mb_per_s
 from cli.common.quantities import parse_window
 from cli.elections.view import ElectionView
-from cluster.elections.executor import Terms
-from cluster.elections.leadership import Leads
-from cluster.model import Balancing
+from cluster.elections.executor import ExecutionPolicy
+from cluster.elections.leadership import LeadershipSnapshot
+from cluster.model import LeaderRebalanceConfig
 from planning.elections.limits import limits_of
 from planning.elections.planner import ElectionPlan, plan_elections
-from planning.elections.quiet_hours import Quiet
+from planning.elections.quiet_hours import QuietPolicy
 from schemas.config import ElectionSettings, Settings
 from schemas.errors import HeadroomError
 
 
-class Planner:
+class ElectionPlanning:
     """Plans elections always in the same way.
 
     Args:
@@ -33,12 +33,12 @@ class Planner:
         self._topics = None if topics is None else frozenset(topics)
         self._brokers = None if brokers is None else frozenset(brokers)
 
-    def plan(self, leads: Leads) -> ElectionPlan:
+    def plan(self, leads: LeadershipSnapshot) -> ElectionPlan:
         """Return what to elect in a cluster."""
-        around = leads.surroundings(self._topics, self._brokers)
+        around = leads.cluster_constraints(self._topics, self._brokers)
         return plan_elections(leads.partitions.values(), self._limits, around)
 
-    def view(self, leads: Leads, config: str | None) -> ElectionView:
+    def view(self, leads: LeadershipSnapshot, config: str | None) -> ElectionView:
         """Return the plan for a cluster with what it was made from.
 
         Args:
@@ -53,21 +53,21 @@ class Planner:
         thresholds = {balance.broker: self._threshold(leads.balancing.get(balance.broker)) for balance in plan.before}
         return ElectionView(self._settings, config, leads, plan, thresholds)
 
-    def _threshold(self, balancing: Balancing | None) -> float:
+    def _threshold(self, balancing: LeaderRebalanceConfig | None) -> float:
         own = balancing.percentage if balancing is not None else None
         return (self._settings.alerts.leader_imbalance_percentage if own is None else own) / 100
 
-    def terms(self, wait: bool) -> Terms:
+    def terms(self, wait: bool) -> ExecutionPolicy:
         """Return the terms on which a plan is carried out."""
         elections = self._settings.elections
         quiet = quiet_of(elections)
 
-        def hindrance(leads: Leads) -> str | None:
-            return hindrance_of(elections, quiet, leads.traffic.cluster_written, time.time())
+        def blocked_reason(leads: LeadershipSnapshot) -> str | None:
+            return blocked_reason_of(elections, quiet, leads.traffic.cluster_written, time.time())
 
-        return Terms(self._limits, hindrance, wait, elections.settle_s, elections.pause_s)
+        return ExecutionPolicy(self._limits, blocked_reason, wait, elections.settle_s, elections.pause_s)
 
-    def _require_there(self, leads: Leads) -> None:
+    def _require_there(self, leads: LeadershipSnapshot) -> None:
         missing = sorted((self._topics or frozenset()) - {topic for topic, _ in leads.partitions})
         if missing:
             raise HeadroomError(f"topic {missing[0]}", "is not in the cluster", "See its spelling.")
@@ -78,12 +78,14 @@ class Planner:
             raise HeadroomError(f"broker {unknown[0]}", "is not in the cluster", f"Name others; there are: {there}.")
 
 
-def quiet_of(elections: ElectionSettings) -> Quiet:
+def quiet_of(elections: ElectionSettings) -> QuietPolicy:
     """Return when it is quiet enough for elections."""
-    return Quiet(parse_window(elections.window) if elections.window else None, elections.quiet_below)
+    return QuietPolicy(parse_window(elections.window) if elections.window else None, elections.quiet_below)
 
 
-def hindrance_of(elections: ElectionSettings, quiet: Quiet, write_bytes_per_s: float | None, at_s: float) -> str | None:
+def blocked_reason_of(
+    elections: ElectionSettings, quiet: QuietPolicy, write_bytes_per_s: float | None, at_s: float
+) -> str | None:
     """Return in words why it is not quiet enough for elections; None: it is.
 
     Args:

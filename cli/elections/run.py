@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cli.common.output import echo, print_table
-from cli.common.progress import Screen
+from cli.common.progress import ProgressView
 from cli.elections.view import ElectionView, percent
 from cli.watch.collect import stop_on_signals
-from cluster.elections.executor import Cluster, Execution, Outcome, Terms
+from cluster.elections.executor import BatchResult, Cluster, ElectionExecutor, ExecutionPolicy
 from schemas.errors import HeadroomError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
-class Run:
+class ElectionRun:
     """What became of a plan.
 
     Attributes:
@@ -27,7 +27,7 @@ class Run:
         stopped: what was not as planned; None: all was.
     """
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[BatchResult, ...]
     stopped: HeadroomError | None
 
     def elected(self) -> int:
@@ -52,15 +52,17 @@ def stopping() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def carry_out(view: ElectionView, cluster: Cluster, terms: Terms, stop: threading.Event, screen: Screen) -> Run:
+def run_plan(
+    view: ElectionView, cluster: Cluster, terms: ExecutionPolicy, stop: threading.Event, screen: ProgressView
+) -> ElectionRun:
     """Return what became of the plan, shown batch by batch."""
-    outcomes: list[Outcome] = []
+    outcomes: list[BatchResult] = []
     batches, total = len(view.plan.batches), view.partitions()
 
     def note(text: str) -> None:
-        screen.note(f"{Run(tuple(outcomes), None).done()} of {total} done; {text}")
+        screen.note(f"{ElectionRun(tuple(outcomes), None).done()} of {total} done; {text}")
 
-    execution = Execution(cluster, view.plan.batches, view.leads, terms, stop, note)
+    execution = ElectionExecutor(cluster, view.plan.batches, view.leads, terms, stop, note)
     stopped = None
     with screen.step(f"Electing {total} leaders in {batches} {'batch' if batches == 1 else 'batches'}"):
         try:
@@ -69,10 +71,10 @@ def carry_out(view: ElectionView, cluster: Cluster, terms: Terms, stop: threadin
                 screen.say(_line(outcome, batches))
         except HeadroomError as error:
             stopped = error
-    return Run(tuple(outcomes), stopped)
+    return ElectionRun(tuple(outcomes), stopped)
 
 
-def print_run(view: ElectionView, run: Run) -> None:
+def print_run(view: ElectionView, run: ElectionRun) -> None:
     """Print what was done, what is left, and how the brokers' imbalance came out beside what was predicted."""
     left = view.partitions() - run.done()
     echo()
@@ -84,7 +86,7 @@ def print_run(view: ElectionView, run: Run) -> None:
         echo("The same command goes on with what is left: it plans from what is there then.")
 
 
-def _line(outcome: Outcome, batches: int) -> str:
+def _line(outcome: BatchResult, batches: int) -> str:
     answers = outcome.answers
     parts = [f"{len(answers.elected)} elected"]
     parts += [f"{len(answers.not_needed)} led by their preferred broker already"] * bool(answers.not_needed)
@@ -93,7 +95,7 @@ def _line(outcome: Outcome, batches: int) -> str:
     return f"Batch {outcome.number} of {batches}: {', '.join(parts)}"
 
 
-def _ratio_rows(view: ElectionView, settled: Sequence[Outcome]) -> list[tuple[str, ...]]:
+def _ratio_rows(view: ElectionView, settled: Sequence[BatchResult]) -> list[tuple[str, ...]]:
     last = settled[-1]
     predicted = view.plan.batches[last.number - 1].imbalance_ratios
     return [

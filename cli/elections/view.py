@@ -10,10 +10,19 @@ from rich.text import Text
 
 from alerts.recommendations.commands import headroom_apply
 from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
-from cluster.elections.leadership import Leads
-from cluster.elections.preconditions import told
-from planning.elections.planner import WHY, Balance, Batch, ElectionPlan, Name, Raise, Reason, out_of_balance
-from planning.throttles.recommendation import Wish
+from cluster.elections.leadership import LeadershipSnapshot
+from cluster.elections.preconditions import list_partitions
+from planning.elections.planner import (
+    WHY,
+    Balance,
+    Batch,
+    ElectionPlan,
+    Name,
+    Reason,
+    RequiredThrottleIncrease,
+    out_of_balance,
+)
+from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
 
 # Rows of a table; a large cluster has more of them than anybody reads.
@@ -45,7 +54,7 @@ class ElectionView:
 
     settings: Settings
     config: str | None
-    leads: Leads
+    leads: LeadershipSnapshot
     plan: ElectionPlan
     thresholds: Mapping[int, float]
 
@@ -59,7 +68,7 @@ class ElectionView:
 
     def raised_bytes_per_s(self) -> int | None:
         """Return the throttle that is enough where one has to be raised; None: none would do."""
-        wish = Wish(self.settings.alerts.margin_ratio, None, self.settings.cluster.replication_capacity)
+        wish = ThrottlePolicy(self.settings.alerts.margin_ratio, None, self.settings.cluster.replication_capacity)
         return wish.above(max(first.required_bytes_per_s for first in self.plan.raise_first))
 
     def raised_brokers(self) -> list[int]:
@@ -179,7 +188,7 @@ def _batch_rows(view: ElectionView) -> list[tuple[str, ...]]:
             str(number),
             str(len(batch.partitions)),
             _writes(batch),
-            told(batch.partitions),
+            list_partitions(batch.partitions),
             imbalance_then(batch),
         )
         for number, batch in enumerate(view.plan.batches, start=1)
@@ -204,10 +213,10 @@ def _left_out_rows(view: ElectionView) -> list[tuple[str, ...]]:
     for left in view.plan.left_out:
         by_reason[left.reason].append((left.topic, left.partition))
     ordered = sorted(by_reason.items(), key=lambda of: len(of[1]), reverse=True)
-    return [(str(len(names)), WHY[reason], told(names), _REMEDIES[reason]) for reason, names in ordered]
+    return [(str(len(names)), WHY[reason], list_partitions(names), _REMEDIES[reason]) for reason, names in ordered]
 
 
-def _raise_rows(raises: Sequence[Raise]) -> list[tuple[str, ...]]:
+def _raise_rows(raises: Sequence[RequiredThrottleIncrease]) -> list[tuple[str, ...]]:
     return [
         (
             f"{first.side[0]} as {first.side[1].value}",

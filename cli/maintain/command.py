@@ -13,7 +13,7 @@ from cli.common.output import echo, print_json_line, print_table
 from cli.config.load import load_settings
 from cli.maintain.repair import repair_tables, show_repairs
 from cli.watch.pipeline import require_store
-from streaming.delta.maintenance import Failed, Maintained, Maintenance
+from streaming.delta.maintenance import Maintenance, MaintenanceFailure, MaintenanceResult
 from streaming.delta.store import Store
 from streaming.session import build_session
 from streaming.supervision.jvm import spark_failures
@@ -56,18 +56,18 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
         print_table("", ("table", "files before", "files now", "size", "kept from"), [_row(one) for one in done])
     else:
         echo(f"No table of Headroom is under {settings.store.path} yet.")
-    if any(isinstance(one, Failed) for one in done):
+    if any(isinstance(one, MaintenanceFailure) for one in done):
         ctx.exit(1)
 
 
-def _as_json(one: Maintained | Failed) -> dict[str, Any]:
+def _as_json(one: MaintenanceResult | MaintenanceFailure) -> dict[str, Any]:
     fields = asdict(one)
     day = fields.get("dropped_before")
     return fields | ({"dropped_before": str(day)} if day is not None else {})
 
 
-def _row(one: Maintained | Failed) -> tuple[str, ...]:
-    if isinstance(one, Failed):
+def _row(one: MaintenanceResult | MaintenanceFailure) -> tuple[str, ...]:
+    if isinstance(one, MaintenanceFailure):
         return one.table, "?", "?", "?", f"failed: {one.reason}"
     kept = "the beginning" if one.dropped_before is None else str(one.dropped_before)
     return one.table, str(one.files_before), str(one.files_after), f"{one.bytes_after / 1e6:.1f} MB", kept

@@ -32,7 +32,7 @@ from schemas.errors import HeadroomError
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ApplyResult:
     """What became of a plan.
 
     Attributes:
@@ -88,7 +88,7 @@ def apply(
     if output_format == "text":
         print_plan(view, plan)
     print_notes(apply_notes(settings, view, plan))
-    outcome = _carry_out(settings, plan) if execute else Outcome()
+    outcome = _carry_out(settings, plan) if execute else ApplyResult()
     if output_format == "json":
         print_json(_plan_json(view, plan, outcome, execute))
     elif not plan.rates():
@@ -101,13 +101,13 @@ def apply(
         raise outcome.error
 
 
-def _carry_out(settings: Settings, plan: ApplyPlan) -> Outcome:
+def _carry_out(settings: Settings, plan: ApplyPlan) -> ApplyResult:
     """Return what became of the plan; brokers that failed keep no other from being set."""
     try:
         after = apply_rates(settings, plan.rates(), on_step=print_step) if plan.rates() else {}
     except RatesError as error:
-        return Outcome(error.in_force, error)
-    return Outcome(after, plan.unknown_error())
+        return ApplyResult(error.in_force, error)
+    return ApplyResult(after, plan.unknown_error())
 
 
 def _lowest(plan: ApplyPlan) -> str:
@@ -115,14 +115,14 @@ def _lowest(plan: ApplyPlan) -> str:
     return f"no rate in force {known}on {broker_names(plan.brokers())} is lower than {mb_per_s(plan.rate_bytes_per_s)}"
 
 
-def _print_in_force(plan: ApplyPlan, outcome: Outcome) -> None:
+def _print_in_force(plan: ApplyPlan, outcome: ApplyResult) -> None:
     if outcome.after:
         where = "where it was lower, on" if plan.raise_only else "on"
         rate = mb_per_s(plan.rate_bytes_per_s)
         echo(f"In force: {rate} {where} {broker_names(sorted(outcome.after))}, read back from each.")
 
 
-def _plan_json(view: ThrottleView, plan: ApplyPlan, outcome: Outcome, execute: bool) -> dict[str, Any]:
+def _plan_json(view: ThrottleView, plan: ApplyPlan, outcome: ApplyResult, execute: bool) -> dict[str, Any]:
     """Return the plan and what became of it; ``after`` is null for a broker that was not changed."""
     return {
         "executed": execute,
@@ -135,7 +135,7 @@ def _plan_json(view: ThrottleView, plan: ApplyPlan, outcome: Outcome, execute: b
 
 
 def _brokers_json(
-    view: ThrottleView, plan: ApplyPlan, outcome: Outcome, brokers: Sequence[int]
+    view: ThrottleView, plan: ApplyPlan, outcome: ApplyResult, brokers: Sequence[int]
 ) -> list[dict[str, Any]]:
     return [
         {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from alerts.text.formatting import duration, span
+from alerts.text.formatting import format_duration, span
 from cli.common.output import echo
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -48,7 +48,7 @@ class ExpectedFinish:
         Args:
             now_ms: now, epoch milliseconds.
         """
-        ago = f"by the tick of {duration(max(0, now_ms - self.tick_ms) / 1000)} ago"
+        ago = f"by the tick of {format_duration(max(0, now_ms - self.tick_ms) / 1000)} ago"
         if self.never:
             return f"At the throttles in force {self.never} of {self.replicas} new replicas never get in sync, {ago}."
         if self.unknown:

@@ -16,7 +16,7 @@ DOWN = "down"
 SILENT = "did not report its rates"
 
 
-class Action(str, Enum):
+class RateAction(str, Enum):
     """What is done to one rate."""
 
     SET = "set"
@@ -40,14 +40,14 @@ class RateChange:
 
     broker: int
     role: str
-    action: Action
+    action: RateAction
     from_bytes_per_s: int | None
     to_bytes_per_s: int | None
 
     @property
     def changes(self) -> bool:
         """Whether the rate is set."""
-        return self.action in (Action.SET, Action.RAISE)
+        return self.action in (RateAction.SET, RateAction.RAISE)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class ApplyPlan:
 
     def unknown(self) -> list[int]:
         """Return the brokers that are up, but whose rates are not known, so that none may be raised."""
-        return list(dict.fromkeys(c.broker for c in self.changes if c.action is Action.UNKNOWN))
+        return list(dict.fromkeys(c.broker for c in self.changes if c.action is RateAction.UNKNOWN))
 
     def unknown_error(self) -> HeadroomError | None:
         """Return the error that such brokers are at the end; None: there are none."""
@@ -118,21 +118,21 @@ def apply_plan(
         for role in ROLES
         if role in roles
     ]
-    unknown = {c.broker: SILENT for c in changes if c.action is Action.UNKNOWN}
+    unknown = {c.broker: SILENT for c in changes if c.action is RateAction.UNKNOWN}
     return ApplyPlan(rate_bytes_per_s, raise_only, tuple(changes), passed_over | unknown)
 
 
 def _change(broker: int, role: str, rates: BrokerThrottles, wanted_bytes_per_s: int, raise_only: bool) -> RateChange:
     now, _ = rate_of(rates, role)
     if not raise_only:
-        return RateChange(broker, role, Action.SET, now, wanted_bytes_per_s)
+        return RateChange(broker, role, RateAction.SET, now, wanted_bytes_per_s)
     if not rates.known:
-        return RateChange(broker, role, Action.UNKNOWN, None, None)
+        return RateChange(broker, role, RateAction.UNKNOWN, None, None)
     if now is None:
-        return RateChange(broker, role, Action.KEEP_UNLIMITED, None, None)
+        return RateChange(broker, role, RateAction.KEEP_UNLIMITED, None, None)
     if now >= wanted_bytes_per_s:
-        return RateChange(broker, role, Action.KEEP, now, now)
-    return RateChange(broker, role, Action.RAISE, now, wanted_bytes_per_s)
+        return RateChange(broker, role, RateAction.KEEP, now, now)
+    return RateChange(broker, role, RateAction.RAISE, now, wanted_bytes_per_s)
 
 
 def brokers_to_set(view: ThrottleView, wanted: Sequence[int] | None) -> tuple[list[int], dict[int, str]]:

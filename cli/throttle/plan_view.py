@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
-from cli.throttle.plan import DOWN, Action, ApplyPlan, RateChange
+from cli.throttle.plan import DOWN, ApplyPlan, RateAction, RateChange
 from cli.throttle.rates import ACCURATE_BYTES_PER_S, LEAST_BYTES_PER_S
 from cli.throttle.view import ThrottleView, rate_text
 from cluster.throttles.rates import ROLES
@@ -36,9 +36,9 @@ def change_text(change: RateChange, known: bool = True) -> str:
         before = UNKNOWN if not known else "none" if change.from_bytes_per_s is None else now
         return f"{before} -> {mb_per_s(change.to_bytes_per_s)}"
     return {
-        Action.KEEP: f"keeps {now}",
-        Action.KEEP_UNLIMITED: "has none, stays so",
-        Action.UNKNOWN: "unknown, stays as it is",
+        RateAction.KEEP: f"keeps {now}",
+        RateAction.KEEP_UNLIMITED: "has none, stays so",
+        RateAction.UNKNOWN: "unknown, stays as it is",
     }[change.action]
 
 

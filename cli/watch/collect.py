@@ -17,7 +17,7 @@ from cli.common.options import config_option, for_option
 from cli.common.output import echo, print_json_line
 from cli.config.load import load_settings
 from cluster.collector.collector import Collector, TickReport
-from cluster.collector.publisher import PublishError, Sent
+from cluster.collector.publisher import PublishError, SentMessages
 from cluster.collector.rows.encoder import Message
 from cluster.connection.failover import MetadataError
 from schemas.errors import HeadroomError
@@ -84,12 +84,12 @@ class PrintSink:
     def open(self) -> None:
         """Need nothing."""
 
-    def send(self, messages: list[Message]) -> Sent:
+    def send(self, messages: list[Message]) -> SentMessages:
         """Print the messages and return their counts; offsets are 0."""
         for message in messages:
             echo(message.value.decode())
         kinds = [message.kind for message in messages]
-        return Sent({kind: kinds.count(kind) for kind in kinds}, 0, sum(m.alert_lane for m in messages))
+        return SentMessages({kind: kinds.count(kind) for kind in kinds}, 0, sum(m.alert_lane for m in messages))
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         """Print the end."""

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from alerts.metrics import Health, Limits, LiveState, MetricsCollector, health
+from alerts.metrics import Health, Limits, MetricsCollector, MetricsState, health
 from cli.common.output import echo
 from cli.watch.bounded_server import BoundedServer
 from cli.watch.pipeline import Configured
@@ -36,7 +36,7 @@ def limits_of(given: Configured) -> dict[str, Limits]:
 
 
 @contextmanager
-def serving_metrics(given: Configured, clock_ms: Callable[[], int] = now_ms) -> Iterator[LiveState]:
+def serving_metrics(given: Configured, clock_ms: Callable[[], int] = now_ms) -> Iterator[MetricsState]:
     """Give the state that listens to the alert path, and serve it until the end.
 
     It is given without a server too, where none is wished or the default port is taken.
@@ -48,7 +48,7 @@ def serving_metrics(given: Configured, clock_ms: Callable[[], int] = now_ms) -> 
     Raises:
         HeadroomError: the address that ``metrics.listen`` names cannot be had.
     """
-    live = LiveState([name for name, _ in given.configs], clock_ms)
+    live = MetricsState([name for name, _ in given.configs], clock_ms)
     server = open_server(given.settings.metrics)
     if server is None:
         yield live
@@ -61,7 +61,7 @@ def serving_metrics(given: Configured, clock_ms: Callable[[], int] = now_ms) -> 
         server.server_close()
 
 
-def serve(server: MetricsServer, live: LiveState, given: Configured) -> None:
+def serve(server: MetricsServer, live: MetricsState, given: Configured) -> None:
     """Begin to answer, in a thread that ends with the process at the latest."""
     limits, metrics, registry = limits_of(given), given.settings.metrics, CollectorRegistry()
     # A cluster that only another process's file names has the limits of the first one here.

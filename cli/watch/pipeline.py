@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from alerts.engine import Watched
-from alerts.metrics import LiveState
+from alerts.engine import WatchedCluster
+from alerts.metrics import MetricsState
 from cli.config.load import load_settings
-from cli.watch.printer import Teller
+from cli.watch.printer import VerdictPrinter
 from cli.watch.receivers import build_receivers
 from cluster.collector.ticks_topic import ensure_topic
 from cluster.secrets import secret
@@ -19,7 +19,7 @@ from schemas.errors import HeadroomError
 from schemas.tables import TABLES
 from streaming.delta.locations import require_writable
 from streaming.jobs.alert_path import Listeners, in_turn
-from streaming.pipeline import Inputs, Pipeline
+from streaming.pipeline import Pipeline, PipelineConfig
 from streaming.session import build_session
 
 
@@ -40,7 +40,7 @@ class Configured:
 
     settings: Settings
     config: str | None
-    others: tuple[Watched, ...]
+    others: tuple[WatchedCluster, ...]
 
     @property
     def configs(self) -> list[tuple[str, str | None]]:
@@ -57,7 +57,7 @@ def configured(configs: Sequence[str]) -> Configured:
     """
     first = configs[0] if configs else None
     settings = load_settings(first)
-    others = tuple(Watched(load_settings(path), path) for path in configs[1:])
+    others = tuple(WatchedCluster(load_settings(path), path) for path in configs[1:])
     names, home = {settings.cluster.name}, ticks_cluster(settings).bootstrap_servers
     for watched in others:
         name = watched.settings.cluster.name
@@ -107,10 +107,10 @@ def build_pipeline(given: Configured, app_name: str, *, prompt: bool = True) -> 
     ensure_topic(settings)
     receivers = build_receivers(settings.notify) if prompt else []
     spark = build_session(settings.spark, app_name, prompt=prompt)
-    return Pipeline(spark, Inputs(settings, home, password, given.config, given.others, receivers))
+    return Pipeline(spark, PipelineConfig(settings, home, password, given.config, given.others, receivers))
 
 
-def start_telling(pipeline: Pipeline, teller: Teller, told: Listeners, live: LiveState) -> None:
+def start_alert_output(pipeline: Pipeline, teller: VerdictPrinter, told: Listeners, live: MetricsState) -> None:
     """Start the alert path, and tell what it decides to people first and to metrics then.
 
     Args:
@@ -127,7 +127,7 @@ def start_telling(pipeline: Pipeline, teller: Teller, told: Listeners, live: Liv
     live.standing(standing)
 
 
-def look_after(checks: list[Callable[[], None]], stop: threading.Event, seconds: float | None) -> None:
+def supervise(checks: list[Callable[[], None]], stop: threading.Event, seconds: float | None) -> None:
     """Call the checks once a second until ``stop`` is set, or ``seconds`` have passed.
 
     Raises:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.inputs.throttle_status import SideState
-from alerts.text.formatting import clock, rate, span
+from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.text.formatting import clock, format_rate, span
 from alerts.text.terminal import render_event
 from cli.common.output import echo, echo_lines, print_json_line
-from schemas.alerts import AlertEvent, State, Verdict
+from schemas.alerts import AlertEvent, AlertState, Verdict
 
-_COLOURS = {State.FIRING.value: "red", State.RESOLVED.value: "green"}
+_COLOURS = {AlertState.FIRING.value: "red", AlertState.RESOLVED.value: "green"}
 
 
-class Teller:
+class VerdictPrinter:
     """Prints what the alert path says.
 
     Args:
@@ -32,19 +32,19 @@ class Teller:
             if self._json:
                 print_json_line({"type": "event", **event.as_objects()})
                 continue
-            if event.state == State.FIRING.value:
+            if event.state == AlertState.FIRING.value:
                 self._fired.add(event.alert_id)
             if event.alert_id in self._fired:
                 echo_lines(render_event(event), colour=_COLOURS.get(event.state))
 
     def standing(self, events: Sequence[AlertEvent]) -> None:
         """Print the alerts that a former run left firing."""
-        firing = [event for event in events if event.state == State.FIRING.value]
+        firing = [event for event in events if event.state == AlertState.FIRING.value]
         if firing and not self._json:
             echo(f"{len(firing)} alert(s) fired before this start and are not resolved:")
         self.events(firing)
 
-    def tick(self, cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
+    def tick(self, cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> None:
         """Print the verdicts of a tick, if they differ from those last printed for the cluster."""
         taking_part = [side for side in sides if side.verdict is not Verdict.IDLE]
         picture = [(side.broker, side.role, side.verdict, side.demand.throttle_bytes_per_s) for side in taking_part]
@@ -62,18 +62,19 @@ class Teller:
             echo(f"{at} {cluster}: {_side_text(side)}")
 
 
-def _side_text(side: SideState) -> str:
+def _side_text(side: ThrottleStatus) -> str:
     demand = side.demand
-    throttle = "none" if demand.throttle_bytes_per_s is None else rate(demand.throttle_bytes_per_s)
+    throttle = "none" if demand.throttle_bytes_per_s is None else format_rate(demand.throttle_bytes_per_s)
     eta = f", in sync in {span(side.eta_low_s, side.eta_high_s)}" if side.eta_s is not None else ""
     why = f" ({side.reason})" if side.reason else ""
     return (
         f"broker {side.broker} as {side.role.value:8} {side.verdict.value:11} throttle {throttle}, "
-        f"requires {rate(demand.required_bytes_per_s)}, in sync {rate(demand.in_sync_bytes_per_s)}{eta}{why}"
+        f"requires {format_rate(demand.required_bytes_per_s)}, "
+        f"in sync {format_rate(demand.in_sync_bytes_per_s)}{eta}{why}"
     )
 
 
-def _side_json(side: SideState) -> dict[str, Any]:
+def _side_json(side: ThrottleStatus) -> dict[str, Any]:
     demand = side.demand
     return {
         "broker": side.broker,

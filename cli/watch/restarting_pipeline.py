@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from alerts.text.formatting import duration
+from alerts.text.formatting import format_duration
 from cli.common.output import echo
 from schemas.errors import HeadroomError
 from streaming.pipeline import Pipeline
@@ -19,7 +19,7 @@ _AGAIN_S = 2.0
 _MOST = 3
 
 
-class KeptPipeline:
+class RestartingPipeline:
     """A pipeline that runs again some seconds after its JVM has ended; all that it knew it reads from the tables.
 
     Args:
@@ -102,4 +102,4 @@ class KeptPipeline:
             raise error
         forget_jvm()
         self._again_s = self._now_s() + _AGAIN_S
-        echo(f"headroom: {error.subject}: {error.rule}; it is started again in {duration(_AGAIN_S)}", err=True)
+        echo(f"headroom: {error.subject}: {error.rule}; it is started again in {format_duration(_AGAIN_S)}", err=True)

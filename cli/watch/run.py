@@ -8,14 +8,14 @@ from contextlib import nullcontext
 
 import click
 
-from alerts.metrics import LiveState
+from alerts.metrics import MetricsState
 from cli.common.child_process import STOP_S, stop_when_orphaned
 from cli.common.logs import log_to_stderr
 from cli.common.options import configs_option, for_option, format_option
 from cli.watch.collect import stop_on_signals
 from cli.watch.metrics_server import serving_metrics
-from cli.watch.pipeline import build_pipeline, configured, look_after, start_telling
-from cli.watch.printer import Teller
+from cli.watch.pipeline import build_pipeline, configured, start_alert_output, supervise
+from cli.watch.printer import VerdictPrinter
 from cli.watch.priority import lower_session
 from cli.watch.single_instance import sole
 from streaming.jobs.alert_path import Listeners
@@ -73,15 +73,15 @@ def run(
     ):
         pipeline = build_pipeline(given, f"headroom {' '.join(jobs)}", prompt=deciding)
         try:
-            _start(pipeline, set(jobs), Teller(output_format), live)
-            look_after([pipeline.check, *orphaned], stop, seconds)
+            _start(pipeline, set(jobs), VerdictPrinter(output_format), live)
+            supervise([pipeline.check, *orphaned], stop, seconds)
         finally:
             pipeline.stop()
 
 
-def _start(pipeline: Pipeline, jobs: set[str], teller: Teller, live: LiveState | None) -> None:
+def _start(pipeline: Pipeline, jobs: set[str], teller: VerdictPrinter, live: MetricsState | None) -> None:
     if live is not None:
-        start_telling(pipeline, teller, Listeners(teller.tick, teller.events), live)
+        start_alert_output(pipeline, teller, Listeners(teller.tick, teller.events), live)
     if jobs & {"watch", "gold"}:
         pipeline.start_gold()
     if "record" in jobs:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from alerts.inputs.throttle_status import SideState
+from alerts.inputs.throttle_status import ThrottleStatus
 from cli.common.child_process import ChildProcess, stop_when_orphaned
 from cli.common.logs import log_to_stderr
 from cli.common.options import configs_option, for_option, format_option
 from cli.common.output import echo
 from cli.watch.collect import stop_on_signals
 from cli.watch.metrics_server import serving_metrics
-from cli.watch.pipeline import build_pipeline, configured, look_after, start_telling
-from cli.watch.printer import Teller
-from cli.watch.restarting_pipeline import KeptPipeline
+from cli.watch.pipeline import build_pipeline, configured, start_alert_output, supervise
+from cli.watch.printer import VerdictPrinter
+from cli.watch.restarting_pipeline import RestartingPipeline
 from cli.watch.single_instance import sole
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
@@ -49,7 +49,7 @@ def watch(
     stop = threading.Event()
     stop_on_signals(stop)
     orphaned = [stop_when_orphaned(stop)] if with_parent else []
-    teller = Teller(output_format)
+    teller = VerdictPrinter(output_format)
     # Before anything is started, for a store or a port that is taken may end the command.
     with sole(given.settings.store, ["alerts"]), serving_metrics(given) as live:
         collectors = [
@@ -57,18 +57,18 @@ def watch(
             for name, config in given.configs
             if not without_collector
         ]
-        history = History(given.config)
+        history = HistoryProcess(given.config)
         try:
             echo("Starting the collector and Spark ...", err=True)
             told = Listeners(_first(history.allow, teller.tick), teller.events)
-            pipeline = KeptPipeline(
+            pipeline = RestartingPipeline(
                 lambda: build_pipeline(given, "headroom watch"),
-                lambda built: start_telling(built, teller, told, live),
+                lambda built: start_alert_output(built, teller, told, live),
             )
             try:
                 pipeline.start()
                 checks = [pipeline.check, history.check, *(child.check for child in collectors), *orphaned]
-                look_after(checks, stop, seconds)
+                supervise(checks, stop, seconds)
             finally:
                 history.ask_to_stop()
                 pipeline.stop()
@@ -87,7 +87,7 @@ def _require_own_process() -> None:
         )
 
 
-class History:
+class HistoryProcess:
     """The record and gold jobs in a process of their own, started once the first verdict is out.
 
     Args:
@@ -122,11 +122,11 @@ class History:
 
 
 def _first(
-    before: Callable[[], None], listener: Callable[[str, int, Sequence[SideState]], None]
-) -> Callable[[str, int, Sequence[SideState]], None]:
+    before: Callable[[], None], listener: Callable[[str, int, Sequence[ThrottleStatus]], None]
+) -> Callable[[str, int, Sequence[ThrottleStatus]], None]:
     """Return a listener of ticks that calls another function once it has told one."""
 
-    def tell(cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
+    def tell(cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> None:
         listener(cluster, tick_ms, sides)
         before()
 

@@ -13,7 +13,7 @@ from kafka.errors import KafkaError
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from cluster.admin.config_keys import BROKER
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from schemas.errors import HeadroomError
 
 REMEDY = "Check that it is up, that the value is right, and that this user may AlterConfigs."
@@ -23,7 +23,7 @@ _AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Change:
+class ConfigChange:
     """A change of one resource's configuration.
 
     Attributes:
@@ -64,7 +64,7 @@ class Failure:
         return f"no answer ({self.reason}), so the configuration was perhaps not changed"
 
 
-def alter_configs(link: AdminLink, changes: Sequence[Change], timeout_s: float) -> None:
+def alter_configs(link: AdminConnection, changes: Sequence[ConfigChange], timeout_s: float) -> None:
     """Make changes; other keys stay as they are. Every change is tried, also when one before it was refused.
 
     Raises:
@@ -78,7 +78,7 @@ def alter_configs(link: AdminLink, changes: Sequence[Change], timeout_s: float) 
         raise HeadroomError(", ".join(failures), f"{rules}{done}", REMEDY)
 
 
-def alter_each(link: AdminLink, changes: Sequence[Change], timeout_s: float) -> list[Failure | None]:
+def alter_each(link: AdminConnection, changes: Sequence[ConfigChange], timeout_s: float) -> list[Failure | None]:
     """Return for each change why it failed, None where it was made; each is one request, several are under way at once.
 
     Args:
@@ -91,7 +91,7 @@ def alter_each(link: AdminLink, changes: Sequence[Change], timeout_s: float) -> 
         return list(pool.map(lambda change: _alter(link, nodes, change, timeout_s), changes))
 
 
-def _alter(link: AdminLink, nodes: Sequence[int], change: Change, timeout_s: float) -> Failure | None:
+def _alter(link: AdminConnection, nodes: Sequence[int], change: ConfigChange, timeout_s: float) -> Failure | None:
     entries = [_entry(key, value) for key, value in change.values.items()]
     request = IncrementalAlterConfigsRequest(
         resources=[(change.resource_type, change.name, entries)], validate_only=False
@@ -106,7 +106,7 @@ def _alter(link: AdminLink, nodes: Sequence[int], change: Change, timeout_s: flo
     return Failure(f"{name}: {result.error_message or 'no reason given'}".rstrip("."), refused=True)
 
 
-def _ask(link: AdminLink, nodes: Sequence[int], change: Change, request: Any, timeout_s: float) -> Any:
+def _ask(link: AdminConnection, nodes: Sequence[int], change: ConfigChange, request: Any, timeout_s: float) -> Any:
     # A broker takes its own configuration from nobody else; all other changes are passed on to the controller.
     if change.resource_type == BROKER and change.name:
         return link.ask(request, int(change.name), timeout_s)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cluster.connection.admin_connection import AdminLink
-from cluster.metadata.snapshot_reader import MetadataReader, read_whole
+from cluster.connection.admin_connection import AdminConnection
+from cluster.metadata.snapshot_reader import SnapshotReader, read_whole
 from cluster.model import Snapshot
 from schemas.config import ClusterSettings
 
@@ -17,13 +17,13 @@ OnStep = Callable[[str], None]
 
 
 @contextmanager
-def open_link(cluster: ClusterSettings) -> Iterator[AdminLink]:
+def open_connection(cluster: ClusterSettings) -> Iterator[AdminConnection]:
     """Return a connected link, which is closed at the end.
 
     Raises:
         HeadroomError: no broker could be reached.
     """
-    link = AdminLink(cluster)
+    link = AdminConnection(cluster)
     try:
         link.client()
         yield link
@@ -31,14 +31,14 @@ def open_link(cluster: ClusterSettings) -> Iterator[AdminLink]:
         link.close()
 
 
-def read_snapshot(link: AdminLink, cluster: ClusterSettings) -> Snapshot:
+def read_snapshot(link: AdminConnection, cluster: ClusterSettings) -> Snapshot:
     """Return the whole cluster as it is now.
 
     Raises:
         HeadroomError: no broker reported the metadata.
     """
     # There is no earlier reading to fall back on, and no tick that waits: the controller gets all the time.
-    return read_whole(MetadataReader(link, timeout_s(cluster), 0.0, reassignments_share=1.0))
+    return read_whole(SnapshotReader(link, timeout_s(cluster), 0.0, reassignments_share=1.0))
 
 
 def timeout_s(cluster: ClusterSettings) -> float:

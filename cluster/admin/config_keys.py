@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cluster.model import Balancing, BrokerThrottles, ReplicationSettings, TopicConfig
+from cluster.model import BrokerThrottles, LeaderRebalanceConfig, ReplicationSettings, TopicConfig
 
 TOPIC = 2
 BROKER = 4
@@ -83,7 +83,7 @@ def _rate(config: Any) -> tuple[int | None, str]:
     return int(config.value), source
 
 
-def balancing_of(configs: Iterable[Any]) -> Balancing:
+def leader_rebalance_of(configs: Iterable[Any]) -> LeaderRebalanceConfig:
     """Return what a broker's answer says of Kafka's own balancing of leaders; a key that is missing is not known.
 
     In KRaft mode the controllers balance, each by the configuration of its own process (``ControllerServer``): the keys
@@ -98,7 +98,7 @@ def balancing_of(configs: Iterable[Any]) -> Balancing:
     if IMBALANCE_PERCENTAGE in by_name and by_name[IMBALANCE_PERCENTAGE].config_source == _DEFAULT_CONFIG:
         del values[IMBALANCE_PERCENTAGE]
     auto = values.get(AUTO_REBALANCE)
-    return Balancing(
+    return LeaderRebalanceConfig(
         auto=None if auto is None else auto == "true",
         check_interval_s=_whole(values.get(CHECK_INTERVAL)),
         percentage=_whole(values.get(IMBALANCE_PERCENTAGE)),

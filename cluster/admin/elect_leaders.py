@@ -11,7 +11,7 @@ import kafka.errors as kafka_errors
 from kafka.errors import ElectionNotNeededError, NotControllerError
 from kafka.protocol.admin import ElectLeadersRequest
 
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.controller_requests import ControllerRequest
 from planning.elections.planner import Name
 
@@ -21,7 +21,7 @@ _NO_ANSWER = "no answer"
 
 
 @dataclass(frozen=True)
-class Answers:
+class ElectionResults:
     """What became of each partition of a request.
 
     Attributes:
@@ -35,7 +35,7 @@ class Answers:
     refused: Mapping[Name, str] = field(default_factory=dict)
 
 
-def elect_preferred(link: AdminLink, names: Collection[Name], timeout_s: float) -> Answers:
+def elect_preferred(link: AdminConnection, names: Collection[Name], timeout_s: float) -> ElectionResults:
     """Ask for the election of the preferred leaders of some partitions, and return what became of each.
 
     Asking again after a lost answer is safe: a partition that has its preferred leader needs no election.
@@ -63,7 +63,7 @@ def _by_topic(names: Collection[Name]) -> list[Any]:
     ]
 
 
-def _ask(link: AdminLink, request: Any, timeout_s: float) -> Any:
+def _ask(link: AdminConnection, request: Any, timeout_s: float) -> Any:
     asked = ControllerRequest(request, _SUBJECT, "is not allowed", "ALTER", "was taken by no broker", "none is known")
     return asked.ask(link, timeout_s, _error_code)
 
@@ -80,10 +80,10 @@ def _error_code(answer: Any) -> int:
     return int(NotControllerError.errno) if codes == {NotControllerError.errno} else 0
 
 
-def _answers(names: Collection[Name], answer: Any) -> Answers:
+def _answers(names: Collection[Name], answer: Any) -> ElectionResults:
     said = {(r.topic, p.partition_id): p for r in answer.replica_election_results for p in r.partition_result}
     results = {name: _result(said.get(name)) for name in sorted(names)}
-    return Answers(
+    return ElectionResults(
         tuple(name for name, error in results.items() if error is None),
         tuple(name for name, error in results.items() if error == ElectionNotNeededError.message),
         {n: error for n, error in results.items() if error not in (None, ElectionNotNeededError.message)},

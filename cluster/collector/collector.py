@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cluster.collector.clock import Clock
-from cluster.collector.observation import Survey
+from cluster.collector.observation import Observer
 from cluster.collector.other_collectors import CollectorId, OtherCollectors
-from cluster.collector.pacing import Due, Pace
-from cluster.collector.publisher import Publisher, PublishError, Sent, tick_end
+from cluster.collector.pacing import FixedRateSchedule, ScheduledTick
+from cluster.collector.publisher import Publisher, PublishError, SentMessages, tick_end
 from cluster.collector.rows.encoder import Message, encode_rows
 from cluster.collector.tick_builder import TickBuilder
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.failover import MetadataError
-from cluster.metadata.snapshot_reader import MetadataReader
-from cluster.metrics.broker_reads import BrokerReaders
+from cluster.metadata.snapshot_reader import SnapshotReader
+from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.factory import metrics_source
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -35,7 +35,7 @@ class Sink(Protocol):
     def open(self) -> None:
         """Get ready."""
 
-    def send(self, messages: list[Message]) -> Sent:
+    def send(self, messages: list[Message]) -> SentMessages:
         """Write a tick's messages. Raises PublishError."""
         ...
 
@@ -79,18 +79,18 @@ class Collector:
         self._settings = settings
         self._window_ms = int(collect.window_s() * 1000)
         self._interval_ms = int(collect.interval_s * 1000)
-        self._link = AdminLink(settings.cluster)
+        self._link = AdminConnection(settings.cluster)
         self._source = metrics_source(collect)
-        metadata = MetadataReader(
+        metadata = SnapshotReader(
             self._link,
             collect.timeout_s(),
             collect.topic_config_max_age_s,
             metadata_max_age_s=collect.metadata_max_age_s,
         )
-        readers = BrokerReaders(self._link, self._source, collect)
+        readers = BrokerMetricsReader(self._link, self._source, collect)
         builder = TickBuilder(self._window_ms, self._interval_ms)
         self._clock = clock or Clock()
-        self._survey = Survey(metadata, readers, builder, collect.timeout_s(), self._clock)
+        self._survey = Observer(metadata, readers, builder, collect.timeout_s(), self._clock)
         # A tick that cannot be written must not hold up the sampling for much longer than its interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
         self._id = CollectorId.own(self._clock.now_ms())
@@ -162,7 +162,7 @@ class Collector:
         duration_s = self._clock.elapsed_s() - began_s
         return TickReport(tick_ms, duration_s, sent.messages, counts, seen.unanswered, None)
 
-    def _tick_safely(self, due: Due, lateness_s: float) -> bool:
+    def _tick_safely(self, due: ScheduledTick, lateness_s: float) -> bool:
         start = time.monotonic()
         try:
             report = self.tick(int(lateness_s * 1000), due.skipped)
@@ -184,13 +184,13 @@ class Collector:
 
 def run_paced(
     interval_s: float,
-    tick: Callable[[Due, float], bool],
+    tick: Callable[[ScheduledTick, float], bool],
     stop: threading.Event,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Call ``tick`` with what is due and its lateness in seconds, at a steady pace until ``stop`` is set."""
-    pace = Pace(clock(), interval_s)
-    health = Health(clock())
+    pace = FixedRateSchedule(clock(), interval_s)
+    health = TickCounters(clock())
     while not stop.is_set():
         due = pace.next(clock())
         if stop.wait(max(0.0, due.at_s - clock())):
@@ -201,7 +201,7 @@ def run_paced(
         health.report(clock())
 
 
-class Health:
+class TickCounters:
     """Counts ticks and tells them once a minute."""
 
     def __init__(self, now_s: float) -> None:

@@ -8,17 +8,17 @@ from typing import Any
 
 from cluster.collector.clock import Clock, ClockSteps, on_one_clock
 from cluster.collector.tick_builder import Rows, TickBuilder, unanswered
-from cluster.metadata.snapshot_reader import MetadataReader
-from cluster.metadata.staleness import Doubts
-from cluster.metadata.throttled_partitions import Plans, watched_partitions
-from cluster.metrics.broker_reads import BrokerReaders
+from cluster.metadata.snapshot_reader import SnapshotReader
+from cluster.metadata.staleness import StalenessDetector
+from cluster.metadata.throttled_partitions import ReadPlanner, watched_partitions
+from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.model import BrokerRead, Snapshot
 
 _CLOCK = Clock()
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """What one look gave.
 
     Attributes:
@@ -34,7 +34,7 @@ class Seen:
     metadata_age_ms: int
 
 
-class Survey:
+class Observer:
     """Looks at the cluster once per tick.
 
     Args:
@@ -47,8 +47,8 @@ class Survey:
 
     def __init__(
         self,
-        metadata: MetadataReader,
-        readers: BrokerReaders,
+        metadata: SnapshotReader,
+        readers: BrokerMetricsReader,
         builder: TickBuilder,
         timeout_s: float,
         clock: Clock = _CLOCK,
@@ -57,12 +57,12 @@ class Survey:
         self._readers = readers
         self._builder = builder
         self._timeout_s = timeout_s
-        self._plans = Plans()
-        self._doubts = Doubts()
+        self._plans = ReadPlanner()
+        self._doubts = StalenessDetector()
         self._clock = clock
         self._steps = ClockSteps(clock)
 
-    def look(self, tick_ms: int) -> Seen:
+    def look(self, tick_ms: int) -> Observation:
         """Return what is seen of the cluster now.
 
         Raises:
@@ -80,7 +80,7 @@ class Survey:
             reads = self._on_one_clock(reads, began_s, step_ms)
         self._metadata.doubt(self._doubts.new_topics(snapshot, reads))
         rows = self._builder.rows(tick_ms, snapshot, reads, watched)
-        return Seen(tick_ms, rows, unanswered(snapshot, reads), _oldest_ms(snapshot))
+        return Observation(tick_ms, rows, unanswered(snapshot, reads), _oldest_ms(snapshot))
 
     def _follow_clock(self) -> int:
         """Move what is kept along if the clock was set since the last call; return by how much, milliseconds."""

@@ -20,7 +20,7 @@ from cluster.connection.admin_connection import ticks_options
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.text import one_line
-from schemas.tick_messages import ALERT_LANE
+from schemas.tick_messages import ALERT_PARTITION
 
 log = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class OtherCollectors:
             log.debug("other collectors are not looked for: %s", type(error).__name__)
 
     def _follow(self, consumer: KafkaConsumer) -> None:
-        lane = TopicPartition(self._settings.ticks.topic, ALERT_LANE)
+        lane = TopicPartition(self._settings.ticks.topic, ALERT_PARTITION)
         consumer.assign([lane])
         consumer.seek_to_end(lane)
         until_s = time.monotonic() + self._rivals.listens_s

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Due:
+class ScheduledTick:
     """When a tick is due: the tick's number since the start, its time, and how many were left out before it."""
 
     number: int
@@ -14,7 +14,7 @@ class Due:
     skipped: int
 
 
-class Pace:
+class FixedRateSchedule:
     """Tick k is due at ``start + k x interval``.
 
     Args:
@@ -27,10 +27,10 @@ class Pace:
         self._interval_s = interval_s
         self._next = 0
 
-    def next(self, now_s: float) -> Due:
+    def next(self, now_s: float) -> ScheduledTick:
         """Return the tick to run next: the first not yet run that is not a whole interval late."""
         passed = int((now_s - self._start_s) // self._interval_s)
         number = max(self._next, passed)
         skipped = number - self._next
         self._next = number + 1
-        return Due(number, self._start_s + number * self._interval_s, skipped)
+        return ScheduledTick(number, self._start_s + number * self._interval_s, skipped)

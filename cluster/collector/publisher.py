@@ -19,7 +19,7 @@ from cluster.connection.admin_connection import ticks_options
 from cluster.connection.bootstrap import first_to_answer
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from schemas.tick_messages import ALERT_LANE
+from schemas.tick_messages import ALERT_PARTITION
 
 # The first tick also pays for connecting, and for leaders of a topic that was made just now.
 _FIRST_ACK_S = 10.0
@@ -30,7 +30,7 @@ class PublishError(Exception):
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentMessages:
     """What was written of a tick before its end.
 
     Attributes:
@@ -47,7 +47,7 @@ class Sent:
 
 
 def tick_end(
-    sent: Sent,
+    sent: SentMessages,
     *,
     started_ms: int,
     ended_ms: int,
@@ -113,7 +113,7 @@ class Publisher:
                     "Check that the brokers are up.",
                 ) from None
 
-    def send(self, messages: Sequence[Message]) -> Sent:
+    def send(self, messages: Sequence[Message]) -> SentMessages:
         """Write a tick's messages and return what was acknowledged.
 
         Raises:
@@ -130,7 +130,7 @@ class Publisher:
         lane = [record.offset for message, record in records if message.alert_lane]
         ranges = ranges_of(record for message, record in records if not message.alert_lane)
         # What is sent again after an error may come to lie behind what was sent later.
-        return Sent(dict(Counter(m.kind for m in messages)), min(lane), len(lane), ranges)
+        return SentMessages(dict(Counter(m.kind for m in messages)), min(lane), len(lane), ranges)
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         """Write the ``tick_end`` message.
@@ -186,7 +186,7 @@ class Publisher:
 
     def _lane(self, message: Message) -> int:
         if message.alert_lane or self._partitions == 1:
-            return ALERT_LANE
+            return ALERT_PARTITION
         self._turn = self._turn % (self._partitions - 1) + 1
         return self._turn
 

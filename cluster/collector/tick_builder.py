@@ -11,7 +11,6 @@ from cluster.collector.rows.message_rows import (
     LOGS,
     METERS,
     broker_row,
-    lacking_row,
     lag_columns,
     leader_columns,
     leader_row,
@@ -21,14 +20,15 @@ from cluster.collector.rows.message_rows import (
     shifted,
     topic_sample,
     topic_throttle_row,
+    under_replicated_row,
     without_lag,
 )
 from cluster.collector.samples.absent_logs import AbsentLogs
-from cluster.collector.samples.history import History, Sample
-from cluster.collector.samples.leader_switches import Before, Switches
-from cluster.collector.samples.sample_columns import Samples, Tracks
+from cluster.collector.samples.history import EarlierSample, SampleHistory
+from cluster.collector.samples.leader_switches import PreviousLeader, Switches
+from cluster.collector.samples.sample_columns import SampleColumns, Samples
 from cluster.collector.samples.unchanged_ends import UnchangedEnds
-from cluster.metadata.throttled_partitions import Listed, lacking_partitions, listed_brokers
+from cluster.metadata.throttled_partitions import ThrottledReplicas, listed_brokers, under_replicated_partitions
 from cluster.metrics.mbeans import topic_bytes, topic_messages
 from cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition, Snapshot, TopicPartition
 
@@ -65,13 +65,13 @@ class _Said:
         counted, messages = self.counters.of(topic_bytes(topic)), self.counters.of(topic_messages(topic))
         return topic_sample(counted, messages) if counted is not None and messages is not None else None
 
-    def before(self, name: TopicPartition) -> Before | None:
+    def before(self, name: TopicPartition) -> PreviousLeader | None:
         """Return what a rate of the partition under this leader can be taken from; None: there is no earlier sample."""
         log, counters = self.log(name), self.topic(name.topic)
         if log is None or log["prev_read_ms"] is None:
             return None
         real = counters is not None and counters["prev_read_ms"] is not None
-        return Before(without_lag(log), counters if real else None)
+        return PreviousLeader(without_lag(log), counters if real else None)
 
 
 class TickBuilder:
@@ -83,9 +83,9 @@ class TickBuilder:
     """
 
     def __init__(self, window_ms: int, interval_ms: int) -> None:
-        self._counters: Tracks[Meter] = Tracks(window_ms, interval_ms)
-        self._ends: Tracks[TopicPartition] = Tracks(window_ms, interval_ms)
-        self._log_history: History[TopicPartition] = History(window_ms, interval_ms)
+        self._counters: SampleColumns[Meter] = SampleColumns(window_ms, interval_ms)
+        self._ends: SampleColumns[TopicPartition] = SampleColumns(window_ms, interval_ms)
+        self._log_history: SampleHistory[TopicPartition] = SampleHistory(window_ms, interval_ms)
         self._unchanged = UnchangedEnds()
         self._absent = AbsentLogs()
         self._switches = Switches(window_ms)
@@ -109,7 +109,10 @@ class TickBuilder:
             "brokers": [broker_row(seen, reads.get(b)) for b, seen in sorted(snapshot.brokers.items())],
             "moves": [
                 *(self._move(tick_ms, snapshot, snapshot.partitions[name], said) for name in sorted(watched)),
-                *(lacking_row(snapshot.partitions[name]) for name in lacking_partitions(snapshot, watched)),
+                *(
+                    under_replicated_row(snapshot.partitions[name])
+                    for name in under_replicated_partitions(snapshot, watched)
+                ),
             ],
             "leaders": Columns(
                 leader_columns(list(snapshot.partitions.values()), snapshot.ages_ms, snapshot.topic_configs)
@@ -187,13 +190,13 @@ class TickBuilder:
                 self._log_history.add(broker, name, _end_only(sample))
                 self._unchanged.add(broker, name, sample.values[0] or 0, sample.read_ms)
         offsets = lag.lag_offsets if lag is not None else None
-        now = Sample(read.read_ms, (read.log_end_offset, read.log_start_offset, read.size_bytes, offsets))
+        now = EarlierSample(read.read_ms, (read.log_end_offset, read.log_start_offset, read.size_bytes, offsets))
         earlier = self._log_history.add(broker, name, now)
         unchanged_since_ms = self._unchanged.add(broker, name, read.log_end_offset, read.read_ms)
         source = lag.source_broker if lag is not None else None
         return log_sample(broker, now, earlier, source, unchanged_since_ms)
 
-    def _before(self, name: TopicPartition, leader: int) -> Before | None:
+    def _before(self, name: TopicPartition, leader: int) -> PreviousLeader | None:
         said = self._said.get(leader)
         return said.before(name) if said is not None else None
 
@@ -245,12 +248,12 @@ def _known(metrics: Metrics, snapshot: Snapshot) -> Metrics:
     return replace(metrics, logs=logs)
 
 
-def _listed_columns(listed: Listed) -> Row:
+def _listed_columns(listed: ThrottledReplicas) -> Row:
     return {
         "leader_listed": None if listed.leader is None else list(listed.leader),
         "follower_listed": None if listed.follower is None else list(listed.follower),
     }
 
 
-def _end_only(sample: Sample) -> Sample:
-    return Sample(sample.read_ms, (sample.values[0], None, None, None))
+def _end_only(sample: EarlierSample) -> EarlierSample:
+    return EarlierSample(sample.read_ms, (sample.values[0], None, None, None))

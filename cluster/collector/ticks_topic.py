@@ -16,7 +16,7 @@ from kafka.errors import (
     UnknownBrokerIdError,
 )
 
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 
@@ -53,7 +53,7 @@ def ensure_topic(settings: Settings) -> int:
 def _ensured(settings: Settings) -> int:
     # With a link of its own, each try may come to another broker.
     home = _home(settings)
-    link = AdminLink(home)
+    link = AdminConnection(home)
     try:
         client = link.client()
         if settings.ticks.topic not in client.list_topics():

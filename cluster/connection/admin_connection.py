@@ -77,7 +77,7 @@ def ticks_options(settings: Settings) -> dict[str, Any]:
     return connection_options(settings.cluster)
 
 
-class AdminLink:
+class AdminConnection:
     """A connection to the brokers' admin API that can ask one chosen broker, within a time of its own.
 
     kafka-python picks the broker to ask by itself and waits the whole request timeout for it: one that hangs would
@@ -87,18 +87,18 @@ class AdminLink:
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
         self._client: KafkaAdminClient | None = None
-        self._forwarding: AdminLink | None = None
+        self._forwarding: AdminConnection | None = None
         self._greeted: int | None = None
 
     @property
-    def forwarding(self) -> AdminLink:
+    def forwarding(self) -> AdminConnection:
         """A second link, for requests that a broker passes on to the controller.
 
         A broker answers one connection's requests in order: while the controller hangs, one that waits for it would
         hold up everything behind it.
         """
         if self._forwarding is None:
-            self._forwarding = AdminLink(self._kafka)
+            self._forwarding = AdminConnection(self._kafka)
         return self._forwarding
 
     def client(self) -> KafkaAdminClient:

@@ -9,7 +9,7 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka.errors import ClusterAuthorizationFailedError, KafkaError, NoError, NotControllerError
 
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from schemas.errors import HeadroomError
 
 
@@ -33,7 +33,7 @@ class ControllerRequest:
     failed: str
     no_broker: str
 
-    def ask(self, link: AdminLink, timeout_s: float, error_code: Callable[[Any], int]) -> Any:
+    def ask(self, link: AdminConnection, timeout_s: float, error_code: Callable[[Any], int]) -> Any:
         """Return the answer of the first broker that has one: before KRaft only the controller has.
 
         Args:

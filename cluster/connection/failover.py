@@ -9,7 +9,7 @@ from typing import Any
 
 from kafka.errors import KafkaError, NotControllerError, UnsupportedVersionError
 
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 
 log = logging.getLogger(__name__)
 # Two tries in a tick must fit: one on a broker that hangs, one on another.
@@ -23,11 +23,11 @@ class MetadataError(Exception):
     """No broker told the cluster's metadata within the tick; the text says what each was asked and answered."""
 
 
-class UnknownRequestError(MetadataError):
+class UnsupportedRequestError(MetadataError):
     """A broker does not know the request: it is older than that."""
 
 
-class AnyBroker:
+class BrokerFailover:
     """Asks whichever broker answers, starting with the one that answered last.
 
     Args:
@@ -42,7 +42,7 @@ class AnyBroker:
 
     def __init__(
         self,
-        link: AdminLink,
+        link: AdminConnection,
         timeout_s: float,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -83,7 +83,7 @@ class AnyBroker:
             log.warning("broker %d reports metadata from before what is known; others are asked first", self._preferred)
             self._behind, self._preferred = self._preferred, None
 
-    def _ask(self, what: str, request: Any, link: AdminLink, timeout_s: float, first: int | None) -> Any:
+    def _ask(self, what: str, request: Any, link: AdminConnection, timeout_s: float, first: int | None) -> Any:
         deadline = self._clock() + timeout_s
         failures: dict[int, str] = {}
         while True:
@@ -94,7 +94,9 @@ class AnyBroker:
                 try:
                     answer = link.ask(request, node, wait_s)
                 except UnsupportedVersionError as error:
-                    raise UnknownRequestError(f"{what} could not be read (broker {node}: {_short(error)})") from None
+                    raise UnsupportedRequestError(
+                        f"{what} could not be read (broker {node}: {_short(error)})"
+                    ) from None
                 except KafkaError as error:
                     failures[node] = _short(error)
                     continue

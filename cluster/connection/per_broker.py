@@ -9,7 +9,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 _Kept = TypeVar("_Kept")
 
 
-class OfBrokers(Generic[_Key, _Kept]):
+class PerBroker(Generic[_Key, _Kept]):
     """Something kept by broker and key."""
 
     def __init__(self) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from cluster.admin.elect_leaders import Answers
-from cluster.elections.leadership import Leads
-from cluster.elections.preconditions import RESUME, require_none_lost, to_elect, told, unsettled
+from cluster.admin.elect_leaders import ElectionResults
+from cluster.elections.leadership import LeadershipSnapshot
+from cluster.elections.preconditions import RESUME, list_partitions, require_none_lost, to_elect, unsettled
 from planning.elections.planner import Batch, BatchLimits, Name, balances
 from schemas.errors import HeadroomError
 
@@ -22,23 +22,23 @@ OnStep = Callable[[str], None]
 
 
 class Cluster(Protocol):
-    """What is asked of a running cluster; see ``cluster.elections.live_leadership.LiveLeads``."""
+    """What is asked of a running cluster; see ``cluster.elections.live_leadership.LiveLeadership``."""
 
-    def look(self, watched: Collection[Name] = ()) -> Leads:
+    def look(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
         """Return who leads what, with throttles and traffic, and of what is watched who falls behind."""
         ...
 
-    def glance(self) -> Leads:
+    def glance(self) -> LeadershipSnapshot:
         """Return who leads what."""
         ...
 
-    def elect(self, names: Collection[Name]) -> Answers:
+    def elect(self, names: Collection[Name]) -> ElectionResults:
         """Ask for elections and return what became of them."""
         ...
 
 
 @dataclass(frozen=True)
-class Terms:
+class ExecutionPolicy:
     """On what terms a plan is carried out.
 
     Attributes:
@@ -50,14 +50,14 @@ class Terms:
     """
 
     limits: BatchLimits
-    hindrance: Callable[[Leads], str | None] = lambda leads: None
+    blocked_reason: Callable[[LeadershipSnapshot], str | None] = lambda leads: None
     wait: bool = False
     settle_s: float = 60.0
     pause_s: float = 10.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BatchResult:
     """What became of one batch.
 
     Attributes:
@@ -68,12 +68,12 @@ class Outcome:
     """
 
     number: int
-    answers: Answers
+    answers: ElectionResults
     settled_s: float | None = None
     imbalance_ratios: Mapping[int, float] = field(default_factory=dict)
 
 
-class Execution:
+class ElectionExecutor:
     """Carries out the batches of a plan.
 
     Args:
@@ -91,8 +91,8 @@ class Execution:
         self,
         cluster: Cluster,
         batches: Sequence[Batch],
-        start: Leads,
-        terms: Terms,
+        start: LeadershipSnapshot,
+        terms: ExecutionPolicy,
         stop: threading.Event,
         on_step: OnStep = lambda text: None,
         clock: Callable[[], float] = time.monotonic,
@@ -107,7 +107,7 @@ class Execution:
         self._clock = clock
         self._sleep = sleep
 
-    def run(self) -> Iterator[Outcome]:
+    def run(self) -> Iterator[BatchResult]:
         """Yield what became of each batch once it is done; the last one yielded may be one that failed.
 
         Raises:
@@ -126,14 +126,14 @@ class Execution:
             last = yield from self._batch(number, batch, now)
             done = batch.partitions
 
-    def _caught_up(self, number: int, watched: Collection[Name]) -> Leads | None:
+    def _caught_up(self, number: int, watched: Collection[Name]) -> LeadershipSnapshot | None:
         """Return the cluster once it is quiet and no follower of these falls behind; None: it was to stop before."""
         deadline_s: float | None = None
         while True:
             now = when_quiet(self._cluster, self._terms, self._stop, self._on_step, watched)
             if now is None or not now.behind:
                 return now
-            lacks = f"followers in sync are behind: {told(now.behind)}"
+            lacks = f"followers in sync are behind: {list_partitions(now.behind)}"
             if deadline_s is None:
                 deadline_s = self._clock() + self._terms.settle_s
             elif self._clock() >= deadline_s:
@@ -142,27 +142,29 @@ class Execution:
             self._on_step(f"batch {number}: {lacks}")
             self._sleep(_POLL_S)
 
-    def _batch(self, number: int, batch: Batch, before: Leads) -> Generator[Outcome, None, Leads]:
+    def _batch(
+        self, number: int, batch: Batch, before: LeadershipSnapshot
+    ) -> Generator[BatchResult, None, LeadershipSnapshot]:
         """Yield what became of a batch, and return the cluster once it has settled."""
         names = to_elect(batch, self._start, before, self._terms.limits)
         led = tuple(name for name in batch.partitions if name not in names)
         self._on_step(f"batch {number}: electing {len(names)} leaders")
-        answers = self._cluster.elect(names) if names else Answers()
+        answers = self._cluster.elect(names) if names else ElectionResults()
         answers = replace(answers, not_needed=(*led, *answers.not_needed))
         if answers.refused:
-            yield Outcome(number, answers)
+            yield BatchResult(number, answers)
             raise _refused(answers.refused)
         began_s = self._clock()
         try:
             now = self._settle(number, batch, before)
         except HeadroomError:
-            yield Outcome(number, answers)
+            yield BatchResult(number, answers)
             raise
         ratios = {b.broker: b.imbalance_ratio for b in balances(now.partitions.values(), now.alive)}
-        yield Outcome(number, answers, self._clock() - began_s, ratios)
+        yield BatchResult(number, answers, self._clock() - began_s, ratios)
         return now
 
-    def _settle(self, number: int, batch: Batch, before: Leads) -> Leads:
+    def _settle(self, number: int, batch: Batch, before: LeadershipSnapshot) -> LeadershipSnapshot:
         """Return the cluster once the leaders of a batch have moved and no replica lacks that did not before."""
         deadline_s = self._clock() + self._terms.settle_s
         while True:
@@ -179,8 +181,8 @@ class Execution:
 
 
 def when_quiet(
-    cluster: Cluster, terms: Terms, stop: threading.Event, on_step: OnStep, watched: Collection[Name] = ()
-) -> Leads | None:
+    cluster: Cluster, terms: ExecutionPolicy, stop: threading.Event, on_step: OnStep, watched: Collection[Name] = ()
+) -> LeadershipSnapshot | None:
     """Return the cluster as soon as it is quiet enough for elections; None: it was to stop before.
 
     Args:
@@ -195,21 +197,21 @@ def when_quiet(
     """
     while not stop.is_set():
         now = cluster.look(watched)
-        hindrance = terms.hindrance(now)
-        if hindrance is None:
+        blocked_reason = terms.blocked_reason(now)
+        if blocked_reason is None:
             return None if stop.is_set() else now
         if not terms.wait:
-            raise not_quiet(hindrance)
-        on_step(f"waiting for a quiet time: {hindrance}")
+            raise not_quiet(blocked_reason)
+        on_step(f"waiting for a quiet time: {blocked_reason}")
         stop.wait(_QUIET_POLL_S)
     return None
 
 
 def _refused(refused: Mapping[Name, str]) -> HeadroomError:
     reasons = ", ".join(dict.fromkeys(refused.values()))
-    return HeadroomError(told(refused), f"not elected: Kafka answered {reasons}", RESUME)
+    return HeadroomError(list_partitions(refused), f"not elected: Kafka answered {reasons}", RESUME)
 
 
-def not_quiet(hindrance: str) -> HeadroomError:
+def not_quiet(blocked_reason: str) -> HeadroomError:
     """Return the error that says that it is not quiet enough now."""
-    return HeadroomError("elections", f"wait for a quiet time: {hindrance}", _NOT_QUIET)
+    return HeadroomError("elections", f"wait for a quiet time: {blocked_reason}", _NOT_QUIET)

@@ -7,14 +7,22 @@ from dataclasses import dataclass, field
 
 from cluster.elections.traffic import Traffic
 from cluster.metadata.throttled_partitions import listed_brokers, watched_partitions
-from cluster.model import Balancing, BrokerRead, BrokerThrottles, Metrics, Partition, Snapshot, TopicPartition
-from planning.elections.planner import Led, Name, Surroundings
-from planning.throttles.load import PartitionTraffic, Side, partition_traffic
+from cluster.model import (
+    BrokerRead,
+    BrokerThrottles,
+    LeaderRebalanceConfig,
+    Metrics,
+    Partition,
+    Snapshot,
+    TopicPartition,
+)
+from planning.elections.planner import ClusterConstraints, Name, PartitionState
+from planning.throttles.load import BrokerRole, PartitionTraffic, partition_traffic
 from schemas.alerts import Role
 
 
 @dataclass(frozen=True)
-class Leads:
+class LeadershipSnapshot:
     """The cluster as elections see it, at one time.
 
     Attributes:
@@ -28,28 +36,32 @@ class Leads:
         behind: of the partitions that were watched, those of which a follower in sync has fallen behind.
     """
 
-    partitions: Mapping[Name, Led]
+    partitions: Mapping[Name, PartitionState]
     alive: frozenset[int]
     lacking: frozenset[Name]
     throttled: tuple[PartitionTraffic, ...] = ()
-    throttles: Mapping[Side, float | None] = field(default_factory=dict)
+    throttles: Mapping[BrokerRole, float | None] = field(default_factory=dict)
     traffic: Traffic = field(default_factory=Traffic)
-    balancing: Mapping[int, Balancing] = field(default_factory=dict)
+    balancing: Mapping[int, LeaderRebalanceConfig] = field(default_factory=dict)
     behind: frozenset[Name] = frozenset()
 
-    def surroundings(self, topics: frozenset[str] | None = None, brokers: frozenset[int] | None = None) -> Surroundings:
+    def cluster_constraints(
+        self, topics: frozenset[str] | None = None, brokers: frozenset[int] | None = None
+    ) -> ClusterConstraints:
         """Return what else elections have to mind.
 
         Args:
             topics: only these; None: all.
             brokers: only partitions that prefer one of these; None: all.
         """
-        return Surroundings(self.alive, self.throttled, self.throttles, chosen_topics=topics, chosen_brokers=brokers)
+        return ClusterConstraints(
+            self.alive, self.throttled, self.throttles, chosen_topics=topics, chosen_brokers=brokers
+        )
 
 
-def leads_of(
+def leadership_of(
     snapshot: Snapshot, reads: Mapping[int, BrokerRead] | None = None, traffic: Traffic | None = None
-) -> Leads:
+) -> LeadershipSnapshot:
     """Return what a snapshot says of leaders.
 
     Args:
@@ -60,7 +72,7 @@ def leads_of(
     told = reads or {}
     measured = traffic or Traffic()
     alive = frozenset(broker for broker, seen in snapshot.brokers.items() if seen.alive)
-    return Leads(
+    return LeadershipSnapshot(
         {name: _led(name, partition, snapshot, measured) for name, partition in snapshot.partitions.items()},
         alive,
         frozenset(name for name, partition in snapshot.partitions.items() if _lacks(partition)),
@@ -74,7 +86,7 @@ def leads_of(
     )
 
 
-def same_leaders(earlier: Snapshot, later: Snapshot) -> list[Partition]:
+def unchanged_partitions(earlier: Snapshot, later: Snapshot) -> list[Partition]:
     """Return the partitions whose rates can be told from samples taken then: topics whose leaders are the same."""
     changed = {
         name.topic
@@ -115,9 +127,9 @@ def _leader(snapshot: Snapshot, name: TopicPartition) -> int | None:
     return partition.leader if partition is not None else None
 
 
-def _led(name: TopicPartition, partition: Partition, snapshot: Snapshot, traffic: Traffic) -> Led:
+def _led(name: TopicPartition, partition: Partition, snapshot: Snapshot, traffic: Traffic) -> PartitionState:
     config = snapshot.topic_configs.get(partition.topic)
-    return Led(
+    return PartitionState(
         topic=partition.topic,
         partition=partition.partition,
         leader=partition.leader,
@@ -148,8 +160,8 @@ def _throttled(partition: Partition, snapshot: Snapshot, alive: frozenset[int], 
     )
 
 
-def _sides(rates: Mapping[int, BrokerThrottles]) -> dict[Side, float | None]:
-    sides: dict[Side, float | None] = {}
+def _sides(rates: Mapping[int, BrokerThrottles]) -> dict[BrokerRole, float | None]:
+    sides: dict[BrokerRole, float | None] = {}
     for broker, told in rates.items():
         if told.known:
             sides[broker, Role.LEADER] = told.leader_bytes_per_s

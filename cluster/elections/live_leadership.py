@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
-from cluster.admin.elect_leaders import Answers, elect_preferred
-from cluster.connection.admin_connection import AdminLink
-from cluster.elections.leadership import Leads, followers_behind, leads_of, same_leaders
-from cluster.elections.traffic import Sample, measured
-from cluster.metadata.snapshot_reader import MetadataReader, read_whole
-from cluster.metadata.throttled_partitions import Plans
-from cluster.metrics.broker_reads import BrokerReaders
+from cluster.admin.elect_leaders import ElectionResults, elect_preferred
+from cluster.connection.admin_connection import AdminConnection
+from cluster.elections.leadership import LeadershipSnapshot, followers_behind, leadership_of, unchanged_partitions
+from cluster.elections.traffic import CounterSample, traffic_between
+from cluster.metadata.snapshot_reader import SnapshotReader, read_whole
+from cluster.metadata.throttled_partitions import ReadPlanner
+from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.factory import metrics_source
 from cluster.model import BrokerRead, Partition, Snapshot, TopicPartition
 from planning.elections.planner import Name
@@ -31,7 +31,7 @@ _CONFIG_MAX_AGE_S = 30.0
 _MOST_AGE_MS = 30_000
 
 
-class LiveLeads:
+class LiveLeadership:
     """Looks at who leads what, and asks for elections, on connections of its own.
 
     Args:
@@ -41,14 +41,14 @@ class LiveLeads:
 
     def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
         self._timeout_s = settings.cluster.request_timeout_ms / 1000
-        self._link = AdminLink(settings.cluster)
+        self._link = AdminConnection(settings.cluster)
         self._source = metrics_source(settings.collect)
-        self._metadata = MetadataReader(self._link, max(_METADATA_S, self._timeout_s), _CONFIG_MAX_AGE_S)
-        self._readers = BrokerReaders(self._link, self._source, settings.collect)
-        self._plans = Plans(consumed=True)
+        self._metadata = SnapshotReader(self._link, max(_METADATA_S, self._timeout_s), _CONFIG_MAX_AGE_S)
+        self._readers = BrokerMetricsReader(self._link, self._source, settings.collect)
+        self._plans = ReadPlanner(consumed=True)
         self._sleep = sleep
 
-    def __enter__(self) -> LiveLeads:
+    def __enter__(self) -> LiveLeadership:
         """Return this, connected.
 
         Raises:
@@ -65,7 +65,7 @@ class LiveLeads:
         self._source.stop()
         self._link.close()
 
-    def look(self, watched: Collection[Name] = ()) -> Leads:
+    def look(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
         """Return who leads what now, with throttles and with the traffic of the seconds that this takes.
 
         Args:
@@ -80,19 +80,19 @@ class LiveLeads:
         now = self._snapshot()
         reads = self._read(now, watched)
         later = _sample(reads)
-        traffic = measured(same_leaders(before, now), earlier, later)
+        traffic = traffic_between(unchanged_partitions(before, now), earlier, later)
         behind = followers_behind(_there(now, watched), earlier.metrics, later.metrics)
-        return replace(leads_of(now, reads, traffic), behind=behind)
+        return replace(leadership_of(now, reads, traffic), behind=behind)
 
-    def glance(self) -> Leads:
+    def glance(self) -> LeadershipSnapshot:
         """Return who leads what now, by the metadata alone.
 
         Raises:
             HeadroomError: the metadata could not be read.
         """
-        return leads_of(self._snapshot())
+        return leadership_of(self._snapshot())
 
-    def elect(self, names: Collection[Name]) -> Answers:
+    def elect(self, names: Collection[Name]) -> ElectionResults:
         """Ask for the election of the preferred leaders of these partitions, and return what became of each.
 
         Raises:
@@ -117,6 +117,8 @@ def _there(snapshot: Snapshot, names: Collection[Name]) -> list[Partition]:
     return [snapshot.partitions[TopicPartition(*n)] for n in names if TopicPartition(*n) in snapshot.partitions]
 
 
-def _sample(reads: Mapping[int, BrokerRead]) -> Sample:
+def _sample(reads: Mapping[int, BrokerRead]) -> CounterSample:
     metrics = {broker: read.metrics for broker, read in reads.items() if read.metrics is not None}
-    return Sample(metrics, {b: read.error or "did not tell" for b, read in reads.items() if read.metrics is None})
+    return CounterSample(
+        metrics, {b: read.error or "did not tell" for b, read in reads.items() if read.metrics is None}
+    )

@@ -35,7 +35,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Sample:
+class CounterSample:
     """What the brokers told at one time.
 
     Attributes:
@@ -47,7 +47,7 @@ class Sample:
     silent: Mapping[int, str] = field(default_factory=dict)
 
 
-def measured(partitions: Iterable[Partition], earlier: Sample, later: Sample) -> Traffic:
+def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, later: CounterSample) -> Traffic:
     """Return the traffic between two samples.
 
     Args:

@@ -24,7 +24,7 @@ _VALUES = 16
 _BATCH_BYTES = 32_768
 
 
-class PacedLoad:
+class PacedProducer:
     """Writes to each partition at its own steady rate, in bytes of record values per second, from one thread.
 
     Values are random bytes, so that compression changes nothing. A partition's records wait while it has no leader,
@@ -55,7 +55,7 @@ class PacedLoad:
         self._thread: threading.Thread | None = None
         self._flush_timeout_s = 5.0
 
-    def start(self) -> PacedLoad:
+    def start(self) -> PacedProducer:
         """Return this load, running."""
         producer = KafkaProducer(
             bootstrap_servers=self._bootstrap_servers,
@@ -95,7 +95,7 @@ class PacedLoad:
         """Return the bytes of values that were acknowledged so far, per (topic, partition)."""
         return {key: pacer.counts.acknowledged * self._record_bytes for key, pacer in self._pacers.items()}
 
-    def __enter__(self) -> PacedLoad:
+    def __enter__(self) -> PacedProducer:
         """Return the running load."""
         return self.start()
 

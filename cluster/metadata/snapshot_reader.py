@@ -10,11 +10,11 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import DescribeConfigsRequest, ListPartitionReassignmentsRequest
 
-from cluster.admin.config_keys import BROKER, BROKER_KEYS, balancing_of, rates_of, replication_of
-from cluster.connection.admin_connection import AdminLink
-from cluster.connection.failover import AnyBroker, MetadataError
+from cluster.admin.config_keys import BROKER, BROKER_KEYS, leader_rebalance_of, rates_of, replication_of
+from cluster.connection.admin_connection import AdminConnection
+from cluster.connection.failover import BrokerFailover, MetadataError
 from cluster.metadata.topic_configs import TopicConfigs
-from cluster.metadata.topic_refresh import TopicReader
+from cluster.metadata.topic_refresh import TopicRefresh
 from cluster.model import Broker, BrokerConfigs, Partition, Snapshot, TopicPartition
 from schemas.errors import HeadroomError
 
@@ -25,7 +25,7 @@ _REASSIGNMENTS_SHARE = 0.5
 _Move = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-class MetadataReader:
+class SnapshotReader:
     """Reads a snapshot per tick from whichever broker answers, starting with the one that answered last.
 
     Args:
@@ -40,15 +40,15 @@ class MetadataReader:
 
     def __init__(
         self,
-        link: AdminLink,
+        link: AdminConnection,
         timeout_s: float,
         config_max_age_s: float,
         clock: Callable[[], float] = time.monotonic,
         metadata_max_age_s: float = 0.0,
         reassignments_share: float = _REASSIGNMENTS_SHARE,
     ) -> None:
-        self._any_broker = AnyBroker(link, timeout_s, clock)
-        self._topics = TopicReader(self._any_broker, timeout_s, metadata_max_age_s, clock)
+        self._any_broker = BrokerFailover(link, timeout_s, clock)
+        self._topics = TopicRefresh(self._any_broker, timeout_s, metadata_max_age_s, clock)
         self._configs = TopicConfigs(self._any_broker, config_max_age_s, clock)
         self._timeout_s = timeout_s
         self._reassignments_share = reassignments_share
@@ -126,7 +126,7 @@ class MetadataReader:
                 raise MetadataError(f"{reason}, and the replicas of {_text(name)} changed since they were read")
 
 
-def read_whole(reader: MetadataReader) -> Snapshot:
+def read_whole(reader: SnapshotReader) -> Snapshot:
     """Return a snapshot for a command, whose errors are told to a person.
 
     Raises:
@@ -140,7 +140,7 @@ def read_whole(reader: MetadataReader) -> Snapshot:
         ) from None
 
 
-def read_broker_configs(link: AdminLink, broker: int, timeout_s: float) -> BrokerConfigs:
+def read_broker_configs(link: AdminConnection, broker: int, timeout_s: float) -> BrokerConfigs:
     """Return the throttle rates in force on a broker, and how it balances and replicates, as that broker reports it.
 
     Raises:
@@ -152,7 +152,7 @@ def read_broker_configs(link: AdminLink, broker: int, timeout_s: float) -> Broke
     result = link.ask(request, broker, timeout_s).results[0]
     if result.error_code:
         raise kafka_errors.for_code(result.error_code)(result.error_message)
-    return BrokerConfigs(rates_of(result.configs), balancing_of(result.configs), replication_of(result.configs))
+    return BrokerConfigs(rates_of(result.configs), leader_rebalance_of(result.configs), replication_of(result.configs))
 
 
 def _topics_of(moves: Mapping[TopicPartition, _Move]) -> set[str]:

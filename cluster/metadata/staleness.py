@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cluster.model import BrokerRead, Metrics, Snapshot, TopicPartition
 
 
-class Doubt(NamedTuple):
+class Contradiction(NamedTuple):
     """What one broker said against the metadata; ``leader`` None: it leads the partition, but has no log of it."""
 
     partition: TopicPartition
@@ -20,11 +20,11 @@ class Doubt(NamedTuple):
     leader: int | None
 
 
-class Doubts:
+class StalenessDetector:
     """Remembers what the last tick's metrics said: the metadata is asked about it once, not for ever."""
 
     def __init__(self) -> None:
-        self._last: set[Doubt] = set()
+        self._last: set[Contradiction] = set()
 
     def new_topics(self, snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> set[str]:
         """Return the topics about which a broker says something against the metadata that it did not say before."""
@@ -35,16 +35,16 @@ class Doubts:
         return {doubt.partition.topic for doubt in new}
 
 
-def _by_lags(snapshot: Snapshot, answered: Mapping[int, Metrics]) -> Iterator[Doubt]:
+def _by_lags(snapshot: Snapshot, answered: Mapping[int, Metrics]) -> Iterator[Contradiction]:
     for broker, metrics in answered.items():
         for lag in metrics.lags:
             known = snapshot.partitions.get(lag.partition)
             if known is None or known.leader != lag.source_broker:
-                yield Doubt(lag.partition, broker, lag.source_broker)
+                yield Contradiction(lag.partition, broker, lag.source_broker)
 
 
-def _by_logs(snapshot: Snapshot, answered: Mapping[int, Metrics]) -> Iterator[Doubt]:
+def _by_logs(snapshot: Snapshot, answered: Mapping[int, Metrics]) -> Iterator[Contradiction]:
     for name, partition in snapshot.partitions.items():
         metrics = answered.get(partition.leader) if partition.leader is not None else None
         if metrics is not None and name not in metrics.logs:
-            yield Doubt(name, partition.leader or 0, None)
+            yield Contradiction(name, partition.leader or 0, None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.mbeans import ReadPlan
 from cluster.model import Partition, Snapshot, TopicConfig, TopicPartition
 from planning.throttles.replica_lists import ReplicaList, parse_replica_list
 
@@ -19,18 +19,18 @@ _PARSED = 10_000
 
 
 @dataclass(frozen=True)
-class Listed:
+class ThrottledReplicas:
     """Brokers that a topic's lists name for one partition; None: the lists could not be read."""
 
     leader: tuple[int, ...] | None
     follower: tuple[int, ...] | None
 
 
-def listed_brokers(partition: Partition, config: TopicConfig | None) -> Listed:
+def listed_brokers(partition: Partition, config: TopicConfig | None) -> ThrottledReplicas:
     """Return the brokers that the topic's lists name for a partition, ``*`` spelled out as its replicas."""
     if config is None or not config.current:
-        return Listed(None, None)
-    return Listed(_named(partition, config.leader_list), _named(partition, config.follower_list))
+        return ThrottledReplicas(None, None)
+    return ThrottledReplicas(_named(partition, config.leader_list), _named(partition, config.follower_list))
 
 
 def watched_partitions(snapshot: Snapshot) -> set[TopicPartition]:
@@ -46,7 +46,7 @@ def watched_partitions(snapshot: Snapshot) -> set[TopicPartition]:
     }
 
 
-def lacking_partitions(snapshot: Snapshot, watched: Collection[TopicPartition]) -> list[TopicPartition]:
+def under_replicated_partitions(snapshot: Snapshot, watched: Collection[TopicPartition]) -> list[TopicPartition]:
     """Return the partitions that are not watched and lack a replica of theirs in the ISR."""
     return sorted(
         name
@@ -55,7 +55,7 @@ def lacking_partitions(snapshot: Snapshot, watched: Collection[TopicPartition]) 
     )
 
 
-class Plans:
+class ReadPlanner:
     """What to read from each broker; a plan is made anew only where something changed.
 
     Args:
@@ -64,19 +64,19 @@ class Plans:
 
     def __init__(self, consumed: bool = False) -> None:
         self._consumed = consumed
-        self._made: dict[int, tuple[_Part, Plan]] = {}
+        self._made: dict[int, tuple[_Part, ReadPlan]] = {}
 
-    def of(self, snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, Plan]:
+    def of(self, snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, ReadPlan]:
         """Return the plan of each broker that is alive."""
         self._made = {b: (part, self._plan(b, part)) for b, part in _parts(snapshot, watched).items()}
         return {broker: plan for broker, (_, plan) in self._made.items()}
 
-    def _plan(self, broker: int, part: _Part) -> Plan:
+    def _plan(self, broker: int, part: _Part) -> ReadPlan:
         made = self._made.get(broker)
         if made is not None and made[0] == part:
             return made[1]
         topics = {name.topic for name in part.leads}
-        return Plan(topics, part.leads, part.holds, part.replicas, part.follows, self._consumed)
+        return ReadPlan(topics, part.leads, part.holds, part.replicas, part.follows, self._consumed)
 
 
 @dataclass

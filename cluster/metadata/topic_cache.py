@@ -25,7 +25,7 @@ class _Topic:
     read_s: float
 
 
-class KnownTopics:
+class TopicCache:
     """The topics as they were when each was last read; times are monotonic seconds."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from cluster.admin.config_keys import TOPIC, TOPIC_KEYS, topic_config_of
-from cluster.connection.failover import AnyBroker, MetadataError
+from cluster.connection.failover import BrokerFailover, MetadataError
 from cluster.model import TopicConfig
 
 _CONFIGS_PER_REQUEST = 500
@@ -23,7 +23,7 @@ class TopicConfigs:
         clock: monotonic seconds.
     """
 
-    def __init__(self, brokers: AnyBroker, max_age_s: float, clock: Callable[[], float]) -> None:
+    def __init__(self, brokers: BrokerFailover, max_age_s: float, clock: Callable[[], float]) -> None:
         self._brokers = brokers
         self._max_age_s = max_age_s
         self._clock = clock

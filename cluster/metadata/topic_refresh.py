@@ -14,8 +14,8 @@ from typing import Any
 from kafka.protocol.admin import DescribeTopicPartitionsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.connection.failover import AnyBroker, MetadataError, UnknownRequestError
-from cluster.metadata.topic_cache import KnownTopics
+from cluster.connection.failover import BrokerFailover, MetadataError, UnsupportedRequestError
+from cluster.metadata.topic_cache import TopicCache
 
 log = logging.getLogger(__name__)
 # Up to so many partitions are read whole, by one request, in some ten milliseconds.
@@ -27,7 +27,7 @@ _SHARE = 0.25
 _WHAT = "metadata"
 
 
-class TopicReader:
+class TopicRefresh:
     """Keeps the known topics up to date.
 
     Args:
@@ -40,8 +40,8 @@ class TopicReader:
         known: the topics.
     """
 
-    def __init__(self, brokers: AnyBroker, timeout_s: float, max_age_s: float, clock: Callable[[], float]) -> None:
-        self.known = KnownTopics()
+    def __init__(self, brokers: BrokerFailover, timeout_s: float, max_age_s: float, clock: Callable[[], float]) -> None:
+        self.known = TopicCache()
         self._brokers = brokers
         self._timeout_s = timeout_s
         self._max_age_s = max_age_s
@@ -130,7 +130,7 @@ class TopicReader:
                 if self._clock() >= began_s + self._timeout_s:
                     told = len(self.known.partitions())
                     raise MetadataError(f"the topics are being read for the first time: {told} partitions so far")
-        except UnknownRequestError:
+        except UnsupportedRequestError:
             self._pages = False
         brokers = self._read_names([]) if self._pages else self._read_whole()
         self._complete = True

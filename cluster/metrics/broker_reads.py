@@ -10,10 +10,10 @@ from concurrent.futures import Future, wait
 
 from kafka.errors import KafkaError
 
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.metadata.snapshot_reader import RATES_REMEDY, read_broker_configs
-from cluster.metrics.mbeans import Plan
-from cluster.metrics.missing_metrics import disbelieved, losses, told
+from cluster.metrics.mbeans import ReadPlan
+from cluster.metrics.missing_metrics import describe_missing, disbelieved, find_missing_metrics
 from cluster.metrics.source import HANGS, NOT_ITS_OWN, MetricsSource, read_s
 from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
 from schemas.config import CollectSettings
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _UNKNOWN = BrokerThrottles(known=False)
 
 
-class BrokerReaders:
+class BrokerMetricsReader:
     """One thread per broker and read, at most one of them at a time for a broker.
 
     Args:
@@ -32,7 +32,7 @@ class BrokerReaders:
         collect: endpoints and timeouts.
     """
 
-    def __init__(self, link: AdminLink, source: MetricsSource, collect: CollectSettings) -> None:
+    def __init__(self, link: AdminConnection, source: MetricsSource, collect: CollectSettings) -> None:
         self._link = link
         self._source = source
         self._collect = collect
@@ -42,7 +42,9 @@ class BrokerReaders:
         self._lost: dict[int, str | None] = {}
         self._lacked: dict[int, set[str]] = {}
 
-    def read(self, brokers: Mapping[int, Broker], plans: Mapping[int, Plan], timeout_s: float) -> dict[int, BrokerRead]:
+    def read(
+        self, brokers: Mapping[int, Broker], plans: Mapping[int, ReadPlan], timeout_s: float
+    ) -> dict[int, BrokerRead]:
         """Return what each broker of ``plans`` said within ``timeout_s`` seconds; one that did not says why.
 
         What one said after the tick before had ended counts too, if it has said nothing newer.
@@ -73,7 +75,7 @@ class BrokerReaders:
     def _silent(self, broker: Broker, rule: str) -> BrokerRead:
         return BrokerRead(broker.broker, _UNKNOWN, None, str(HeadroomError(self._endpoint(broker), rule, HANGS)))
 
-    def _start(self, broker: Broker, plan: Plan, timeout_s: float) -> Future[BrokerRead]:
+    def _start(self, broker: Broker, plan: ReadPlan, timeout_s: float) -> Future[BrokerRead]:
         future: Future[BrokerRead] = Future()
         self._running[broker.broker] = future
 
@@ -90,7 +92,7 @@ class BrokerReaders:
             future.set_exception(error)
         return future
 
-    def _read_one(self, broker: Broker, plan: Plan, timeout_s: float) -> BrokerRead:
+    def _read_one(self, broker: Broker, plan: ReadPlan, timeout_s: float) -> BrokerRead:
         deadline = time.monotonic() + read_s(timeout_s)
         configs, error = self._configs(broker, read_s(timeout_s) / 2)
         metrics: Metrics | None = None
@@ -106,12 +108,14 @@ class BrokerReaders:
             error = str(HeadroomError(self._endpoint(broker), rule, NOT_ITS_OWN))
         return BrokerRead(broker.broker, configs.throttles, metrics, error, configs.balancing, configs.replication)
 
-    def _note_lost(self, broker: int, plan: Plan, metrics: Metrics) -> str | None:
+    def _note_lost(self, broker: int, plan: ReadPlan, metrics: Metrics) -> str | None:
         """Return what the broker's answer leaves out, if anything, and log it when that is news."""
-        found = losses(plan, metrics)
+        found = find_missing_metrics(plan, metrics)
         lacked, self._lacked[broker] = self._lacked.get(broker, set()), {loss.metric for loss in found}
         # What lacks for a moment is told when it lacks in two answers.
-        lacking = told([loss for loss in found if not loss.passing or loss.metric in lacked], self._collect.source)
+        lacking = describe_missing(
+            [loss for loss in found if not loss.passing or loss.metric in lacked], self._collect.source
+        )
         lost = " ".join(text for text in (disbelieved(metrics), lacking) if text) or None
         if lost != self._lost.get(broker):
             log.warning("broker %d: %s", broker, lost or "leaves out nothing any more")

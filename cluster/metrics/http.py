@@ -47,7 +47,7 @@ class Request(NamedTuple):
     headers: Mapping[str, str]
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """What was answered, and when: epoch milliseconds, half way from the question to the first of the answer."""
 
     read_ms: int
@@ -87,7 +87,7 @@ class HttpReader:
         self._collect = collect
         self._connections: dict[int, tuple[str, HTTPConnection]] = {}
 
-    def ask(self, broker: int, endpoint: str, request: Request, deadline: Deadline) -> Answer:
+    def ask(self, broker: int, endpoint: str, request: Request, deadline: Deadline) -> Response:
         """Return the agent's answer.
 
         Raises:
@@ -187,7 +187,7 @@ class _Refusal(Exception):
         super().__init__(rule)
 
 
-def _exchange(connection: HTTPConnection, request: Request, deadline: Deadline) -> Answer:
+def _exchange(connection: HTTPConnection, request: Request, deadline: Deadline) -> Response:
     if connection.sock is None:
         connection.timeout = deadline.left_s()
         connection.connect()
@@ -201,7 +201,7 @@ def _exchange(connection: HTTPConnection, request: Request, deadline: Deadline) 
     if response.status != 200:
         answered = f"answered {response.status} {response.reason[:_LOOKED_AT]}"
         raise _Refusal(*_REFUSED.get(response.status, (answered, "See the log of the agent, or of the broker.")))
-    return Answer(int((asked_s + waited_s / 2) * 1000), _body(response))
+    return Response(int((asked_s + waited_s / 2) * 1000), _body(response))
 
 
 def _body(response: HTTPResponse) -> bytes:

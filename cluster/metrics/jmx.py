@@ -9,8 +9,8 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from cluster.metrics.jmx_gateway import JmxGateway
 from cluster.metrics.jmx_request import JmxRequest
-from cluster.metrics.mbeans import Plan
-from cluster.metrics.source import HANGS, MetricsError, plausible
+from cluster.metrics.mbeans import ReadPlan
+from cluster.metrics.source import HANGS, MetricsError, check_plausible
 from cluster.model import Metrics
 from schemas.text import one_line
 
@@ -53,7 +53,7 @@ class JmxSource:
         """End the gateway JVM, and with it every read that still hangs."""
         self._gateway.stop()
 
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+    def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         """Return what the broker's MBeans say.
 
         Raises:
@@ -68,9 +68,9 @@ class JmxSource:
             raise MetricsError(
                 f"JMX {endpoint}", "the JVM that reads JMX went away", "Wait for the next tick: it is started again."
             ) from None
-        return plausible(request.parse(answer), plan, f"JMX {endpoint}")
+        return check_plausible(request.parse(answer), plan, f"JMX {endpoint}")
 
-    def _request(self, broker: int, plan: Plan) -> JmxRequest:
+    def _request(self, broker: int, plan: ReadPlan) -> JmxRequest:
         # A plan stays the same from tick to tick while nothing changes; its thousands of lines are written once.
         kept = self._requests.get(broker)
         if kept is None or kept.plan is not plan:

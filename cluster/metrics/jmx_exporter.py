@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from cluster.metrics.exporter_names import Meaning, keys_in, left_in_name, meaning_of
-from cluster.metrics.http import Answer, Deadline, HttpReader, Request
-from cluster.metrics.mbeans import Gathered, Plan, reading
-from cluster.metrics.source import NOT_ITS_OWN, MetricsError, plausible
+from cluster.metrics.http import Deadline, HttpReader, Request, Response
+from cluster.metrics.mbeans import MetricsAccumulator, ReadPlan, reading
+from cluster.metrics.source import NOT_ITS_OWN, MetricsError, check_plausible
 from cluster.metrics.text_format import read_samples
 from cluster.model import Metrics
 
@@ -43,7 +43,7 @@ class PrometheusSource:
         """Close every connection."""
         self._http.close()
 
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+    def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         """Return what the broker's MBeans say, as far as the exporter's configuration lets it.
 
         Raises:
@@ -56,16 +56,16 @@ class PrometheusSource:
         except ValueError as error:
             rule = f"the answer is not in Prometheus' text format: {error}"
             raise MetricsError(where, self._http.shown(rule), NOT_ITS_OWN) from None
-        return plausible(metrics, plan, where)
+        return check_plausible(metrics, plan, where)
 
 
-def parse(answer: Answer, plan: Plan) -> Metrics:
+def parse(answer: Response, plan: ReadPlan) -> Metrics:
     """Return what an answer in Prometheus' text format says.
 
     Raises:
         ValueError: it was cut off, or is not in that format.
     """
-    gathered, meters, topics = Gathered(plan), _Meters(), _topics_left(plan)
+    gathered, meters, topics = MetricsAccumulator(plan), _Meters(), _topics_left(plan)
     for meaning, labels, value in read_samples(answer.body.decode(), meaning_of):
         keys = keys_in(meaning, labels, topics.get)
         name = meaning.name or keys.pop("name", None)
@@ -95,7 +95,7 @@ class _Meters:
         elif math.isfinite(value):
             self._counts.setdefault((meaning.kind, name, meaning.metric), []).append((keys, value))
 
-    def give(self, gathered: Gathered, read_ms: int) -> set[str]:
+    def give(self, gathered: MetricsAccumulator, read_ms: int) -> set[str]:
         """Put the counts where they belong, and return the meters of which there are rates alone."""
         counted = set()
         for (kind, name, _), values in self._counts.items():
@@ -108,7 +108,7 @@ class _Meters:
         return self._rates - counted
 
 
-def _topics_left(plan: Plan) -> dict[str, str]:
+def _topics_left(plan: ReadPlan) -> dict[str, str]:
     """Return the topics by what is left of them in a metric's name, without those that look alike there."""
     topics = {*plan.topics, *(name.topic for name in plan.watched)}
     alike = Counter(map(left_in_name, topics))

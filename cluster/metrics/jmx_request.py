@@ -7,8 +7,8 @@ from cluster.metrics.mbeans import (
     LAGS,
     LOG_PARTS,
     START,
-    Gathered,
-    Plan,
+    MetricsAccumulator,
+    ReadPlan,
     keys_of,
     log_reads,
     reading,
@@ -28,7 +28,7 @@ class JmxRequest:
         text: the request, one line per MBean or pattern.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ReadPlan) -> None:
         self.plan = plan
         self._reads = [
             START,
@@ -47,7 +47,7 @@ class JmxRequest:
         Raises:
             ValueError: a line of the answer is not what the bulk reader writes.
         """
-        gathered = Gathered(self.plan)
+        gathered = MetricsAccumulator(self.plan)
         for line in answer.splitlines():
             index, read_ms, value, *name = line.split("\t")
             read = self._reads[int(index)]

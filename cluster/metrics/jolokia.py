@@ -6,22 +6,22 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cluster.metrics.http import Answer, Deadline, HttpReader, Request
+from cluster.metrics.http import Deadline, HttpReader, Request, Response
 from cluster.metrics.mbeans import (
     BROKER_READS,
     LAGS,
     LOG_PARTS,
     START,
-    Gathered,
-    Plan,
-    Read,
+    MBeanRead,
+    MetricsAccumulator,
+    ReadPlan,
     keys_of,
     log_mbean,
     log_reads,
     reading,
 )
 from cluster.metrics.missing_metrics import REMEDIES
-from cluster.metrics.source import NOT_ITS_OWN, MetricsError, plausible
+from cluster.metrics.source import NOT_ITS_OWN, MetricsError, check_plausible
 from cluster.model import Metrics, TopicPartition
 from schemas.config import Source
 
@@ -58,13 +58,13 @@ class JolokiaSource:
         """Close every connection."""
         self._http.close()
 
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+    def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         """Return what the broker's MBeans say.
 
         Raises:
             MetricsError: it could not be reached, did not answer within ``timeout_s`` seconds, or not wholly.
         """
-        deadline, gathered, where = Deadline(timeout_s), Gathered(plan), f"Jolokia {endpoint}"
+        deadline, gathered, where = Deadline(timeout_s), MetricsAccumulator(plan), f"Jolokia {endpoint}"
         refusals: list[str] = []
         for reads in bulks(plan):
             request = Request(self._path, _body(reads), {"Content-Type": "application/json"})
@@ -76,17 +76,17 @@ class JolokiaSource:
         metrics = gathered.metrics()
         if refusals and not metrics.counters and not metrics.logs:
             raise MetricsError(where, self._http.shown(refusals[0]), REMEDIES[Source.JOLOKIA])
-        return plausible(metrics, plan, where)
+        return check_plausible(metrics, plan, where)
 
 
-def bulks(plan: Plan) -> list[list[Read]]:
+def bulks(plan: ReadPlan) -> list[list[MBeanRead]]:
     """Return the reads of a plan in bulks: what is near in time together, and the many ends of logs apart."""
     first = [
         START,
         # The lags and the ends they belong to are read close together.
         LAGS,
         *_logs(plan.watched, LOG_PARTS),
-        *(Read("BrokerTopicMetrics", name, "Count", every=True) for name in plan.topic_meters),
+        *(MBeanRead("BrokerTopicMetrics", name, "Count", every=True) for name in plan.topic_meters),
         *(read for read in BROKER_READS if read.name not in plan.topic_meters),
     ]
     # The pattern of many watched logs tells all the others too.
@@ -94,17 +94,17 @@ def bulks(plan: Plan) -> list[list[Read]]:
     return [first, ends] if ends else [first]
 
 
-def _logs(names: Sequence[TopicPartition], parts: Sequence[str]) -> list[Read]:
+def _logs(names: Sequence[TopicPartition], parts: Sequence[str]) -> list[MBeanRead]:
     if len(names) <= _MOST_NAMED:
         return log_reads(names, parts)
-    return [Read("Log", part, "Value", every=True) for part in parts]
+    return [MBeanRead("Log", part, "Value", every=True) for part in parts]
 
 
-def _body(reads: Iterable[Read]) -> bytes:
+def _body(reads: Iterable[MBeanRead]) -> bytes:
     return json.dumps([{"type": "read", "mbean": read.mbean, "attribute": read.attribute} for read in reads]).encode()
 
 
-def take(answer: Answer, reads: Sequence[Read], gathered: Gathered) -> list[str]:
+def take(answer: Response, reads: Sequence[MBeanRead], gathered: MetricsAccumulator) -> list[str]:
     """Put the values of an answer where they belong, and return why others were refused.
 
     Raises:
@@ -125,7 +125,7 @@ def take(answer: Answer, reads: Sequence[Read], gathered: Gathered) -> list[str]
     return refusals
 
 
-def _take_value(read: Read, value: Any, read_ms: int, gathered: Gathered) -> None:
+def _take_value(read: MBeanRead, value: Any, read_ms: int, gathered: MetricsAccumulator) -> None:
     if not read.every:
         number = _number(value)
         gathered.take(read.kind, read.name, read.keys, None if number is None else reading(read_ms, number))
@@ -140,7 +140,7 @@ def _take_value(read: Read, value: Any, read_ms: int, gathered: Gathered) -> Non
             gathered.take(read.kind, read.name, keys_of(mbean), reading(read_ms, number))
 
 
-def _take_logs(read: Read, value: dict[str, Any], read_ms: int, gathered: Gathered) -> bool:
+def _take_logs(read: MBeanRead, value: dict[str, Any], read_ms: int, gathered: MetricsAccumulator) -> bool:
     """Keep the logs that the plan asks for, by their names as brokers spell them, and return whether all were there.
 
     A broker has some times as many logs as it leads, and to take their names apart is most of the work.
@@ -154,7 +154,7 @@ def _take_logs(read: Read, value: dict[str, Any], read_ms: int, gathered: Gather
     return not gathered.missing(part)
 
 
-def _of_pattern(attributes: Any, read: Read) -> float | None:
+def _of_pattern(attributes: Any, read: MBeanRead) -> float | None:
     return _number(attributes.get(read.attribute)) if isinstance(attributes, dict) else None
 
 

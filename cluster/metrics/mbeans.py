@@ -65,7 +65,7 @@ def topic_consumed(topic: str) -> Meter:
     return Meter(f"BrokerTopicMetrics.{_CONSUMED}", topic)
 
 
-class Plan:
+class ReadPlan:
     """What one tick reads of one broker; every source gives the same for it.
 
     Attributes:
@@ -100,7 +100,7 @@ class Plan:
         return [name for name in self.leads if name not in watched]
 
 
-class Read(NamedTuple):
+class MBeanRead(NamedTuple):
     """One MBean to read, or all that have these keys.
 
     Attributes:
@@ -125,34 +125,34 @@ class Read(NamedTuple):
         return f"{_DOMAINS.get(self.kind, 'kafka.server')}:{keys}" + (",*" if self.every else "")
 
 
-START = Read("Runtime", None, "StartTime")
+START = MBeanRead("Runtime", None, "StartTime")
 # In place of the name: the start that an exporter tells may be its own, and gives way to that of the broker.
 EXPORTER = "exporter"
-LAGS = Read("FetcherLagMetrics", "ConsumerLag", "Value", every=True)
-FETCHERS = Read("FetcherStats", "BytesPerSec", "Count", every=True)
+LAGS = MBeanRead("FetcherLagMetrics", "ConsumerLag", "Value", every=True)
+FETCHERS = MBeanRead("FetcherStats", "BytesPerSec", "Count", every=True)
 # Meters of the broker itself, and its gauges.
 BROKER_READS = (
-    *(Read("BrokerTopicMetrics", name, "Count") for name in BROKER_METERS),
-    *(Read(kind, None, "byte-rate") for kind in QUOTAS),
-    *(Read("ReplicaManager", name, "Value") for name in GAUGES),
+    *(MBeanRead("BrokerTopicMetrics", name, "Count") for name in BROKER_METERS),
+    *(MBeanRead(kind, None, "byte-rate") for kind in QUOTAS),
+    *(MBeanRead("ReplicaManager", name, "Value") for name in GAUGES),
     FETCHERS,
 )
 
 
-def log_reads(names: Iterable[TopicPartition], parts: Iterable[str]) -> list[Read]:
+def log_reads(names: Iterable[TopicPartition], parts: Iterable[str]) -> list[MBeanRead]:
     """Return the reads of these parts of some logs, log by log."""
     parts = tuple(parts)
     return [
-        Read("Log", part, "Value", {"topic": name.topic, "partition": str(name.partition)})
+        MBeanRead("Log", part, "Value", {"topic": name.topic, "partition": str(name.partition)})
         for name in names
         for part in parts
     ]
 
 
-def topic_reads(plan: Plan) -> list[Read]:
+def topic_reads(plan: ReadPlan) -> list[MBeanRead]:
     """Return the reads of the meters of a plan's topics."""
     names = plan.topic_meters
-    return [Read("BrokerTopicMetrics", name, "Count", {"topic": topic}) for topic in plan.topics for name in names]
+    return [MBeanRead("BrokerTopicMetrics", name, "Count", {"topic": topic}) for topic in plan.topics for name in names]
 
 
 def keys_of(mbean: str) -> dict[str, str]:
@@ -179,14 +179,14 @@ def source_broker(client_id: str) -> int | None:
     return int(tail) if client_id.startswith(_FETCHER) and tail.isdigit() else None
 
 
-class Gathered:
+class MetricsAccumulator:
     """What a broker has said so far, by what it means; what the plan did not ask for is dropped.
 
     Args:
         plan: what was asked.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ReadPlan) -> None:
         self._topics = set(plan.topics)
         self._topic_meters = plan.topic_meters
         watched = dict.fromkeys(plan.watched)
@@ -262,7 +262,7 @@ class Gathered:
         least, most = RANGES[kind]
         if kind == "Log" or least <= value <= most:
             return True
-        self._note_impossible(Read(kind, name, "", keys).mbean, value)
+        self._note_impossible(MBeanRead(kind, name, "", keys).mbean, value)
         return False
 
     def _note_impossible(self, mbean: str, value: float) -> None:

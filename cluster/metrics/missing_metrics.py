@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cluster.metrics.mbeans import Plan, topic_bytes, topic_messages
+from cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
 from cluster.model import Meter, Metrics
 from schemas.config import Source
 
@@ -23,7 +23,7 @@ REMEDIES = {
 _DIGITS = 24
 
 
-class Loss(NamedTuple):
+class MissingMetric(NamedTuple):
     """A metric that was not told, and what is not known without it.
 
     Attributes:
@@ -39,7 +39,7 @@ class Loss(NamedTuple):
     passing: bool = False
 
 
-def losses(plan: Plan, metrics: Metrics) -> list[Loss]:
+def find_missing_metrics(plan: ReadPlan, metrics: Metrics) -> list[MissingMetric]:
     """Return what a broker's answer leaves out although the broker has it.
 
     The byte-rate of the quotas is never among them: brokers have it only while a throttle is at work.
@@ -47,7 +47,7 @@ def losses(plan: Plan, metrics: Metrics) -> list[Loss]:
     return list(_losses(plan, metrics))
 
 
-def told(found: list[Loss], source: Source) -> str | None:
+def describe_missing(found: list[MissingMetric], source: Source) -> str | None:
     """Return what is certainly lost, and what to do about it where brokers are read so; None: nothing is."""
     parts = "; ".join(f"{loss.metric} (without it: {loss.lost})" for loss in found if loss.certain)
     return f"answers, but leaves out {parts}. {REMEDIES[source]}" if parts else None
@@ -65,40 +65,44 @@ def disbelieved(metrics: Metrics) -> str | None:
     )
 
 
-def _losses(plan: Plan, metrics: Metrics) -> Iterator[Loss]:
+def _losses(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
     if metrics.started_ms is None:
-        yield Loss("java.lang:type=Runtime StartTime", "no rate, for a restart would not be seen")
+        yield MissingMetric("java.lang:type=Runtime StartTime", "no rate, for a restart would not be seen")
     yield from _lost_logs(plan, metrics)
     yield from _lost_topics(plan, metrics)
     if plan.follows and not metrics.lags:
-        yield Loss("FetcherLagMetrics ConsumerLag", "no replication lag of this broker's replicas", passing=True)
+        yield MissingMetric(
+            "FetcherLagMetrics ConsumerLag", "no replication lag of this broker's replicas", passing=True
+        )
     if plan.follows and not any(meter.fetcher for meter in metrics.counters):
         metric = f"FetcherStats BytesPerSec{_as_rate('FetcherStats.BytesPerSec', metrics)}"
-        yield Loss(metric, "no rate per fetcher", passing=True)
+        yield MissingMetric(metric, "no rate per fetcher", passing=True)
     if not any(meter.meter.startswith("ReplicaManager.") for meter in metrics.gauges):
-        yield Loss("ReplicaManager", "no counts of under-replicated and moving partitions")
+        yield MissingMetric("ReplicaManager", "no counts of under-replicated and moving partitions")
     if _BYTES_IN not in metrics.counters:
-        yield Loss(f"BrokerTopicMetrics{_as_rate(_BYTES_IN.meter, metrics)}", "no traffic of the broker as a whole")
+        yield MissingMetric(
+            f"BrokerTopicMetrics{_as_rate(_BYTES_IN.meter, metrics)}", "no traffic of the broker as a whole"
+        )
 
 
-def _lost_logs(plan: Plan, metrics: Metrics) -> Iterator[Loss]:
+def _lost_logs(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
     wanted = {*plan.leads, *plan.watched}
     missing = len(wanted - metrics.logs.keys())
     # Topics are made and deleted between the metadata and this; more than a few of them are not.
     if wanted and missing > max(len(wanted) // 10, 3 if metrics.logs else 0):
         passing = " of these; those of partitions just made or deleted lack for a tick or two" if metrics.logs else ""
         lost = f"no write rate, progress or verdict{passing}"
-        yield Loss(f"Log LogEndOffset of {missing} of {len(wanted)} logs", lost)
+        yield MissingMetric(f"Log LogEndOffset of {missing} of {len(wanted)} logs", lost)
     watched = [metrics.logs[name] for name in plan.watched if name in metrics.logs]
     for part, values in (
         ("Size", [log.size_bytes for log in watched]),
         ("LogStartOffset", [log.log_start_offset for log in watched]),
     ):
         if watched and all(value is None for value in values):
-            yield Loss(f"Log {part}", "write rates only from the mean size of a topic's messages")
+            yield MissingMetric(f"Log {part}", "write rates only from the mean size of a topic's messages")
 
 
-def _lost_topics(plan: Plan, metrics: Metrics) -> Iterator[Loss]:
+def _lost_topics(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
     # A topic has meters once something was written to it; the broker's own meter is always there, and tells whether.
     whole = metrics.counters.get(_BYTES_IN)
     if not plan.topics or (whole is not None and whole.value == 0):
@@ -107,7 +111,7 @@ def _lost_topics(plan: Plan, metrics: Metrics) -> Iterator[Loss]:
         if not any(meter_of(topic) in metrics.counters for topic in plan.topics):
             rate = _as_rate(f"BrokerTopicMetrics.{name}", metrics)
             lost = "no write rate of compacted or trimmed topics"
-            yield Loss(f"BrokerTopicMetrics {name} of topics{rate}", lost, certain=whole is None)
+            yield MissingMetric(f"BrokerTopicMetrics {name} of topics{rate}", lost, certain=whole is None)
 
 
 def _as_rate(meter: str, metrics: Metrics) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.mbeans import ReadPlan
 from cluster.model import Metrics
 from schemas.errors import HeadroomError
 
@@ -30,7 +30,7 @@ class MetricsSource(Protocol):
         """Get ready; cheap when it is already. Raises HeadroomError when it cannot."""
         ...
 
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+    def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         """Return what the broker's MBeans say. Raises MetricsError when it does not answer in time."""
         ...
 
@@ -48,7 +48,7 @@ def read_s(timeout_s: float) -> float:
     return max(timeout_s, _READ_AT_LEAST_S)
 
 
-def plausible(metrics: Metrics, plan: Plan, where: str) -> Metrics:
+def check_plausible(metrics: Metrics, plan: ReadPlan, where: str) -> Metrics:
     """Return the metrics, if they can be those of the broker that was asked.
 
     Raises:

@@ -9,10 +9,10 @@ from typing import Any
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.admin.command_connection import open_link, timeout_s
-from cluster.connection.admin_connection import AdminLink
+from cluster.admin.command_connection import open_connection, timeout_s
+from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.controller_requests import ControllerRequest
-from cluster.connection.failover import AnyBroker, MetadataError
+from cluster.connection.failover import BrokerFailover, MetadataError
 from cluster.model import TopicPartition
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -61,14 +61,14 @@ def read_reassignments(settings: Settings) -> list[Reassignment]:
         HeadroomError: no broker could be reached or reported them, or this user may not see them.
     """
     wait_s = timeout_s(settings.cluster)
-    with open_link(settings.cluster) as link:
+    with open_connection(settings.cluster) as link:
         answer = _running(link, wait_s)
         leaders = _leaders(link, sorted({topic.name for topic in answer.topics}), wait_s)
     found = [_reassignment(topic.name, p, leaders) for topic in answer.topics for p in topic.partitions]
     return sorted(found, key=lambda r: (r.topic, r.partition))
 
 
-def _running(link: AdminLink, wait_s: float) -> Any:
+def _running(link: AdminConnection, wait_s: float) -> Any:
     request = ListPartitionReassignmentsRequest(timeout_ms=int(wait_s * 1000), topics=None)
     asked = ControllerRequest(
         request, _SUBJECT, "may not be seen", "DESCRIBE", "could not be read", "no broker is known"
@@ -76,9 +76,9 @@ def _running(link: AdminLink, wait_s: float) -> Any:
     return asked.ask(link, wait_s, lambda answer: answer.error_code)
 
 
-def _leaders(link: AdminLink, topics: Collection[str], wait_s: float) -> Mapping[TopicPartition, int]:
+def _leaders(link: AdminConnection, topics: Collection[str], wait_s: float) -> Mapping[TopicPartition, int]:
     """Return the leaders of the partitions of some topics; one without a leader is missing."""
-    brokers, names = AnyBroker(link, wait_s), list(topics)
+    brokers, names = BrokerFailover(link, wait_s), list(topics)
     found: dict[TopicPartition, int] = {}
     for start in range(0, len(names), _TOPICS_PER_REQUEST):
         wanted = [MetadataRequest.MetadataRequestTopic(name=n) for n in names[start : start + _TOPICS_PER_REQUEST]]

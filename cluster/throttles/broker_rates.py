@@ -11,7 +11,7 @@ from kafka.protocol.admin import DescribeConfigsRequest
 
 from cluster.admin.alter_configs import REMEDY, Failure
 from cluster.admin.config_keys import ALL_RATE_KEYS, BROKER, FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE, rates_of
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.metadata.snapshot_reader import read_broker_configs
 from cluster.model import BrokerThrottles
 from schemas.errors import HeadroomError
@@ -56,7 +56,7 @@ def keys_from(rates: BrokerThrottles, *sources: str) -> tuple[str, ...]:
     return tuple(key for role, key in KEY_OF.items() if rate_of(rates, role)[1] in sources)
 
 
-def read_rates(link: AdminLink, brokers: Collection[int], timeout_s: float) -> dict[int, BrokerThrottles]:
+def read_rates(link: AdminConnection, brokers: Collection[int], timeout_s: float) -> dict[int, BrokerThrottles]:
     """Return the rates in force on each broker; ``known`` is false where a broker did not report them.
 
     Args:
@@ -69,7 +69,7 @@ def read_rates(link: AdminLink, brokers: Collection[int], timeout_s: float) -> d
         return dict(zip(brokers, pool.map(lambda broker: _read(link, broker, wait_s), brokers), strict=True))
 
 
-def _read(link: AdminLink, broker: int, timeout_s: float) -> BrokerThrottles:
+def _read(link: AdminConnection, broker: int, timeout_s: float) -> BrokerThrottles:
     rates = _UNKNOWN
     for again in range(_READS):
         time.sleep(POLL_S if again else 0)
@@ -82,7 +82,7 @@ def _read(link: AdminLink, broker: int, timeout_s: float) -> BrokerThrottles:
     return rates
 
 
-def read_default_rates(link: AdminLink, timeout_s: float) -> BrokerThrottles:
+def read_default_rates(link: AdminConnection, timeout_s: float) -> BrokerThrottles:
     """Return the rates that are set for all brokers without their own; ``known`` is false if no broker reported them.
 
     Source: Kafka 4.3.1, ``ConfigHelper.describeConfigs``: any broker has the entity whose name is empty, and reports
@@ -101,7 +101,7 @@ def read_default_rates(link: AdminLink, timeout_s: float) -> BrokerThrottles:
 
 
 def await_rates(
-    link: AdminLink, brokers: Collection[int], done: Done, timeout_s: float, deadline_s: float
+    link: AdminConnection, brokers: Collection[int], done: Done, timeout_s: float, deadline_s: float
 ) -> dict[int, BrokerThrottles]:
     """Return the rates of the brokers that have read back what is wanted; others are missing.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from cluster.admin.alter_configs import Change, Failure, alter_each
-from cluster.admin.command_connection import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
+from cluster.admin.alter_configs import ConfigChange, Failure, alter_each
+from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, read_snapshot, timeout_s
 from cluster.admin.config_keys import ALL_RATE_KEYS, BROKER
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.model import BrokerThrottles, Snapshot, TopicConfig
 from cluster.throttles.broker_rates import (
     KEY_OF,
@@ -55,7 +55,7 @@ def read_throttles(settings: Settings) -> ThrottleState:
         HeadroomError: no broker could be reached, or none told the metadata.
     """
     wait_s = timeout_s(settings.cluster)
-    with open_link(settings.cluster) as link:
+    with open_connection(settings.cluster) as link:
         snapshot = read_snapshot(link, settings.cluster)
         rates = read_rates(link, [b for b, seen in snapshot.brokers.items() if seen.alive], wait_s)
         lists = {topic: config for topic, config in snapshot.topic_configs.items() if config.listed}
@@ -94,7 +94,7 @@ def apply_rates(
     def accepted(brokers: Collection[int]) -> None:
         on_step(f"rates set on {_names(brokers)}; waiting until they are in force")
 
-    with open_link(settings.cluster) as link:
+    with open_connection(settings.cluster) as link:
         return _change_rates(link, changes, in_force, accepted, settings.cluster, deadline_s)
 
 
@@ -119,7 +119,7 @@ def clear_rates(
     Raises:
         RatesError: a broker refused, gave no answer, or still has its rates at the deadline.
     """
-    with open_link(settings.cluster) as link:
+    with open_connection(settings.cluster) as link:
         wait_s = timeout_s(settings.cluster)
         now = read_rates(link, sorted(brokers), wait_s)
         failures = _clear_default(link, wait_s) if cluster_default else {}
@@ -135,14 +135,14 @@ def clear_rates(
         return _change_rates(link, changes, gone, accepted, settings.cluster, deadline_s, failures)
 
 
-def _clear_default(link: AdminLink, wait_s: float) -> dict[str, Failure]:
-    change = Change(BROKER, _CLUSTER_DEFAULT, _cleared(read_default_rates(link, wait_s), "default"))
+def _clear_default(link: AdminConnection, wait_s: float) -> dict[str, Failure]:
+    change = ConfigChange(BROKER, _CLUSTER_DEFAULT, _cleared(read_default_rates(link, wait_s), "default"))
     (failure,) = alter_each(link, [change], wait_s) if change.values else (None,)
     return {} if failure is None else {change.subject: failure}
 
 
 def _change_rates(
-    link: AdminLink,
+    link: AdminConnection,
     changes: Mapping[int, Mapping[str, str | None]],
     done: Done,
     on_accepted: Callable[[Collection[int]], None],
@@ -152,7 +152,7 @@ def _change_rates(
 ) -> dict[int, BrokerThrottles]:
     """Return what is in force on the brokers once it is as wanted; a broker without any change is only read back."""
     wait_s = timeout_s(cluster)
-    asked = {b: Change(BROKER, str(b), values) for b, values in sorted(changes.items()) if values}
+    asked = {b: ConfigChange(BROKER, str(b), values) for b, values in sorted(changes.items()) if values}
     answers = dict(zip(asked, alter_each(link, list(asked.values()), wait_s), strict=True))
     failed = {broker: failure for broker, failure in answers.items() if failure is not None}
     if changes.keys() - failed.keys():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 
-from cluster.admin.alter_configs import Change, alter_configs
-from cluster.admin.command_connection import DEADLINE_S, OnStep, open_link, read_snapshot, timeout_s
+from cluster.admin.alter_configs import ConfigChange, alter_configs
+from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, read_snapshot, timeout_s
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LIST_KEYS, TOPIC
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.model import TopicConfig
 from cluster.throttles.broker_rates import POLL_S
 from planning.throttles.replica_lists import TopicLists
@@ -61,15 +61,15 @@ def _change_lists(
 ) -> dict[str, TopicConfig]:
     if not changes:
         return {}
-    with open_link(settings.cluster) as link:
-        asked = [Change(TOPIC, topic, values) for topic, values in sorted(changes.items())]
+    with open_connection(settings.cluster) as link:
+        asked = [ConfigChange(TOPIC, topic, values) for topic, values in sorted(changes.items())]
         alter_configs(link, asked, timeout_s(settings.cluster))
         on_step(f"lists {verb} on {', '.join(sorted(changes))}; waiting until they read back")
         return _await_lists(link, changes, settings.cluster, deadline_s)
 
 
 def _await_lists(
-    link: AdminLink, changes: Mapping[str, Mapping[str, str | None]], cluster: ClusterSettings, deadline_s: float
+    link: AdminConnection, changes: Mapping[str, Mapping[str, str | None]], cluster: ClusterSettings, deadline_s: float
 ) -> dict[str, TopicConfig]:
     give_up = time.monotonic() + deadline_s
     while True:

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
-from planning.elections.constraints import Capacity, Throttles, Waiting
+from planning.elections.constraints import Capacity, DeferredElections, Throttles
 from planning.elections.election_file import EMPTY_BYTES, entry_bytes
-from planning.elections.leadership import Election, Standing
+from planning.elections.leadership import BrokerLeadership, Election
 
 # Numbers of elections that are ready, by the broker that gains and the one that gives; heaps, the first first.
 _Ready = dict[int, dict[int, list[int]]]
 
 
-class Room:
+class BatchBudget:
     """What one batch may still take.
 
     Args:
@@ -74,8 +74,8 @@ class Batches:
 
     def __init__(
         self,
-        standings: Mapping[int, Standing],
-        new_room: Callable[[], Room],
+        standings: Mapping[int, BrokerLeadership],
+        new_room: Callable[[], BatchBudget],
         capacity: Capacity,
         throttles: Throttles,
     ) -> None:
@@ -95,7 +95,7 @@ class Batches:
             self._close(batch)
             yield batch
 
-    def among(self, waiting: Waiting[Any]) -> list[Election]:
+    def among(self, waiting: DeferredElections[Any]) -> list[Election]:
         """Return the elections that wait."""
         return [self._elections[number] for number in waiting]
 
@@ -143,7 +143,7 @@ class _Turns:
         full: brokers that the batch may not touch any more; it grows with the batch.
     """
 
-    def __init__(self, ready: _Ready, standings: Mapping[int, Standing], full: set[int]) -> None:
+    def __init__(self, ready: _Ready, standings: Mapping[int, BrokerLeadership], full: set[int]) -> None:
         self._ready = ready
         self._standings = standings
         self._full = full

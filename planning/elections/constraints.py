@@ -14,8 +14,15 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from planning.elections.leadership import Election, Standing
-from planning.throttles.load import Demand, PartitionTraffic, Share, Side, Sides, shares
+from planning.elections.leadership import BrokerLeadership, Election
+from planning.throttles.load import (
+    BrokerRole,
+    FollowerTraffic,
+    PartitionTraffic,
+    ThrottleLoad,
+    ThrottleLoads,
+    follower_traffic,
+)
 from schemas.alerts import Role, Verdict
 
 _Key = TypeVar("_Key")
@@ -26,7 +33,7 @@ _NOT_ENOUGH = _SHORT | {Verdict.NO_DATA}
 _UNKNOWN_NEED_BYTES_PER_S = sys.float_info.max
 
 
-class Waiting(Generic[_Key]):
+class DeferredElections(Generic[_Key]):
     """Elections that are held back, by what holds them back."""
 
     def __init__(self) -> None:
@@ -63,10 +70,10 @@ class Capacity:
         most_bytes_per_s: what producers may write to the partitions that one broker leads.
     """
 
-    def __init__(self, standings: Mapping[int, Standing], most_bytes_per_s: float) -> None:
+    def __init__(self, standings: Mapping[int, BrokerLeadership], most_bytes_per_s: float) -> None:
         self._standings = standings
         self._most = most_bytes_per_s
-        self.waiting: Waiting[int] = Waiting()
+        self.waiting: DeferredElections[int] = DeferredElections()
 
     def holds_back(self, number: int, election: Election) -> bool:
         """Whether an election has to wait, for the gaining broker would carry too much; from then on it does.
@@ -95,15 +102,15 @@ class Throttles:
     """
 
     def __init__(
-        self, traffic: Iterable[PartitionTraffic], throttles: Mapping[Side, float | None], alive: frozenset[int]
+        self, traffic: Iterable[PartitionTraffic], throttles: Mapping[BrokerRole, float | None], alive: frozenset[int]
     ) -> None:
         # Sums of rates depend a little on the order, and a plan must not.
         ordered = sorted(traffic, key=lambda p: (p.topic, p.partition))
         self._traffic = {(p.topic, p.partition): p for p in ordered}
-        self._sides = Sides(ordered, throttles)
+        self._sides = ThrottleLoads(ordered, throttles)
         self._alive = alive
-        self._given_up: list[Share] = []
-        self.waiting: Waiting[Side] = Waiting()
+        self._given_up: list[FollowerTraffic] = []
+        self.waiting: DeferredElections[BrokerRole] = DeferredElections()
 
     def holds_back(self, number: int, election: Election) -> bool:
         """Whether an election has to wait, for a side's throttle would not be enough, or not known to be, for more."""
@@ -131,7 +138,7 @@ class Throttles:
         for side in relieved:
             yield from self.waiting.release(side, _room_bytes_per_s(self._sides.demand(side)))
 
-    def short(self, elections: Iterable[Election]) -> list[Demand]:
+    def short(self, elections: Iterable[Election]) -> list[ThrottleLoad]:
         """Return the sides whose throttle would not be enough if all these were elected besides, by broker and role.
 
         Nothing that they give up is taken off: a throttle that exceeds what is required then lets all of them go, in
@@ -148,41 +155,41 @@ class Throttles:
         p = self._traffic.get((election.topic, election.partition))
         return None if p is None or p.leader == election.gains else p
 
-    def _gained(self, p: PartitionTraffic, leader: int) -> list[Share]:
+    def _gained(self, p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
         """Return the shares that come to sides when another replica leads."""
         others = tuple(broker for broker in p.followers if broker != leader)
         fetches_now = (p.leader,) if p.leader is not None and p.leader in self._alive else ()
         after = replace(p, leader=leader, followers=(*others, *fetches_now))
         # What the other followers receive does not change with the broker that sends it.
         sides = ((leader, Role.LEADER), (p.leader, Role.FOLLOWER))
-        return [share for share in shares(after) if share.side in sides]
+        return [share for share in follower_traffic(after) if share.side in sides]
 
 
-def _given_up(p: PartitionTraffic, leader: int) -> list[Share]:
+def _given_up(p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
     """Return the shares that go from sides when another replica leads."""
     sides = ((p.leader, Role.LEADER), (leader, Role.FOLLOWER))
-    return [share for share in shares(p) if share.side in sides]
+    return [share for share in follower_traffic(p) if share.side in sides]
 
 
-def _burdened(gained: Iterable[Share]) -> dict[Side, list[Share]]:
+def _burdened(gained: Iterable[FollowerTraffic]) -> dict[BrokerRole, list[FollowerTraffic]]:
     """Return the sides whose verdict these shares can make worse, with their own of them."""
-    sides: dict[Side, list[Share]] = defaultdict(list)
+    sides: dict[BrokerRole, list[FollowerTraffic]] = defaultdict(list)
     for share in gained:
         sides[share.side].append(share)
     return {side: own for side, own in sides.items() if any(_counts(share) for share in own)}
 
 
-def _counts(share: Share) -> bool:
+def _counts(share: FollowerTraffic) -> bool:
     """Whether a share is in an unknown list, or in the list and has traffic or is held back."""
     return share.listed is None or (share.listed and (share.write_bytes_per_s != 0 or not share.in_sync))
 
 
-def _need_bytes_per_s(own: Iterable[Share]) -> float:
+def _need_bytes_per_s(own: Iterable[FollowerTraffic]) -> float:
     rates = [share.write_bytes_per_s for share in own if share.listed is not False]
     return sum(rate for rate in rates if rate is not None) if None not in rates else _UNKNOWN_NEED_BYTES_PER_S
 
 
-def _room_bytes_per_s(demand: Demand) -> float:
+def _room_bytes_per_s(demand: ThrottleLoad) -> float:
     """Return by how much a side's traffic may grow, at most, before its throttle is not enough."""
     if demand.verdict is Verdict.CATCHING_UP:
         assert demand.throttle_bytes_per_s is not None

@@ -27,7 +27,7 @@ class Election(NamedTuple):
 
 
 @dataclass(slots=True)
-class Standing:
+class BrokerLeadership:
     """One broker's leads, as elections change them.
 
     Attributes:

@@ -14,18 +14,18 @@ from enum import Enum
 from functools import partial
 from math import fsum, inf
 
-from planning.elections.batching import Batches, Room
+from planning.elections.batching import BatchBudget, Batches
 from planning.elections.constraints import Capacity, Throttles
 from planning.elections.election_file import LARGEST_BYTES
-from planning.elections.leadership import Election, Standing
-from planning.throttles.load import Demand, PartitionTraffic, Side
+from planning.elections.leadership import BrokerLeadership, Election
+from planning.throttles.load import BrokerRole, PartitionTraffic, ThrottleLoad
 from schemas.errors import HeadroomError
 
 Name = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Led:
+class PartitionState:
     """One partition as elections see it.
 
     Attributes:
@@ -154,7 +154,7 @@ class Balance:
 
 
 @dataclass(frozen=True)
-class Raise:
+class RequiredThrottleIncrease:
     """A throttle that has to be raised before elections that it holds back.
 
     Attributes:
@@ -163,7 +163,7 @@ class Raise:
         required_bytes_per_s: what it has to exceed for all of them to be elected, in any order.
     """
 
-    side: Side
+    side: BrokerRole
     throttle_bytes_per_s: float
     required_bytes_per_s: float
 
@@ -186,7 +186,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class SkippedPartition:
     """A partition that another than its preferred broker leads (or none), and that is in no batch."""
 
     topic: str
@@ -210,13 +210,13 @@ class ElectionPlan:
 
     before: tuple[Balance, ...]
     batches: tuple[Batch, ...]
-    left_out: tuple[LeftOut, ...]
-    raise_first: tuple[Raise, ...]
+    left_out: tuple[SkippedPartition, ...]
+    raise_first: tuple[RequiredThrottleIncrease, ...]
     after: tuple[Balance, ...]
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ClusterConstraints:
     """What else elections have to mind.
 
     Attributes:
@@ -231,14 +231,14 @@ class Surroundings:
 
     alive: frozenset[int]
     throttled: tuple[PartitionTraffic, ...] = ()
-    throttles: Mapping[Side, float | None] = field(default_factory=dict)
+    throttles: Mapping[BrokerRole, float | None] = field(default_factory=dict)
     internal: frozenset[str] = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
     chosen_topics: frozenset[str] | None = None
     chosen_brokers: frozenset[int] | None = None
     chosen_partitions: frozenset[Name] | None = None
 
 
-def balances(partitions: Iterable[Led], alive: frozenset[int]) -> tuple[Balance, ...]:
+def balances(partitions: Iterable[PartitionState], alive: frozenset[int]) -> tuple[Balance, ...]:
     """Return the balance of every broker that is preferred for anything, by id.
 
     Topics that are being deleted are left out; a partition without a leader counts among those that prefer its broker
@@ -269,7 +269,9 @@ def out_of_balance(balance: Balance, threshold_ratio: float) -> bool:
     return balance.electable_now / balance.preferred_partitions > threshold_ratio
 
 
-def plan_elections(partitions: Iterable[Led], limits: BatchLimits, around: Surroundings) -> ElectionPlan:
+def plan_elections(
+    partitions: Iterable[PartitionState], limits: BatchLimits, around: ClusterConstraints
+) -> ElectionPlan:
     """Return which preferred leaders to elect, in batches that keep every limit, and why not the others.
 
     The plan does not depend on the order of the partitions. Each batch keeps capacity and throttles even if only
@@ -281,11 +283,14 @@ def plan_elections(partitions: Iterable[Led], limits: BatchLimits, around: Surro
         around: brokers, throttles and choices.
     """
     known = [p for p in partitions if p.replicas]
-    return plan_away(_standings(known, around.alive), known, limits, around)
+    return plan_from_non_preferred(_standings(known, around.alive), known, limits, around)
 
 
-def plan_away(
-    standings: Mapping[int, Standing], partitions: Iterable[Led], limits: BatchLimits, around: Surroundings
+def plan_from_non_preferred(
+    standings: Mapping[int, BrokerLeadership],
+    partitions: Iterable[PartitionState],
+    limits: BatchLimits,
+    around: ClusterConstraints,
 ) -> ElectionPlan:
     """Return the plan of ``plan_elections`` for a cluster whose brokers' standings were counted before.
 
@@ -316,9 +321,9 @@ def plan_away(
     )
 
 
-def _standings(partitions: Iterable[Led], alive: frozenset[int]) -> dict[int, Standing]:
+def _standings(partitions: Iterable[PartitionState], alive: frozenset[int]) -> dict[int, BrokerLeadership]:
     """Return what every broker leads and is preferred for, in the order of ids."""
-    standings: dict[int, Standing] = defaultdict(Standing)
+    standings: dict[int, BrokerLeadership] = defaultdict(BrokerLeadership)
     led: dict[int, list[float]] = defaultdict(list)
     preferred: dict[int, list[float]] = defaultdict(list)
     for p in partitions:
@@ -336,7 +341,7 @@ def _standings(partitions: Iterable[Led], alive: frozenset[int]) -> dict[int, St
     return dict(sorted(standings.items()))
 
 
-def _count(p: Led, standings: Mapping[int, Standing], alive: frozenset[int]) -> None:
+def _count(p: PartitionState, standings: Mapping[int, BrokerLeadership], alive: frozenset[int]) -> None:
     own = standings[p.replicas[0]]
     own.preferred += 1
     own.unknown_preferred += p.write_bytes_per_s is None
@@ -351,11 +356,11 @@ def _count(p: Led, standings: Mapping[int, Standing], alive: frozenset[int]) -> 
         own.waiting += p.moving
 
 
-def _balances(standings: Mapping[int, Standing]) -> tuple[Balance, ...]:
+def _balances(standings: Mapping[int, BrokerLeadership]) -> tuple[Balance, ...]:
     return tuple(_balance(broker, own) for broker, own in standings.items() if own.preferred)
 
 
-def _balance(broker: int, standing: Standing) -> Balance:
+def _balance(broker: int, standing: BrokerLeadership) -> Balance:
     return Balance(
         broker=broker,
         preferred_partitions=standing.preferred,
@@ -367,7 +372,9 @@ def _balance(broker: int, standing: Standing) -> Balance:
     )
 
 
-def _sort_out(partitions: Iterable[Led], around: Surroundings) -> tuple[list[Election], list[LeftOut]]:
+def _sort_out(
+    partitions: Iterable[PartitionState], around: ClusterConstraints
+) -> tuple[list[Election], list[SkippedPartition]]:
     """Return the elections that can be held, and the other partitions that their preferred broker does not lead."""
     elections, left_out = [], []
     for p in partitions:
@@ -380,11 +387,11 @@ def _sort_out(partitions: Iterable[Led], around: Surroundings) -> tuple[list[Ele
             rate = p.write_bytes_per_s
             elections.append(Election(p.topic, p.partition, preferred, p.leader, rate or 0.0, rate is not None))
         else:
-            left_out.append(LeftOut(p.topic, p.partition, preferred, reason))
+            left_out.append(SkippedPartition(p.topic, p.partition, preferred, reason))
     return elections, left_out
 
 
-def _reason(p: Led, around: Surroundings) -> Reason | None:
+def _reason(p: PartitionState, around: ClusterConstraints) -> Reason | None:
     """Return why a partition that its preferred broker does not lead is not to be elected; None: it is."""
     if around.chosen_topics is not None and p.topic not in around.chosen_topics:
         return Reason.NOT_CHOSEN
@@ -398,7 +405,7 @@ def _reason(p: Led, around: Surroundings) -> Reason | None:
     return obstacle
 
 
-def _obstacle(p: Led, alive: frozenset[int]) -> Reason | None:
+def _obstacle(p: PartitionState, alive: frozenset[int]) -> Reason | None:
     """Return why an election would not give a partition back to its preferred broker; None: it would."""
     if p.deleting:
         return Reason.DELETING
@@ -411,16 +418,16 @@ def _obstacle(p: Led, alive: frozenset[int]) -> Reason | None:
     return None if p.replicas[0] in p.isr else Reason.PREFERRED_OUT_OF_SYNC
 
 
-def _room(limits: BatchLimits) -> Room:
+def _room(limits: BatchLimits) -> BatchBudget:
     most_bytes_per_s = _or_endless(limits.write_bytes_per_s)
-    return Room(limits.partitions, limits.partitions_per_broker, most_bytes_per_s, limits.request_bytes)
+    return BatchBudget(limits.partitions, limits.partitions_per_broker, most_bytes_per_s, limits.request_bytes)
 
 
 def _or_endless(limit: float | None) -> float:
     return inf if limit is None else limit
 
 
-def _batch(elections: Sequence[Election], standings: Mapping[int, Standing]) -> Batch:
+def _batch(elections: Sequence[Election], standings: Mapping[int, BrokerLeadership]) -> Batch:
     """Return a batch as told, with standings as it leaves them."""
     return Batch(
         partitions=tuple((e.topic, e.partition) for e in elections),
@@ -430,14 +437,16 @@ def _batch(elections: Sequence[Election], standings: Mapping[int, Standing]) -> 
     )
 
 
-def _left_out(election: Election, reason: Reason) -> LeftOut:
-    return LeftOut(election.topic, election.partition, election.gains, reason)
+def _left_out(election: Election, reason: Reason) -> SkippedPartition:
+    return SkippedPartition(election.topic, election.partition, election.gains, reason)
 
 
-def _raise(demand: Demand) -> Raise:
+def _raise(demand: ThrottleLoad) -> RequiredThrottleIncrease:
     assert demand.throttle_bytes_per_s is not None, "a throttle that is too low is in force"
     assert demand.required_bytes_per_s is not None, "a throttle is too low for something known"
-    return Raise((demand.broker, demand.role), demand.throttle_bytes_per_s, demand.required_bytes_per_s)
+    return RequiredThrottleIncrease(
+        (demand.broker, demand.role), demand.throttle_bytes_per_s, demand.required_bytes_per_s
+    )
 
 
 def _bad_limit(name: str, wanted: str, value: float) -> HeadroomError:

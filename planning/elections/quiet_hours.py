@@ -29,7 +29,7 @@ class DailyWindow:
 
 
 @dataclass(frozen=True)
-class Quiet:
+class QuietPolicy:
     """What has to hold for an election; of two conditions either is enough, without any it is always quiet.
 
     Attributes:
@@ -51,9 +51,9 @@ class Quiet:
             return True
         if self.window is not None and self.window.holds(at_s):
             return True
-        return self.calm(write_bytes_per_s)
+        return self.is_quiet(write_bytes_per_s)
 
-    def calm(self, write_bytes_per_s: float | None) -> bool:
+    def is_quiet(self, write_bytes_per_s: float | None) -> bool:
         """Return whether little enough is written, whatever the time."""
         if self.below_bytes_per_s is None or write_bytes_per_s is None:
             return False

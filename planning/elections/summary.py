@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from planning.elections.planner import Batch, ElectionPlan, Name, Raise
+from planning.elections.planner import Batch, ElectionPlan, Name, RequiredThrottleIncrease
 
 
-class Outlook(NamedTuple):
+class BalanceForecast(NamedTuple):
     """What elections make of one broker's imbalance.
 
     Attributes:
@@ -25,7 +25,7 @@ class Outlook(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ElectionOutline:
+class ElectionPlanSummary:
     """A plan of elections in short, which does not grow with the partitions.
 
     Attributes:
@@ -46,9 +46,9 @@ class ElectionOutline:
     write_bytes_per_s: float | None
     first_batch: tuple[Name, ...]
     first_batch_write_bytes_per_s: float | None
-    outlooks: tuple[Outlook, ...]
+    outlooks: tuple[BalanceForecast, ...]
     left_out: tuple[tuple[str, int], ...] = ()
-    raise_first: tuple[Raise, ...] = ()
+    raise_first: tuple[RequiredThrottleIncrease, ...] = ()
 
     @property
     def greatest_first_batch_ratio(self) -> float:
@@ -61,7 +61,7 @@ class ElectionOutline:
         return max((outlook.last_batch_ratio for outlook in self.outlooks), default=0.0)
 
 
-def outline(plan: ElectionPlan, tick_ms: int) -> ElectionOutline:
+def summarize(plan: ElectionPlan, tick_ms: int) -> ElectionPlanSummary:
     """Return a plan in short.
 
     Args:
@@ -71,7 +71,7 @@ def outline(plan: ElectionPlan, tick_ms: int) -> ElectionOutline:
     first = plan.batches[0] if plan.batches else None
     before = {balance.broker: balance.imbalance_ratio for balance in plan.before}
     left_out = Counter(left.reason.value for left in plan.left_out)
-    return ElectionOutline(
+    return ElectionPlanSummary(
         tick_ms=tick_ms,
         batches=len(plan.batches),
         elections=sum(len(batch.partitions) for batch in plan.batches),
@@ -79,7 +79,7 @@ def outline(plan: ElectionPlan, tick_ms: int) -> ElectionOutline:
         first_batch=first.partitions if first else (),
         first_batch_write_bytes_per_s=_written(plan.batches[:1]),
         outlooks=tuple(
-            Outlook(b.broker, (first.imbalance_ratios if first else before)[b.broker], b.imbalance_ratio)
+            BalanceForecast(b.broker, (first.imbalance_ratios if first else before)[b.broker], b.imbalance_ratio)
             for b in plan.after
         ),
         left_out=tuple(sorted(left_out.items())),

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from planning.finish.limits import DEFAULT_FETCH, FetchLimits
-from planning.finish.quota import Window
+from planning.finish.quota import QuotaSamples
 
 
 @dataclass(eq=False)
-class End:
+class QuotaEndpoint:
     """One end of a copy: a broker and the throttle of one role.
 
     Attributes:
@@ -24,11 +24,11 @@ class End:
         check_s: when one of them checks again; infinity: not planned.
     """
 
-    window: Window
+    window: QuotaSamples
     in_sync_bytes_per_s: float
     throttle_bytes_per_s: float | None
     applied_bytes_per_s: float | None
-    waiting: list[Copy] = field(default_factory=list)
+    waiting: list[CopyStream] = field(default_factory=list)
     check_s: float = math.inf
 
     def free_s(self, at_s: float, applied: bool) -> float:
@@ -62,7 +62,7 @@ class End:
 
 
 @dataclass(eq=False)
-class Moving:
+class CopiedPartition:
     """A partition that moves: when its last replica has caught up, those that leave it fetch no more.
 
     Attributes:
@@ -71,7 +71,7 @@ class Moving:
     """
 
     behind: int
-    leaving: Sequence[tuple[End, float]]
+    leaving: Sequence[tuple[QuotaEndpoint, float]]
 
     def caught_up(self, at_s: float) -> None:
         """Note that one more replica has."""
@@ -82,7 +82,7 @@ class Moving:
 
 
 @dataclass(eq=False)
-class Part:
+class ReplicaCopy:
     """What one replica copies.
 
     Attributes:
@@ -94,7 +94,7 @@ class Part:
 
     remaining_bytes: float
     write_bytes_per_s: float
-    moving: Moving | None = None
+    moving: CopiedPartition | None = None
     grown_s: float = 0.0
 
     def left_bytes(self, at_s: float) -> float:
@@ -105,7 +105,7 @@ class Part:
 
 
 @dataclass(eq=False)
-class Copy:
+class CopyStream:
     """What one fetcher thread of a destination copies from one leading broker.
 
     Attributes:
@@ -120,9 +120,9 @@ class Copy:
         pace: the same in one burst.
     """
 
-    leader: End | None
-    destination: End | None
-    parts: deque[Part]
+    leader: QuotaEndpoint | None
+    destination: QuotaEndpoint | None
+    parts: deque[ReplicaCopy]
     limits: FetchLimits = DEFAULT_FETCH
     arriving_bytes: float = 0.0
     asked_s: float = 0.0
@@ -131,7 +131,7 @@ class Copy:
     pace: float = 1.0
 
     @property
-    def ends(self) -> list[End]:
+    def ends(self) -> list[QuotaEndpoint]:
         """Return the quotas that limit it."""
         return [end for end in (self.leader, self.destination) if end is not None]
 

@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from planning.finish.copies import Copy, End, Moving, Part
+from planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
 from planning.finish.limits import DEFAULT_FETCH, FetchLimits
-from planning.throttles.load import CatchingUp, Demand, Side, SourceLoad
+from planning.throttles.load import BrokerRole, CatchingUpReplica, SourceLoad, ThrottleLoad
 from schemas.alerts import Role
 
 # By leader, None for one that is not limited, and destination likewise.
 _Pair = tuple[int | None, int | None]
 
 
-def copies_between(demands: Sequence[Demand], ends: Mapping[Side, End]) -> list[Copy]:
+def copies_between(
+    throttle_loads: Sequence[ThrottleLoad], ends: Mapping[BrokerRole, QuotaEndpoint]
+) -> list[CopyStream]:
     """Return what is copied between brokers.
 
     A destination's replicas are taken one by one where they are known so, else by the sums per leader; else it is taken
     to draw on every limited leader alike. What a leader sends beyond that goes to destinations without a limit.
 
     Args:
-        demands: brokers and roles that hold replicas back; what these still have to copy is known.
+        throttle_loads: brokers and roles that hold replicas back; what these still have to copy is known.
         ends: the quota of each.
     """
-    leaders = [d for d in demands if d.role is Role.LEADER]
-    destinations = [d for d in demands if d.role is Role.FOLLOWER]
-    parts: dict[_Pair, list[Part]] = defaultdict(list)
+    leaders = [d for d in throttle_loads if d.role is Role.LEADER]
+    destinations = [d for d in throttle_loads if d.role is Role.FOLLOWER]
+    parts: dict[_Pair, list[ReplicaCopy]] = defaultdict(list)
     _add_known(parts, destinations, ends)
     for destination in destinations:
         if not destination.catching_up:
@@ -37,43 +39,49 @@ def copies_between(demands: Sequence[Demand], ends: Mapping[Side, End]) -> list[
         parts[leader.broker, None].extend(_beyond(leader, parts))
     limits: dict[int | None, FetchLimits] = {d.broker: d.fetch for d in destinations}
     return [
-        Copy(_end(ends, leader, Role.LEADER), _end(ends, destination, Role.FOLLOWER), deque(share), fetch)
+        CopyStream(_end(ends, leader, Role.LEADER), _end(ends, destination, Role.FOLLOWER), deque(share), fetch)
         for (leader, destination), found in sorted(parts.items(), key=_order)
         for fetch in [limits.get(destination, DEFAULT_FETCH)]
         for share in _per_fetcher(found, fetch)
     ]
 
 
-def _order(item: tuple[_Pair, list[Part]]) -> tuple[int, int]:
+def _order(item: tuple[_Pair, list[ReplicaCopy]]) -> tuple[int, int]:
     leader, destination = item[0]
     return (-1 if leader is None else leader), (-1 if destination is None else destination)
 
 
-def _end(ends: Mapping[Side, End], broker: int | None, role: Role) -> End | None:
+def _end(ends: Mapping[BrokerRole, QuotaEndpoint], broker: int | None, role: Role) -> QuotaEndpoint | None:
     return None if broker is None else ends.get((broker, role))
 
 
-def _per_fetcher(parts: Sequence[Part], fetch: FetchLimits) -> Iterator[Sequence[Part]]:
+def _per_fetcher(parts: Sequence[ReplicaCopy], fetch: FetchLimits) -> Iterator[Sequence[ReplicaCopy]]:
     """Give the parts of each fetcher thread: partitions are spread over them by a hash."""
     for number in range(min(fetch.fetchers, len(parts))):
         yield parts[number :: fetch.fetchers]
 
 
-def _add_known(parts: dict[_Pair, list[Part]], destinations: Iterable[Demand], ends: Mapping[Side, End]) -> None:
+def _add_known(
+    parts: dict[_Pair, list[ReplicaCopy]],
+    destinations: Iterable[ThrottleLoad],
+    ends: Mapping[BrokerRole, QuotaEndpoint],
+) -> None:
     """Add the replicas that are known one by one."""
     known = [(destination.broker, replica) for destination in destinations for replica in destination.catching_up]
     behind = Counter((r.topic, r.partition) for _, r in known)
     copying = {(r.topic, r.partition, destination) for destination, r in known}
-    moving: dict[tuple[str, int], Moving] = {}
+    moving: dict[tuple[str, int], CopiedPartition] = {}
     for destination, r in known:
         name = r.topic, r.partition
         if name not in moving:
             next_copies = (*name, r.target[0]) in copying
-            moving[name] = Moving(behind[name], list(_leaving(r, next_copies, ends)))
-        parts[r.leader, destination].append(Part(r.remaining_bytes, r.write_bytes_per_s, moving[name]))
+            moving[name] = CopiedPartition(behind[name], list(_leaving(r, next_copies, ends)))
+        parts[r.leader, destination].append(ReplicaCopy(r.remaining_bytes, r.write_bytes_per_s, moving[name]))
 
 
-def _leaving(replica: CatchingUp, next_copies: bool, ends: Mapping[Side, End]) -> Iterator[tuple[End, float]]:
+def _leaving(
+    replica: CatchingUpReplica, next_copies: bool, ends: Mapping[BrokerRole, QuotaEndpoint]
+) -> Iterator[tuple[QuotaEndpoint, float]]:
     """Give the in-sync traffic that ends when the replica's partition has moved: whose quota counts it, and how much.
 
     A leader that leaves hands over to the first of the target, and all of its followers fetch from that one; no list
@@ -87,14 +95,16 @@ def _leaving(replica: CatchingUp, next_copies: bool, ends: Mapping[Side, End]) -
     leaving = set(replica.replicas) - set(replica.target)
     leads_on = replica.leader not in leaving
     fetching = leaving if leads_on else set(replica.replicas) - {replica.leader}
-    ended: list[tuple[Side, int]] = [((replica.leader, Role.LEADER), len(fetching))]
+    ended: list[tuple[BrokerRole, int]] = [((replica.leader, Role.LEADER), len(fetching))]
     ended += [((follower, Role.FOLLOWER), 1) for follower in sorted(leaving - {replica.leader})]
     if not leads_on and next_copies:
         ended.append(((replica.target[0], Role.FOLLOWER), 1))
     yield from ((ends[side], times * replica.write_bytes_per_s) for side, times in ended if side in ends)
 
 
-def _alike(source: SourceLoad, leader: End | None, destination: End | None) -> Iterator[Part]:
+def _alike(
+    source: SourceLoad, leader: QuotaEndpoint | None, destination: QuotaEndpoint | None
+) -> Iterator[ReplicaCopy]:
     """Give the replicas of one leader: the one that is furthest behind, and the others alike."""
     if not source.replicas:
         return
@@ -104,10 +114,10 @@ def _alike(source: SourceLoad, leader: End | None, destination: End | None) -> I
     leaving = [(end, bytes_per_s / source.replicas) for end, bytes_per_s in ended if end is not None and bytes_per_s]
     for number in range(source.replicas):
         own = largest if number == 0 else (remaining - largest) / (source.replicas - 1)
-        yield Part(max(0.0, own), write, Moving(1, leaving) if leaving else None)
+        yield ReplicaCopy(max(0.0, own), write, CopiedPartition(1, leaving) if leaving else None)
 
 
-def _sources(destination: Demand, leaders: Sequence[Demand]) -> Iterator[tuple[int | None, SourceLoad]]:
+def _sources(destination: ThrottleLoad, leaders: Sequence[ThrottleLoad]) -> Iterator[tuple[int | None, SourceLoad]]:
     """Give what a destination copies from each leader; if that is not known, from all limited leaders alike."""
     if destination.sources:
         yield from ((source.leader, source) for source in destination.sources)
@@ -122,11 +132,11 @@ def _sources(destination: Demand, leaders: Sequence[Demand]) -> Iterator[tuple[i
         yield leader, SourceLoad(leader or 0, replicas, own, destination.behind_bytes_per_s * ratio)
 
 
-def _beyond(leader: Demand, parts: Mapping[_Pair, Sequence[Part]]) -> Iterator[Part]:
+def _beyond(leader: ThrottleLoad, parts: Mapping[_Pair, Sequence[ReplicaCopy]]) -> Iterator[ReplicaCopy]:
     """Give the replicas that copy from a leader to destinations without a limit."""
     known = [part for (source, _), found in parts.items() if source == leader.broker for part in found]
     replicas = leader.limited_replicas - len(known)
     remaining = (leader.remaining_bytes or 0) - sum(part.remaining_bytes for part in known)
     write = leader.behind_bytes_per_s - sum(part.write_bytes_per_s for part in known)
     if replicas > 0 and remaining > 0:
-        yield from (Part(remaining / replicas, max(0.0, write) / replicas) for _ in range(replicas))
+        yield from (ReplicaCopy(remaining / replicas, max(0.0, write) / replicas) for _ in range(replicas))

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from planning.finish.copies import Copy, End
+from planning.finish.copies import CopyStream, QuotaEndpoint
 from planning.finish.copies_under_way import copies_between
 from planning.finish.flow import Flow
 from planning.finish.quota_state import Guess, at_quantile, guesses, steady_bytes_per_s
 from planning.finish.simulation import Conditions, Simulation
 from planning.finish.write_rates import at_rate, forecast
-from planning.throttles.load import Demand, Side
+from planning.throttles.load import BrokerRole, ThrottleLoad
 from schemas.alerts import Role
 
 # From one burst of a throttled copy to the next: until its sample leaves the window.
@@ -45,7 +45,7 @@ _ERROR_S, _ERROR_RATIO, _ALONE_RATIO = 1.0, 0.02, 0.1
 _NEAR_RATIO, _MOST_TIMES = 1.01, 1e6
 
 # Earlier ticks, youngest first: age in seconds, and the demands of that tick.
-Earlier = Sequence[tuple[float, Mapping[Side, Demand]]]
+Earlier = Sequence[tuple[float, Mapping[BrokerRole, ThrottleLoad]]]
 
 
 @dataclass(frozen=True)
@@ -64,32 +64,37 @@ class Finish:
 
 
 def finish(
-    demands: Sequence[Demand], throttle_bytes_per_s: float, earlier: Earlier = (), applied_s: float = APPLY_S
+    throttle_loads: Sequence[ThrottleLoad],
+    throttle_bytes_per_s: float,
+    earlier: Earlier = (),
+    applied_s: float = APPLY_S,
 ) -> Finish | None:
     """Return when all is copied once a throttle is applied; None: never, or not known.
 
     Args:
-        demands: brokers and roles of one tick that hold replicas back, their required traffic known.
+        throttle_loads: brokers and roles of one tick that hold replicas back, their required traffic known.
         throttle_bytes_per_s: the rate in force from then on, where a rate is in force and it is not higher.
         earlier: ticks before, from which follows what the quotas have counted.
         applied_s: seconds from the tick until then.
     """
-    if any(d.remaining_bytes is None for d in demands):
+    if any(d.remaining_bytes is None for d in throttle_loads):
         return None
-    return _Scenarios(demands, earlier).finish(throttle_bytes_per_s, applied_s)
+    return _Scenarios(throttle_loads, earlier).finish(throttle_bytes_per_s, applied_s)
 
 
-def finish_s(demands: Sequence[Demand], throttle_bytes_per_s: float, earlier: Earlier = ()) -> float | None:
+def finish_s(
+    throttle_loads: Sequence[ThrottleLoad], throttle_bytes_per_s: float, earlier: Earlier = ()
+) -> float | None:
     """Return the middle of ``finish`` in seconds; None: never, or not known."""
-    found = finish(demands, throttle_bytes_per_s, earlier)
+    found = finish(throttle_loads, throttle_bytes_per_s, earlier)
     return None if found is None else found.middle_s
 
 
-def throttle_for(demands: Sequence[Demand], within_s: float, earlier: Earlier = ()) -> float:
+def throttle_for(throttle_loads: Sequence[ThrottleLoad], within_s: float, earlier: Earlier = ()) -> float:
     """Return a throttle in bytes per second that ends the copy in time, by the middle of ``finish``, nearly the least.
 
     Args:
-        demands: brokers and roles of one tick that hold replicas back, their required traffic known.
+        throttle_loads: brokers and roles of one tick that hold replicas back, their required traffic known.
         within_s: seconds; infinity is returned where nothing ends so soon, or it is not known what is to be copied.
         earlier: ticks before.
 
@@ -98,16 +103,16 @@ def throttle_for(demands: Sequence[Demand], within_s: float, earlier: Earlier = 
     """
     if within_s <= 0 or math.isnan(within_s):
         raise ValueError(f"within_s must be positive, not {within_s}")
-    if any(d.remaining_bytes is None for d in demands):
+    if any(d.remaining_bytes is None for d in throttle_loads):
         return math.inf
-    scenarios = _Scenarios(demands, earlier)
+    scenarios = _Scenarios(throttle_loads, earlier)
 
     def in_time(throttle: float, most: int = _SCENARIOS) -> bool:
         found = scenarios.finish(throttle, APPLY_S, most)
         return found is not None and found.middle_s <= within_s
 
-    low = max((d.required_bytes_per_s or 0.0 for d in demands), default=0.0)
-    means = [(d.required_bytes_per_s or 0.0) + (d.remaining_bytes or 0) / within_s for d in demands]
+    low = max((d.required_bytes_per_s or 0.0 for d in throttle_loads), default=0.0)
+    means = [(d.required_bytes_per_s or 0.0) + (d.remaining_bytes or 0) / within_s for d in throttle_loads]
     high = max(low * _NEAR_RATIO, max(means, default=0.0), 1.0)
     most_bytes_per_s = max(low, 1.0) * _MOST_TIMES
     # The usual scenario alone shows where to look, the middle of all of them decides.
@@ -125,7 +130,7 @@ def throttle_for(demands: Sequence[Demand], within_s: float, earlier: Earlier = 
     return high
 
 
-def applied_rate(demand: Demand, throttle_bytes_per_s: float) -> float | None:
+def applied_rate(demand: ThrottleLoad, throttle_bytes_per_s: float) -> float | None:
     """Return the rate of a broker and role once a throttle is applied: one that is higher stays, and none stays none.
 
     Args:
@@ -137,7 +142,7 @@ def applied_rate(demand: Demand, throttle_bytes_per_s: float) -> float | None:
 
 
 def copied_s(
-    copies: Sequence[Copy], applied_s: float, conditions: Conditions, most_events: int
+    copies: Sequence[CopyStream], applied_s: float, conditions: Conditions, most_events: int
 ) -> tuple[float | None, int]:
     """Return seconds from now until all is copied, None: never; and how many events that took to simulate.
 
@@ -164,19 +169,19 @@ class _Scenarios:
     """The ways in which a move may go on.
 
     Args:
-        demands: brokers and roles that hold replicas back; what these still have to copy is known.
+        throttle_loads: brokers and roles that hold replicas back; what these still have to copy is known.
         earlier: ticks before.
     """
 
-    def __init__(self, demands: Sequence[Demand], earlier: Earlier) -> None:
-        rates = forecast(demands, earlier)
-        self._demands = [[at_rate(d, rates.ratio + rates.spread * z) for d in demands] for z in _WRITES]
-        known = [d.batch_bytes for d in demands if d.batch_bytes is not None]
+    def __init__(self, throttle_loads: Sequence[ThrottleLoad], earlier: Earlier) -> None:
+        rates = forecast(throttle_loads, earlier)
+        self._demands = [[at_rate(d, rates.ratio + rates.spread * z) for d in throttle_loads] for z in _WRITES]
+        known = [d.batch_bytes for d in throttle_loads if d.batch_bytes is not None]
         self._batches_bytes = [fmean(known)] * _SCENARIOS if known else _BATCHES_BYTES
-        few = len(demands) <= _FEW_SIDES
+        few = len(throttle_loads) <= _FEW_SIDES
         phases, places = (_PHASES, _PLACES) if few else (_PHASES[2:3], _PLACES[:1])
-        self._states: dict[Side, list[Guess]] = {
-            (d.broker, d.role): guesses(d, _of_side(d, earlier), phases, places) for d in demands
+        self._states: dict[BrokerRole, list[Guess]] = {
+            (d.broker, d.role): guesses(d, _of_side(d, earlier), phases, places) for d in throttle_loads
         }
 
     def finish(self, throttle_bytes_per_s: float, applied_s: float, most: int = _SCENARIOS) -> Finish | None:
@@ -204,19 +209,19 @@ class _Scenarios:
         conditions = Conditions(self._batches_bytes[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], number)
         return copied_s(self._copies(number, throttle_bytes_per_s), applied_s, conditions, _EVENTS_EACH)
 
-    def _copies(self, number: int, throttle_bytes_per_s: float) -> list[Copy]:
+    def _copies(self, number: int, throttle_bytes_per_s: float) -> list[CopyStream]:
         """Return what is to be copied, every quota in the state that it has in one scenario."""
         quantile = (_QUANTILES[number] + 0.5) / _SCENARIOS
         ends = {}
-        demands = self._demands[number]
-        for d in demands:
+        throttle_loads = self._demands[number]
+        for d in throttle_loads:
             side = d.broker, d.role
             # The states of leaders and of destinations have nothing to do with each other.
             window = at_quantile(self._states[side], quantile if d.role is Role.LEADER else 3 * quantile % 1)
             in_sync = steady_bytes_per_s(d.role, d.in_sync_bytes_per_s or 0.0)
             rates = d.throttle_bytes_per_s, applied_rate(d, throttle_bytes_per_s)
-            ends[side] = End(window, in_sync, *rates)
-        return copies_between(demands, ends)
+            ends[side] = QuotaEndpoint(window, in_sync, *rates)
+        return copies_between(throttle_loads, ends)
 
 
 def _range(seconds: Sequence[float]) -> Finish:
@@ -226,7 +231,7 @@ def _range(seconds: Sequence[float]) -> Finish:
     return Finish(max(0.0, low_s), median(seconds), high_s)
 
 
-def _of_side(demand: Demand, earlier: Earlier) -> list[tuple[float, Demand]]:
+def _of_side(demand: ThrottleLoad, earlier: Earlier) -> list[tuple[float, ThrottleLoad]]:
     """Return the same broker and role in the ticks before."""
     side = (demand.broker, demand.role)
-    return [(age_s, demands[side]) for age_s, demands in earlier if side in demands]
+    return [(age_s, throttle_loads[side]) for age_s, throttle_loads in earlier if side in throttle_loads]

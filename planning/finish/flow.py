@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
-from planning.finish.copies import Copy, End, Part
+from planning.finish.copies import CopyStream, QuotaEndpoint, ReplicaCopy
 from planning.finish.long_run import YIELD_RATIOS, burst_bytes, copy_bytes_per_s
 from schemas.alerts import Role
 
@@ -33,7 +33,7 @@ class Flow:
         seed: decides which copies get more than others.
     """
 
-    def __init__(self, copies: Iterable[Copy], at_s: float, seed: int = 0) -> None:
+    def __init__(self, copies: Iterable[CopyStream], at_s: float, seed: int = 0) -> None:
         self._open = [copy for copy in copies if copy.parts]
         self._began_s = self._at_s = at_s
         ends = {id(end): end for copy in self._open for end in copy.ends}
@@ -66,7 +66,7 @@ class Flow:
                 self._caught_up(copy, part)
         self._open = [copy for copy in self._open if copy.parts]
 
-    def _caught_up(self, copy: Copy, part: Part) -> None:
+    def _caught_up(self, copy: CopyStream, part: ReplicaCopy) -> None:
         for end in copy.ends:
             self._in_sync[id(end)] += part.write_bytes_per_s
         if part.moving is not None:
@@ -76,8 +76,8 @@ class Flow:
 
     def _rates(self) -> dict[int, float]:
         """Return what each copy gets, new bytes per second: shares of the quotas, none more than the scarcest gives."""
-        behind: dict[int, list[Copy]] = defaultdict(list)
-        ends: dict[int, End] = {}
+        behind: dict[int, list[CopyStream]] = defaultdict(list)
+        ends: dict[int, QuotaEndpoint] = {}
         for copy in self._open:
             for end in copy.ends:
                 behind[id(end)].append(copy)
@@ -95,7 +95,7 @@ class Flow:
             left.pop(scarce, None)
         return {id(copy): YIELD_RATIOS[1] * rates.get(id(copy), _UNLIMITED_BYTES_PER_S) for copy in self._open}
 
-    def _take(self, copy: Copy, bytes_per_s: float, left: dict[int, float], weight: dict[int, float]) -> None:
+    def _take(self, copy: CopyStream, bytes_per_s: float, left: dict[int, float], weight: dict[int, float]) -> None:
         """Take from each quota of a copy what it gets; a quota without further copies is done with."""
         for key in [id(end) for end in copy.ends if id(end) in left]:
             left[key] -= bytes_per_s
@@ -104,14 +104,14 @@ class Flow:
                 del left[key], weight[key]
 
 
-def _done_s(copy: Copy, bytes_per_s: float) -> float:
+def _done_s(copy: CopyStream, bytes_per_s: float) -> float:
     """Return after how many seconds the first part of a copy is done; infinity: never."""
     share = bytes_per_s / len(copy.parts)
     gaining = [part for part in copy.parts if share > part.write_bytes_per_s]
     return min((part.remaining_bytes / (share - part.write_bytes_per_s) for part in gaining), default=math.inf)
 
 
-def _passes(end: End, copies: Sequence[Copy], in_sync_bytes_per_s: float) -> float:
+def _passes(end: QuotaEndpoint, copies: Sequence[CopyStream], in_sync_bytes_per_s: float) -> float:
     """Return what a quota lets through in the long run, bytes per second."""
     if end.applied_bytes_per_s is None:
         return _UNLIMITED_BYTES_PER_S

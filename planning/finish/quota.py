@@ -16,7 +16,7 @@ _READ_INTERVAL_S = 0.25
 _TICK_S = 1e-3
 
 
-class Window:
+class QuotaSamples:
     """The samples of one quota. Times in seconds on any one clock, amounts in bytes.
 
     Does what ``SampledStat`` does: a sample is complete after its time, the next one begins with the next amount, and
@@ -42,9 +42,9 @@ class Window:
         self._counted_s = at_s
         self._scan()
 
-    def copy(self) -> Window:
+    def copy(self) -> QuotaSamples:
         """Return a window that goes on from here by itself."""
-        other = Window(self._starts, self._amounts, self._counted_s, self.settings)
+        other = QuotaSamples(self._starts, self._amounts, self._counted_s, self.settings)
         other._ends, other._current = list(self._ends), self._current
         other._scan()
         return other
@@ -133,7 +133,7 @@ class Window:
         self._leaves_s = min(self._ends) + self._length_s
 
 
-def steady(bytes_per_s: float, at_s: float, settings: QuotaWindow, phase: float = 0.5) -> Window:
+def steady(bytes_per_s: float, at_s: float, settings: QuotaWindow, phase: float = 0.5) -> QuotaSamples:
     """Return a window that has counted the same in every sample.
 
     Args:
@@ -145,10 +145,10 @@ def steady(bytes_per_s: float, at_s: float, settings: QuotaWindow, phase: float 
     kept = settings.samples + 1
     starts = [at_s - (age + phase) * settings.sample_s for age in reversed(range(kept))]
     amounts = [bytes_per_s * min(settings.sample_s, at_s - start) for start in starts]
-    return Window(starts, amounts, at_s, settings)
+    return QuotaSamples(starts, amounts, at_s, settings)
 
 
-def unused(reset_s: float, at_s: float, settings: QuotaWindow) -> Window:
+def unused(reset_s: float, at_s: float, settings: QuotaWindow) -> QuotaSamples:
     """Return a window that has counted nothing, all its samples reset or made at the same time.
 
     Args:
@@ -157,4 +157,4 @@ def unused(reset_s: float, at_s: float, settings: QuotaWindow) -> Window:
         settings: number and length of the samples.
     """
     kept = settings.samples + 1
-    return Window([reset_s] * kept, [0.0] * kept, at_s, settings)
+    return QuotaSamples([reset_s] * kept, [0.0] * kept, at_s, settings)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planning.finish.limits import QuotaWindow
-from planning.finish.quota import Window, steady, unused
-from planning.throttles.load import Demand
+from planning.finish.quota import QuotaSamples, steady, unused
+from planning.throttles.load import ThrottleLoad
 from schemas.alerts import Role
 
 # The mean of a quota is read some moments before or after the log ends of its tick.
@@ -31,7 +31,7 @@ class Guess:
         weight: how well it agrees with the ticks, 0 to 1; those of one quota add up to 1.
     """
 
-    window: Window
+    window: QuotaSamples
     weight: float
 
 
@@ -44,16 +44,19 @@ class _Seen:
         began: the ticks between which the move began, in seconds from now; None: before them all, or not yet.
     """
 
-    ticks: Sequence[tuple[float, Demand]]
+    ticks: Sequence[tuple[float, ThrottleLoad]]
     began: tuple[float, float] | None
 
     @property
-    def now(self) -> Demand:
+    def now(self) -> ThrottleLoad:
         return self.ticks[-1][1]
 
 
 def guesses(
-    demand: Demand, earlier: Sequence[tuple[float, Demand]], phases: Sequence[float], places: Sequence[float]
+    demand: ThrottleLoad,
+    earlier: Sequence[tuple[float, ThrottleLoad]],
+    phases: Sequence[float],
+    places: Sequence[float],
 ) -> list[Guess]:
     """Return the states that a quota may be in, the likeliest first.
 
@@ -80,7 +83,7 @@ def guesses(
     return sorted((Guess(g.window, g.weight / total) for g in found), key=lambda g: -g.weight)
 
 
-def at_quantile(found: Sequence[Guess], quantile: float) -> Window:
+def at_quantile(found: Sequence[Guess], quantile: float) -> QuotaSamples:
     """Return a copy of the window at a quantile of the guesses, 0 to 1."""
     passed = 0.0
     for guess in found:
@@ -105,12 +108,12 @@ def steady_bytes_per_s(role: Role, bytes_per_s: float) -> float:
     return max(_HEADERS_BYTES_PER_S, bytes_per_s) if role is Role.LEADER else bytes_per_s
 
 
-def _began(ticks: Sequence[tuple[float, Demand]]) -> tuple[float, float] | None:
+def _began(ticks: Sequence[tuple[float, ThrottleLoad]]) -> tuple[float, float] | None:
     steps = ((older, newer) for older, newer in pairwise(ticks) if newer[1].limited_replicas)
     return next(((older[0], newer[0]) for older, newer in steps if not older[1].limited_replicas), None)
 
 
-def _beginnings(seen: _Seen, phase: float) -> Iterator[tuple[Window, float]]:
+def _beginnings(seen: _Seen, phase: float) -> Iterator[tuple[QuotaSamples, float]]:
     """Give windows at the oldest tick, and how likely each is beforehand."""
     at_s, first = seen.ticks[0]
     settings = first.quota_window
@@ -126,19 +129,19 @@ def _beginnings(seen: _Seen, phase: float) -> Iterator[tuple[Window, float]]:
         yield steady(steady_bytes_per_s(first.role, _mean(first)), at_s, settings, phase), 1.0
 
 
-def _idle(at_s: float, phase: float, settings: QuotaWindow) -> Iterator[tuple[Window, float]]:
+def _idle(at_s: float, phase: float, settings: QuotaWindow) -> Iterator[tuple[QuotaSamples, float]]:
     """Give windows of a destination without throttled traffic: empty samples are reset when a window is over."""
     kept = settings.samples + 1
     ages_s = [(age + phase) * settings.sample_s for age in reversed(range(kept))]
     for turn in range(kept):
         starts_s = [at_s - age_s for age_s in ages_s[turn:] + ages_s[:turn]]
-        yield Window(starts_s, [0.0] * kept, at_s, settings), _SPREAD / kept
+        yield QuotaSamples(starts_s, [0.0] * kept, at_s, settings), _SPREAD / kept
     at_once = range(settings.samples)
     for age in at_once:
         yield unused(at_s - (age + phase) * settings.sample_s, at_s, settings), (1 - _SPREAD) / len(at_once)
 
 
-def _guess(seen: _Seen, beginning: Window, weight: float, place: float) -> Guess:
+def _guess(seen: _Seen, beginning: QuotaSamples, weight: float, place: float) -> Guess:
     """Return the state that a window at the oldest tick leads to, by what passed since."""
     window, mean = beginning.copy(), _mean(seen.now)
     means = _count(window, seen, place, 0.0)
@@ -170,7 +173,7 @@ def _agreement(errors: float) -> float:
     return 1 / (1 + errors**2)
 
 
-def _count(window: Window, seen: _Seen, place: float, came_bytes: float) -> list[tuple[float, float]]:
+def _count(window: QuotaSamples, seen: _Seen, place: float, came_bytes: float) -> list[tuple[float, float]]:
     """Count what passed from tick to tick; return for each tick the seconds that the mean is over, and the total."""
     means = [(window.elapsed_s(seen.ticks[0][0]), window.total_bytes)]
     for (before_s, before), (after_s, after) in pairwise(seen.ticks):
@@ -190,14 +193,14 @@ def _count(window: Window, seen: _Seen, place: float, came_bytes: float) -> list
     return means
 
 
-def _copied_bytes(before: Demand, after: Demand, written_bytes: float) -> float:
+def _copied_bytes(before: ThrottleLoad, after: ThrottleLoad, written_bytes: float) -> float:
     """Return what was copied between two ticks: by how much the lag fell short of what was written."""
     if not before.limited_replicas or before.remaining_bytes is None or after.remaining_bytes is None:
         return 0.0
     return max(0.0, written_bytes + before.remaining_bytes - after.remaining_bytes)
 
 
-def _mean(demand: Demand) -> float:
+def _mean(demand: ThrottleLoad) -> float:
     """Return the mean that the quota shows, bytes per second; without a gauge, that it has no room."""
     if demand.used_bytes_per_s is None:
         return demand.throttle_bytes_per_s or 0.0

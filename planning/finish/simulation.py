@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
-from planning.finish.copies import Copy, End
+from planning.finish.copies import CopyStream, QuotaEndpoint
 
 # A response takes that long besides the time of its bytes.
 _ROUND_TRIP_S = 0.01
@@ -71,7 +71,7 @@ class Simulation:
     """
 
     def __init__(
-        self, copies: Iterable[Copy], applied_s: float, conditions: Conditions, most_events: int = 1_000_000
+        self, copies: Iterable[CopyStream], applied_s: float, conditions: Conditions, most_events: int = 1_000_000
     ) -> None:
         self.open = [copy for copy in copies if copy.parts]
         self.ended_s: float | None = None if self.open else 0.0
@@ -82,7 +82,7 @@ class Simulation:
         self._order = count()
         self.events = 0
         self._most_events = most_events
-        self._events: list[tuple[float, int, Copy | End | None]] = []
+        self._events: list[tuple[float, int, CopyStream | QuotaEndpoint | None]] = []
         self._ends = list({id(end): end for copy in self.open for end in copy.ends}.values())
         for number, copy in enumerate(self.open):
             copy.luck = math.exp(_LASTING_RATIO * self._random.gauss(0.0, 1.0))
@@ -100,7 +100,7 @@ class Simulation:
             at_s, _, what = heapq.heappop(self._events)
             self.at_s = at_s
             self.events += 1
-            if isinstance(what, Copy):
+            if isinstance(what, CopyStream):
                 self._go_on(what, at_s)
             elif what is None:
                 for end in self._ends:
@@ -114,15 +114,15 @@ class Simulation:
         """Return what is still to be copied at a time not before the last event."""
         return sum(part.left_bytes(at_s) for copy in self.open for part in copy.parts)
 
-    def _plan(self, at_s: float, what: Copy | End | None) -> None:
+    def _plan(self, at_s: float, what: CopyStream | QuotaEndpoint | None) -> None:
         heapq.heappush(self._events, (at_s, next(self._order), what))
 
-    def _check_at(self, end: End, at_s: float) -> None:
+    def _check_at(self, end: QuotaEndpoint, at_s: float) -> None:
         if end.waiting and at_s < end.check_s:
             end.check_s = at_s
             self._plan(at_s, end)
 
-    def _go_on(self, copy: Copy, at_s: float) -> None:
+    def _go_on(self, copy: CopyStream, at_s: float) -> None:
         """Take in the response that has arrived, and build the next fetch."""
         if copy.arriving_bytes:
             if copy.destination is not None:
@@ -136,7 +136,7 @@ class Simulation:
         if copy.destination is None or self._may_pass(copy, copy.destination, at_s):
             self._ask(copy, at_s)
 
-    def _may_pass(self, copy: Copy, end: End, at_s: float) -> bool:
+    def _may_pass(self, copy: CopyStream, end: QuotaEndpoint, at_s: float) -> bool:
         """Return whether a quota has room; if not, the copy waits for it."""
         free_s = end.free_s(at_s, at_s >= self._applied_s)
         if free_s <= at_s:
@@ -145,19 +145,19 @@ class Simulation:
         self._check_at(end, free_s + self._gap_s(end))
         return False
 
-    def _gap_s(self, end: End) -> float:
+    def _gap_s(self, end: QuotaEndpoint) -> float:
         """Return the time until one of the copies that wait for a quota checks it."""
         copy = end.waiting[0]
         if end is copy.leader:
             return _APPEND_INTERVAL_S
         return self._conditions.retry_ratio * copy.limits.retry_s / len(end.waiting)
 
-    def _ask(self, copy: Copy, at_s: float) -> None:
+    def _ask(self, copy: CopyStream, at_s: float) -> None:
         copy.asked_s = at_s
         if copy.leader is None or self._may_pass(copy, copy.leader, at_s):
             self._respond(copy, at_s)
 
-    def _check(self, end: End, at_s: float) -> None:
+    def _check(self, end: QuotaEndpoint, at_s: float) -> None:
         """Let one of the copies that wait for a quota go on if it has room; the others check again soon."""
         free_s = end.free_s(at_s, at_s >= self._applied_s)
         if free_s > at_s:
@@ -175,12 +175,12 @@ class Simulation:
         if end.waiting:
             self._check_at(end, at_s + self._gap_s(end))
 
-    def _first(self, waiting: Sequence[Copy]) -> Copy:
+    def _first(self, waiting: Sequence[CopyStream]) -> CopyStream:
         if self._random.random() < _SERVED_FIRST:
             return max(waiting, key=lambda copy: copy.served_s)
         return self._random.choices(waiting, [copy.luck for copy in waiting])[0]
 
-    def _respond(self, copy: Copy, at_s: float) -> None:
+    def _respond(self, copy: CopyStream, at_s: float) -> None:
         """Send a response, which arrives after a while."""
         bytes_per_s = max(self._conditions.burst_bytes_per_s, *(_FAST_RATIO * end.fastest for end in copy.ends))
         full = min(copy.limits.response_bytes, len(copy.parts) * copy.limits.partition_bytes)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
-from planning.throttles.load import Demand, Side
+from planning.throttles.load import BrokerRole, ThrottleLoad
 
 # Rates are never better known than that, as a ratio, and a cluster in which they vary more is not at rest.
 _LEAST_SPREAD, _MOST_SPREAD = 0.003, 0.2
@@ -27,14 +27,16 @@ class Forecast:
     spread: float
 
 
-def forecast(demands: Sequence[Demand], earlier: Sequence[tuple[float, Mapping[Side, Demand]]]) -> Forecast:
+def forecast(
+    throttle_loads: Sequence[ThrottleLoad], earlier: Sequence[tuple[float, Mapping[BrokerRole, ThrottleLoad]]]
+) -> Forecast:
     """Return how write rates are expected to go on, by those of the last ticks: one tick may be a peak or a lull.
 
     Args:
-        demands: brokers and roles of one tick.
+        throttle_loads: brokers and roles of one tick.
         earlier: ticks before, youngest first: age in seconds, and the demands of that tick.
     """
-    known = [found for d in demands if len(found := _comparable(d, earlier)) > 1]
+    known = [found for d in throttle_loads if len(found := _comparable(d, earlier)) > 1]
     total = sum(found[0] for found in known)
     if not total:
         return Forecast(1.0, _LEAST_SPREAD)
@@ -43,15 +45,17 @@ def forecast(demands: Sequence[Demand], earlier: Sequence[tuple[float, Mapping[S
     return Forecast(ratio, min(max(_LASTING * spread, _LEAST_SPREAD), _MOST_SPREAD))
 
 
-def _comparable(demand: Demand, earlier: Sequence[tuple[float, Mapping[Side, Demand]]]) -> list[float]:
+def _comparable(
+    demand: ThrottleLoad, earlier: Sequence[tuple[float, Mapping[BrokerRole, ThrottleLoad]]]
+) -> list[float]:
     """Return what is written to a side's out-of-sync replicas, now first, in ticks in which they were the same ones.
 
     In-sync traffic would not compare: after a leader switch the same writes are sent by another broker.
     """
     side = (demand.broker, demand.role)
     found = [demand.behind_bytes_per_s]
-    for _, demands in earlier:
-        before = demands.get(side)
+    for _, throttle_loads in earlier:
+        before = throttle_loads.get(side)
         if before is None or before.limited_replicas != demand.limited_replicas:
             break
         if before.required_bytes_per_s is not None and before.in_sync_bytes_per_s is not None:
@@ -59,7 +63,7 @@ def _comparable(demand: Demand, earlier: Sequence[tuple[float, Mapping[Side, Dem
     return found
 
 
-def at_rate(demand: Demand, ratio: float) -> Demand:
+def at_rate(demand: ThrottleLoad, ratio: float) -> ThrottleLoad:
     """Return what a broker and role has to carry if everything is written that many times as fast.
 
     Args:

@@ -17,7 +17,7 @@ from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, Q
 from planning.finish.long_run import CatchUp, burst_bytes, catch_up, copy_rate
 from schemas.alerts import Role, Verdict
 
-Side = tuple[int, Role]
+BrokerRole = tuple[int, Role]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def partition_traffic(
 
 
 @dataclass(frozen=True)
-class CatchingUp:
+class CatchingUpReplica:
     """One out-of-sync replica.
 
     Attributes:
@@ -132,7 +132,7 @@ class SourceLoad:
 
 
 @dataclass(frozen=True)
-class Demand:
+class ThrottleLoad:
     """What one broker's throttle of one role has to carry.
 
     Attributes:
@@ -168,7 +168,7 @@ class Demand:
     remaining_bytes: int | None
     throttle_known: bool = True
     used_bytes_per_s: float | None = None
-    catching_up: tuple[CatchingUp, ...] = ()
+    catching_up: tuple[CatchingUpReplica, ...] = ()
     sources: tuple[SourceLoad, ...] = ()
     burst_bytes: float | None = None
     batch_bytes: float | None = None
@@ -247,7 +247,7 @@ def _either(known: float | None, whole: float | None) -> float:
     return known if known is not None else whole or 0.0
 
 
-class Share(NamedTuple):
+class FollowerTraffic(NamedTuple):
     """One follower's part in the traffic of one side.
 
     Attributes:
@@ -259,7 +259,7 @@ class Share(NamedTuple):
         peer: the broker at the other end of the fetches; None: none leads.
     """
 
-    side: Side
+    side: BrokerRole
     write_bytes_per_s: float | None
     in_sync: bool
     listed: bool | None
@@ -267,7 +267,7 @@ class Share(NamedTuple):
     peer: int | None = None
 
 
-def shares(p: PartitionTraffic) -> Iterator[Share]:
+def follower_traffic(p: PartitionTraffic) -> Iterator[FollowerTraffic]:
     """Return what each follower of a partition adds to its leader's side and to its own.
 
     Nothing is written to a partition that nobody leads.
@@ -276,13 +276,13 @@ def shares(p: PartitionTraffic) -> Iterator[Share]:
     for follower in p.followers:
         in_sync, remaining = follower in p.in_sync, p.remaining_bytes.get(follower)
         listed = None if p.follower_listed is None else follower in p.follower_listed
-        yield Share((follower, Role.FOLLOWER), written, in_sync, listed, remaining, p.leader)
+        yield FollowerTraffic((follower, Role.FOLLOWER), written, in_sync, listed, remaining, p.leader)
         if p.leader is not None:
             listed = None if p.leader_listed is None else p.leader in p.leader_listed
-            yield Share((p.leader, Role.LEADER), written, in_sync, listed, remaining, follower)
+            yield FollowerTraffic((p.leader, Role.LEADER), written, in_sync, listed, remaining, follower)
 
 
-class Sides:
+class ThrottleLoads:
     """What every broker and role that takes part has to carry, as traffic comes and goes.
 
     Args:
@@ -291,33 +291,35 @@ class Sides:
             unknown.
     """
 
-    def __init__(self, partitions: Iterable[PartitionTraffic], throttles: Mapping[Side, float | None]) -> None:
+    def __init__(self, partitions: Iterable[PartitionTraffic], throttles: Mapping[BrokerRole, float | None]) -> None:
         self._throttles = throttles
-        self._sums: dict[Side, _Sums] = defaultdict(_Sums)
+        self._sums: dict[BrokerRole, _Sums] = defaultdict(_Sums)
         for partition in partitions:
-            self.add(shares(partition))
+            self.add(follower_traffic(partition))
 
-    def __iter__(self) -> Iterator[Side]:
+    def __iter__(self) -> Iterator[BrokerRole]:
         """Iterate over the sides in the order of broker and role."""
         return iter(sorted(self._sums))
 
-    def add(self, more: Iterable[Share]) -> None:
+    def add(self, more: Iterable[FollowerTraffic]) -> None:
         """Let each share count on its side."""
         for share in more:
             self._sums[share.side].count(share, 1)
 
-    def remove(self, less: Iterable[Share]) -> None:
+    def remove(self, less: Iterable[FollowerTraffic]) -> None:
         """Let shares that were added count no more."""
         for share in less:
             self._sums[share.side].count(share, -1)
 
-    def demand(self, side: Side, more: Collection[Share] = ()) -> Demand:
+    def demand(self, side: BrokerRole, more: Collection[FollowerTraffic] = ()) -> ThrottleLoad:
         """Return what a side has to carry, or would have to if it had these shares besides its own."""
         sums = self._sums[side] if side in self._sums else _Sums()
         return (sums.plus(more) if more else sums).demand(side, self._throttles)
 
 
-def demands(partitions: Iterable[PartitionTraffic], throttles: Mapping[Side, float | None]) -> list[Demand]:
+def throttle_loads(
+    partitions: Iterable[PartitionTraffic], throttles: Mapping[BrokerRole, float | None]
+) -> list[ThrottleLoad]:
     """Return what every broker and role that takes part has to carry, ordered by broker and role.
 
     Args:
@@ -326,7 +328,7 @@ def demands(partitions: Iterable[PartitionTraffic], throttles: Mapping[Side, flo
             unknown.
     """
     all_of_them = list(partitions)
-    sides = Sides(all_of_them, throttles)
+    sides = ThrottleLoads(all_of_them, throttles)
     found = [sides.demand(side) for side in sides]
     short = {d.broker for d in found if d.role is Role.LEADER and d.verdict in (Verdict.STARVED, Verdict.LOSING)}
     held = {
@@ -354,7 +356,7 @@ class _Sums:
     free_replicas: int = 0
     limited_by_peer: Counter[int] = field(default_factory=Counter)
 
-    def plus(self, more: Iterable[Share]) -> _Sums:
+    def plus(self, more: Iterable[FollowerTraffic]) -> _Sums:
         """Return the sums with shares besides."""
         # Not added and taken away again: sums of rates would drift.
         sums = replace(self, limited_by_peer=self.limited_by_peer.copy())
@@ -362,7 +364,7 @@ class _Sums:
             sums.count(share, 1)
         return sums
 
-    def count(self, share: Share, times: int) -> None:
+    def count(self, share: FollowerTraffic, times: int) -> None:
         """Let a share count once more (1) or once less (-1)."""
         if share.listed is None:
             self.unknown_lists += times
@@ -371,7 +373,7 @@ class _Sums:
         if not share.in_sync:
             self._count_behind(share, times)
 
-    def _count_traffic(self, share: Share, times: int) -> None:
+    def _count_traffic(self, share: FollowerTraffic, times: int) -> None:
         if share.write_bytes_per_s is None:
             self.unknown_required += times
             self.unknown_in_sync += times if share.in_sync else 0
@@ -379,7 +381,7 @@ class _Sums:
             self.required_bytes_per_s += times * share.write_bytes_per_s
             self.in_sync_bytes_per_s += times * share.write_bytes_per_s if share.in_sync else 0
 
-    def _count_behind(self, share: Share, times: int) -> None:
+    def _count_behind(self, share: FollowerTraffic, times: int) -> None:
         if share.listed:
             self.limited_replicas += times
             if share.peer is not None:
@@ -391,11 +393,11 @@ class _Sums:
         else:
             self.remaining_bytes += times * share.remaining_bytes
 
-    def demand(self, side: Side, throttles: Mapping[Side, float | None]) -> Demand:
+    def demand(self, side: BrokerRole, throttles: Mapping[BrokerRole, float | None]) -> ThrottleLoad:
         """Return the demand that these sums make."""
         lists_known = not self.unknown_lists
         responses = [DEFAULT_FETCH.burst_bytes(replicas) for replicas in self.limited_by_peer.values() if replicas]
-        return Demand(
+        return ThrottleLoad(
             broker=side[0],
             role=side[1],
             throttle_bytes_per_s=throttles.get(side),

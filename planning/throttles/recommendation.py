@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planning.finish.finish_time import Earlier, throttle_for
-from planning.throttles.load import Demand
+from planning.throttles.load import ThrottleLoad
 
 # Kafka keeps rates below this inaccurately: its window is of whole seconds, and a fetch brings a megabyte.
 ACCURATE_BYTES_PER_S = 1_000_000
 
 
 @dataclass(frozen=True)
-class Wish:
+class ThrottlePolicy:
     """What the operator asks of a recommendation.
 
     Attributes:
@@ -46,7 +46,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Advice:
+class ThrottleRecommendation:
     """The throttle that puts a move right.
 
     Attributes:
@@ -64,32 +64,34 @@ class Advice:
     unknown: tuple[tuple[int, str], ...] = ()
 
 
-def advise(demands: Sequence[Demand], wish: Wish, earlier: Earlier = ()) -> Advice | None:
+def recommend(
+    throttle_loads: Sequence[ThrottleLoad], wish: ThrottlePolicy, earlier: Earlier = ()
+) -> ThrottleRecommendation | None:
     """Return the throttle that lets every limited replica catch up, or None if no replica is limited.
 
     A broker that has no rate holds nobody back, and gets none by a throttle that is only raised. One whose need is
     unknown forbids a number: too low a throttle would pass for enough.
 
     Args:
-        demands: of one cluster in one tick.
+        throttle_loads: of one cluster in one tick.
         wish: margin, deadline and capacity.
         earlier: ticks before, youngest first: age in seconds and demands; a deadline is kept the better for them.
     """
-    rated = [d for d in demands if d.throttle_bytes_per_s is not None or not d.throttle_known]
+    rated = [d for d in throttle_loads if d.throttle_bytes_per_s is not None or not d.throttle_known]
     limited = [d for d in rated if d.limited_replicas]
     if not limited:
         return None
     unknown = tuple((d.broker, d.role.value) for d in limited if d.required_bytes_per_s is None)
     if unknown:
-        return Advice(None, None, unknown=unknown)
+        return ThrottleRecommendation(None, None, unknown=unknown)
     smallest = max(_required(d) for d in limited)
     capacity, enough = wish.most_bytes_per_s, wish.enough(smallest)
     if capacity <= smallest:
-        return Advice(None, smallest)
+        return ThrottleRecommendation(None, smallest)
     in_time = _for_deadline(limited, wish, earlier)
     # A wish that no throttle grants must not ask for an endless one.
     wanted = max(enough, in_time) if math.isfinite(in_time) else enough
-    return Advice(
+    return ThrottleRecommendation(
         math.ceil(min(wanted, capacity)),
         smallest,
         misses_deadline=math.isinf(in_time) or in_time > capacity,
@@ -97,13 +99,13 @@ def advise(demands: Sequence[Demand], wish: Wish, earlier: Earlier = ()) -> Advi
     )
 
 
-def _for_deadline(limited: Sequence[Demand], wish: Wish, earlier: Earlier) -> float:
+def _for_deadline(limited: Sequence[ThrottleLoad], wish: ThrottlePolicy, earlier: Earlier) -> float:
     """Return what the deadline asks in bytes per second; 0 without one, or where the rest is not known."""
     if wish.finish_within_s is None or any(d.remaining_bytes is None for d in limited):
         return 0.0
     return throttle_for(limited, wish.finish_within_s, earlier)
 
 
-def _required(demand: Demand) -> float:
+def _required(demand: ThrottleLoad) -> float:
     assert demand.required_bytes_per_s is not None, "advise() passes known sides only"
     return demand.required_bytes_per_s

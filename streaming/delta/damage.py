@@ -65,7 +65,7 @@ def damages(location: str) -> list[Damage]:
     return of_log or _of_files(folder)
 
 
-def told(table: str, found: Sequence[Damage]) -> str:
+def describe_damage(table: str, found: Sequence[Damage]) -> str:
     """Return in words what is damaged of a table, and what to do.
 
     Args:
@@ -189,8 +189,10 @@ def _mend_locally(folder: Path, damage: Damage) -> None:
         # Checksums of Hadoop's and of Delta's, which are right no more.
         beside.unlink(missing_ok=True)
     if commit:
-        told = [line for line in kept if line]
-        file.write_text("".join(f"{json.dumps(line)}\n" for line in told or [{"commitInfo": {}}]), encoding="utf-8")
+        describe_damage = [line for line in kept if line]
+        file.write_text(
+            "".join(f"{json.dumps(line)}\n" for line in describe_damage or [{"commitInfo": {}}]), encoding="utf-8"
+        )
 
 
 def _kept(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

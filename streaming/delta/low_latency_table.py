@@ -23,7 +23,7 @@ from streaming.delta.store import Store
 _ATTEMPTS = 5
 
 
-class PromptTable:
+class LowLatencyTable:
     """A table without nested columns that is written a few rows at a time.
 
     Args:

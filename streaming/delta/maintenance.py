@@ -52,7 +52,7 @@ _FIRST_RUN_RATIO = 0.1
 
 
 @dataclass(frozen=True)
-class Maintained:
+class MaintenanceResult:
     """What was done to one table.
 
     Attributes:
@@ -73,7 +73,7 @@ class Maintained:
 
 
 @dataclass(frozen=True)
-class Failed:
+class MaintenanceFailure:
     """A table that was not looked after, or not to the end; its rows are all there.
 
     Attributes:
@@ -103,7 +103,7 @@ class Maintenance:
         self._settings = settings
         self._tables = tables
 
-    def run(self, today: date | None = None) -> list[Maintained | Failed]:
+    def run(self, today: date | None = None) -> list[MaintenanceResult | MaintenanceFailure]:
         """Return what was done to each table that is there; one that fails does not keep the others waiting.
 
         Args:
@@ -113,7 +113,7 @@ class Maintenance:
         done = [self._try(table, day) for table in self._tables]
         return [one for one in done if one is not None]
 
-    def _try(self, table: Table, today: date) -> Maintained | Failed | None:
+    def _try(self, table: Table, today: date) -> MaintenanceResult | MaintenanceFailure | None:
         try:
             return self._maintain(table, today, _ATTEMPTS) if self._store.exists(table) else None
         # Whatever fails in here: no row is touched before the commit, and the next run does what this one did not.
@@ -121,9 +121,9 @@ class Maintenance:
             reason = cause_of(error)
             log.warning("maintenance of %s failed: %s", table.path, reason)
             log.debug("maintenance of %s", table.path, exc_info=True)
-            return Failed(table.path, reason)
+            return MaintenanceFailure(table.path, reason)
 
-    def _maintain(self, table: Table, today: date, attempts: int) -> Maintained:
+    def _maintain(self, table: Table, today: date, attempts: int) -> MaintenanceResult:
         began_s = time.monotonic()
         # What another program put at the place is not ours to delete from.
         self._store.found(table)
@@ -146,7 +146,9 @@ class Maintenance:
         delta.vacuum()
         after = self._size(delta)
         took_s = time.monotonic() - began_s
-        return Maintained(table.path, before["numFiles"], after["numFiles"], after["sizeInBytes"], keep_from, took_s)
+        return MaintenanceResult(
+            table.path, before["numFiles"], after["numFiles"], after["sizeInBytes"], keep_from, took_s
+        )
 
     def _keep_from(self, table: Table, today: date) -> date | None:
         days = self._settings.keep_days(table.path)
@@ -157,7 +159,7 @@ class Maintenance:
         return delta.detail().select("numFiles", "sizeInBytes").collect()[0]
 
 
-def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None = None) -> Maintained:
+def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None = None) -> MaintenanceResult:
     """Look after a table on a disk that another process, or thread, writes by the Delta library without Spark.
 
     On a disk Spark looks whether a commit is there and then renames: one that the library makes in between would be
@@ -173,7 +175,7 @@ def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | No
         return _maintain_prompt(path, table, attempts, keep_from)
 
 
-def _maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None) -> Maintained:
+def _maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None) -> MaintenanceResult:
     began_s = time.monotonic()
     delta = deltalake.DeltaTable(path)
     before = delta.get_add_actions().num_rows
@@ -190,10 +192,10 @@ def _maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | N
     delta.cleanup_metadata()
     files = deltalake.DeltaTable(path).get_add_actions()
     size_bytes = sum(files.column("size_bytes").to_pylist())
-    return Maintained(table.path, before, files.num_rows, size_bytes, keep_from, time.monotonic() - began_s)
+    return MaintenanceResult(table.path, before, files.num_rows, size_bytes, keep_from, time.monotonic() - began_s)
 
 
-class Schedule:
+class MaintenanceSchedule:
     """Runs maintenance now and then on a thread of its own, beside the jobs.
 
     Args:

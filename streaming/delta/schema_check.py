@@ -11,7 +11,7 @@ from schemas.tables import Table
 
 
 @dataclass(frozen=True)
-class Lacking:
+class SchemaDifference:
     """What a table that is there lacks of the one it should be.
 
     Attributes:
@@ -23,7 +23,7 @@ class Lacking:
     wrong: list[str] = field(default_factory=list)
 
 
-def lacking(table: Table, found: StructType, partitioned_by: Sequence[str]) -> Lacking:
+def schema_difference(table: Table, found: StructType, partitioned_by: Sequence[str]) -> SchemaDifference:
     """Return what a table that is there lacks; columns of its own are no fault, for in new rows they are null.
 
     Args:
@@ -31,7 +31,7 @@ def lacking(table: Table, found: StructType, partitioned_by: Sequence[str]) -> L
         found: its columns.
         partitioned_by: columns of its folders.
     """
-    result = Lacking()
+    result = SchemaDifference()
     _compare(schema(table), found, "", result)
     for name in [name for name in (*table.keys, *table.partition_by) if name in result.new]:
         # Rows without it could not be told apart, or found.
@@ -56,7 +56,7 @@ def described(table: Table) -> StructType:
     return StructType([StructField(f.name, f.dataType, True, {"comment": c.meaning}) for f, c in fields])
 
 
-def _compare(wanted: DataType, found: DataType, name: str, result: Lacking) -> None:
+def _compare(wanted: DataType, found: DataType, name: str, result: SchemaDifference) -> None:
     if isinstance(wanted, StructType) and isinstance(found, StructType):
         _compare_fields(wanted, found, f"{name}." if name else "", result)
     elif isinstance(wanted, ArrayType) and isinstance(found, ArrayType):
@@ -65,7 +65,7 @@ def _compare(wanted: DataType, found: DataType, name: str, result: Lacking) -> N
         result.wrong.append(f"{name} is {found.simpleString()}, not {wanted.simpleString()}")
 
 
-def _compare_fields(wanted: StructType, found: StructType, at: str, result: Lacking) -> None:
+def _compare_fields(wanted: StructType, found: StructType, at: str, result: SchemaDifference) -> None:
     result.wrong.extend(f"{at}{f.name} must not be null" for f in found.fields if not f.nullable)
     there = {f.name: f.dataType for f in found.fields}
     for column in wanted.fields:

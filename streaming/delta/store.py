@@ -19,14 +19,14 @@ from schemas.tables import Table
 from streaming.delta import append as plain_table
 from streaming.delta.locations import local_path, require_writable
 from streaming.delta.properties import properties
-from streaming.delta.schema_check import described, lacking
+from streaming.delta.schema_check import described, schema_difference
 from streaming.supervision.failure import cause_of
 
 _TICK = ["cluster", "tick_ms"]
 _PASS_OVER = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 
 
-class Found(NamedTuple):
+class TableState(NamedTuple):
     """A table that is there: columns and fields, with their types, that it has not yet; its Delta properties."""
 
     new: Mapping[str, str]
@@ -111,7 +111,7 @@ class Store:
         builder.partitionedBy(*table.partition_by).execute()
         return True
 
-    def found(self, table: Table) -> Found:
+    def found(self, table: Table) -> TableState:
         """Return what a table that is there is like.
 
         Raises:
@@ -119,16 +119,16 @@ class Store:
         """
         there = DeltaTable.forPath(self.spark, self.location(table))
         (detail,) = there.detail().select("partitionColumns", "properties").collect()
-        lacks = lacking(table, there.toDF().schema, detail["partitionColumns"])
+        lacks = schema_difference(table, there.toDF().schema, detail["partitionColumns"])
         if lacks.wrong:
             raise HeadroomError(
                 self.location(table),
                 f"must have the columns and folders of {table.path}, but {'; '.join(lacks.wrong)}",
                 "It was written by something else or by another version: point store.path elsewhere, or move it away.",
             )
-        return Found(lacks.new, detail["properties"])
+        return TableState(lacks.new, detail["properties"])
 
-    def _bring_up(self, table: Table, found: Found) -> None:
+    def _bring_up(self, table: Table, found: TableState) -> None:
         """Make a table of an older version one of this: what it did not know is null in its rows."""
         if found.new:
             self._alter(table, f"ADD COLUMNS ({', '.join(f'{name} {of}' for name, of in found.new.items())})")

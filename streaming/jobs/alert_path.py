@@ -14,18 +14,18 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from alerts.engine import AlertDesk
+from alerts.engine import AlertEngine
 from alerts.faults import Faults
-from alerts.inputs.leader_balance import BalanceState
-from alerts.inputs.throttle_status import SideState, side_state
+from alerts.inputs.leader_balance import LeaderBalance
+from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
 from alerts.metrics import Collected
 from schemas.alerts import AlertEvent
 from streaming.delta.store import writer_id
 from streaming.jobs.without_store import WithoutStore
-from streaming.queries.batch_gate import Gate
-from streaming.queries.batch_offsets import lane_offsets
-from streaming.queries.warm_up import Rehearsal
-from streaming.queries.whole_ticks import Lane
+from streaming.queries.batch_gate import BatchGate
+from streaming.queries.batch_offsets import alert_offsets
+from streaming.queries.warm_up import WarmUp
+from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.tables.events import EventLog
 from streaming.transforms.gold import headroom_rows
@@ -49,17 +49,17 @@ class Listeners:
         on_balances: cluster, tick and how leaders are shared out, once the table has it.
     """
 
-    on_tick: Callable[[str, int, Sequence[SideState]], None] = lambda cluster, tick_ms, sides: None
+    on_tick: Callable[[str, int, Sequence[ThrottleStatus]], None] = lambda cluster, tick_ms, sides: None
     on_events: Callable[[Sequence[AlertEvent]], None] = lambda events: None
     on_batch: Callable[[float], None] = lambda seconds: None
     on_collected: Callable[[str, Collected], None] = lambda cluster, collected: None
-    on_balances: Callable[[str, int, Sequence[BalanceState]], None] = lambda cluster, tick_ms, balances: None
+    on_balances: Callable[[str, int, Sequence[LeaderBalance]], None] = lambda cluster, tick_ms, balances: None
 
 
 def in_turn(listeners: Sequence[Listeners]) -> Listeners:
     """Return listeners that tell all of these, the first one first."""
 
-    def on_tick(cluster: str, tick_ms: int, sides: Sequence[SideState]) -> None:
+    def on_tick(cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> None:
         for listener in listeners:
             listener.on_tick(cluster, tick_ms, sides)
 
@@ -75,7 +75,7 @@ def in_turn(listeners: Sequence[Listeners]) -> Listeners:
         for listener in listeners:
             listener.on_collected(cluster, collected)
 
-    def on_balances(cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
+    def on_balances(cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
         for listener in listeners:
             listener.on_balances(cluster, tick_ms, balances)
 
@@ -105,22 +105,22 @@ class AlertPath:
         spark: SparkSession,
         topic: TicksTopic,
         log: EventLog,
-        desk: AlertDesk,
+        desk: AlertEngine,
         listeners: Listeners,
         checkpoint: str,
         max_offsets: int | None = None,
     ) -> None:
         self._spark = spark
         self._topic = topic
-        self._lane = Lane(topic)
+        self._lane = CompleteTicksReader(topic)
         self._headroom = Prepared(headroom_rows)
         self._log = log
         self._desk = desk
         self._listeners = listeners
         self._checkpoint = checkpoint
         self._max_offsets = max_offsets
-        self.gate = Gate(listeners.on_batch)
-        self.rehearsal = Rehearsal(lambda: self.gate.idle_s)
+        self.gate = BatchGate(listeners.on_batch)
+        self.rehearsal = WarmUp(lambda: self.gate.idle_s)
         self._watchdog_version = 0
         self._writer = ""
         self._writing = threading.Lock()
@@ -143,7 +143,7 @@ class AlertPath:
             self._restored = True
         # While it was stopped the lane has grown, however long.
         self._first_batch = True
-        stream = self._topic.lane_stream("latest", self._max_offsets)
+        stream = self._topic.alert_stream("latest", self._max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         return writer.foreachBatch(self.gate.through(self._decide)).start()
 
@@ -171,7 +171,7 @@ class AlertPath:
 
     def _judge_since(self, offset: int) -> int:
         """Judge what has come to the lane from an offset on, and return from where to look next."""
-        records = self._topic.lane_since(offset)
+        records = self._topic.alert_messages_since(offset)
         writer = f"without-store-{self._run}"
         self.gate.through(lambda batch, _: self._judge(self._newest(batch), writer, next(self._versions)))(records, 0)
         return max(offset, self._judged[0] + 1)
@@ -190,11 +190,11 @@ class AlertPath:
         found = _by_tick(rows)
         ticks = [(row["cluster"], row["tick_ms"]) for row in new]
         self._judged = max(map(_place, new))
-        sides: dict[tuple[str, int], list[SideState]] = {}
+        sides: dict[tuple[str, int], list[ThrottleStatus]] = {}
         events: list[AlertEvent] = []
         for tick in ticks:
             try:
-                of_tick = [side_state(row.asDict(recursive=True)) for row in found[tick]]
+                of_tick = [throttle_status_of(row.asDict(recursive=True)) for row in found[tick]]
                 events.extend(self._desk.observe(*tick, of_tick))
             except Exception as error:
                 # What is wrong with one cluster is no reason to leave the others alone. That this one is not judged is
@@ -220,17 +220,17 @@ class AlertPath:
         if not self._first_batch:
             return batch
         self._first_batch = False
-        span = lane_offsets(self._spark, self._checkpoint, batch_id) or _read_span(batch)
+        span = alert_offsets(self._spark, self._checkpoint, batch_id) or _read_span(batch)
         if span is None or span[1] - span[0] <= _BACKLOG_RECORDS:
             return batch
         begin, end = span
         first = end - _BACKLOG_RECORDS
         log.info("%d older records of a backlog are not judged: alerts are about now", first - begin)
-        return self._topic.lane_range(first, end)
+        return self._topic.alert_range(first, end)
 
     def _rehearse(self, first: int, end: int) -> None:
         """Judge a tick that is judged already, and tell nobody."""
-        with self._lane.whole(self._topic.lane_range(first, end)) as whole:
+        with self._lane.whole(self._topic.alert_range(first, end)) as whole:
             self._headroom.on(whole.messages).collect()
 
     def check_silence(self, writer: str) -> None:

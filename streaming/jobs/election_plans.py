@@ -10,15 +10,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from alerts.inputs.leader_balance import balance_state
+from alerts.inputs.leader_balance import leader_balance_of
 from planning.elections.planner import BatchLimits
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.delta.low_latency_table import record_rows
 from streaming.queries.caching import Hold
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.election_plan import election_plans
-from streaming.transforms.leaders.imbalance import Seen
-from streaming.transforms.tick_status import Tick, of_ticks
+from streaming.transforms.leaders.imbalance import ImbalanceInputs
+from streaming.transforms.tick_status import Tick, in_ticks
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 _EVERY_MS = 60_000
 
 
-class Planner:
+class ElectionPlanScheduler:
     """Plans elections for clusters that are out of balance.
 
     Args:
@@ -42,7 +42,7 @@ class Planner:
         self._failed = False
 
     def plans(
-        self, ticks: Sequence[Tick], seen: Seen, moves: DataFrame, balances: Sequence[Row], hold: Hold
+        self, ticks: Sequence[Tick], seen: ImbalanceInputs, moves: DataFrame, balances: Sequence[Row], hold: Hold
     ) -> DataFrame | None:
         """Return the rows of ``gold/election_plan``; None: none could be made.
 
@@ -53,8 +53,8 @@ class Planner:
             balances: their rows of ``gold/leader_imbalance``.
             hold: keeps a frame.
         """
-        due = of_ticks(ticks)
-        chosen = Seen(*(frame.where(due) for frame in (seen.leaders, seen.logs, seen.meters, seen.brokers)))
+        due = in_ticks(ticks)
+        chosen = ImbalanceInputs(*(frame.where(due) for frame in (seen.leaders, seen.logs, seen.meters, seen.brokers)))
         of_due = [row for row in balances if (row["cluster"], row["tick_ms"]) in ticks]
         rows = record_rows(self._spark, of_due, LEADER_IMBALANCE)
         made = election_plans(chosen, moves.where(due), rows, self._limits)
@@ -79,7 +79,7 @@ class Planner:
         lacking: dict[Tick, dict[int, int]] = defaultdict(dict)
         out_of_balance = set()
         for row in balances:
-            tick, state = (row["cluster"], row["tick_ms"]), balance_state(row.asDict())
+            tick, state = (row["cluster"], row["tick_ms"]), leader_balance_of(row.asDict())
             lacking[tick][state.broker] = state.balance.electable_now
             if state.is_out_of_balance:
                 out_of_balance.add(tick)

@@ -7,16 +7,16 @@ from pyspark.sql import SparkSession
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from streaming.delta.store import Store
 from streaming.queries.caching import computing
-from streaming.queries.tick_query import LaneJob
-from streaming.queries.whole_ticks import WholeTicks
+from streaming.queries.tick_query import TickQuery
+from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.transforms.gold import GoldQueries
 
 TABLES = (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, THROTTLE_HEADROOM)
 
 
-class GoldJob(LaneJob):
-    """One streaming query over the alert lane that writes the gold tables; its arguments are those of ``LaneJob``."""
+class GoldJob(TickQuery):
+    """One streaming query over the alert lane that writes the gold tables; its arguments are those of ``TickQuery``."""
 
     name = "gold"
     tables = TABLES
@@ -27,7 +27,7 @@ class GoldJob(LaneJob):
         super().__init__(spark, topic, store, checkpoint, trigger_s)
         self._queries = GoldQueries()
 
-    def _write(self, whole: WholeTicks) -> None:
+    def _write(self, whole: CompleteTicks) -> None:
         since_ms = self._written_since(whole.ticks)
         with computing() as compute:
             rows = self._queries.rows(whole.messages, compute)

@@ -13,11 +13,11 @@ from streaming.transforms.decode import MESSAGE_KEYS
 
 
 @dataclass(frozen=True)
-class Heads:
+class MessageHeaders:
     """The records of a batch with their heads, and a summary of these.
 
     Attributes:
-        records: of ``streaming.transforms.decode.with_head``.
+        records: of ``streaming.transforms.decode.with_headers``.
         any_rejected: whether the head of one is a reason to reject it.
         doubled: whether a message is there twice.
         rows: rows that the messages of each kind say they have; None: one of them does not say.
@@ -48,15 +48,15 @@ class Heads:
         return count is None or count >= many
 
 
-def heads_of(records: DataFrame) -> Heads:
+def headers_of(records: DataFrame) -> MessageHeaders:
     """Return the records with the summary of their heads, one Spark job.
 
     Args:
-        records: of ``streaming.transforms.decode.with_head``.
+        records: of ``streaming.transforms.decode.with_headers``.
     """
     groups = [row.asDict() for row in _summary(records).collect()]
     valid = [group for group in groups if group["valid"]]
-    return Heads(
+    return MessageHeaders(
         records=records,
         any_rejected=len(valid) < len(groups),
         doubled=any(group["messages"] != group["distinct_messages"] for group in valid),

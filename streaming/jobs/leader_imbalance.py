@@ -17,18 +17,18 @@ from pyspark.sql import functions as F
 
 from planning.elections.planner import BatchLimits
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.delta.low_latency_table import PromptTable
+from streaming.delta.low_latency_table import LowLatencyTable
 from streaming.delta.store import Store
-from streaming.jobs.election_plans import Planner
-from streaming.queries.caching import Hold, holding
-from streaming.queries.tick_query import LaneJob
-from streaming.queries.whole_ticks import WholeTicks
+from streaming.jobs.election_plans import ElectionPlanScheduler
+from streaming.queries.caching import Hold, cached_frames
+from streaming.queries.tick_query import TickQuery
+from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.ticks_topic import TicksTopic
-from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_head
+from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_headers
 from streaming.transforms.gold import as_table
-from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
+from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import Tick, of_ticks, rows_of
+from streaming.transforms.tick_status import Tick, in_ticks, rows_of
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class TickEnd:
         return sum(end - first for first, end in self.ranges.values())
 
 
-class BalanceJob(LaneJob):
+class LeaderImbalanceJob(TickQuery):
     """One streaming query over the alert lane that writes ``gold/leader_imbalance`` and ``gold/election_plan``.
 
     Args:
@@ -100,17 +100,17 @@ class BalanceJob(LaneJob):
         self._rows = Prepared(
             lambda records, lane: as_table(leader_imbalance(_seen(records, lane), setting_ratio), LEADER_IMBALANCE)
         )
-        self._planner = Planner(spark, limits)
-        self._balances = PromptTable(spark, store, LEADER_IMBALANCE)
+        self._planner = ElectionPlanScheduler(spark, limits)
+        self._balances = LowLatencyTable(spark, store, LEADER_IMBALANCE)
 
-    def _write(self, whole: WholeTicks) -> None:
+    def _write(self, whole: CompleteTicks) -> None:
         ends = [end for end in map(tick_end, whole.status) if end.ranges and end.leaders]
         for part in parts(ends, _PART_RECORDS):
             self._write_part(part, whole.messages)
 
     def _write_part(self, ends: Sequence[TickEnd], lane: DataFrame) -> None:
         since_ms = self._written_since([end.tick for end in ends])
-        with holding() as hold:
+        with cached_frames() as hold:
             records = self._records(ends, hold)
             # As many as there are brokers.
             rows = self._rows.on(records, lane).collect()
@@ -129,8 +129,8 @@ class BalanceJob(LaneJob):
         """Return the records of the ticks whose leaders are all there, each once."""
         few = sum(end.records for end in ends) <= _FEW_RECORDS and max(end.records for end in ends) <= _FEW_OF_TICK
         topic = self._topic if few else self._topic_for_many
-        there = with_head(topic.ranges(around(ends)))
-        of_ends = F.expr("reason IS NULL") & F.col("kind").isin(*KINDS) & of_ticks([end.tick for end in ends], "head.")
+        there = with_headers(topic.ranges(offset_ranges(ends)))
+        of_ends = F.expr("reason IS NULL") & F.col("kind").isin(*KINDS) & in_ticks([end.tick for end in ends], "head.")
         records = hold((there.coalesce(1) if few else there).where(of_ends))
         found = {(row["cluster"], row["tick_ms"]): row for row in self._found.on(records).collect()}
         whole = [end.tick for end in ends if end.tick in found and found[end.tick]["leaders"] == end.leaders]
@@ -139,11 +139,11 @@ class BalanceJob(LaneJob):
         if any(row["messages"] != row["distinct_messages"] for row in found.values()):
             keys = {key: F.col(f"head.{key}") for key in MESSAGE_KEYS}
             records = records.withColumns(keys).dropDuplicates(MESSAGE_KEYS).select(*records.columns)
-        return records.where(of_ticks(whole, "head."))
+        return records.where(in_ticks(whole, "head."))
 
 
 def tick_end(row: Row) -> TickEnd:
-    """Return what the end of a whole tick says, from its row of ``tick_status`` with ``BalanceJob.besides``."""
+    """Return what the end of a whole tick says, from its row of ``tick_status`` with ``LeaderImbalanceJob.besides``."""
     ranges = {r["partition"]: (r["first_offset"], r["end_offset"]) for r in row["ranges"] or ()}
     return TickEnd((row["cluster"], row["tick_ms"]), row["leaders"] or 0, ranges)
 
@@ -165,7 +165,7 @@ def parts(ends: Sequence[TickEnd], most_records: int) -> Iterator[list[TickEnd]]
         yield part
 
 
-def around(ends: Sequence[TickEnd]) -> dict[int, tuple[int, int]]:
+def offset_ranges(ends: Sequence[TickEnd]) -> dict[int, tuple[int, int]]:
     """Return by partition the least range that holds those of all ticks."""
     found: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for end in ends:
@@ -177,9 +177,9 @@ def around(ends: Sequence[TickEnd]) -> dict[int, tuple[int, int]]:
     }
 
 
-def _seen(records: DataFrame, lane: DataFrame) -> Seen:
+def _seen(records: DataFrame, lane: DataFrame) -> ImbalanceInputs:
     leaders, logs, meters = (message_rows(records, kind) for kind in KINDS)
-    return Seen(leaders, logs, meters, rows_of(lane, "brokers"))
+    return ImbalanceInputs(leaders, logs, meters, rows_of(lane, "brokers"))
 
 
 def _found(records: DataFrame) -> DataFrame:

@@ -14,13 +14,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
 from schemas.tick_messages import KINDS
 from streaming.delta.store import Store
-from streaming.jobs.heads import Heads, heads_of
-from streaming.queries.batch_gate import Gate
-from streaming.queries.caching import Hold, holding
+from streaming.jobs.heads import MessageHeaders, headers_of
+from streaming.queries.batch_gate import BatchGate
+from streaming.queries.caching import Hold, cached_frames
 from streaming.queries.written import Written
 from streaming.session import COMPILED, INTERPRETED, configure
 from streaming.sources.ticks_topic import TicksTopic
-from streaming.transforms.decode import MESSAGE_KEYS, NOT_A_MESSAGE, with_head, with_message
+from streaming.transforms.decode import MESSAGE_KEYS, NOT_A_MESSAGE, with_headers, with_message
 from streaming.transforms.gold import as_table
 from streaming.transforms.silver import SILVER
 
@@ -41,7 +41,7 @@ _SIDE_BY_SIDE = 2
 _WITHOUT_TABLE = [kind for kind in KINDS if not any(kind in kinds for kinds in SILVER.values())]
 
 
-class RecordJob:
+class HistoryJob:
     """Two streaming queries: topic to bronze, bronze to silver.
 
     Args:
@@ -71,7 +71,7 @@ class RecordJob:
         self._silver_checkpoint = f"{checkpoints}/silver"
         self._trigger_s = trigger_s
         self._give_way = give_way
-        self.gate = Gate()
+        self.gate = BatchGate()
         self._written = Written()
 
     def prepare(self) -> None:
@@ -102,16 +102,16 @@ class RecordJob:
         # The plans of the batch belong to the session of its query. Files of large messages are read by compiled plans
         # alone without a copy of each message.
         configure(batch.sparkSession, COMPILED)
-        with holding() as hold:
-            heads = heads_of(hold(with_head(batch, self._topic.trust.clusters)))
+        with cached_frames() as hold:
+            heads = headers_of(hold(with_headers(batch, self._topic.trust.clusters)))
             if heads.rows or heads.any_rejected:
                 if not heads.has_rows(_MANY_ROWS):
                     configure(batch.sparkSession, INTERPRETED)
-                bad = [head_rejected(heads.records)] if heads.any_rejected else []
+                bad = [header_rejected(heads.records)] if heads.any_rejected else []
                 self._write(self._not_written(heads, hold), bad)
         self._written.add(heads.last_tick.items())
 
-    def _write(self, fresh: Heads, rejected: list[DataFrame]) -> None:
+    def _write(self, fresh: MessageHeaders, rejected: list[DataFrame]) -> None:
         there = {table: [kind for kind in kinds if kind in fresh.rows] for table, kinds in SILVER.items()}
         in_job = inheritable_thread_target(fresh.records.sparkSession)
         write = in_job(lambda table: self._write_table(fresh, table, there[table]))
@@ -121,7 +121,7 @@ class RecordJob:
         rejected += [value_rejected(fresh.valid, kind) for kind in _WITHOUT_TABLE if kind in fresh.rows]
         self._write_ledger(fresh.valid, rejected)
 
-    def _write_table(self, fresh: Heads, table: Table, kinds: Sequence[str]) -> list[DataFrame]:
+    def _write_table(self, fresh: MessageHeaders, table: Table, kinds: Sequence[str]) -> list[DataFrame]:
         """Write the rows of a table, and return where to look for messages that were rejected."""
         self._give_way()
         decoded = Observation()
@@ -144,7 +144,7 @@ class RecordJob:
     def _write_ledger(self, fresh: DataFrame, rejected: Sequence[DataFrame]) -> None:
         """Write what was rejected, then what was not: the ledger comes last, for it says that a message is written."""
         good = fresh
-        with holding() as hold:
+        with cached_frames() as hold:
             bad = hold(reduce(DataFrame.unionByName, rejected)) if rejected else None
             if bad is not None and bad.limit(1).count():
                 rows = quarantine(bad)
@@ -154,7 +154,7 @@ class RecordJob:
                 good = fresh.join(bad.select(*_COORDINATES), _COORDINATES, "left_anti")
             self._store.append(ledger(good), MESSAGES)
 
-    def _not_written(self, heads: Heads, hold: Hold) -> Heads:
+    def _not_written(self, heads: MessageHeaders, hold: Hold) -> MessageHeaders:
         """Return each valid record once, and none that an earlier batch wrote."""
         if not self._written.may_have(heads.first_tick.items()) and not heads.doubled:
             return heads
@@ -165,7 +165,7 @@ class RecordJob:
         written = self._store.read_since(MESSAGES, min(heads.first_tick.values())).select(*MESSAGE_KEYS)
         once = keys.groupBy(*MESSAGE_KEYS).agg(F.expr("min(place) AS place")).join(written, MESSAGE_KEYS, "left_anti")
         kept = hold(once.select("place.*"))
-        return heads_of(heads.records.join(F.broadcast(kept), _PLACE, "left_semi"))
+        return headers_of(heads.records.join(F.broadcast(kept), _PLACE, "left_semi"))
 
 
 def _ms(seconds: float) -> str:
@@ -184,7 +184,7 @@ def bronze(records: DataFrame) -> DataFrame:
     return dated.select(*[F.col(c.name).cast(c.type).alias(c.name) for c in BRONZE_TICKS.columns])
 
 
-def head_rejected(records: DataFrame) -> DataFrame:
+def header_rejected(records: DataFrame) -> DataFrame:
     """Return the records that are rejected for their head, as ``quarantine`` takes them."""
     return records.where("reason IS NOT NULL").select(*_RECORD, "reason")
 

@@ -18,7 +18,7 @@ class Stopping(Exception):
     """A batch came after the stop was asked for; it is done again at the next start."""
 
 
-class Gate:
+class BatchGate:
     """Lets batches through until it is closed.
 
     Args:
@@ -78,7 +78,7 @@ class Gate:
             self._busy.release()
 
 
-def wait_idle(gates: Sequence[Gate], most_s: float) -> None:
+def wait_idle(gates: Sequence[BatchGate], most_s: float) -> None:
     """Return when no batch is within any of some gates, or after so many seconds."""
     end_s = time.monotonic() + most_s
     while any(gate.batch_s is not None for gate in gates) and time.monotonic() < end_s:

@@ -8,10 +8,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from schemas.tick_messages import ALERT_LANE
+from schemas.tick_messages import ALERT_PARTITION
 
 
-def lane_offsets(spark: SparkSession, checkpoint: str, batch_id: int | None) -> tuple[int, int] | None:
+def alert_offsets(spark: SparkSession, checkpoint: str, batch_id: int | None) -> tuple[int, int] | None:
     """Return the offset in the alert lane that a batch begins with, and the one it ends before.
 
     Args:
@@ -37,4 +37,4 @@ def _end_of(spark: SparkSession, checkpoint: str, batch_id: int) -> int:
     """Return the offset that a batch ends before: the last line of its file has one by topic and partition."""
     lines = [row[0] for row in spark.read.text(f"{checkpoint}/offsets/{batch_id}").collect()]
     (partitions,) = json.loads(lines[-1]).values()
-    return int(partitions[str(ALERT_LANE)])
+    return int(partitions[str(ALERT_PARTITION)])

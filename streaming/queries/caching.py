@@ -11,7 +11,7 @@ Hold = Callable[[DataFrame], DataFrame]
 
 
 @contextmanager
-def holding() -> Iterator[Hold]:
+def cached_frames() -> Iterator[Hold]:
     """Give a function that keeps a frame, once it is computed, until the block ends, and returns it."""
     with ExitStack() as held:
 

@@ -11,14 +11,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import Table
 from streaming.delta.store import Store
-from streaming.queries.batch_gate import Gate
-from streaming.queries.whole_ticks import Lane, WholeTicks
+from streaming.queries.batch_gate import BatchGate
+from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
 from streaming.queries.written import Written
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.transforms.tick_status import NOTHING_BESIDES, Tick
 
 
-class LaneJob(ABC):
+class TickQuery(ABC):
     """One streaming query over the alert lane, several ticks in one commit.
 
     Args:
@@ -40,11 +40,11 @@ class LaneJob(ABC):
     def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
         self._spark = spark
         self._topic = topic
-        self._lane = Lane(topic, self.besides)
+        self._lane = CompleteTicksReader(topic, self.besides)
         self._store = store
         self._checkpoint = checkpoint
         self._trigger_s = trigger_s
-        self.gate = Gate()
+        self.gate = BatchGate()
         self.written = Written()
 
     def prepare(self) -> None:
@@ -56,7 +56,7 @@ class LaneJob(ABC):
         # Before the preparations, which on one core would else stand before the first verdict, in the same queue.
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         self.prepare()
-        stream = self._topic.lane_stream("earliest", self.max_offsets)
+        stream = self._topic.alert_stream("earliest", self.max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")
         return paced.foreachBatch(self.gate.through(self.write)).start()
@@ -70,7 +70,7 @@ class LaneJob(ABC):
         self.written.add(whole.ticks)
 
     @abstractmethod
-    def _write(self, whole: WholeTicks) -> None:
+    def _write(self, whole: CompleteTicks) -> None:
         """Write some whole ticks."""
 
     def _written_since(self, ticks: Sequence[Tick]) -> int | None:

@@ -23,7 +23,7 @@ _POLL_S = 0.1
 _STOP_S = 30.0
 
 
-class Rehearsal:
+class WarmUp:
     """Plays the last tick again, some dozen times, in a thread of its own.
 
     Args:

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 
 from alerts.metrics import Collected
-from streaming.queries.caching import holding
+from streaming.queries.caching import cached_frames
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, lane_messages
 from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import NOTHING_BESIDES, of_ticks, tick_status, whole_ticks
+from streaming.transforms.tick_status import NOTHING_BESIDES, complete_ticks, in_ticks, tick_status
 
 log = logging.getLogger(__name__)
 _CUT = "it is not whole"
 
 
 @dataclass(frozen=True)
-class WholeTicks:
+class CompleteTicks:
     """The whole ticks of a micro-batch.
 
     Attributes:
@@ -41,7 +41,7 @@ class WholeTicks:
     status: Sequence[Row]
 
 
-class Lane:
+class CompleteTicksReader:
     """Reads whole ticks from micro-batches of the alert lane.
 
     The lane is one partition of the topic and a tick of it is small, so one task does it all without a shuffle.
@@ -57,27 +57,27 @@ class Lane:
         self._status = Prepared(lambda messages: tick_status(messages, besides))
 
     @contextmanager
-    def whole(self, batch: DataFrame) -> Iterator[WholeTicks]:
+    def whole(self, batch: DataFrame) -> Iterator[CompleteTicks]:
         """Give the whole ticks whose ``tick_end`` is in the batch; what came in earlier batches is read again.
 
         Args:
             batch: micro-batch of Kafka records.
         """
-        with holding() as hold:
+        with cached_frames() as hold:
             messages = hold(self._messages.on(batch.coalesce(1)))
             status = self._status.on(messages).collect()
             cut = [row for row in status if row["ended"] and not row["whole"] and self._doubt(row) is None]
             if cut:
                 first, end = min(row["first_offset"] for row in cut), max(row["end_offset"] for row in cut)
-                earlier = lane_messages(self._topic.lane_range(first, end + 1).coalesce(1))
+                earlier = lane_messages(self._topic.alert_range(first, end + 1).coalesce(1))
                 messages = hold(messages.unionByName(earlier).coalesce(1).dropDuplicates(MESSAGE_KEYS))
                 status = self._status.on(messages).collect()
             whole = [row for row in status if self._is_good(row)]
             collected = {(row["cluster"], row["tick_ms"]): _collected(row) for row in whole}
             # Nearly always the batch is a tick and nothing else.
-            kept = messages if len(whole) == len(status) else whole_ticks(messages).where(of_ticks(list(collected)))
+            kept = messages if len(whole) == len(status) else complete_ticks(messages).where(in_ticks(list(collected)))
             last = (whole[-1]["first_offset"], whole[-1]["end_offset"] + 1) if whole else (0, 0)
-            yield WholeTicks(kept, list(collected), last, any(row["any_moves"] for row in whole), collected, whole)
+            yield CompleteTicks(kept, list(collected), last, any(row["any_moves"] for row in whole), collected, whole)
 
     def _is_good(self, row: Row) -> bool:
         """Return whether a tick is whole and believed; of one that ended and is not so, the log tells why."""

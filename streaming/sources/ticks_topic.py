@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from schemas.config import KafkaSettings, SecurityProtocol
 from schemas.errors import HeadroomError
-from schemas.tick_messages import ALERT_LANE
+from schemas.tick_messages import ALERT_PARTITION
 from streaming.sources.trust import ANY, Trust
 
 # How long Spark tries to learn the offsets before its query fails: longer than a cluster takes to restart its brokers.
@@ -129,7 +129,7 @@ class TicksTopic:
         self._range_group = f"headroom-ranges-{uuid.uuid4()}"
         self._lane_options = options | _patience(min(_LANE_ATTEMPT_MS, int(options["kafka.request.timeout.ms"])))
 
-    def lane_stream(self, starting: str, max_offsets: int | None = None) -> DataFrame:
+    def alert_stream(self, starting: str, max_offsets: int | None = None) -> DataFrame:
         """Return the alert lane as a stream of Kafka records.
 
         Args:
@@ -137,7 +137,9 @@ class TicksTopic:
             max_offsets: most records in one micro-batch; None: no limit.
         """
         reader = self._spark.readStream.format("kafka").options(**self._lane_options)
-        reader = reader.option("assign", json.dumps({self._topic: [ALERT_LANE]})).option("startingOffsets", starting)
+        reader = reader.option("assign", json.dumps({self._topic: [ALERT_PARTITION]})).option(
+            "startingOffsets", starting
+        )
         # The alert path is about now: what retention took while it was away must not keep it away.
         reader = reader.option("failOnDataLoss", "false")
         if max_offsets:
@@ -154,13 +156,13 @@ class TicksTopic:
         reader = reader.option("subscribe", self._topic).option("maxOffsetsPerTrigger", max_offsets)
         return reader.option("startingOffsets", "earliest").load()
 
-    def lane_since(self, first: int) -> DataFrame:
+    def alert_messages_since(self, first: int) -> DataFrame:
         """Return the records of the alert lane that are there from offset ``first`` on."""
-        return self._from({ALERT_LANE: first}, "latest")
+        return self._from({ALERT_PARTITION: first}, "latest")
 
-    def lane_range(self, first: int, end: int) -> DataFrame:
+    def alert_range(self, first: int, end: int) -> DataFrame:
         """Return the records of the alert lane from offset ``first`` up to, not including, ``end``."""
-        return self.ranges({ALERT_LANE: (first, end)})
+        return self.ranges({ALERT_PARTITION: (first, end)})
 
     def ranges(self, offsets: Mapping[int, tuple[int, int]]) -> DataFrame:
         """Return the records of some partitions, each from its first offset up to, not including, its end.

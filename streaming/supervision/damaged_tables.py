@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from schemas.tables import Table
-from streaming.delta.damage import damages, told
+from streaming.delta.damage import damages, describe_damage
 from streaming.delta.store import Store
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ def damage_of(store: Store, tables: Sequence[Table]) -> str | None:
     for table in tables:
         found = damages(store.location(table))
         if found and all(damage.can_be_mended for damage in found):
-            return told(table.path, found)
+            return describe_damage(table.path, found)
     return None
 
 

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from alerts.text.formatting import duration
+from alerts.text.formatting import format_duration
 from schemas.errors import HeadroomError
 from streaming.supervision.failure import cause_of
 from streaming.supervision.failures import Failures
@@ -24,7 +24,7 @@ _FAILURES = (HeadroomError, Py4JJavaError, PySparkException)
 _MOST = 5
 
 
-class KeptJob:
+class RestartingJob:
     """A job with its queries, which is started again when one of them has stopped.
 
     Args:
@@ -92,7 +92,9 @@ class KeptJob:
             self.excuse()
             return
         if self._failures.are_too_many:
-            rule = f"has stopped {self._failures.count} times within {duration(Failures.WITHIN_S)}: {self._reason}"
+            rule = (
+                f"has stopped {self._failures.count} times within {format_duration(Failures.WITHIN_S)}: {self._reason}"
+            )
             raise HeadroomError(f"job {self.name}", rule, _remedy(self._reason))
         if self._now_s() < self._again_s:
             return

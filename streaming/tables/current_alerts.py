@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.delivery.suppression import Mark
-from schemas.alerts import AlertEvent, State
+from alerts.delivery.suppression import SuppressionRecord
+from schemas.alerts import AlertEvent, AlertState
 from schemas.config import Settings
 from schemas.tables import ALERT_EVENTS
 from streaming.delta.query_table import query
-from streaming.tables.suppression_rows import now_ms, read_marks
+from streaming.tables.suppression_rows import now_ms, read_suppressions
 
 _COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
 
@@ -25,7 +25,7 @@ SELECT {_COLUMNS}, fired > 0 AS fired FROM (
 
 
 @dataclass(frozen=True)
-class Standing:
+class CurrentAlert:
     """Where an alert stands.
 
     Attributes:
@@ -39,15 +39,15 @@ class Standing:
     event: AlertEvent
     fired: bool
     silenced_until_ms: int | None
-    ack: Mark | None
+    ack: SuppressionRecord | None
 
     @property
     def stands(self) -> bool:
         """Return whether it is pending or firing."""
-        return self.event.state != State.RESOLVED.value
+        return self.event.state != AlertState.RESOLVED.value
 
 
-def standings(settings: Settings) -> list[Standing] | None:
+def read_current_alerts(settings: Settings) -> list[CurrentAlert] | None:
     """Return where every alert stands, the one that changed last first; None while there is no table of them.
 
     Raises:
@@ -56,16 +56,16 @@ def standings(settings: Settings) -> list[Standing] | None:
     rows = query(settings.store.path, ALERT_EVENTS.path, _LATEST)
     if rows is None:
         return None
-    marks, at_ms = read_marks(settings), now_ms()
+    marks, at_ms = read_suppressions(settings), now_ms()
     found = []
     for row in rows:
         fired, event = row.pop("fired"), AlertEvent(**row)
-        silenced = None if event.state == State.RESOLVED.value else marks.covered_until_ms(event, at_ms)
-        found.append(Standing(event, fired, silenced, marks.acknowledgement(event)))
+        silenced = None if event.state == AlertState.RESOLVED.value else marks.suppressed_until_ms(event, at_ms)
+        found.append(CurrentAlert(event, fired, silenced, marks.acknowledgement(event)))
     return found
 
 
-def as_json(alert: Standing) -> dict[str, Any]:
+def as_json(alert: CurrentAlert) -> dict[str, Any]:
     """Return an alert ready for JSON: its newest event, with objects in it, and what people say of it."""
     return {
         **alert.event.as_objects(),

@@ -9,15 +9,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from alerts.delivery.delivery_log import Backlog, Step
+from alerts.delivery.delivery_log import Backlog, DeliveryAttempt
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 from streaming.delta import query as plain_sql
 from streaming.delta.locations import local_path
-from streaming.delta.low_latency_table import PromptTable
+from streaming.delta.low_latency_table import LowLatencyTable
 from streaming.delta.store import Store
 from streaming.supervision.damaged_tables import damage_of, what_is_left
 from streaming.supervision.in_time import InTime
-from streaming.tables.undelivered import backlog_of, events_sql, steps_sql
+from streaming.tables.undelivered import backlog_from, events_sql, steps_sql
 
 _TABLES = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}
 
@@ -33,12 +33,12 @@ class DeliveryTable:
     def __init__(self, spark: SparkSession, store: Store) -> None:
         self._spark = spark
         self._store = store
-        self._table = PromptTable(spark, store, ALERT_DELIVERIES)
+        self._table = LowLatencyTable(spark, store, ALERT_DELIVERIES)
         # Receivers have a thread each.
         self._writing = threading.Lock()
         self._in_time = InTime[None](store.location(ALERT_DELIVERIES))
 
-    def append(self, steps: Sequence[Step]) -> None:
+    def append(self, steps: Sequence[DeliveryAttempt]) -> None:
         """Keep steps; they are durable when this returns.
 
         Raises:
@@ -71,7 +71,7 @@ class DeliveryTable:
         if not self._store.exists(ALERT_EVENTS):
             return Backlog()
         events, steps = (rows(sql(receivers)) for sql in (events_sql, steps_sql))
-        return backlog_of(events, steps)
+        return backlog_from(events, steps)
 
     def _rows(self, sql: str) -> list[dict[str, Any]]:
         paths = {name: path for name, table in _TABLES.items() if (path := local_path(self._store.location(table)))}

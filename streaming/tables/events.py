@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from alerts.lifecycle import FLAP_MS
 from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_EVENTS
-from streaming.delta.low_latency_table import PromptTable
+from streaming.delta.low_latency_table import LowLatencyTable
 from streaming.delta.store import Store
 from streaming.supervision.damaged_tables import damage_of, what_is_left
 from streaming.supervision.failure import cause_of
@@ -30,7 +30,7 @@ class EventLog:
 
     def __init__(self, spark: SparkSession, store: Store) -> None:
         self._store = store
-        self._table = PromptTable(spark, store, ALERT_EVENTS)
+        self._table = LowLatencyTable(spark, store, ALERT_EVENTS)
         self._in_time = InTime[None](store.location(ALERT_EVENTS))
 
     def last_events(self) -> list[AlertEvent]:

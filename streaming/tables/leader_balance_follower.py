@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
 
-from alerts.inputs.leader_balance import BalanceState, balance_state, election_outline
-from planning.elections.summary import ElectionOutline
+from alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
+from planning.elections.summary import ElectionPlanSummary
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
 from streaming.delta import query as plain_sql
 from streaming.delta.append import without_panic
@@ -28,8 +28,8 @@ from streaming.transforms.tick_status import Tick
 
 log = logging.getLogger(__name__)
 
-Take = Callable[[str, int, Sequence[BalanceState]], None]
-TakePlan = Callable[[str, ElectionOutline], None]
+Take = Callable[[str, int, Sequence[LeaderBalance]], None]
+TakePlan = Callable[[str, ElectionPlanSummary], None]
 
 # A look at a folder costs less than a millisecond; through Spark it is a small batch.
 _EVERY_S, _EVERY_BY_SPARK_S = 1.0, 5.0
@@ -127,7 +127,7 @@ class NewestTicks:
         return False
 
 
-class BalanceFollower:
+class LeaderBalanceFollower:
     """Hands over how leaders are shared out whenever a newer tick tells, on a thread of its own.
 
     Args:
@@ -143,13 +143,13 @@ class BalanceFollower:
         spark: SparkSession,
         store: Store,
         take: Take,
-        take_plan: TakePlan,
+        update_election_plan: TakePlan,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._spark = spark
         self._store = store
         self._take = take
-        self._take_plan = take_plan
+        self._take_plan = update_election_plan
         self._clock_ms = clock_ms
         self._path = local_path(store.location(LEADER_IMBALANCE))
         self._table: DeltaTable | None = None
@@ -199,7 +199,7 @@ class BalanceFollower:
         since_ms = min(last_ms, self._clock_ms()) - _REACH_MS
         return self._newest.look(lambda sql: self._query(LEADER_IMBALANCE, sql), since_ms)
 
-    def _plans(self, ticks: Mapping[Tick, Sequence[BalanceState]]) -> dict[str, ElectionOutline]:
+    def _plans(self, ticks: Mapping[Tick, Sequence[LeaderBalance]]) -> dict[str, ElectionPlanSummary]:
         """Return each cluster's last plan, if that is new, where a broker is out of balance in one of these ticks."""
         out = [state.tick_ms for balances in ticks.values() for state in balances if state.is_out_of_balance]
         if not out:
@@ -212,7 +212,7 @@ class BalanceFollower:
                 _warn(self._store.location(ELECTION_PLAN), "alerts name no batches of elections", error)
             return {}
         self._lost_plans = False
-        plans = {row["cluster"]: election_outline(row) for row in rows}
+        plans = {row["cluster"]: plan_summary(row) for row in rows}
         self._newest_plans.took([(cluster, plan.tick_ms) for cluster, plan in plans.items()])
         return plans
 
@@ -248,8 +248,8 @@ def _warn(location: str, so: str, error: Exception) -> None:
     log.warning("%s cannot be read, so %s: %s", location, so, cause_of(error))
 
 
-def _by_tick(rows: Sequence[Mapping[str, Any]]) -> dict[Tick, list[BalanceState]]:
-    ticks: dict[Tick, list[BalanceState]] = defaultdict(list)
+def _by_tick(rows: Sequence[Mapping[str, Any]]) -> dict[Tick, list[LeaderBalance]]:
+    ticks: dict[Tick, list[LeaderBalance]] = defaultdict(list)
     for row in rows:
-        ticks[(row["cluster"], row["tick_ms"])].append(balance_state(row))
+        ticks[(row["cluster"], row["tick_ms"])].append(leader_balance_of(row))
     return ticks

@@ -5,29 +5,29 @@ from __future__ import annotations
 import logging
 import time
 
-from alerts.delivery.suppression import Mark, Marks
+from alerts.delivery.suppression import SuppressionRecord, Suppressions
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_MARKS
 from streaming.delta.query import table_url
 from streaming.delta.query_table import query
 from streaming.supervision.failure import cause_of
-from streaming.tables.suppressions import ALL_SQL, append_mark, mark_of
+from streaming.tables.suppressions import ALL_SQL, append_record, record_of
 
 logger = logging.getLogger(__name__)
 
 
-def read_marks(settings: Settings) -> Marks:
+def read_suppressions(settings: Settings) -> Suppressions:
     """Return all that holds: what people have said, and the windows of the settings.
 
     Raises:
         HeadroomError: the table cannot be read.
     """
     rows = query(settings.store.path, ALERT_MARKS.path, ALL_SQL) or []
-    return Marks.of([mark_of(row) for row in rows], settings.alerts.maintenance)
+    return Suppressions.of([record_of(row) for row in rows], settings.alerts.maintenance)
 
 
-def say(settings: Settings, mark: Mark) -> None:
+def append_suppression(settings: Settings, mark: SuppressionRecord) -> None:
     """Keep a mark; the watch finds it within seconds.
 
     Raises:
@@ -35,7 +35,7 @@ def say(settings: Settings, mark: Mark) -> None:
     """
     location = table_url(settings.store.path, ALERT_MARKS.path)
     try:
-        append_mark(location, mark)
+        append_record(location, mark)
     except HeadroomError:
         raise
     # The library raises its own errors, OSError and bare Exceptions, for all that storage can do wrong.

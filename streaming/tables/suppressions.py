@@ -10,7 +10,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from alerts.delivery.suppression import DAY_MS, Mark, Marks
+from alerts.delivery.suppression import DAY_MS, SuppressionRecord, Suppressions
 from schemas.config import MaintenanceWindow
 from schemas.tables import ALERT_MARKS
 from streaming.delta import append as plain_table
@@ -32,12 +32,12 @@ _HOLDS_MS = 60_000
 _SINCE_MS = 7 * DAY_MS
 
 
-def mark_of(row: Mapping[str, Any]) -> Mark:
+def record_of(row: Mapping[str, Any]) -> SuppressionRecord:
     """Return a row as what it stands for; columns of a newer version are left out."""
-    return Mark(**{name: row[name] for name in ALERT_MARKS.names()})
+    return SuppressionRecord(**{name: row[name] for name in ALERT_MARKS.names()})
 
 
-def append_mark(location: str, mark: Mark) -> None:
+def append_record(location: str, mark: SuppressionRecord) -> None:
     """Append a row, to a new table if there is none; what goes wrong is raised as the library raises it.
 
     Args:
@@ -58,7 +58,7 @@ def append_mark(location: str, mark: Mark) -> None:
         log.warning("%s could not be compacted: %s", location, cause_of(error))
 
 
-def _appended(location: str, mark: Mark, attempts: int) -> DeltaTable:
+def _appended(location: str, mark: SuppressionRecord, attempts: int) -> DeltaTable:
     table = _opened(location)
     try:
         plain_table.append(table, [mark], ALERT_MARKS)
@@ -92,7 +92,7 @@ def _keep_small(table: DeltaTable) -> None:
         table.vacuum(dry_run=False)
 
 
-class MarkFollower:
+class SuppressionFollower:
     """Hands over what holds of marks whenever that changes, on a thread of its own.
 
     While the table cannot be read, everything is told: a silence that is not known must hide nothing.
@@ -108,7 +108,7 @@ class MarkFollower:
         self,
         location: str,
         windows: Sequence[MaintenanceWindow],
-        take: Callable[[Marks], None],
+        take: Callable[[Suppressions], None],
         clock_ms: Callable[[], int],
     ) -> None:
         self._location = location
@@ -142,20 +142,20 @@ class MarkFollower:
             return
         self._read_ms, self._lost = self._clock_ms(), False
         if changed is not None:
-            self._take(Marks.of(changed, self._windows).since(self._read_ms - _SINCE_MS))
+            self._take(Suppressions.of(changed, self._windows).since(self._read_ms - _SINCE_MS))
 
     def _run(self) -> None:
         while not self._stop.wait(_EVERY_S):
             self.look()
 
-    def _changed(self) -> list[Mark] | None:
+    def _changed(self) -> list[SuppressionRecord] | None:
         """Return all marks; None: they are as they were."""
         version = self._newest()
         if version == self._version:
             return None
         rows = [] if self._table is None else plain_sql.rows({"data": self._table}, ALL_SQL)
         self._version = version
-        return [mark_of(row) for row in rows]
+        return [record_of(row) for row in rows]
 
     def _newest(self) -> int:
         """Return the version of the table, brought up to date; -1: it is not there, for nobody made a mark."""
@@ -178,4 +178,4 @@ class MarkFollower:
         log.warning(
             "%s cannot be read, so silences and acknowledgements do not hold: %s", self._location, cause_of(error)
         )
-        self._take(Marks(windows=self._windows))
+        self._take(Suppressions(windows=self._windows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from alerts.delivery.delivery_log import SETTLED, Backlog, Step
+from alerts.delivery.delivery_log import SETTLED, Backlog, DeliveryAttempt
 from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 
@@ -43,11 +43,11 @@ def without_deliveries(sql: str) -> str:
     return f"WITH deliveries AS (SELECT {columns} WHERE 1 = 0) {sql}"
 
 
-def backlog_of(events: Iterable[Row], steps: Iterable[Row]) -> Backlog:
+def backlog_from(events: Iterable[Row], steps: Iterable[Row]) -> Backlog:
     """Return the rows of both queries as what they stand for; columns of a newer version are left out."""
     return Backlog(
         [AlertEvent(**{name: row[name] for name in ALERT_EVENTS.names()}) for row in events],
-        [Step(**{name: row[name] for name in ALERT_DELIVERIES.names()}) for row in steps],
+        [DeliveryAttempt(**{name: row[name] for name in ALERT_DELIVERIES.names()}) for row in steps],
     )
 
 

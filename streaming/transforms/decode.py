@@ -121,7 +121,7 @@ def _lacks(kind: str) -> str:
     return f"r -> r IS NULL OR {' OR '.join(f'r.{column} IS NULL' for column in REQUIRED[kind])}"
 
 
-def with_head(records: DataFrame, clusters: Collection[str] = ()) -> DataFrame:
+def with_headers(records: DataFrame, clusters: Collection[str] = ()) -> DataFrame:
     """Return the records with what they say they are, and why a record must be rejected for that alone.
 
     Args:
@@ -175,7 +175,7 @@ def with_message(records: DataFrame, kind: str) -> DataFrame:
     """Return the records of a kind with ``message`` and ``rows``, and in ``reason`` why each must be rejected.
 
     Args:
-        records: of ``with_head``, none of them rejected.
+        records: of ``with_headers``, none of them rejected.
         kind: kind of message.
 
     Returns:
@@ -193,7 +193,7 @@ def message_rows(records: DataFrame, kind: str) -> DataFrame:
     """Return the rows of the messages of a kind, with ``cluster`` and ``tick_ms``.
 
     Args:
-        records: of ``with_head``, none of them rejected.
+        records: of ``with_headers``, none of them rejected.
         kind: kind of message.
 
     Returns:

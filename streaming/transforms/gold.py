@@ -38,7 +38,7 @@ def headroom_rows(messages: DataFrame) -> DataFrame:
     are a tenth of what planning a batch costs.
 
     Args:
-        messages: of ``streaming.transforms.tick_status.whole_ticks``.
+        messages: of ``streaming.transforms.tick_status.complete_ticks``.
     """
     return throttle_headroom(_followers(messages), rows_of(messages, "brokers"))
 
@@ -57,7 +57,7 @@ class GoldQueries:
         """Return the rows of every gold table.
 
         Args:
-            messages: of ``streaming.transforms.tick_status.whole_ticks``.
+            messages: of ``streaming.transforms.tick_status.complete_ticks``.
             hold: keeps a frame that several tables are made from, and returns it.
         """
         followers = hold(self._followers.on(messages))

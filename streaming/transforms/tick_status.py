@@ -23,7 +23,7 @@ TICK = ["cluster", "tick_ms"]
 NOTHING_BESIDES: Mapping[str, str] = MappingProxyType({})
 
 
-def of_ticks(ticks: Sequence[Tick], under: str = "") -> Column:
+def in_ticks(ticks: Sequence[Tick], under: str = "") -> Column:
     """Return the condition that a row is of one of these ticks.
 
     Args:
@@ -83,7 +83,7 @@ def tick_status(messages: DataFrame, besides: Mapping[str, str] = NOTHING_BESIDE
     )
 
 
-def whole_ticks(messages: DataFrame) -> DataFrame:
+def complete_ticks(messages: DataFrame) -> DataFrame:
     """Return the messages of the ticks that are there from the first message to ``tick_end``.
 
     Args:

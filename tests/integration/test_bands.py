@@ -10,7 +10,7 @@ import pytest
 
 from cli.common.watch_process import WatchProcess
 from cluster.embedded import EmbeddedCluster
-from cluster.embedded.paced_producer import PacedLoad
+from cluster.embedded.paced_producer import PacedProducer
 from planning.finish.finish_time import QUOTA_CYCLE_S
 from planning.throttles.replica_lists import Move
 from schemas.config import Settings
@@ -41,7 +41,7 @@ def scene(cluster: EmbeddedCluster, settings: Settings) -> Iterator[Scene]:
     scene = Scene(cluster, settings)
     for move in (RF2, RF3):
         create_topic(cluster, move.topic, {0: list(move.before)})
-    load = PacedLoad(cluster.bootstrap_servers, {("rf2", 0): 8 * WRITE, ("rf3", 0): 8 * WRITE})
+    load = PacedProducer(cluster.bootstrap_servers, {("rf2", 0): 8 * WRITE, ("rf3", 0): 8 * WRITE})
     with load:
         # More than a throttle lets through at once, while its window is still empty.
         for move in (RF2, RF3):

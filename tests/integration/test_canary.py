@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from cli.check.command import run_checks
-from cli.check.result import Answer
+from cli.check.result import CheckStatus
 from cli.common.watch_process import WatchProcess
 from cli.config.load import load_settings
 from cluster.embedded import EmbeddedCluster
@@ -102,7 +102,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
     checks = list(run_checks(load_settings(str(site.config))))
     java = next(row for row in checks if row.name == "Spark's Kafka client")
-    assert java.answer is Answer.OK, java
+    assert java.answer is CheckStatus.OK, java
     assert leaks(repr(checks)) == []
     log = site.folder / "watch.log"
     with WatchProcess(site.config, log) as watch:

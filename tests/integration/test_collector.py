@@ -18,12 +18,12 @@ import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER, LEADER_RATE, TOPIC
 from cluster.collector.collector import Collector, TickReport
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
-from cluster.embedded.paced_producer import PacedLoad
+from cluster.embedded.paced_producer import PacedProducer
 from cluster.metrics.jmx import JmxSource
 from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
 from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
@@ -52,14 +52,14 @@ def settings(cluster: EmbeddedCluster) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def load(cluster: EmbeddedCluster) -> Iterator[PacedLoad]:
+def load(cluster: EmbeddedCluster) -> Iterator[PacedProducer]:
     rates = {("orders", 0): RATE_BYTES_PER_S, ("orders", 1): RATE_BYTES_PER_S}
-    with PacedLoad(cluster.bootstrap_servers, rates) as running:
+    with PacedProducer(cluster.bootstrap_servers, rates) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def running(settings: Settings, load: PacedLoad) -> Iterator[Running]:
+def running(settings: Settings, load: PacedProducer) -> Iterator[Running]:
     with collecting(settings) as started:
         yield started
 
@@ -166,22 +166,22 @@ def test_a_leader_switch_shows_in_its_first_tick_with_the_samples_from_before(
 
 
 def test_rates_of_the_cluster_default_are_told_as_such(running: Running, settings: Settings) -> None:
-    link = AdminLink(settings.cluster)
-    alter_configs(link, [Change(BROKER, "", {LEADER_RATE: "7000000"})], 10)
+    link = AdminConnection(settings.cluster)
+    alter_configs(link, [ConfigChange(BROKER, "", {LEADER_RATE: "7000000"})], 10)
     try:
         tick = running.tick_with(lambda t: t.broker(3)["leader_throttle_source"] == "default", "the default rate")
         assert tick.broker(3)["leader_throttle_bytes_per_s"] == 7_000_000
         assert tick.broker(3)["follower_throttle_source"] == "none"
     finally:
-        alter_configs(link, [Change(BROKER, "", {LEADER_RATE: None})], 10)
+        alter_configs(link, [ConfigChange(BROKER, "", {LEADER_RATE: None})], 10)
         link.close()
     running.tick_with(lambda t: t.broker(3)["leader_throttle_source"] == "none", "no rate")
 
 
 def test_a_star_and_a_compacted_topic_are_seen(running: Running, settings: Settings) -> None:
     apply_lists(settings, {"still": TopicLists("*", None)})
-    link = AdminLink(settings.cluster)
-    alter_configs(link, [Change(TOPIC, "still", {"cleanup.policy": "compact"})], 10)
+    link = AdminConnection(settings.cluster)
+    alter_configs(link, [ConfigChange(TOPIC, "still", {"cleanup.policy": "compact"})], 10)
     link.close()
     tick = running.tick_with(lambda t: (m := t.move("still", 1)) and m["compacted"], "the star")
     row = tick.move("still", 1)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from alerts.delivery.outbox import DeliveryFigures
-from alerts.metrics import Collected, LiveState
+from alerts.metrics import Collected, MetricsState
 from cli.watch.metrics_server import open_server, serve
 from cli.watch.pipeline import Configured
 from schemas.alerts import Role
@@ -50,7 +50,7 @@ def run(name: str, *arguments: object) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def tell(live: LiveState, number: int) -> None:
+def tell(live: MetricsState, number: int) -> None:
     """Tell a tick of a move that is losing, starved, stalled and unknown at once, of one that is well, and of leaders
     that are not where they are preferred.
     """
@@ -84,7 +84,7 @@ def headroom() -> Iterator[str]:
     settings = Settings(ClusterSettings("broker1:9092", name="orders"), metrics=MetricsSettings(listen="127.0.0.1:0"))
     server = open_server(settings.metrics)
     assert server is not None
-    live = LiveState(["orders", "payments"], lambda: time.time_ns() // 1_000_000)
+    live = MetricsState(["orders", "payments"], lambda: time.time_ns() // 1_000_000)
     live.follow(
         batch_s=lambda: None,
         deliveries=lambda: [DeliveryFigures("slack", 2, time.time_ns() // 1_000_000 - 60_000)],

@@ -14,9 +14,9 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from cli.elections.command import elections
 from cluster.admin.elect_leaders import elect_preferred
-from cluster.elections.live_leadership import LiveLeads
+from cluster.elections.live_leadership import LiveLeadership
 from cluster.embedded import EmbeddedCluster
-from cluster.embedded.paced_producer import PacedLoad
+from cluster.embedded.paced_producer import PacedProducer
 from cluster.java import jar_folder, java_command
 from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
 from planning.elections.planner import Name
@@ -39,7 +39,7 @@ def restarted(cluster: EmbeddedCluster) -> Iterator[None]:
     create_topic(cluster, "orders", ORDERS)
     create_topic(cluster, "payments", PAYMENTS)
     rates = {("orders", 1): 400_000.0, ("orders", 5): 100_000.0}
-    with PacedLoad(cluster.bootstrap_servers, rates, record_bytes=1000) as load:
+    with PacedProducer(cluster.bootstrap_servers, rates, record_bytes=1000) as load:
         cluster.kill(RESTARTED)
         wait_until(lambda: RESTARTED not in leaders(cluster, "orders").values(), 60, "others lead")
         cluster.restart(RESTARTED)
@@ -95,7 +95,7 @@ def test_a_restart_is_seen_with_the_traffic_that_would_go_back(config_file: Path
 
 
 def test_rates_of_one_topic_on_one_broker_are_told_apart(settings: Settings) -> None:
-    with LiveLeads(settings) as live:
+    with LiveLeadership(settings) as live:
         partitions = live.look().partitions
     assert partitions["orders", 1].write_bytes_per_s == pytest.approx(0.4 * MB, rel=0.3)
     assert partitions["orders", 5].write_bytes_per_s == pytest.approx(0.1 * MB, rel=0.3)
@@ -158,7 +158,7 @@ def test_then_there_is_nothing_to_elect(config_file: Path) -> None:
 
 
 def test_an_election_that_is_not_needed_is_no_failure(settings: Settings) -> None:
-    with LiveLeads(settings) as live:
+    with LiveLeadership(settings) as live:
         answers = elect_preferred(live._link, [("orders", 1), ("no-such-topic", 0)], 10.0)
     assert answers.not_needed == (("orders", 1),)
     assert list(answers.refused) == [("no-such-topic", 0)]

@@ -16,7 +16,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from cluster.embedded import BrokerOptions, EmbeddedCluster, stop_recorded
 from cluster.embedded.layout import controller_ids
-from cluster.embedded.paced_producer import PacedLoad
+from cluster.embedded.paced_producer import PacedProducer
 from cluster.embedded.record import read_record
 from schemas.errors import HeadroomError
 from tests.integration.conftest import StartCluster
@@ -183,7 +183,7 @@ def test_a_broker_that_dies_while_starting_says_why(tmp_path: Path) -> None:
 def test_a_paced_load_holds_its_rates_within_two_percent(kafka_cluster: EmbeddedCluster) -> None:
     create_topic(kafka_cluster, "paced", {0: [1, 2], 1: [2, 3]})
     rates = {("paced", 0): 2_000_000.0, ("paced", 1): 300_000.0}
-    with PacedLoad(kafka_cluster.bootstrap_servers, rates) as load:
+    with PacedProducer(kafka_cluster.bootstrap_servers, rates) as load:
         # What was due while the producer connected follows the first records at once: it is no part of the rate.
         wait_until(
             lambda: all(load.sent_bytes[key] >= 2 * rate for key, rate in rates.items()),

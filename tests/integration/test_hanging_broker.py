@@ -11,7 +11,7 @@ import pytest
 from kafka import KafkaAdminClient
 
 from cluster.collector.collector import Collector, TickReport
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
 from schemas.config import ClusterSettings, Settings
 from tests.integration.support import create_topic, wait_until
@@ -77,7 +77,7 @@ def _lacks_only(report: TickReport, broker: int) -> bool:
 
 
 def _asks_another(settings: Settings, paused: int) -> None:
-    began, link = time.monotonic(), AdminLink(settings.cluster)
+    began, link = time.monotonic(), AdminConnection(settings.cluster)
     try:
         assert "orders" in link.client().list_topics()
         assert link.nodes()[0] != paused

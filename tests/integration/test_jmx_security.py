@@ -13,7 +13,7 @@ from cluster.embedded import BrokerOptions
 from cluster.java import java_command
 from cluster.metrics.jmx import JmxSource
 from cluster.metrics.jmx_gateway import JmxGateway
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
 from schemas.config import CollectSettings
 from tests.integration.conftest import StartCluster
@@ -76,7 +76,7 @@ def gateways() -> Iterator[list[JmxGateway]]:
 def read(gateways: list[JmxGateway], settings: CollectSettings, endpoint: str) -> int | None:
     """Return the broker's start as its JMX tells it, read through a gateway of its own."""
     gateways.append(JmxGateway(settings))
-    return JmxSource(gateways[-1]).read(1, endpoint, Plan([], [], []), 8).started_ms
+    return JmxSource(gateways[-1]).read(1, endpoint, ReadPlan([], [], []), 8).started_ms
 
 
 def test_jmx_is_read_with_password_and_tls_and_not_without(

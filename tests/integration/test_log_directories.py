@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
-from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER, LOG_DIRS_RATE, TOPIC
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import BrokerOptions, EmbeddedCluster
 from cluster.throttles.rates import apply_lists
 from planning.throttles.replica_lists import TopicLists
@@ -46,9 +46,9 @@ def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster
     with EmbeddedCluster(folder / "cluster", 1, options=options) as cluster:
         create_topic(cluster, "orders", {0: [1], 1: [1]})
         _fill(cluster)
-        with closing(AdminLink(settings_of(cluster).cluster)) as link:
-            alter_configs(link, [Change(TOPIC, "orders", {"compression.type": "gzip"})], 10)
-            alter_configs(link, [Change(BROKER, "1", {LOG_DIRS_RATE: str(RATE_BYTES_PER_S)})], 10)
+        with closing(AdminConnection(settings_of(cluster).cluster)) as link:
+            alter_configs(link, [ConfigChange(TOPIC, "orders", {"compression.type": "gzip"})], 10)
+            alter_configs(link, [ConfigChange(BROKER, "1", {LOG_DIRS_RATE: str(RATE_BYTES_PER_S)})], 10)
         apply_lists(settings_of(cluster), {"orders": TopicLists("*", "*")})
         _move(cluster, folders)
         yield cluster

@@ -15,13 +15,13 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 
 from cli.check.brokers import broker_checks
-from cli.check.result import Answer
+from cli.check.result import CheckStatus
 from cluster.embedded import BrokerOptions, EmbeddedCluster, endpoint
 from cluster.embedded.agents import EXPORTER_CONFIG, exporter_option, jolokia_option
 from cluster.embedded.layout import free_ports
-from cluster.embedded.paced_producer import PacedLoad
+from cluster.embedded.paced_producer import PacedProducer
 from cluster.metrics.factory import metrics_source
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
 from cluster.throttles.rates import apply_lists, apply_rates
 from planning.throttles.replica_lists import TopicLists
@@ -46,7 +46,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster
         apply_rates(settings_of(cluster), dict.fromkeys((1, 2), THROTTLE))
         apply_lists(settings_of(cluster), {"orders": TopicLists("*", "*")})
         rates = {("orders", 0): RATE_BYTES_PER_S, ("orders", 1): RATE_BYTES_PER_S, ("Pay.v2", 0): RATE_BYTES_PER_S / 2}
-        with PacedLoad(cluster.bootstrap_servers, rates, record_bytes=2_000):
+        with PacedProducer(cluster.bootstrap_servers, rates, record_bytes=2_000):
             yield cluster
 
 
@@ -133,7 +133,7 @@ def test_all_sources_tell_the_same_tick(agents: EmbeddedCluster) -> None:
 @pytest.mark.parametrize("source", Source)
 def test_check_finds_nothing_missing(agents: EmbeddedCluster, source: Source) -> None:
     rows = broker_checks(settings_of(agents, source=source))
-    assert [row for row in rows if row.answer is not Answer.OK] == []
+    assert [row for row in rows if row.answer is not CheckStatus.OK] == []
     assert len(rows) == 8
 
 
@@ -172,7 +172,7 @@ def read(collect: CollectSettings, address: str) -> int | None:
     """Return the broker's start, as a source of its own tells it."""
     source = metrics_source(collect)
     try:
-        return source.read(1, address, Plan([], [], []), 8).started_ms
+        return source.read(1, address, ReadPlan([], [], []), 8).started_ms
     finally:
         source.stop()
 

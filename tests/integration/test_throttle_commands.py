@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from cli.main import headroom
-from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER, LEADER_RATE, LOG_DIRS_RATE
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
 from cluster.java import jar_folder, java_command
 from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates, read_throttles
@@ -61,8 +61,8 @@ def rates(settings: Settings) -> dict[int, tuple[int | None, int | None]]:
 
 
 def set_default(settings: Settings, values: dict[str, str]) -> None:
-    link = AdminLink(settings.cluster)
-    alter_configs(link, [Change(BROKER, "", values)], 10)
+    link = AdminConnection(settings.cluster)
+    alter_configs(link, [ConfigChange(BROKER, "", values)], 10)
     link.close()
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER, FOLLOWER_RATE, RATE_KEYS
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
 from cluster.java import jar_folder, java_command
 from cluster.model import BrokerThrottles
@@ -108,8 +108,8 @@ def test_one_role_can_be_set_alone(settings: Settings) -> None:
 
 
 def test_without_its_own_rate_a_broker_falls_back_to_the_cluster_default(settings: Settings) -> None:
-    link = AdminLink(settings.cluster)
-    alter_configs(link, [Change(BROKER, "", dict.fromkeys(RATE_KEYS, "9000000"))], 10)
+    link = AdminConnection(settings.cluster)
+    alter_configs(link, [ConfigChange(BROKER, "", dict.fromkeys(RATE_KEYS, "9000000"))], 10)
     link.close()
     apply_rates(settings, {1: 2_000_000})
     assert clear_rates(settings, [1])[1] == BrokerThrottles(
@@ -120,8 +120,8 @@ def test_without_its_own_rate_a_broker_falls_back_to_the_cluster_default(setting
 
 def test_other_settings_of_a_broker_stay_as_they_are(settings: Settings) -> None:
     apply_rates(settings, {1: 2_000_000})
-    link = AdminLink(settings.cluster)
-    alter_configs(link, [Change(BROKER, "1", {FOLLOWER_RATE: "1500000"})], 10)
+    link = AdminConnection(settings.cluster)
+    alter_configs(link, [ConfigChange(BROKER, "1", {FOLLOWER_RATE: "1500000"})], 10)
     link.close()
     wait_until(
         lambda: (

@@ -16,7 +16,7 @@ from cli.common.watch_output import Line
 from cli.common.watch_process import WatchProcess
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.layout import free_ports
-from cluster.embedded.paced_producer import PacedLoad
+from cluster.embedded.paced_producer import PacedProducer
 from planning.throttles.replica_lists import Move
 from schemas import metrics
 from schemas.config import Settings
@@ -37,14 +37,14 @@ MOVES = [Move("w", 0, (1, 2, 3), (2, 3, 4)), Move("w", 1, (2, 3, 1), (3, 1, 4))]
 
 
 @pytest.fixture(scope="module")
-def load(cluster: EmbeddedCluster) -> Iterator[PacedLoad]:
+def load(cluster: EmbeddedCluster) -> Iterator[PacedProducer]:
     create_topic(cluster, "w", {m.partition: list(m.before) for m in MOVES})
-    with PacedLoad(cluster.bootstrap_servers, {("w", 0): 8 * WRITE, ("w", 1): 8 * WRITE}) as running:
+    with PacedProducer(cluster.bootstrap_servers, {("w", 0): 8 * WRITE, ("w", 1): 8 * WRITE}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def scene(cluster: EmbeddedCluster, settings: Settings, load: PacedLoad) -> Iterator[Scene]:
+def scene(cluster: EmbeddedCluster, settings: Settings, load: PacedProducer) -> Iterator[Scene]:
     """Both partitions on their way to broker 4 at 3.6 MB/s; each leader requires 1 MB/s x 3 followers."""
     scene = Scene(cluster, settings)
     for move in MOVES:
@@ -139,7 +139,7 @@ def test_spark_killed_in_the_midst_loses_and_doubles_nothing(
     assert Counter(e["state"] for e in events) == {"pending": 1, "firing": 1, "resolved": 1}
 
 
-def test_traffic_that_grows_is_told_without_a_switch(watch: WatchProcess, scene: Scene, load: PacedLoad) -> None:
+def test_traffic_that_grows_is_told_without_a_switch(watch: WatchProcess, scene: Scene, load: PacedProducer) -> None:
     _await_verdict(watch, (1, "leader"), "catching_up")
     began = time.monotonic()
     load.set_rate("w", 0, 1.5 * WRITE)  # Requires 1.5 x 3 = 4.5 of 3.6 MB/s.

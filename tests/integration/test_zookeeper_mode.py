@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from cli.common.watch_process import WatchProcess
 from cli.main import headroom
-from cluster.embedded.paced_producer import PacedLoad
+from cluster.embedded.paced_producer import PacedProducer
 from cluster.throttles.rates import read_throttles
 from planning.throttles.replica_lists import Move
 from schemas.config import Settings
@@ -36,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperClust
 def scene(cluster: ZooKeeperCluster, settings: Settings) -> Iterator[Scene]:
     """Both partitions on their way to broker 4 at 3.6 MB/s, each leader in need of 3 MB/s."""
     create_topic(cluster, "w", {m.partition: list(m.before) for m in MOVES})
-    with PacedLoad(cluster.bootstrap_servers, {("w", 0): 8 * WRITE, ("w", 1): 8 * WRITE}) as load:
+    with PacedProducer(cluster.bootstrap_servers, {("w", 0): 8 * WRITE, ("w", 1): 8 * WRITE}) as load:
         scene = Scene(cluster, settings)
         for move in MOVES:
             scene.await_size("w", move.partition, 40 * MB, 120)

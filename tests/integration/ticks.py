@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cluster.collector.collector import Collector, TickReport
-from cluster.collector.publisher import Sent
+from cluster.collector.publisher import SentMessages
 from cluster.collector.rows.encoder import Message
 from cluster.embedded import EmbeddedCluster, endpoint
 from schemas.config import ClusterSettings, CollectSettings, Settings, Source, TicksSettings
@@ -82,10 +82,10 @@ class MemorySink:
     def open(self) -> None:
         """Need nothing."""
 
-    def send(self, messages: list[Message]) -> Sent:
+    def send(self, messages: list[Message]) -> SentMessages:
         """Keep the messages until the tick ends."""
         self._messages = messages
-        return Sent({}, 0, 0)
+        return SentMessages({}, 0, 0)
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: Row) -> None:
         """Keep the whole tick."""

@@ -6,14 +6,14 @@ from collections import Counter
 from typing import Any
 
 from tests.spark.ticks import TICK_MS, WINDOW_MS, broker, message
-from tests.support.random_leaders import Leadership, Led
+from tests.support.random_leaders import Leadership, PartitionState
 
 RECORD_BYTES = 1000
 _END = 1_000_000
 Row = dict[str, Any]
 
 
-def leader_row(p: Led) -> Row:
+def leader_row(p: PartitionState) -> Row:
     """The row of a partition's leadership; one that moves goes to another broker."""
     return {
         "topic": p.topic,
@@ -29,7 +29,7 @@ def leader_row(p: Led) -> Row:
     }
 
 
-def _log_row(p: Led, tick_ms: int) -> Row:
+def _log_row(p: PartitionState, tick_ms: int) -> Row:
     """The log of a partition on its leader, of records of one size; one that is not told has no earlier sample."""
     grown = p.write_bytes_per_s * WINDOW_MS // 1000 // RECORD_BYTES
     return {

@@ -53,7 +53,7 @@ class ListTopic:
         self._kept_from = kept_from
         self.trust = trust
 
-    def lane_range(self, first: int, end: int) -> DataFrame:
+    def alert_range(self, first: int, end: int) -> DataFrame:
         """The records from ``first`` up to, not including, ``end`` that retention has left."""
         start = max(first, self._kept_from)
         return records(self._spark, self._messages[start:end], start)

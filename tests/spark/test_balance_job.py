@@ -10,25 +10,25 @@ import pytest
 from pyspark.sql import SparkSession
 
 from planning.elections.planner import BatchLimits
-from planning.elections.summary import ElectionOutline
+from planning.elections.summary import ElectionPlanSummary
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.delta.store import Store
-from streaming.jobs.leader_imbalance import BalanceJob, TickEnd, around, parts
-from streaming.tables.leader_balance_follower import BalanceFollower
+from streaming.jobs.leader_imbalance import LeaderImbalanceJob, TickEnd, offset_ranges, parts
+from streaming.tables.leader_balance_follower import LeaderBalanceFollower
 from streaming.transforms.prepared import Prepared
 from tests.spark.leaders import history, lane
 from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts
 from tests.spark.ticks import TICK_MS, records
 from tests.support.random_clusters import BROKERS
-from tests.support.random_leaders import Broker, Leadership, Led
+from tests.support.random_leaders import Broker, Leadership, PartitionState
 
 WELL = Broker(alive=True, metered=True, reads=1, percentage=None)
 
 
 def cluster(away: int) -> Leadership:
     """Four partitions prefer broker 1, of which broker 2 leads some; four prefer broker 2."""
-    ones = [Led("a", n, 2 if n < away else 1, (1, 2), (1, 2), False, 100, True) for n in range(4)]
-    twos = [Led("a", n, 2, (2, 1), (1, 2), False, 100, True) for n in range(4, 8)]
+    ones = [PartitionState("a", n, 2 if n < away else 1, (1, 2), (1, 2), False, 100, True) for n in range(4)]
+    twos = [PartitionState("a", n, 2, (2, 1), (1, 2), False, 100, True) for n in range(4, 8)]
     return Leadership((*ones, *twos), dict.fromkeys(BROKERS, WELL))
 
 
@@ -42,11 +42,11 @@ def topic(spark: SparkSession, ticks: int = 3, names: tuple[str, ...] = ("c1",))
     return made
 
 
-def job(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path) -> BalanceJob:
+def job(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path) -> LeaderImbalanceJob:
     """The job as it is after its start."""
     path = folder / "balance"
     where = str(path) if path.exists() else checkpoint(folder, "balance")
-    made = BalanceJob(spark, source, source, store, where, 1.0, 0.1, BatchLimits())  # type: ignore[arg-type]
+    made = LeaderImbalanceJob(spark, source, source, store, where, 1.0, 0.1, BatchLimits())  # type: ignore[arg-type]
     made.prepare()
     return made
 
@@ -208,17 +208,17 @@ def test_rows_of_a_real_table_are_what_the_follower_reads(spark: SparkSession, t
     store = Store(spark, str(tmp_path / "store"))
     run(spark, topic(spark), store, tmp_path)
     taken: list[tuple[str, int, dict[int, int]]] = []
-    plans: list[tuple[str, ElectionOutline]] = []
+    plans: list[tuple[str, ElectionPlanSummary]] = []
 
     def take(name: str, tick_ms: int, balances: Any) -> None:
         taken.append((name, tick_ms, {state.broker: state.balance.electable_now for state in balances}))
 
-    def take_plan(name: str, plan: ElectionOutline) -> None:
+    def update_election_plan(name: str, plan: ElectionPlanSummary) -> None:
         plans.append((name, plan))
 
     for location in (str(tmp_path / "store"), f"file://{tmp_path}/store"):
-        BalanceFollower(spark, Store(spark, location), take, take_plan).look()
-    by_spark = BalanceFollower(spark, store, take, take_plan)
+        LeaderBalanceFollower(spark, Store(spark, location), take, update_election_plan).look()
+    by_spark = LeaderBalanceFollower(spark, store, take, update_election_plan)
     by_spark._path = None
     by_spark.look()
     assert taken == [("c1", TICK_MS + 2000, {1: 2, 2: 0})] * 3
@@ -239,5 +239,5 @@ def test_ticks_go_in_parts_of_a_bounded_number_of_records_and_one_tick_at_least(
 
 
 def test_what_is_read_of_a_partition_reaches_from_the_first_tick_to_the_last() -> None:
-    assert around(ENDS[1:3]) == {1: (10, 24), 2: (5, 12)}
-    assert around([ENDS[0], replace(ENDS[1], ranges={3: (0, 1)})]) == {1: (0, 4), 2: (0, 2), 3: (0, 1)}
+    assert offset_ranges(ENDS[1:3]) == {1: (10, 24), 2: (5, 12)}
+    assert offset_ranges([ENDS[0], replace(ENDS[1], ranges={3: (0, 1)})]) == {1: (0, 4), 2: (0, 2), 3: (0, 1)}

@@ -11,14 +11,14 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from alerts.engine import AlertDesk, Watched
+from alerts.engine import AlertEngine, WatchedCluster
 from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, Settings
 from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table
 from streaming.delta.store import Store
 from streaming.jobs.alert_path import AlertPath, Listeners
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.silver import RecordJob, bronze
+from streaming.jobs.silver import HistoryJob, bronze
 from streaming.tables.events import EventLog
 from streaming.transforms.silver import SILVER
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
@@ -99,7 +99,7 @@ def through_silver(spark: SparkSession, folder: Path, messages: list[dict[str, A
     store.ensure(*SILVER, QUARANTINE, MESSAGES)
     checkpoint(folder, "silver")
     topic: Any = ListTopic(spark, [])
-    job = RecordJob(spark, topic, store, str(folder), 1.0)
+    job = HistoryJob(spark, topic, store, str(folder), 1.0)
     job.write_silver(bronze(records(spark, messages)), 0)
     return store
 
@@ -131,8 +131,8 @@ def alert_path(spark: SparkSession, folder: Path, messages: list[dict[str, Any]]
     def settings(name: str) -> Settings:
         return Settings(cluster=ClusterSettings(name=name, bootstrap_servers=f"{name}:9092"))
 
-    others = [Watched(settings("payments"), "payments.toml")]
-    desk = AlertDesk(settings("orders"), lambda: TICK_MS, "orders.toml", others)
+    others = [WatchedCluster(settings("payments"), "payments.toml")]
+    desk = AlertEngine(settings("orders"), lambda: TICK_MS, "orders.toml", others)
     events = EventLog(spark, Store(spark, str(folder / "store")))
     desk.restore(events.last_events())
     topic: Any = ListTopic(spark, messages)
@@ -201,7 +201,7 @@ def test_the_first_batch_after_each_start_is_a_backlog_whose_length_the_checkpoi
     assert len(told.ticks) == 2 * 20
     # As far as a start gets without a broker.
     monkeypatch.setattr(path, "_restored", True)
-    monkeypatch.setattr(path, "_topic", MagicMock(lane_range=path._topic.lane_range))
+    monkeypatch.setattr(path, "_topic", MagicMock(alert_range=path._topic.alert_range))
     path.start()
     unread: Any = MagicMock(spec=[])
     with caplog.at_level("INFO"):

@@ -8,7 +8,7 @@ import pytest
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from alerts.delivery.delivery_log import Step, event_key
+from alerts.delivery.delivery_log import DeliveryAttempt, event_key
 from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
 from streaming.delta.damage import mend
@@ -33,7 +33,7 @@ def store(spark: SparkSession, tmp_path: Path) -> Store:
     for number, kind in enumerate(KINDS):
         events.append([event(kind)], "w", number)
         key = event_key(event(kind))
-        deliveries.append([Step("log", key, f"id-{kind}", "orders", "delivered", 1, "ok", "{}", 1)])
+        deliveries.append([DeliveryAttempt("log", key, f"id-{kind}", "orders", "delivered", 1, "ok", "{}", 1)])
     return store
 
 

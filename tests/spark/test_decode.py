@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from schemas.bounds import BOUNDS, MOST_IN_ARRAY
 from schemas.tick_messages import KINDS, REQUIRED, array_columns, row_columns, samples, scalar_columns
-from streaming.transforms.decode import lane_messages, with_head, with_message
+from streaming.transforms.decode import lane_messages, with_headers, with_message
 from streaming.transforms.gold import headroom_rows
 from tests.spark.ticks import RECORDS_DDL, TICK_MS, broker, envelope, log, message, move, records, tick
 
@@ -157,7 +157,7 @@ def judged(spark: SparkSession) -> list[Any]:
     at = datetime.fromtimestamp(TICK_MS / 1000, timezone.utc)
     raws = [*(case for case, _ in REASONS), *map(raw, VALID), *map(whole, VALID)]
     rows = [(as_bytes(key), as_bytes(value), "ticks", 0, i, at) for i, (value, key) in enumerate(raws)]
-    heads = with_head(spark.createDataFrame(rows, RECORDS_DDL)).persist()
+    heads = with_headers(spark.createDataFrame(rows, RECORDS_DDL)).persist()
     parts = [heads.where("reason IS NOT NULL").select("offset", "reason")]
     parts += [with_message(heads.where("reason IS NULL"), kind).select("offset", "reason") for kind in KINDS]
     found = reduce(DataFrame.unionByName, parts).orderBy("offset").collect()
@@ -182,7 +182,7 @@ def test_a_good_record_of_every_kind_passes(judged: list[Any]) -> None:
 
 def test_a_number_that_no_broker_can_mean_is_a_reason_in_every_column_of_every_kind(spark: SparkSession) -> None:
     assert len(OUTSIDE) > 100
-    heads = with_head(records(spark, OUTSIDE, 10)).persist()
+    heads = with_headers(records(spark, OUTSIDE, 10)).persist()
     assert heads.where("reason IS NOT NULL").count() == 0
     kinds = {m["kind"] for m in OUTSIDE}
     found = [row for kind in kinds for row in with_message(heads, kind).select("offset", "reason").collect()]
@@ -214,7 +214,7 @@ def test_an_array_that_no_partition_can_mean_is_a_reason_in_every_column(spark: 
     # Nine columns of moves, for two partitions, and four of leaders.
     for length, reason in ((MOST_IN_ARRAY, None), (MOST_IN_ARRAY + 1, "an array has more than 256 values")):
         sent = with_arrays(length)
-        heads = with_head(records(spark, sent)).persist()
+        heads = with_headers(records(spark, sent)).persist()
         found = [row["reason"] for kind in ("moves", "leaders") for row in with_message(heads, kind).collect()]
         heads.unpersist()
         assert found == [reason] * (9 * 2 + 4)
@@ -247,27 +247,29 @@ def test_numbers_at_their_bounds_pass(spark: SparkSession) -> None:
         for kind in ("meters", "logs", "lags", "leaders"):
             row = {"broker": 1, "topic": "t", "partition": 0, "meter": "m", "replicas": [1], "isr": [1]}
             row = {name: row.get(name) for name in row_columns(kind)} | at_bound(scalar_columns(kind), end)
-            (found,) = with_message(with_head(records(spark, [message(kind, 2, [row])])), kind).collect()
+            (found,) = with_message(with_headers(records(spark, [message(kind, 2, [row])])), kind).collect()
             assert found["reason"] is None
 
 
 @pytest.mark.parametrize(("off_s", "reason"), [(600, None), (601, OFF), (-600, None), (-601, OFF), (10**12, OFF)])
 def test_a_tick_is_believed_around_the_time_of_its_record(spark: SparkSession, off_s: int, reason: str | None) -> None:
     late = BROKERS | {"tick_ms": TICK_MS + off_s * 1000}
-    heads = with_head(records(spark, [late]).withColumn("timestamp", F.timestamp_millis(F.lit(TICK_MS))))
+    heads = with_headers(records(spark, [late]).withColumn("timestamp", F.timestamp_millis(F.lit(TICK_MS))))
     assert [row["reason"] for row in heads.collect()] == [reason]
 
 
 def test_ticks_are_believed_of_the_clusters_that_are_configured(spark: SparkSession) -> None:
     names = ["c1", "o'brien", "back\\slash", "nobody's", ""]
     sent = records(spark, [BROKERS | {"cluster": name} for name in names])
-    reasons = [row["reason"] for row in with_head(sent, ["c1", "o'brien", "back\\slash"]).orderBy("offset").collect()]
+    reasons = [
+        row["reason"] for row in with_headers(sent, ["c1", "o'brien", "back\\slash"]).orderBy("offset").collect()
+    ]
     assert reasons == [None, None, None, "no configuration names this cluster", "cluster is missing"]
 
 
 def test_rows_are_the_same_whether_they_came_as_rows_or_as_columns(spark: SparkSession) -> None:
     lags = [LAG, LAG | {"partition": 1, "lag_offsets": None}]
-    heads = with_head(records(spark, [BROKERS, END, message("lags", 3, lags)]))
+    heads = with_headers(records(spark, [BROKERS, END, message("lags", 3, lags)]))
     (row,) = with_message(heads, "brokers").collect()
     assert (row["message"]["cluster"], row["message"]["tick_ms"], row["message"]["seq"]) == ("c1", TICK_MS, 0)
     assert [(b["broker"], b["leader_throttle_bytes_per_s"]) for b in row["rows"]] == [(1, 5)]

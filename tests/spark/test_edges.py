@@ -11,18 +11,18 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from alerts.engine import AlertDesk
-from alerts.inputs.throttle_status import side_state
+from alerts.engine import AlertEngine
+from alerts.inputs.throttle_status import throttle_status_of
 from planning.elections.planner import BatchLimits
 from schemas.config import AlertSettings, ClusterSettings, Settings
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, QUARANTINE
 from schemas.tick_messages import ALERT_KINDS, KINDS
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.leader_imbalance import BalanceJob
-from streaming.jobs.silver import RecordJob, bronze
-from streaming.queries.whole_ticks import Lane
+from streaming.jobs.leader_imbalance import LeaderImbalanceJob
+from streaming.jobs.silver import HistoryJob, bronze
+from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.sources.trust import Trust
-from streaming.transforms.decode import MESSAGE_KEYS, with_head
+from streaming.transforms.decode import MESSAGE_KEYS, with_headers
 from streaming.transforms.gold import headroom_rows
 from tests.spark.edges import garbled, good, spoilt
 from tests.spark.support import ListTopic, MemoryStore, SpreadTopic, checkpoint
@@ -69,12 +69,12 @@ def test_every_record_is_written_once_or_in_quarantine_with_a_reason(spark: Spar
     raw = frame(spark, [as_record(value, key, offset) for offset, (value, key) in enumerate(sent)])
     store = MemoryStore(spark)
     checkpoint(tmp_path, "silver")
-    job = RecordJob(spark, ListTopic(spark, [], trust=ONLY_C1), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
+    job = HistoryJob(spark, ListTopic(spark, [], trust=ONLY_C1), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
     job.prepare()
     job.write_silver(bronze(raw), 0)
     bad = {row["offset"]: row["reason"] for row in store.read(QUARANTINE).collect()}
     written = {key_of(row) for row in store.read(MESSAGES).collect()}
-    heads = with_head(raw, ["c1"]).select("offset", "head.*").collect()
+    heads = with_headers(raw, ["c1"]).select("offset", "head.*").collect()
     lost = [sent[row["offset"]] for row in heads if row["offset"] not in bad and key_of(row) not in written]
     assert (len(heads), lost, [sent[o] for o, why in bad.items() if not why]) == (len(sent), [], [])
     # Neither is all of it bad, nor all good.
@@ -92,13 +92,13 @@ def test_no_tick_that_is_wrong_in_one_place_stops_the_alert_path_or_gold(spark: 
                 sent["first_offset"] = first
             lane.append((text_of(sent), envelope(sent)))
     raw = frame(spark, [as_record(value, key, offset) for offset, (value, key) in enumerate(lane)])
-    desk = AlertDesk(Settings(cluster=ClusterSettings(name="c1"), alerts=AlertSettings()), lambda: TICK_MS)
+    desk = AlertEngine(Settings(cluster=ClusterSettings(name="c1"), alerts=AlertSettings()), lambda: TICK_MS)
     sides: dict[tuple[str, int], list[Any]] = defaultdict(list)
-    with Lane(ListTopic(spark, [], trust=ONLY_C1)).whole(raw) as whole:  # type: ignore[arg-type]
+    with CompleteTicksReader(ListTopic(spark, [], trust=ONLY_C1)).whole(raw) as whole:  # type: ignore[arg-type]
         assert len(whole.ticks) > len(lane) / 9
         assert {cluster for cluster, _ in whole.ticks} == {"c1"}
         for row in headroom_rows(whole.messages).collect():
-            sides[row["cluster"], row["tick_ms"]].append(side_state(row.asDict(recursive=True)))
+            sides[row["cluster"], row["tick_ms"]].append(throttle_status_of(row.asDict(recursive=True)))
     for tick in whole.ticks:
         desk.observe(*tick, sides[tick])
     store = MemoryStore(spark)
@@ -115,7 +115,7 @@ def test_no_history_that_is_wrong_in_one_place_stops_the_balance(spark: SparkSes
         tick_ms = TICK_MS + number
         lane = [good("brokers") | {"tick_ms": tick_ms}]
         topic.send(lane, [m | {"tick_ms": tick_ms, "seq": 10 + i} for i, m in enumerate(wrong[number : number + 200])])
-    job = BalanceJob(
+    job = LeaderImbalanceJob(
         spark,
         topic,  # type: ignore[arg-type]
         topic,  # type: ignore[arg-type]

@@ -6,36 +6,36 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from alerts.inputs.leader_balance import election_outline
-from planning.elections.planner import BatchLimits, Surroundings, plan_elections
-from planning.elections.summary import ElectionOutline, outline
+from alerts.inputs.leader_balance import plan_summary
+from planning.elections.planner import BatchLimits, ClusterConstraints, plan_elections
+from planning.elections.summary import ElectionPlanSummary, summarize
 from planning.throttles.load import PartitionTraffic
 from schemas.alerts import Role
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.transforms.decode import lane_messages, message_rows, with_head
+from streaming.transforms.decode import lane_messages, message_rows, with_headers
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.election_plan import election_plans
-from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
+from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.tick_status import rows_of
 from tests.spark.leaders import broker_rows, history, lane
 from tests.spark.support import examples
 from tests.spark.ticks import TICK_MS, log, message, move, records
 from tests.support.random_clusters import BROKERS
-from tests.support.random_leaders import Broker, Leadership, Led, as_planned, leaderships
+from tests.support.random_leaders import Broker, Leadership, PartitionState, as_planned, leaderships
 
 LIMITS = BatchLimits(partitions=2, capacity_bytes_per_s=1500)
 WELL = Broker(alive=True, metered=True, reads=1, percentage=None)
 
 
-def plans(spark: SparkSession, messages: list[dict[str, Any]], limits: BatchLimits) -> dict[str, ElectionOutline]:
+def plans(spark: SparkSession, messages: list[dict[str, Any]], limits: BatchLimits) -> dict[str, ElectionPlanSummary]:
     """The plan of each cluster."""
     raw = records(spark, messages)
-    heads = with_head(raw).where("reason IS NULL")
+    heads = with_headers(raw).where("reason IS NULL")
     told = (message_rows(heads, kind) for kind in ("leaders", "logs", "meters"))
-    seen = Seen(*told, rows_of(lane_messages(raw), "brokers"))
+    seen = ImbalanceInputs(*told, rows_of(lane_messages(raw), "brokers"))
     balances = as_table(leader_imbalance(seen, 0.1), LEADER_IMBALANCE)
     rows = as_table(election_plans(seen, rows_of(lane_messages(raw), "moves"), balances, limits), ELECTION_PLAN)
-    return {row["cluster"]: election_outline(row.asDict()) for row in rows.collect()}
+    return {row["cluster"]: plan_summary(row.asDict()) for row in rows.collect()}
 
 
 def known(cluster: Leadership) -> bool:
@@ -50,14 +50,16 @@ def test_plans_are_those_of_the_whole_clusters(spark: SparkSession) -> None:
     found = plans(spark, messages, LIMITS)
     for number, cluster in enumerate(clusters):
         alive = frozenset(b for b, told in cluster.brokers.items() if told.alive)
-        assert found[str(number)] == outline(plan_elections(as_planned(cluster), LIMITS, Surroundings(alive)), TICK_MS)
+        assert found[str(number)] == summarize(
+            plan_elections(as_planned(cluster), LIMITS, ClusterConstraints(alive)), TICK_MS
+        )
     assert len(clusters) > 20
     assert sum(plan.batches > 1 for plan in found.values()) > 3
 
 
 def test_what_a_throttle_would_not_carry_waits_and_the_throttle_is_named(spark: SparkSession) -> None:
     # Broker 1 is to lead two partitions to which 1,000 B/s are written, each followed by one out of sync.
-    partitions = tuple(Led("a", n, 2, (1, 2, 3), (1, 2), False, 1000, True) for n in range(2))
+    partitions = tuple(PartitionState("a", n, 2, (1, 2, 3), (1, 2), False, 1000, True) for n in range(2))
     cluster = Leadership(partitions, dict.fromkeys(BROKERS, WELL))
     listed = {"leader_listed": [1, 2, 3], "follower_listed": [1, 2, 3], "isr": [1, 2]}
     moves = [
@@ -79,8 +81,8 @@ def test_what_a_throttle_would_not_carry_waits_and_the_throttle_is_named(spark: 
         for n in range(2)
     )
     throttles = {(b, role): 3000 if role is Role.LEADER else 9000 for b in BROKERS for role in Role}
-    around = Surroundings(frozenset(BROKERS), traffic, throttles)
-    assert found == outline(plan_elections(as_planned(cluster), BatchLimits(), around), TICK_MS)
+    around = ClusterConstraints(frozenset(BROKERS), traffic, throttles)
+    assert found == summarize(plan_elections(as_planned(cluster), BatchLimits(), around), TICK_MS)
     assert (found.elections, dict(found.left_out)) == (1, {"over_throttle": 1})
     (first,) = found.raise_first
     assert (first.side, first.throttle_bytes_per_s, first.required_bytes_per_s) == ((1, Role.LEADER), 3000, 4000)

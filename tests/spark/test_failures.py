@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM
-from streaming.delta.maintenance import Failed, Maintained, Maintenance
+from streaming.delta.maintenance import Maintenance, MaintenanceFailure, MaintenanceResult
 from streaming.delta.store import Store
 from streaming.supervision.failure import cause_of
 from streaming.supervision.jvm import spark_failures
@@ -50,7 +50,7 @@ def test_maintenance_goes_on_with_the_next_table(spark: SparkSession, tmp_path: 
     store = Store(spark, str(tmp_path))
     store.ensure(THROTTLE_HEADROOM)
     done = Maintenance(spark, store, StoreSettings(path=str(tmp_path)), (ALERT_EVENTS, THROTTLE_HEADROOM)).run()
-    assert [type(one) for one in done] == [Failed, Maintained]
+    assert [type(one) for one in done] == [MaintenanceFailure, MaintenanceResult]
     assert "garbage" in str(done[0])
 
 

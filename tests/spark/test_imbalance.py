@@ -11,15 +11,15 @@ from pyspark.sql import Row, SparkSession
 
 from planning.elections import planner as planning
 from schemas.tables import LEADER_IMBALANCE
-from streaming.transforms.decode import lane_messages, message_rows, with_head
+from streaming.transforms.decode import lane_messages, message_rows, with_headers
 from streaming.transforms.gold import as_table
-from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
+from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.tick_status import rows_of
 from tests.spark.leaders import broker_rows, history, lane
 from tests.spark.support import examples
 from tests.spark.ticks import message, records
 from tests.support.random_clusters import BROKERS
-from tests.support.random_leaders import Broker, Leadership, Led, leaderships
+from tests.support.random_leaders import Broker, Leadership, PartitionState, leaderships
 
 CLUSTERS = examples(leaderships(), 150)
 SETTING = 0.1
@@ -30,22 +30,22 @@ RATES = [f"{share}{what}_bytes_per_s" for what in ("write", "read") for share in
 def imbalance(spark: SparkSession, messages: Iterable[dict[str, Any]]) -> dict[tuple[str, int], Row]:
     """The row of each cluster and broker."""
     raw = records(spark, list(messages))
-    heads = with_head(raw).where("reason IS NULL")
+    heads = with_headers(raw).where("reason IS NULL")
     told = (message_rows(heads, kind) for kind in ("leaders", "logs", "meters"))
-    rows = leader_imbalance(Seen(*told, rows_of(lane_messages(raw), "brokers")), SETTING)
+    rows = leader_imbalance(ImbalanceInputs(*told, rows_of(lane_messages(raw), "brokers")), SETTING)
     return {(row["cluster"], row["broker"]): row for row in as_table(rows, LEADER_IMBALANCE).collect()}
 
 
-def of(spark: SparkSession, *partitions: Led, **brokers: Broker) -> dict[int, Row]:
+def of(spark: SparkSession, *partitions: PartitionState, **brokers: Broker) -> dict[int, Row]:
     """The rows of one cluster; a broker that is not given as ``b1`` and so on is well."""
     every = {b: brokers.get(f"b{b}", WELL) for b in BROKERS}
     cluster = Leadership(partitions, every)
     return {b: row for (_, b), row in imbalance(spark, [*lane(cluster), *history(cluster)]).items()}
 
 
-def led(number: int, leader: int | None, *replicas: int, rate: int = 100, **more: Any) -> Led:
+def led(number: int, leader: int | None, *replicas: int, rate: int = 100, **more: Any) -> PartitionState:
     """A partition of topic ``a``, all in sync and at rest."""
-    return replace(Led("a", number, leader, replicas, replicas, False, rate, True), **more)
+    return replace(PartitionState("a", number, leader, replicas, replicas, False, rate, True), **more)
 
 
 def counted(cluster: Leadership, broker: int) -> tuple[Any, ...] | None:
@@ -86,7 +86,7 @@ def traffic(cluster: Leadership, broker: int) -> tuple[float | None, ...]:
     if not brokers[broker].metered:
         return None, None, None, None
 
-    def summed(of_broker: list[Led], reads: bool) -> float:
+    def summed(of_broker: list[PartitionState], reads: bool) -> float:
         return sum(p.write_bytes_per_s * (brokers[p.leader or 0].reads if reads else 1) for p in of_broker)
 
     now, then = ([p for p in partitions if who(p) == broker] for who in (lambda p: p.leader, lambda p: p.replicas[0]))
@@ -99,7 +99,7 @@ def traffic(cluster: Leadership, broker: int) -> tuple[float | None, ...]:
     )
 
 
-def _read_known(cluster: Leadership, p: Led) -> bool:
+def _read_known(cluster: Leadership, p: PartitionState) -> bool:
     """Whether it can be told what is read of a partition: nothing where nothing is written, or read of its leader."""
     leader = cluster.brokers[p.leader or 0]
     written = sum(other.write_bytes_per_s for other in cluster.partitions if other.leader == p.leader)
@@ -131,7 +131,8 @@ def test_every_broker_is_counted_as_elections_are_planned(found: dict[tuple[str,
     for number, cluster in enumerate(CLUSTERS):
         alive = frozenset(b for b, broker in cluster.brokers.items() if broker.alive)
         leads = [
-            planning.Led(p.topic, p.partition, p.leader, p.replicas, p.isr, moving=p.moving) for p in cluster.partitions
+            planning.PartitionState(p.topic, p.partition, p.leader, p.replicas, p.isr, moving=p.moving)
+            for p in cluster.partitions
         ]
         rows = {broker: row for (name, broker), row in found.items() if name == str(number)}
         assert [_counts(rows[broker]) for broker in sorted(rows)] == [

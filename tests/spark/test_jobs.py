@@ -27,8 +27,8 @@ from schemas.tables import (
 from streaming.delta.low_latency_table import record_rows
 from streaming.delta.store import Store, writer_id
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.silver import RecordJob, bronze
-from streaming.session import thorough
+from streaming.jobs.silver import HistoryJob, bronze
+from streaming.session import throughput_session
 from streaming.tables.events import EventLog
 from tests.spark.support import Crash, DyingStore, ListTopic, MemoryStore, checkpoint, counts
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
@@ -108,7 +108,7 @@ class PoolStore(MemoryStore):
 
 def test_what_gold_and_record_prepare_does_not_stand_in_the_queue_of_the_alert_path(spark: SparkSession) -> None:
     # As in one driver: the alert path is started first, by the same thread.
-    for name, job in {"gold": GoldJob, "record": RecordJob}.items():
+    for name, job in {"gold": GoldJob, "record": HistoryJob}.items():
         store = PoolStore(spark)
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", "alert_path")
         with pytest.raises(Crash):
@@ -168,8 +168,8 @@ def test_silver_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_
     first = stored(spark, [*history(0), spoilt], 0)
     second = stored(spark, [*history(0), spoilt, *history(1)], 9)
 
-    def job(used: Store) -> RecordJob:
-        return RecordJob(spark, ListTopic(spark, []), used, str(tmp_path), 1.0)  # type: ignore[arg-type]
+    def job(used: Store) -> HistoryJob:
+        return HistoryJob(spark, ListTopic(spark, []), used, str(tmp_path), 1.0)  # type: ignore[arg-type]
 
     # Quarantine and two silver tables are written when the process ends.
     with pytest.raises(Crash):
@@ -200,9 +200,9 @@ def test_plans_of_silver_are_compiled_for_many_rows_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, compiled: str
 ) -> None:
     monkeypatch.setattr("streaming.jobs.silver._MANY_ROWS", rows)
-    own = thorough(spark)
+    own = throughput_session(spark)
     store = MemoryStore(own)
-    job = RecordJob(own, ListTopic(own, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
+    job = HistoryJob(own, ListTopic(own, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
     job.write_silver(stored(own, history(0), 0), 0)
     assert own.conf.get("spark.sql.codegen.wholeStage") == compiled
     assert counts(store, MESSAGES) == {"silver/messages": (8, 8)}
@@ -212,9 +212,9 @@ def test_ticks_that_come_again_one_by_one_after_a_restart_are_known(spark: Spark
     store = Store(spark, str(tmp_path / "store"))
     store.ensure(*SILVER, QUARANTINE, MESSAGES)
     checkpoint(tmp_path, "silver")
-    first = RecordJob(spark, ListTopic(spark, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
+    first = HistoryJob(spark, ListTopic(spark, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
     first.write_silver(stored(spark, [*history(0), *history(1)], 0), 0)
-    again = RecordJob(spark, ListTopic(spark, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
+    again = HistoryJob(spark, ListTopic(spark, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
     again.prepare()
     for number in (0, 1):
         again.write_silver(stored(spark, history(number), 16 + 8 * number), 1 + number)
@@ -224,7 +224,7 @@ def test_ticks_that_come_again_one_by_one_after_a_restart_are_known(spark: Spark
 def test_a_message_with_one_bad_row_is_rejected_whole_and_alone(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path / "store"))
     checkpoint(tmp_path, "silver")
-    job = RecordJob(spark, ListTopic(spark, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
+    job = HistoryJob(spark, ListTopic(spark, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
     store.ensure(*SILVER, QUARANTINE, MESSAGES)
     lag = {"broker": 2, "topic": "t", "partition": 1, "source_broker": 1, "fetcher": "f", "lag_offsets": 9}
     for number in (0, 1):

@@ -7,9 +7,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from alerts.metrics import Collected
-from streaming.queries.whole_ticks import Lane
+from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.transforms.decode import lane_messages
-from streaming.transforms.tick_status import rows_of, tick_status, whole_ticks
+from streaming.transforms.tick_status import complete_ticks, rows_of, tick_status
 from tests.spark.support import ListTopic
 from tests.spark.ticks import TICK_MS, broker, move, records, tick
 
@@ -32,7 +32,7 @@ def at(number: int, cluster: str = "c1") -> tuple[str, int]:
 def of_batch(spark: SparkSession, messages: list[dict[str, Any]], first: int, end: int, kept_from: int = 0) -> Ticks:
     """Ticks of the batch of the records from ``first`` up to, not including, ``end``, each with its messages."""
     batch = records(spark, messages[first:end], first)
-    with Lane(ListTopic(spark, messages, kept_from)).whole(batch) as whole:  # type: ignore[arg-type]
+    with CompleteTicksReader(ListTopic(spark, messages, kept_from)).whole(batch) as whole:  # type: ignore[arg-type]
         counts = {(row["cluster"], row["tick_ms"]): row["count"] for row in _counted(whole.messages)}
         assert {t: counts.get(t) for t in whole.ticks} == dict.fromkeys(whole.ticks, 3)
         assert set(counts) == set(whole.ticks)
@@ -59,7 +59,7 @@ def test_how_a_tick_was_collected_is_told_with_it(spark: SparkSession) -> None:
     silent = [{"broker": 3, "reason": "refused"}, {"broker": 4, "reason": "refused"}]
     first[-1] |= {"started_ms": 5_000, "ended_ms": 5_250, "unanswered": silent, "skipped_ticks": 7}
     messages = [*first, *second]
-    with Lane(ListTopic(spark, messages, 0)).whole(records(spark, messages)) as whole:  # type: ignore[arg-type]
+    with CompleteTicksReader(ListTopic(spark, messages, 0)).whole(records(spark, messages)) as whole:  # type: ignore[arg-type]
         # One that tells nothing of it has failed at nothing.
         assert whole.collected == {at(0): Collected(0.25, 2, 7), at(1): Collected(None, 0, 0)}
 
@@ -100,6 +100,6 @@ def test_the_status_of_a_tick_and_its_rows(spark: SparkSession) -> None:
         (TICK_MS + 1000, True, 0, 4, False),
         (TICK_MS + 2000, False, None, None, False),
     ]
-    whole = whole_ticks(messages)
+    whole = complete_ticks(messages)
     (row,) = rows_of(whole, "brokers").collect()
     assert (row["cluster"], row["tick_ms"], row["broker"], row["leader_throttle_bytes_per_s"]) == ("c1", TICK_MS, 1, 5)

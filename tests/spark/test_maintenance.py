@@ -17,8 +17,8 @@ from cli.common.child_process import headroom_command
 from schemas.alerts import AlertEvent
 from schemas.config import StoreSettings
 from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, LEADER_IMBALANCE, MESSAGES, QUARANTINE
-from streaming.delta.low_latency_table import PromptTable
-from streaming.delta.maintenance import Failed, Maintained, Maintenance
+from streaming.delta.low_latency_table import LowLatencyTable
+from streaming.delta.maintenance import Maintenance, MaintenanceFailure, MaintenanceResult
 from streaming.delta.store import Store
 from streaming.tables.events import EventLog
 from tests.unit.streaming.delta.test_compaction_race import balance
@@ -35,11 +35,11 @@ def append_message(store: Store, day: date, number: int) -> None:
     store.append(store.spark.createDataFrame([row], MESSAGES.ddl()).coalesce(1), MESSAGES)
 
 
-def whole(done: Iterable[Maintained | Failed]) -> dict[str, Maintained]:
+def whole(done: Iterable[MaintenanceResult | MaintenanceFailure]) -> dict[str, MaintenanceResult]:
     """What was done, by table; fails if one was not done."""
     found = {}
     for one in done:
-        assert isinstance(one, Maintained), one
+        assert isinstance(one, MaintenanceResult), one
         found[one.table] = one
     return found
 
@@ -64,7 +64,7 @@ def test_small_files_become_one_a_day_and_old_days_go(spark: SparkSession, tmp_p
 
 def test_what_is_appended_without_spark_is_looked_after_without_it(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path))
-    table = PromptTable(spark, store, LEADER_IMBALANCE)
+    table = LowLatencyTable(spark, store, LEADER_IMBALANCE)
     # Days 0 to 3 before today; each in two commits, after the one that made the table.
     for number in range(8):
         table.append([balance(TODAY - timedelta(days=number % 4), number)])
@@ -155,9 +155,9 @@ def test_a_table_that_fails_is_told_and_the_others_are_looked_after(spark: Spark
     lost.unlink()
     done = {one.table: one for one in Maintenance(spark, store, StoreSettings()).run(TODAY)}
     failed, kept = done[QUARANTINE.path], done[MESSAGES.path]
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, MaintenanceFailure)
     assert failed.reason
-    assert isinstance(kept, Maintained)
+    assert isinstance(kept, MaintenanceResult)
     assert kept.files_after == 1
 
 
@@ -166,7 +166,7 @@ def test_a_table_of_something_else_is_not_touched(spark: SparkSession, tmp_path:
     theirs = spark.createDataFrame([(1, date(2020, 1, 1))], "id INT, date DATE").write.format("delta")
     theirs.partitionBy("date").save(store.location(MESSAGES))
     (failed,) = Maintenance(spark, store, StoreSettings(silver_keep_days=1)).run(TODAY)
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, MaintenanceFailure)
     assert "tick_ms is missing" in failed.reason
     assert store.read(MESSAGES).count() == 1
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from planning.throttles.load import Demand, PartitionTraffic, demands
+from planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
 from schemas.alerts import Role, Verdict
 from streaming.transforms.decode import lane_messages
 from streaming.transforms.moves.replicas import replicas
 from streaming.transforms.moves.throttle_headroom import throttle_headroom
-from streaming.transforms.tick_status import rows_of, whole_ticks
+from streaming.transforms.tick_status import complete_ticks, rows_of
 from tests.spark.support import examples
 from tests.spark.ticks import broker, log, move, records, tick
 from tests.support.random_clusters import BROKERS, RECORD_BYTES, Cluster, clusters
@@ -53,7 +53,7 @@ def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
         for number, cluster in enumerate(CLUSTERS)
         for m in tick([broker_row(cluster, b) for b in BROKERS], [move_row(p) for p in cluster.partitions])
     ]
-    whole = whole_ticks(lane_messages(records(spark, messages)))
+    whole = complete_ticks(lane_messages(records(spark, messages)))
     brokers = rows_of(whole, "brokers")
     rows = throttle_headroom(replicas(rows_of(whole, "moves"), brokers), brokers).collect()
     sides: dict[str, dict[tuple[int, str], Row]] = {}
@@ -62,7 +62,7 @@ def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
     return sides
 
 
-def in_planning(demand: Demand) -> tuple[Any, ...]:
+def in_planning(demand: ThrottleLoad) -> tuple[Any, ...]:
     return (
         demand.throttle_bytes_per_s,
         demand.in_sync_bytes_per_s,
@@ -74,7 +74,7 @@ def in_planning(demand: Demand) -> tuple[Any, ...]:
     )
 
 
-def etas_in_planning(demand: Demand) -> tuple[float | None, ...]:
+def etas_in_planning(demand: ThrottleLoad) -> tuple[float | None, ...]:
     """When a side is in sync, as far as a throttle decides it: no copy is seen in these clusters."""
     found = demand.catch_up
     return (None, None, None) if found is None else (found.low_s, found.middle_s, found.high_s)
@@ -94,7 +94,7 @@ def in_spark(row: Row) -> tuple[Any, ...]:
 def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[tuple[int, str], Row]]) -> None:
     verdicts, short = set(), 0
     for number, cluster in enumerate(CLUSTERS):
-        for demand in demands(cluster.partitions, cluster.throttles()):
+        for demand in throttle_loads(cluster.partitions, cluster.throttles()):
             row = found[str(number)][(demand.broker, demand.role.value)]
             assert in_spark(row) == in_planning(demand), f"broker {demand.broker} as {demand.role.value} of {cluster}"
             verdicts.add(demand.verdict.value)
@@ -113,7 +113,7 @@ def test_a_side_that_takes_no_part_is_idle_and_every_broker_has_both(
     for number, cluster in enumerate(CLUSTERS):
         sides = found[str(number)]
         assert set(sides) == {(b, role.value) for b in BROKERS for role in Role}
-        part = {(d.broker, d.role.value) for d in demands(cluster.partitions, cluster.throttles())}
+        part = {(d.broker, d.role.value) for d in throttle_loads(cluster.partitions, cluster.throttles())}
         for side in set(sides) - part:
             row = sides[side]
             assert (row["verdict"], row["required_bytes_per_s"], row["moving_replicas"]) == ("idle", 0, 0)

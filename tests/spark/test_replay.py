@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from alerts.engine import AlertDesk
+from alerts.engine import AlertEngine
 from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, Settings
 from schemas.tables import ALERT_EVENTS
@@ -49,7 +49,7 @@ class Run:
         self.ticks: list[int] = []
         topic: Any = ListTopic(spark, LANE)
         listeners = Listeners(lambda _, tick_ms, __: self.ticks.append(tick_ms), self.told.extend)
-        self.desk = AlertDesk(SETTINGS, lambda: TICK_MS)
+        self.desk = AlertEngine(SETTINGS, lambda: TICK_MS)
         path = checkpoint(folder, "alert_path")
         self.alert_path = AlertPath(spark, topic, EventLog(spark, self.store), self.desk, listeners, path)
         self.gold = GoldJob(spark, topic, self.store, checkpoint(folder, "gold"), 1.0)

@@ -23,11 +23,11 @@ from schemas.tables import (
     TABLES,
     THROTTLE_HEADROOM,
 )
-from streaming.jobs.silver import bronze, head_rejected, ledger, quarantine, silver_rows, value_rejected
-from streaming.transforms.decode import lane_messages, message_rows, with_head
+from streaming.jobs.silver import bronze, header_rejected, ledger, quarantine, silver_rows, value_rejected
+from streaming.transforms.decode import lane_messages, message_rows, with_headers
 from streaming.transforms.gold import GoldQueries, as_table
 from streaming.transforms.leaders.election_plan import election_plans
-from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
+from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.silver import (
     SILVER,
     broker_throttles,
@@ -143,16 +143,16 @@ def test_throttles_of_brokers_and_topics_stand_in_one_table(spark: SparkSession)
 def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: SparkSession) -> None:
     raw = records(spark, [])
     stored = bronze(raw)
-    heads = with_head(stored)
+    heads = with_headers(stored)
     rows = GoldQueries().rows(lane_messages(raw))
     kinds = [message_rows(heads, kind) for kind in ("leaders", "logs", "meters")]
-    seen = Seen(*kinds, rows_of(lane_messages(raw), "brokers"))
+    seen = ImbalanceInputs(*kinds, rows_of(lane_messages(raw), "brokers"))
     imbalance = as_table(leader_imbalance(seen, 0.1), LEADER_IMBALANCE)
     plans = election_plans(seen, rows_of(lane_messages(raw), "moves"), imbalance, BatchLimits())
     written = [
         *[(table, silver_rows(heads, table, list(kinds))) for table, kinds in SILVER.items()],
         (BRONZE_TICKS, stored),
-        (QUARANTINE, quarantine(head_rejected(heads).unionByName(value_rejected(heads, "lags")))),
+        (QUARANTINE, quarantine(header_rejected(heads).unionByName(value_rejected(heads, "lags")))),
         (MESSAGES, ledger(heads)),
         (THROTTLE_HEADROOM, rows.headroom),
         (REASSIGNMENT_PROGRESS, rows.progress),

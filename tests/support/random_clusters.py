@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from planning.throttles.load import PartitionTraffic, Side
+from planning.throttles.load import BrokerRole, PartitionTraffic
 from schemas.alerts import Role
 
 BROKERS = (1, 2, 3, 4, 5)
@@ -31,7 +31,7 @@ class Cluster:
     partitions: tuple[PartitionTraffic, ...]
     rates: dict[int, tuple[float | None, float | None]]
 
-    def throttles(self) -> dict[Side, float | None]:
+    def throttles(self) -> dict[BrokerRole, float | None]:
         """The rates in force by broker and role, as ``planning`` takes them."""
         roles = (Role.LEADER, Role.FOLLOWER)
         return {(b, role): rate for b, both in self.rates.items() for role, rate in zip(roles, both, strict=True)}

@@ -14,7 +14,7 @@ _WRITE_RATES = tuple(hundreds * 100 for hundreds in (0, 0, 1, 2, 5))
 
 
 @dataclass(frozen=True)
-class Led:
+class PartitionState:
     """One partition.
 
     Attributes:
@@ -59,14 +59,14 @@ class Broker:
 class Leadership:
     """A cluster: every partition, every broker."""
 
-    partitions: tuple[Led, ...]
+    partitions: tuple[PartitionState, ...]
     brokers: dict[int, Broker]
 
 
-def as_planned(cluster: Leadership) -> list[elections.Led]:
+def as_planned(cluster: Leadership) -> list[elections.PartitionState]:
     """Its partitions as elections are planned of, with all that is written known."""
     return [
-        elections.Led(
+        elections.PartitionState(
             p.topic,
             p.partition,
             p.leader,
@@ -81,12 +81,12 @@ def as_planned(cluster: Leadership) -> list[elections.Led]:
 
 
 @st.composite
-def _partitions(draw: st.DrawFn, number: int) -> Led:
+def _partitions(draw: st.DrawFn, number: int) -> PartitionState:
     replicas = tuple(draw(st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True)))
     # Mostly as preferred, as in a real cluster.
     leader = draw(st.sampled_from((replicas[0], *replicas, *replicas, None)))
     in_sync = draw(subsets(replicas)) | ({leader} if leader is not None else set())
-    return Led(
+    return PartitionState(
         topic=draw(st.sampled_from("ab")),
         partition=number,
         leader=leader,

@@ -16,11 +16,11 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
-from alerts.delivery.http import Poster, Secret, header_secret, json_body
-from alerts.delivery.message_fields import Links, commands, numbers, reason
+from alerts.delivery.http import HttpPoster, Secret, header_secret, json_body
+from alerts.delivery.message_fields import Links, commands, figures, reason_text
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.receivers.at_once import at_once
-from schemas.alerts import AlertEvent, State
+from alerts.delivery.receivers.at_once import in_parallel
+from schemas.alerts import AlertEvent, AlertState
 from schemas.config import AlertmanagerSettings
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class AlertmanagerReceiver:
     ) -> None:
         self._settings = settings
         self._urls = settings.instances()
-        self._poster = Poster(settings.timeout_s, settings.ssl_cafile, "notify.alertmanager.ssl_cafile")
+        self._poster = HttpPoster(settings.timeout_s, settings.ssl_cafile, "notify.alertmanager.ssl_cafile")
         self._password = password
         self._links = links
         self._clock_ms = clock_ms
@@ -89,7 +89,7 @@ class AlertmanagerReceiver:
     def _keep(self, alert: Alert, errors: dict[str, DeliveryError]) -> None:
         alert_id = alert[0].alert_id
         self._firing.pop(alert_id, None)
-        if alert[0].state == State.FIRING.value:
+        if alert[0].state == AlertState.FIRING.value:
             self._firing[alert_id] = alert
         for url, missed in self._missed.items():
             missed.pop(alert_id, None)
@@ -143,7 +143,7 @@ class AlertmanagerReceiver:
                 return DeliveryError(type(error).__name__)
             return None
 
-        outcomes = at_once({url: partial(post, url) for url in posts})
+        outcomes = in_parallel({url: partial(post, url) for url in posts})
         return {url: error for url, error in outcomes.items() if error is not None}
 
     def _authorization(self) -> tuple[dict[str, str], str | None]:
@@ -158,7 +158,7 @@ class AlertmanagerReceiver:
         known, now_ms = json.loads(reference), self._clock_ms()
         # Before the clock was set back it was told of times that are yet to come: until then nothing would have ended.
         starts_ms = min(int(known["starts_at_ms"]), now_ms)
-        resolved = event.state == State.RESOLVED.value
+        resolved = event.state == AlertState.RESOLVED.value
         ends_ms = max(starts_ms, min(event.tick_ms, now_ms)) if resolved else now_ms + self._alive_ms()
         told = [self._alert(event, starts_ms, ends_ms)]
         if known.get("was"):
@@ -219,9 +219,9 @@ def notes(event: AlertEvent, links: dict[str, str]) -> dict[str, str]:
     told = {
         "summary": event.summary,
         "alert_id": event.alert_id,
-        "recommendation": reason(event),
+        "recommendation": reason_text(event),
         "command": next(iter(commands(event)), ""),
-        **{name.lower().replace(" ", "_").replace("-", "_"): text for name, text in numbers(event).items()},
+        **{name.lower().replace(" ", "_").replace("-", "_"): text for name, text in figures(event).items()},
         **{f"{name}_url": url for name, url in links.items()},
     }
     return {name: text for name, text in told.items() if text}

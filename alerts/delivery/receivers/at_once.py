@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def at_once(calls: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+def in_parallel(calls: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     """Return the result of each call once all have ended; they must not raise."""
     results: dict[str, T] = {}
 

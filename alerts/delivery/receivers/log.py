@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from alerts.delivery.receiver import Receipt
-from schemas.alerts import AlertEvent, State
+from schemas.alerts import AlertEvent, AlertState
 
-_LEVELS = {State.FIRING.value: logging.ERROR, State.RESOLVED.value: logging.WARNING}
+_LEVELS = {AlertState.FIRING.value: logging.ERROR, AlertState.RESOLVED.value: logging.WARNING}
 
 
 class LogReceiver:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from alerts.delivery.delivery_log import event_key
 from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.receivers.slack_api import SlackApi, SlackError, metadata, told_keys
+from alerts.delivery.receivers.slack_api import SlackApi, SlackError, event_keys_of, metadata
 from alerts.delivery.receivers.slack_blocks import Block, alert_blocks, change_text, digest_blocks, plain_text
 from schemas.alerts import AlertEvent
 
@@ -35,7 +35,7 @@ _TS = re.compile(r"[0-9]{1,20}\.[0-9]{1,20}")
 
 
 @dataclass(frozen=True)
-class Place:
+class MessageRef:
     """Where an alert's message stands.
 
     Attributes:
@@ -81,7 +81,7 @@ class SlackReceiver:
         if not before:
             return self._begin(event, again)
         try:
-            return self._go_on(event, Place(**json.loads(before)), again)
+            return self._go_on(event, MessageRef(**json.loads(before)), again)
         except SlackError as error:
             if error.code not in _GONE:
                 raise
@@ -108,7 +108,7 @@ class SlackReceiver:
             return found[event_key(event)]
         return _receipt("posted", self._post([event], plain_text(event), alert_blocks(event, self._links)))
 
-    def _go_on(self, event: AlertEvent, place: Place, again: bool) -> Receipt:
+    def _go_on(self, event: AlertEvent, place: MessageRef, again: bool) -> Receipt:
         if not place.shared:
             self._edit(event, place)
         if again and self._replied(event, place):
@@ -123,7 +123,7 @@ class SlackReceiver:
         )
         return _receipt("edited, replied", place)
 
-    def _edit(self, event: AlertEvent, place: Place) -> None:
+    def _edit(self, event: AlertEvent, place: MessageRef) -> None:
         text, blocks = plain_text(event), alert_blocks(event, self._links)
         try:
             self._api.call("chat.update", channel=place.channel, ts=place.ts, text=text, blocks=blocks)
@@ -131,7 +131,7 @@ class SlackReceiver:
             if error.code not in _NO_EDIT:
                 raise
 
-    def _post(self, events: Sequence[AlertEvent], text: str, blocks: list[Block], shared: bool = False) -> Place:
+    def _post(self, events: Sequence[AlertEvent], text: str, blocks: list[Block], shared: bool = False) -> MessageRef:
         answer = self._api.call(
             "chat.postMessage",
             channel=self._channel,
@@ -141,7 +141,7 @@ class SlackReceiver:
             unfurl_links=False,
             unfurl_media=False,
         )
-        return Place(_named(_CHANNEL, answer, "channel", self._channel), _named(_TS, answer, "ts"), shared)
+        return MessageRef(_named(_CHANNEL, answer, "channel", self._channel), _named(_TS, answer, "ts"), shared)
 
     def _looked(self, events: Sequence[AlertEvent]) -> dict[str, Receipt]:
         """Return by event key the receipts of messages that arrived in an earlier attempt."""
@@ -153,12 +153,13 @@ class SlackReceiver:
             return {}
         return {
             key: _receipt(
-                "was there already", Place(self._channel, _named(_TS, message, "ts"), len(told_keys(message)) > 1)
+                "was there already",
+                MessageRef(self._channel, _named(_TS, message, "ts"), len(event_keys_of(message)) > 1),
             )
             for key, message in found.items()
         }
 
-    def _replied(self, event: AlertEvent, place: Place) -> bool:
+    def _replied(self, event: AlertEvent, place: MessageRef) -> bool:
         try:
             return bool(self._api.find([event_key(event)], event.event_ms - _CLOCKS_MS, place.ts))
         except SlackError as error:
@@ -183,5 +184,5 @@ def _named(form: re.Pattern[str], answer: Mapping[str, object], name: str, defau
     return value
 
 
-def _receipt(answer: str, place: Place) -> Receipt:
+def _receipt(answer: str, place: MessageRef) -> Receipt:
     return Receipt(answer, json.dumps(asdict(place)))

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from alerts.delivery.exchange import Answer
-from alerts.delivery.http import Poster, Secret, header_secret, json_body, retry_after_s
+from alerts.delivery.exchange import HttpAnswer
+from alerts.delivery.http import HttpPoster, Secret, header_secret, json_body, retry_after_s
 from alerts.delivery.receiver import DeliveryError
 from schemas.config import SlackSettings
 
@@ -49,7 +49,7 @@ class SlackApi:
     def __init__(self, settings: SlackSettings, token: Secret) -> None:
         self._settings = settings
         self._token = token
-        self._poster = Poster(settings.timeout_s)
+        self._poster = HttpPoster(settings.timeout_s)
 
     def call(self, method: str, **arguments: Any) -> dict[str, Any]:
         """Return what Slack answers to a call of a method that writes.
@@ -84,7 +84,7 @@ class SlackApi:
         """
         found: dict[str, dict[str, Any]] = {}
         for message in self._messages(since_ms, thread_ts):
-            for key in told_keys(message):
+            for key in event_keys_of(message):
                 if key in keys:
                     found[key] = message
             if len(found) == len(set(keys)):
@@ -112,7 +112,7 @@ def metadata(keys: Sequence[str]) -> dict[str, Any]:
     return {"event_type": _EVENT_TYPE, "event_payload": {"event_keys": ",".join(keys)}}
 
 
-def told_keys(message: Mapping[str, Any]) -> list[str]:
+def event_keys_of(message: Mapping[str, Any]) -> list[str]:
     """Return the keys of the events that a message tells of; none: it is not one of ours."""
     found = _object(message.get("metadata"))
     if found.get("event_type") != _EVENT_TYPE:
@@ -120,7 +120,7 @@ def told_keys(message: Mapping[str, Any]) -> list[str]:
     return str(_object(found.get("event_payload")).get("event_keys", "")).split(",")
 
 
-def _content(answer: Answer) -> dict[str, Any]:
+def _content(answer: HttpAnswer) -> dict[str, Any]:
     """Return the object that an answer holds; an empty one if it holds none."""
     try:
         return _object(json.loads(answer.body)) if answer.whole else {}
@@ -137,7 +137,7 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _refused(answer: Answer, content: dict[str, Any]) -> DeliveryError:
+def _refused(answer: HttpAnswer, content: dict[str, Any]) -> DeliveryError:
     if answer.status == 429:
         wait_s = retry_after_s(answer.retry_after)
         return DeliveryError("slack: rate limited", _BUSY_S if wait_s is None else wait_s, unsent=True)

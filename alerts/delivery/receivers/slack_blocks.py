@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.delivery.message_fields import Links, commands, numbers, reason
+from alerts.delivery.message_fields import Links, commands, figures, reason_text
 from alerts.text.formatting import clock
-from schemas.alerts import AlertEvent, Severity, State
+from schemas.alerts import AlertEvent, AlertState, Severity
 from schemas.text import printable
 
 # Slack's limits: characters of a section, of a field and of the text besides, blocks of a message.
@@ -44,7 +44,7 @@ def _escaped(text: str) -> str:
 
 def headline(event: AlertEvent) -> str:
     """Return an event in one line."""
-    icon = _RESOLVED_ICON if event.state == State.RESOLVED.value else _ICONS[event.severity]
+    icon = _RESOLVED_ICON if event.state == AlertState.RESOLVED.value else _ICONS[event.severity]
     who = escaped(f"{event.kind}, cluster {event.cluster}, {event.subject}", 1000)
     return f"{icon} *{event.state.upper()}* {event.severity} {who}"
 
@@ -56,7 +56,7 @@ def plain_text(event: AlertEvent) -> str:
 
 def alert_blocks(event: AlertEvent, links: Links) -> list[Block]:
     """Return the message of one alert as it stands."""
-    if event.state == State.RESOLVED.value:
+    if event.state == AlertState.RESOLVED.value:
         body = [_section(f"{headline(event)}\nIt was: {escaped(event.summary, 1800)}")]
     else:
         body = [
@@ -71,9 +71,9 @@ def alert_blocks(event: AlertEvent, links: Links) -> list[Block]:
 def change_text(event: AlertEvent) -> str:
     """Return what is said in an alert's thread when it changes."""
     at = clock(event.tick_ms)
-    if event.state == State.RESOLVED.value:
+    if event.state == AlertState.RESOLVED.value:
         return f"{_RESOLVED_ICON} {escaped(event.kind, 200)} of {escaped(event.subject, 500)} resolved at {at}"
-    told = "; ".join(f"{name.lower()} {text}" for name, text in numbers(event).items())
+    told = "; ".join(f"{name.lower()} {text}" for name, text in figures(event).items())
     return f"{_ICONS[event.severity]} Changed at {at}: {escaped(f'{event.summary}. {told}', SECTION_MOST - 300)}"
 
 
@@ -93,12 +93,12 @@ def digest_blocks(events: Sequence[AlertEvent], links: Links) -> list[Block]:
 
 def _fields(event: AlertEvent) -> list[Block]:
     # Slack takes ten fields at most; there are six.
-    told = [f"*{name}*\n{escaped(text, FIELD_MOST - 100)}" for name, text in numbers(event).items()]
+    told = [f"*{name}*\n{escaped(text, FIELD_MOST - 100)}" for name, text in figures(event).items()]
     return [{"type": "section", "fields": [_mrkdwn(text) for text in told]}] if told else []
 
 
 def _advice(event: AlertEvent) -> list[Block]:
-    blocks = [_section(f"*Do*: {escaped(reason(event), 1000)}")] if reason(event) else []
+    blocks = [_section(f"*Do*: {escaped(reason_text(event), 1000)}")] if reason_text(event) else []
     command = next(iter(commands(event)), "")
     if not command:
         return blocks

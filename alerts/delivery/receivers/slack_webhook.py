@@ -4,7 +4,7 @@ to nor found again. After a crash between sending and noting it, it is sent once
 
 from __future__ import annotations
 
-from alerts.delivery.http import Poster, Secret, json_body
+from alerts.delivery.http import HttpPoster, Secret, json_body
 from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import Receipt
 from alerts.delivery.receivers.slack_blocks import alert_blocks, plain_text
@@ -25,7 +25,7 @@ class SlackWebhookReceiver:
     name = "slack_webhook"
 
     def __init__(self, settings: SlackSettings, url: Secret, links: Links) -> None:
-        self._poster = Poster(settings.timeout_s)
+        self._poster = HttpPoster(settings.timeout_s)
         self._url = url
         self._links = links
 

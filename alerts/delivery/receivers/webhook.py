@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Callable
 
 from alerts.delivery.delivery_log import event_key
-from alerts.delivery.http import Poster, Secret, json_body
+from alerts.delivery.http import HttpPoster, Secret, json_body
 from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import Receipt
 from schemas.alerts import AlertEvent
@@ -32,7 +32,7 @@ class WebhookReceiver:
 
     def __init__(self, settings: WebhookSettings, secret: Secret, links: Links, clock_ms: Callable[[], int]) -> None:
         self._url = settings.url
-        self._poster = Poster(settings.timeout_s, settings.ssl_cafile, "notify.webhook.ssl_cafile")
+        self._poster = HttpPoster(settings.timeout_s, settings.ssl_cafile, "notify.webhook.ssl_cafile")
         self._secret = secret
         self._links = links
         self._clock_ms = clock_ms

@@ -34,8 +34,15 @@ from benchmarks.fixtures.bench_cluster import Say, failure
 from benchmarks.groups.elections.imbalance import measure_imbalance
 from benchmarks.groups.elections.latency import measure_latency
 from benchmarks.results import Figure
-from planning.elections.planner import BatchLimits, ElectionPlan, Led, Surroundings, balances, plan_elections
-from planning.throttles.load import PartitionTraffic, demands
+from planning.elections.planner import (
+    BatchLimits,
+    ClusterConstraints,
+    ElectionPlan,
+    PartitionState,
+    balances,
+    plan_elections,
+)
+from planning.throttles.load import PartitionTraffic, throttle_loads
 from schemas.alerts import Role
 
 _PARTITIONS = 200_000
@@ -59,9 +66,9 @@ class Made:
         around: brokers and throttles.
     """
 
-    partitions: tuple[Led, ...]
+    partitions: tuple[PartitionState, ...]
     limits: BatchLimits
-    around: Surroundings
+    around: ClusterConstraints
 
 
 def measure(say: Say) -> list[Figure]:
@@ -124,11 +131,11 @@ def cluster(size: int, away_ratio: float) -> Made:
     return Made(partitions, limits, _around(partitions, alive))
 
 
-def _partition(number: int, away_ratio: float, draw: random.Random) -> Led:
+def _partition(number: int, away_ratio: float, draw: random.Random) -> PartitionState:
     replicas = tuple(draw.sample(_BROKERS, _REPLICATION))
     leader = draw.choice(replicas[1:]) if draw.random() < away_ratio else replicas[0]
     moving = number % (2 * _THROTTLED_ONE_IN) == 0
-    return Led(
+    return PartitionState(
         topic=f"topic-{number // _PARTITIONS_PER_TOPIC:04}",
         partition=number % _PARTITIONS_PER_TOPIC,
         leader=leader,
@@ -142,15 +149,15 @@ def _partition(number: int, away_ratio: float, draw: random.Random) -> Led:
     )
 
 
-def _around(partitions: tuple[Led, ...], alive: frozenset[int]) -> Surroundings:
+def _around(partitions: tuple[PartitionState, ...], alive: frozenset[int]) -> ClusterConstraints:
     """Return throttles that exceed what the listed partitions require by the usual margin."""
     traffic = tuple(_traffic(p) for p in partitions[::_THROTTLED_ONE_IN])
-    required = max(demand.required_bytes_per_s or 0.0 for demand in demands(traffic, {}))
+    required = max(demand.required_bytes_per_s or 0.0 for demand in throttle_loads(traffic, {}))
     throttles = {(broker, role): required * _THROTTLE_RATIO for broker in alive for role in Role}
-    return Surroundings(alive, throttled=traffic, throttles=throttles)
+    return ClusterConstraints(alive, throttled=traffic, throttles=throttles)
 
 
-def _traffic(p: Led) -> PartitionTraffic:
+def _traffic(p: PartitionState) -> PartitionTraffic:
     return PartitionTraffic(
         topic=p.topic,
         partition=p.partition,

@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from alerts.delivery.http import Poster
+from alerts.delivery.http import HttpPoster
 from alerts.delivery.receiver import DeliveryError
 from alerts.delivery.receivers.slack_api import SlackApi
 from benchmarks.groups.fuzz.made import EDGES, put
@@ -22,7 +22,7 @@ from cli.reassignment.plan_file import is_plan
 from cluster.metrics.http import HttpReader
 from cluster.metrics.jmx_exporter import PrometheusSource
 from cluster.metrics.jolokia import JolokiaSource
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
 from cluster.model import TopicPartition
 from planning.throttles.replica_lists import parse_replica_list
@@ -32,7 +32,7 @@ from tests.unit.fakes.bad_servers import bad_server
 
 _TIMEOUT_S = 5.0
 _OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-_PLAN = Plan(["t"], [TopicPartition("t", 0)], [TopicPartition("t", 0), TopicPartition("t", 1)], 2, True)
+_PLAN = ReadPlan(["t"], [TopicPartition("t", 0)], [TopicPartition("t", 0), TopicPartition("t", 1)], 2, True)
 _EXPOSITION = """# HELP kafka_log_log_logendoffset x
 kafka_log_log_logendoffset{topic="t",partition="0",} 1.2345E4
 kafka_log_log_size{topic="t",partition="0"} 17.0
@@ -103,7 +103,7 @@ def readings() -> Iterator[list[Reading]]:
         http = HttpReader(CollectSettings())
         jolokia, prometheus = JolokiaSource(http, ""), PrometheusSource(http, "")
         slack = SlackApi(SlackSettings(channel="C1", api_url=f"http://{endpoint}/api/", timeout_s=2), lambda: "xoxb-1")
-        poster = Poster(2.0)
+        poster = HttpPoster(2.0)
 
         def answered(read: Callable[[], Any]) -> Callable[[bytes], Any]:
             def with_answer(text: bytes) -> Any:

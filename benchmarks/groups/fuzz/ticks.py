@@ -9,17 +9,17 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from alerts.engine import AlertDesk
-from alerts.inputs.throttle_status import side_state
+from alerts.engine import AlertEngine
+from alerts.inputs.throttle_status import throttle_status_of
 from benchmarks.fixtures.synthetic.simulated_week import RECORD_DDL
 from benchmarks.groups.fuzz.made import CLUSTERS, TICK_MS, Record
 from schemas.config import Settings
 from schemas.tick_messages import KINDS
-from streaming.queries.whole_ticks import Lane
+from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.sources.trust import Trust
-from streaming.transforms.decode import message_rows, with_head, with_message
+from streaming.transforms.decode import message_rows, with_headers, with_message
 from streaming.transforms.gold import GoldQueries, headroom_rows
-from streaming.transforms.leaders.imbalance import Seen, leader_imbalance
+from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.silver import SILVER
 from streaming.transforms.tick_status import rows_of
 
@@ -36,7 +36,7 @@ class _Topic:
     spark: SparkSession
     trust: Trust
 
-    def lane_range(self, _first: int, _end: int) -> DataFrame:
+    def alert_range(self, _first: int, _end: int) -> DataFrame:
         """Return no record."""
         return self.spark.createDataFrame([], RECORD_DDL)
 
@@ -50,9 +50,9 @@ class Reader:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._lane = Lane(_Topic(spark, Trust(CLUSTERS)))  # type: ignore[arg-type]
+        self._lane = CompleteTicksReader(_Topic(spark, Trust(CLUSTERS)))  # type: ignore[arg-type]
         self._gold = GoldQueries()
-        self._desk = AlertDesk(Settings(), lambda: TICK_MS)
+        self._desk = AlertEngine(Settings(), lambda: TICK_MS)
         self.judged = 0
 
     def read(self, ticks: Sequence[Sequence[Record]]) -> None:
@@ -70,14 +70,14 @@ class Reader:
             for row in headroom_rows(whole.messages).collect():
                 found[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
             for (cluster, tick_ms), rows in found.items():
-                self._desk.observe(cluster, tick_ms, [side_state(row) for row in rows])
+                self._desk.observe(cluster, tick_ms, [throttle_status_of(row) for row in rows])
             self.judged += len(found)
             rows_of_gold = self._gold.rows(whole.messages)
             for frame in (rows_of_gold.headroom, rows_of_gold.progress, rows_of_gold.write_rate):
                 _work(frame)
 
     def _history(self, sent: DataFrame) -> None:
-        heads = with_head(sent, CLUSTERS).persist()
+        heads = with_headers(sent, CLUSTERS).persist()
         known = heads.where("reason IS NULL")
         for kind in KINDS:
             _work(with_message(known, kind))
@@ -85,7 +85,7 @@ class Reader:
             _work(rows_of_table(message_rows(known, kind)))
         with self._lane.whole(sent) as whole:
             leaders, logs, meters = (message_rows(known, kind) for kind in ("leaders", "logs", "meters"))
-            _work(leader_imbalance(Seen(leaders, logs, meters, rows_of(whole.messages, "brokers")), 0.1))
+            _work(leader_imbalance(ImbalanceInputs(leaders, logs, meters, rows_of(whole.messages, "brokers")), 0.1))
         heads.unpersist()
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import psutil
 from kafka.errors import KafkaError
 
-from alerts.rules.no_ticks import SILENCE
+from alerts.rules.no_ticks import TICKS
 from benchmarks.groups.outages.record import Critical, Record
 from benchmarks.groups.outages.scenarios.arrangement import Void
 from benchmarks.groups.outages.schedule import Play
 from benchmarks.groups.outages.stage.stage import Stage
 from benchmarks.groups.outages.watching.blind import Blind, Span, blind, gaps
 from benchmarks.groups.outages.watching.notices import Count, critical
-from schemas.alerts import AlertEvent, Kind
+from schemas.alerts import AlertEvent, AlertKind
 from schemas.errors import HeadroomError
 
 _HEALTHY_S = 120.0
@@ -197,9 +197,9 @@ def explained(event: AlertEvent, starved: set[str], play: Play, was_away: bool) 
         play: what is played.
         was_away: whether no tick was evaluated for as long as that is worth a critical alert.
     """
-    if event.kind == Kind.THROTTLE_BELOW_LEADER_WRITE.value and event.subject in starved:
+    if event.kind == AlertKind.THROTTLE_BELOW_LEADER_WRITE.value and event.subject in starved:
         return True
-    if event.kind == Kind.NO_DATA.value and event.subject == SILENCE and was_away:
+    if event.kind == AlertKind.NO_DATA.value and event.subject == TICKS and was_away:
         return True
     return event.kind in {kind.value for kind in play.scenario.true_critical}
 

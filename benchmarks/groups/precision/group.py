@@ -37,7 +37,7 @@ from benchmarks.results import CHECKOUT, Figure
 from cli.common.output import print_table
 from cli.common.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
-from schemas.alerts import State
+from schemas.alerts import AlertState
 from schemas.errors import HeadroomError
 
 # Every fault with its times, and every page: what the figures are made of.
@@ -189,7 +189,7 @@ def _headroom_pages(watch: WatchProcess) -> list[Page]:
     ended_s = {
         line.said["alert_id"]: epoch_s + line.at_s
         for line in watch.events()
-        if line.said["state"] == State.RESOLVED.value
+        if line.said["state"] == AlertState.RESOLVED.value
     }
     return [Page(**{**vars(page), "until_s": ended_s.get(alert_id)}) for alert_id, page in pages.items()]
 

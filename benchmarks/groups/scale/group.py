@@ -24,7 +24,7 @@ from benchmarks.fixtures.bench_cluster import Ground, Say, failure
 from benchmarks.fixtures.synthetic.synthetic_producer import Feed, Prepared, prepare
 from benchmarks.fixtures.synthetic.synthetic_ticks import Balance, Side, SyntheticCluster, Workload
 from benchmarks.results import Figure
-from cli.common.watch_process import JudgingProcess, WatchProcess
+from cli.common.watch_process import VerdictProcess, WatchProcess
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
 from streaming.delta.query_table import query
 
@@ -176,7 +176,7 @@ def _watched(ground: Ground, watch: WatchProcess, feed: Feed, ticks: Sequence[Pr
 
 
 def at_once_s_per_tick(
-    ground: Ground, judging: JudgingProcess, feed: Feed, ticks: Sequence[Prepared], warm: int, say: Say
+    ground: Ground, judging: VerdictProcess, feed: Feed, ticks: Sequence[Prepared], warm: int, say: Say
 ) -> float:
     """Return the seconds a tick takes until it is judged and recorded, when many come at once.
 
@@ -256,7 +256,7 @@ def _ticks_in(ground: Ground, table: Table) -> set[int]:
     return {row["tick_ms"] for row in rows}
 
 
-def _wait_recorded(ground: Ground, judging: JudgingProcess, ticks: Sequence[Prepared]) -> None:
+def _wait_recorded(ground: Ground, judging: VerdictProcess, ticks: Sequence[Prepared]) -> None:
     wanted = {tick.tick_ms for tick in ticks}
     judging.wait(
         lambda: wanted <= _ticks_of(ground), _DEADLINE_S, f"{len(wanted)} ticks to be recorded", poll_s=_POLL_S

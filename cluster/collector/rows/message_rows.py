@@ -7,15 +7,15 @@ from dataclasses import asdict
 from typing import Any
 
 from cluster.collector.rows.columns import Row
-from cluster.collector.samples.history import Sample
+from cluster.collector.samples.history import EarlierSample
 from cluster.collector.samples.sample_columns import Samples
 from cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
 from cluster.model import (
-    Balancing,
     Broker,
     BrokerRead,
     BrokerThrottles,
     Lag,
+    LeaderRebalanceConfig,
     Meter,
     Metrics,
     Partition,
@@ -34,13 +34,13 @@ _UNKNOWN = BrokerThrottles(known=False)
 _NONE = (None, None, None, None)
 # Columns that are times of the collector's clock.
 _TIMES = ("read_ms", "prev_read_ms", "unchanged_since_ms")
-Counted = tuple[Sample, "Sample | None"]
+Counted = tuple[EarlierSample, "EarlierSample | None"]
 
 
 def broker_row(seen: Broker, read: BrokerRead | None) -> Row:
     """Return the row of a broker; ``read`` None: it was not asked, for the cluster does not list it as alive."""
     throttles = read.throttles if read is not None else _UNKNOWN
-    balancing = read.balancing if read is not None else Balancing()
+    balancing = read.balancing if read is not None else LeaderRebalanceConfig()
     replication = read.replication if read is not None else ReplicationSettings()
     metrics = read.metrics if read is not None else None
     return {
@@ -85,7 +85,7 @@ def leader_row(partition: Partition) -> Row:
     }
 
 
-def lacking_row(partition: Partition) -> Row:
+def under_replicated_row(partition: Partition) -> Row:
     """Return the row of a partition that is not watched and lacks a replica: nothing of its logs is read for that."""
     settings = ("compacted", "remote_storage", "recompressed")
     unread = (
@@ -107,7 +107,11 @@ def lacking_row(partition: Partition) -> Row:
 
 
 def log_sample(
-    broker: int, now: Sample, earlier: Sample | None, lag_source: int | None, unchanged_since_ms: int | None = None
+    broker: int,
+    now: EarlierSample,
+    earlier: EarlierSample | None,
+    lag_source: int | None,
+    unchanged_since_ms: int | None = None,
 ) -> Row:
     """Return a log with its earlier sample.
 

@@ -6,21 +6,21 @@ from collections import deque
 from collections.abc import Hashable
 from typing import NamedTuple, TypeVar
 
-from cluster.connection.per_broker import OfBrokers
+from cluster.connection.per_broker import PerBroker
 
 _Key = TypeVar("_Key", bound=Hashable)
 # A sample this many windows old tells of another time: no rate is better than one over a long gap.
 STALE_WINDOWS = 3
 
 
-class Sample(NamedTuple):
+class EarlierSample(NamedTuple):
     """Values that were read together, and when, epoch milliseconds."""
 
     read_ms: int
     values: tuple[int | None, ...]
 
 
-class History(OfBrokers[_Key, deque[Sample]]):
+class SampleHistory(PerBroker[_Key, deque[EarlierSample]]):
     """Samples of one kind of thing per broker, as far back as the rate window needs.
 
     Args:
@@ -35,7 +35,7 @@ class History(OfBrokers[_Key, deque[Sample]]):
         self._stale_ms = STALE_WINDOWS * max(window_ms, interval_ms)
         self._rising = rising
 
-    def add(self, broker: int, key: _Key, sample: Sample) -> Sample | None:
+    def add(self, broker: int, key: _Key, sample: EarlierSample) -> EarlierSample | None:
         """Keep a sample and return the earlier one to compare it with; None: there is none.
 
         It is the newest that is at least one window older, else the oldest there is.
@@ -64,6 +64,6 @@ class History(OfBrokers[_Key, deque[Sample]]):
     def __len__(self) -> int:
         return sum(len(samples) for keys in self._kept.values() for samples in keys.values())
 
-    def _fell(self, last: Sample, sample: Sample) -> bool:
+    def _fell(self, last: EarlierSample, sample: EarlierSample) -> bool:
         pairs = zip(last.values[: self._rising], sample.values[: self._rising], strict=True)
         return any(before is not None and now is not None and now < before for before, now in pairs)

@@ -14,15 +14,15 @@ _MEMORY_MS = 600_000
 
 
 @dataclass(frozen=True)
-class Before:
+class PreviousLeader:
     """The last rows of a leader's log and of the topic's counters on it; the counters None: not known."""
 
     log: Row
     topic_counters: Row | None
 
-    def shifted(self, step_ms: int) -> Before:
+    def shifted(self, step_ms: int) -> PreviousLeader:
         """Return the same rows by a clock that was set."""
-        return Before(shifted(self.log, step_ms), self.topic_counters and shifted(self.topic_counters, step_ms))
+        return PreviousLeader(shifted(self.log, step_ms), self.topic_counters and shifted(self.topic_counters, step_ms))
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Switch:
 
     previous_leader: int
     switch_tick_ms: int | None
-    before: Before | None
+    before: PreviousLeader | None
 
     def shifted(self, step_ms: int) -> Switch:
         """Return the same switch by a clock that was set."""
@@ -52,7 +52,7 @@ class Switch:
 class _State:
     leader: int | None
     leaderless: bool
-    before: Before | None = None
+    before: PreviousLeader | None = None
     switch: Switch | None = None
 
 
@@ -72,7 +72,7 @@ class Switches:
         tick_ms: int,
         partitions: Mapping[TopicPartition, Partition],
         watched: Collection[TopicPartition],
-        last_said: Callable[[TopicPartition, int], Before | None] = lambda name, leader: None,
+        last_said: Callable[[TopicPartition, int], PreviousLeader | None] = lambda name, leader: None,
     ) -> None:
         """Take in the leaders of a tick; partitions that are gone are forgotten.
 
@@ -94,7 +94,7 @@ class Switches:
                 self._follow(state, partition.leader, tick_ms)
                 _expire(state, tick_ms, name in watched)
 
-    def remember(self, name: TopicPartition, before: Before) -> None:
+    def remember(self, name: TopicPartition, before: PreviousLeader) -> None:
         """Keep rows under the present leader: should it change, they tell the rates from before."""
         state = self._states.get(name)
         if state is not None and not state.leaderless:
@@ -131,7 +131,7 @@ class Switches:
             state.switch = Switch(state.leader, tick_ms, state.before or self._still_known(state, tick_ms))
         state.leader, state.before = leader, None
 
-    def _still_known(self, state: _State, tick_ms: int) -> Before | None:
+    def _still_known(self, state: _State, tick_ms: int) -> PreviousLeader | None:
         # Two switches in a row: the leader between was never sampled, the one before it was.
         switch = state.switch
         return switch.before if switch is not None and self._fresh(switch, tick_ms) else None

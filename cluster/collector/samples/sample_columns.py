@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import lt
 from typing import Generic, TypeVar
 
-from cluster.collector.samples.history import STALE_WINDOWS, Sample
+from cluster.collector.samples.history import STALE_WINDOWS, EarlierSample
 from cluster.model import LogReading, Reading
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -36,9 +36,9 @@ class _Frame:
         self.at_ms += step_ms
         self.read_ms = array("q", [at if at == _NONE else at + step_ms for at in self.read_ms])
 
-    def sample(self, place: int) -> Sample | None:
+    def sample(self, place: int) -> EarlierSample | None:
         read_ms = self.read_ms[place]
-        return Sample(read_ms, (self.values[place],)) if read_ms != _NONE else None
+        return EarlierSample(read_ms, (self.values[place],)) if read_ms != _NONE else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Samples(Generic[_Key]):
     now: _Frame
     before: _Frame | None
 
-    def of(self, key: _Key) -> tuple[Sample, Sample | None] | None:
+    def of(self, key: _Key) -> tuple[EarlierSample, EarlierSample | None] | None:
         """Return the sample of a key and its earlier one; None: it was not read."""
         place = self.places.get(key)
         now = self.now.sample(place) if place is not None else None
@@ -72,7 +72,7 @@ class Samples(Generic[_Key]):
         return self.now.read_ms.tolist(), self.now.values.tolist(), *earlier
 
 
-class Tracks(Generic[_Key]):
+class SampleColumns(Generic[_Key]):
     """Samples of rising values per broker, as far back as the rate window needs.
 
     Args:
@@ -102,7 +102,7 @@ class Tracks(Generic[_Key]):
         """
         return self._tracks[broker].latest()
 
-    def samples(self, broker: int, key: _Key) -> list[Sample]:
+    def samples(self, broker: int, key: _Key) -> list[EarlierSample]:
         """Return the samples that are kept of a key, oldest first."""
         track = self._tracks.get(broker)
         return track.samples(key) if track is not None else []
@@ -160,7 +160,7 @@ class _Track(Generic[_Key]):
         for frame in self._frames:
             frame.shift(step_ms)
 
-    def samples(self, key: _Key) -> list[Sample]:
+    def samples(self, key: _Key) -> list[EarlierSample]:
         place = self._places.get(key)
         found = [frame.sample(place) for frame in self._frames] if place is not None else []
         return [sample for sample in found if sample is not None]

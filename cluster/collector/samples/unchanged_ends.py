@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cluster.connection.per_broker import OfBrokers
+from cluster.connection.per_broker import PerBroker
 from cluster.model import TopicPartition
 
 
-class UnchangedEnds(OfBrokers[TopicPartition, tuple[int, int]]):
+class UnchangedEnds(PerBroker[TopicPartition, tuple[int, int]]):
     """The end of each watched log, and the earliest reading since which it has been the same.
 
     Apart from the samples that rates are taken from, which reach back little further than a rate window: a follower's

@@ -13,13 +13,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from planning.elections.leadership import Standing
-from planning.elections.planner import BatchLimits, Led, Surroundings, plan_away
-from planning.elections.summary import ElectionOutline, outline
-from planning.throttles.load import PartitionTraffic, Side, partition_traffic
+from planning.elections.leadership import BrokerLeadership
+from planning.elections.planner import BatchLimits, ClusterConstraints, PartitionState, plan_from_non_preferred
+from planning.elections.summary import ElectionPlanSummary, summarize
+from planning.throttles.load import BrokerRole, PartitionTraffic, partition_traffic
 from schemas.alerts import Role
 from schemas.tables import ELECTION_PLAN
-from streaming.transforms.leaders.imbalance import Seen, taken_over
+from streaming.transforms.leaders.imbalance import ImbalanceInputs, non_preferred_traffic
 from streaming.transforms.moves.replicas import WATCHED
 from streaming.transforms.moves.write_rate import with_write_rate
 from streaming.transforms.tick_status import TICK
@@ -47,7 +47,7 @@ _BALANCE = (
 _MADE = [column for column in ELECTION_PLAN.columns if column.name not in ("cluster", "tick_ms", "date")]
 
 
-def election_plans(seen: Seen, moves: DataFrame, balances: DataFrame, limits: BatchLimits) -> DataFrame:
+def election_plans(seen: ImbalanceInputs, moves: DataFrame, balances: DataFrame, limits: BatchLimits) -> DataFrame:
     """Return the rows of ``gold/election_plan`` but for ``date``, one per tick.
 
     Args:
@@ -76,10 +76,12 @@ def _all(columns: Sequence[str], name: str) -> Column:
     return F.expr(f"collect_list(struct({', '.join(columns)})) AS {name}")
 
 
-def _away(seen: Seen) -> DataFrame:
+def _away(seen: ImbalanceInputs) -> DataFrame:
     """Return the partitions that their preferred broker does not lead, with what is written to them (null: unknown)."""
     leaders = seen.leaders.where("size(replicas) > 0 AND NOT leader <=> get(replicas, 0)")
-    rates = taken_over(seen.logs, seen.meters).select(*TICK, "topic", "partition", "leader", "write_bytes_per_s")
+    rates = non_preferred_traffic(seen.logs, seen.meters).select(
+        *TICK, "topic", "partition", "leader", "write_bytes_per_s"
+    )
     return leaders.join(rates, [*TICK, "topic", "partition", "leader"], "left")
 
 
@@ -107,28 +109,28 @@ def planned(
     # Of a partition that moves or is listed more is read.
     rates = {(p.topic, p.partition): p.write_bytes_per_s for p in throttled}
     partitions = [_led(p, rates.get((p["topic"], p["partition"]))) for p in away]
-    around = Surroundings(alive, throttled, _throttles(brokers))
-    plan = plan_away(_standings(balances, partitions), partitions, limits, around)
-    return _columns(outline(plan, tick_ms))
+    around = ClusterConstraints(alive, throttled, _throttles(brokers))
+    plan = plan_from_non_preferred(_standings(balances, partitions), partitions, limits, around)
+    return _columns(summarize(plan, tick_ms))
 
 
-def _standings(balances: Sequence[Fields], away: Sequence[Led]) -> dict[int, Standing]:
+def _standings(balances: Sequence[Fields], away: Sequence[PartitionState]) -> dict[int, BrokerLeadership]:
     """Return what every broker leads and is preferred for."""
-    standings = {b["broker"]: _standing(b) for b in balances}
-    preferred = set(standings)
+    read_current_alerts = {b["broker"]: _standing(b) for b in balances}
+    preferred = set(read_current_alerts)
     for p in away:
         if p.leader is not None and p.leader not in preferred:
             # One that no partition prefers leads these alone.
-            own = standings.setdefault(p.leader, Standing())
+            own = read_current_alerts.setdefault(p.leader, BrokerLeadership())
             own.leads += 1
             own.led_bytes_per_s += p.write_bytes_per_s or 0.0
             own.unknown_led += p.write_bytes_per_s is None
-    return dict(sorted(standings.items()))
+    return dict(sorted(read_current_alerts.items()))
 
 
-def _standing(balance: Fields) -> Standing:
+def _standing(balance: Fields) -> BrokerLeadership:
     led, preferred = balance["write_bytes_per_s"], balance["preferred_write_bytes_per_s"]
-    return Standing(
+    return BrokerLeadership(
         preferred=balance["preferred_partitions"],
         missing=balance["non_preferred_partitions"],
         electable=balance["electable_now"],
@@ -141,9 +143,9 @@ def _standing(balance: Fields) -> Standing:
     )
 
 
-def _led(p: Fields, watched_bytes_per_s: float | None) -> Led:
+def _led(p: Fields, watched_bytes_per_s: float | None) -> PartitionState:
     own = p["write_bytes_per_s"]
-    return Led(
+    return PartitionState(
         topic=p["topic"],
         partition=p["partition"],
         leader=p["leader"],
@@ -168,12 +170,12 @@ def _throttled(p: Fields, alive: frozenset[int]) -> PartitionTraffic:
     )
 
 
-def _throttles(brokers: Sequence[Fields]) -> dict[Side, float | None]:
+def _throttles(brokers: Sequence[Fields]) -> dict[BrokerRole, float | None]:
     known = [b for b in brokers if b["throttles_known"]]
     return {(b["broker"], role): b[f"{role.value}_throttle_bytes_per_s"] for b in known for role in Role}
 
 
-def _columns(short: ElectionOutline) -> dict[str, Any]:
+def _columns(short: ElectionPlanSummary) -> dict[str, Any]:
     return {
         "batches": short.batches,
         "elections": short.elections,

@@ -68,7 +68,7 @@ _READ = """CASE WHEN write_bytes_per_s = 0 OR leader_read_bytes_per_s = 0 THEN 0
 
 
 @dataclass(frozen=True)
-class Seen:
+class ImbalanceInputs:
     """What ticks tell of leaders: rows of these kinds of message, with ``cluster`` and ``tick_ms``.
 
     Attributes:
@@ -84,7 +84,7 @@ class Seen:
     brokers: DataFrame
 
 
-def leader_imbalance(seen: Seen, setting_ratio: float) -> DataFrame:
+def leader_imbalance(seen: ImbalanceInputs, setting_ratio: float) -> DataFrame:
     """Return the rows of ``gold/leader_imbalance`` but for ``date``, one per tick and broker that is preferred.
 
     A tick of which partitions could not be read gives no row: a count over the others would be a false one.
@@ -94,7 +94,7 @@ def leader_imbalance(seen: Seen, setting_ratio: float) -> DataFrame:
         setting_ratio: the threshold of brokers that have none of their own, 0 to 1.
     """
     traffic = _traffic(seen.meters)
-    shares = _shares(_pairs(seen.leaders, taken_over(seen.logs, seen.meters)), traffic)
+    shares = _shares(_pairs(seen.leaders, non_preferred_traffic(seen.logs, seen.meters)), traffic)
     parts = (shares, traffic, seen.brokers.selectExpr(*TICK, "broker", "alive", *_BALANCING))
     united = parts[0].unionByName(parts[1], allowMissingColumns=True).unionByName(parts[2], allowMissingColumns=True)
     return _by_broker(united, setting_ratio)
@@ -134,7 +134,7 @@ def _counters(meters: DataFrame) -> DataFrame:
     )
 
 
-def taken_over(logs: DataFrame, meters: DataFrame) -> DataFrame:
+def non_preferred_traffic(logs: DataFrame, meters: DataFrame) -> DataFrame:
     """Return a row per partition that another than its preferred broker leads, as far as its log was read.
 
     Args:

@@ -1,6 +1,6 @@
 """Throttle headroom: what each broker's throttles carry, against the rates in force.
 
-The verdict is the one of ``planning.throttles.load.Demand``, as expressions; a property test holds the two equal.
+The verdict is the one of ``planning.throttles.load.ThrottleLoad``, as expressions; a property test holds the two equal.
 """
 
 from __future__ import annotations

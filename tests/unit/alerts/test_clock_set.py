@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from alerts.engine import AlertDesk
-from alerts.inputs.throttle_status import SideState
+from alerts.engine import AlertEngine
+from alerts.inputs.throttle_status import ThrottleStatus
 from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
 from tests.unit.builders.leader_balance import OUTLINE, balance
@@ -29,11 +29,11 @@ class SetClock:
         self.events: list[AlertEvent] = []
         self.desk = self.start()
 
-    def start(self) -> AlertDesk:
+    def start(self) -> AlertEngine:
         """A desk as it is after a start."""
         alerts = AlertSettings(hold_s=HOLD_S, resolve_s=RESOLVE_S, no_data_s=NO_DATA_S)
         settings = Settings(cluster=ClusterSettings(name="c"), collect=CollectSettings(interval_s=1), alerts=alerts)
-        desk = AlertDesk(settings, self.wall_ms, elapsed_ms=lambda: self.elapsed_ms)
+        desk = AlertEngine(settings, self.wall_ms, elapsed_ms=lambda: self.elapsed_ms)
         desk.restore(last_of_each(self.events))
         return desk
 
@@ -49,7 +49,7 @@ class SetClock:
     def wall_ms(self) -> int:
         return self.set_ms + self.elapsed_ms
 
-    def tick(self, sides: Sequence[SideState], seconds: int = 1) -> list[str]:
+    def tick(self, sides: Sequence[ThrottleStatus], seconds: int = 1) -> list[str]:
         """The states of the events of so many seconds."""
         found: list[AlertEvent] = []
         for _ in range(seconds):
@@ -140,7 +140,7 @@ def test_a_second_collector_whose_clock_is_behind_sets_nothing_back() -> None:
     assert machine.desk.active() == before
 
 
-def moving(eta_s: float) -> list[SideState]:
+def moving(eta_s: float) -> list[ThrottleStatus]:
     return [side(1, Role.LEADER, 9, 4, partition(), eta_s=eta_s)]
 
 
@@ -196,15 +196,15 @@ def test_a_finish_slips_while_ticks_stay_away() -> None:
 
 def test_what_was_counted_before_the_clock_was_set_back_is_not_taken_for_young() -> None:
     machine = SetClock()
-    machine.desk.take_balances("c", machine.wall_ms() + 3_600_000, [balance(2, 10, 3)])
+    machine.desk.update_leader_balance("c", machine.wall_ms() + 3_600_000, [balance(2, 10, 3)])
     # An hour ahead of every tick: neither wrong nor right.
     assert machine.tick([], 700) == []
 
 
 def test_a_plan_of_before_the_clock_was_set_back_is_not_taken_for_young() -> None:
     machine = SetClock()
-    machine.desk.take_plan("c", replace(OUTLINE, tick_ms=machine.wall_ms() + 3_600_000))
-    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.desk.update_election_plan("c", replace(OUTLINE, tick_ms=machine.wall_ms() + 3_600_000))
+    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
     machine.tick([])
     assert "batches" not in json.loads(machine.events[0].recommendation)
 
@@ -212,8 +212,8 @@ def test_a_plan_of_before_the_clock_was_set_back_is_not_taken_for_young() -> Non
 @pytest.mark.parametrize("by_s", [-3600, 3600])
 def test_what_was_counted_last_goes_along_with_the_clock_until_it_is_old(by_s: int) -> None:
     machine = SetClock()
-    machine.desk.take_plan("c", replace(OUTLINE, tick_ms=machine.wall_ms()))
-    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.desk.update_election_plan("c", replace(OUTLINE, tick_ms=machine.wall_ms()))
+    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
     assert machine.tick([], 10) == ["pending"]
     machine.set_ms += by_s * 1000
     machine.tick([], 10)
@@ -227,12 +227,12 @@ def test_what_was_counted_last_goes_along_with_the_clock_until_it_is_old(by_s: i
 def test_an_imbalance_of_before_a_clock_that_was_set_back_ends_when_new_counts_say_so() -> None:
     machine = SetClock()
     for _ in range(62):
-        machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+        machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
         machine.tick([], 10)
     assert [event.state for event in machine.desk.active()] == ["firing"]
     machine.set_ms -= 3_600_000
     machine.tick([], 10)
-    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10)])
+    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10)])
     # Well for 4 s.
     assert machine.tick([], 5) == ["resolved"]
 
@@ -257,7 +257,7 @@ UNCOUNTED_S = 900
 
 def test_alerts_about_leaders_that_nobody_counts_any_more_end_and_say_so() -> None:
     machine = SetClock()
-    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3), balance(3, 10, unavailable=2)])
+    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3), balance(3, 10, unavailable=2)])
     machine.tick([])
     assert {e.kind for e in machine.desk.active()} == {"leader_imbalance", "preferred_leader_unavailable"}
     # Counted at second 0: young up to second 60, and not at second 61, from which on it is 900 s to second 961.
@@ -266,21 +266,21 @@ def test_alerts_about_leaders_that_nobody_counts_any_more_end_and_say_so() -> No
     why = "; ended, for the balance of leaders is no longer known: it was not counted for 15 min"
     assert all(event.summary.endswith(why) for event in machine.events[-2:])
     assert machine.tick([], 100) == []
-    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
     assert machine.tick([]) == ["pending"]
 
 
 def test_counts_that_come_again_in_time_end_nothing() -> None:
     machine = SetClock()
     for _ in range(3):
-        machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+        machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
         machine.tick([], 900)
     assert "resolved" not in {event.state for event in machine.events}
 
 
 def test_an_alert_that_is_taken_up_where_nobody_counts_ends_too() -> None:
     machine = SetClock()
-    machine.desk.take_balances("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
     machine.tick([])
     machine.desk = machine.start()
     # From the first tick at second 2 on: at second 902.

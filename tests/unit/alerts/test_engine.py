@@ -9,9 +9,9 @@ from itertools import product
 
 import pytest
 
-from alerts.engine import AlertDesk, Watched
-from alerts.inputs.leader_balance import BalanceState
-from alerts.inputs.throttle_status import LeaderSwitch, LostReplica, SideState
+from alerts.engine import AlertEngine, WatchedCluster
+from alerts.inputs.leader_balance import LeaderBalance
+from alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplica, ThrottleStatus
 from schemas.alerts import AlertEvent, Role, Verdict
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
 from tests.unit.builders.leader_balance import OUTLINE, balance
@@ -32,16 +32,16 @@ class Desk:
             collect=CollectSettings(interval_s=interval_s),
             alerts=AlertSettings(hold_s=0, resolve_s=2, no_data_s=15, bootstrap_servers=bootstrap_servers),
         )
-        further = [Watched(Settings(cluster=ClusterSettings(name=name))) for name in others]
-        self.desk = AlertDesk(settings, lambda: self.now_ms, "headroom.toml", further)
+        further = [WatchedCluster(Settings(cluster=ClusterSettings(name=name))) for name in others]
+        self.desk = AlertEngine(settings, lambda: self.now_ms, "headroom.toml", further)
 
-    def at(self, second: float) -> AlertDesk:
+    def at(self, second: float) -> AlertEngine:
         self.now_ms = START_MS + round(second * 1000)
         return self.desk
 
-    def balances(self, second: float, *balances: BalanceState, cluster: str = "c") -> None:
+    def balances(self, second: float, *balances: LeaderBalance, cluster: str = "c") -> None:
         """How leaders are shared out at a second."""
-        self.desk.take_balances(cluster, START_MS + round(second * 1000), balances)
+        self.desk.update_leader_balance(cluster, START_MS + round(second * 1000), balances)
 
     def tick(self, second: float, sides: list, cluster: str = "c") -> list[tuple[str, str, str]]:  # type: ignore[type-arg]
         return told(self.at(second).observe(cluster, self.now_ms, sides))
@@ -89,7 +89,7 @@ def test_commands_may_name_other_servers_than_headroom_uses() -> None:
 def test_each_cluster_has_its_own_commands_and_an_unknown_one_gets_blanks() -> None:
     theirs = Settings(cluster=ClusterSettings(name="other", bootstrap_servers="broker9:9092", replication_capacity=1e6))
     own = Settings(cluster=ClusterSettings(name="c", bootstrap_servers="broker1:9092"), alerts=AlertSettings(hold_s=0))
-    desk = AlertDesk(own, lambda: START_MS, "c.toml", [Watched(theirs, "other.toml")])
+    desk = AlertEngine(own, lambda: START_MS, "c.toml", [WatchedCluster(theirs, "other.toml")])
     for cluster in ("c", "other", "stranger"):
         desk.observe(cluster, START_MS, SHORT)
     advice = {event.cluster: json.loads(event.recommendation) for event in desk.active()}
@@ -110,7 +110,7 @@ def test_it_resolves_and_a_tick_twice_says_nothing_new() -> None:
 
 
 def test_a_finish_that_slips_is_told_and_stands_while_no_finish_is_known() -> None:
-    def moving(eta_s: float | None) -> list[SideState]:
+    def moving(eta_s: float | None) -> list[ThrottleStatus]:
         return [side(1, Role.LEADER, 9, 4, partition(), eta_s=eta_s)]
 
     slip = ("eta_slipping", "moves")
@@ -327,7 +327,7 @@ def test_a_silence_after_a_tick_judged_late_is_put_down_to_the_process_that_judg
 
 def test_a_silence_from_the_start_on_says_so() -> None:
     clock = [START_MS]
-    desk = AlertDesk(Settings(cluster=ClusterSettings(name="c")), lambda: clock[0])
+    desk = AlertEngine(Settings(cluster=ClusterSettings(name="c")), lambda: clock[0])
     clock[0] += 90_000
     summary = desk.silence()[-1].summary
     assert summary.endswith("no tick of cluster c was judged since the start at 08:00:00 UTC, 1 min 30 s ago")
@@ -405,7 +405,7 @@ def test_at_a_slow_pace_balances_of_six_ticks_ago_count() -> None:
 def test_an_imbalance_is_told_with_the_plan_of_its_cluster_while_that_is_young() -> None:
     def batches(second: float, cluster: str = "c") -> int | None:
         desk = Desk()
-        desk.desk.take_plan(cluster, replace(OUTLINE, tick_ms=START_MS))
+        desk.desk.update_election_plan(cluster, replace(OUTLINE, tick_ms=START_MS))
         desk.balances(second, AWAY)
         (event,) = desk.at(second).observe("c", desk.now_ms, [])
         found: int | None = json.loads(event.recommendation).get("batches")
@@ -433,7 +433,7 @@ def test_several_brokers_out_of_balance_are_one_alert() -> None:
 
 def test_what_a_broker_that_is_down_cannot_lead_is_told_with_what_it_lost() -> None:
     desk = Desk()
-    lost = {"lost": (LostReplica("t", 0, 1, False),), "lost_replicas": 1}
+    lost = {"lost": (OutOfSyncReplica("t", 0, 1, False),), "lost_replicas": 1}
     down = [side(2, Role.FOLLOWER, None, 0, limited=0, alive=False, **lost)]
     for second in range(0, 700, 10):
         desk.balances(second, balance(2, 10, unavailable=3, alive=False))

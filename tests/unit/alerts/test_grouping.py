@@ -11,15 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.grouping import ActiveAlert, BrokerRole, Raise, Subject, one_per_cause
-from schemas.alerts import Finding, Kind, Severity
+from alerts.grouping import ActiveAlert, AdvisedIncrease, BrokerRole, Subject, group_findings
+from schemas.alerts import AlertKind, Finding, Severity
 
 CRITICAL, WARNING, INFO = Severity
 NUMBERS = {"role": "leader", "throttle_bytes_per_s": 1.0, "in_sync_bytes_per_s": 2.0, "required_bytes_per_s": 3.0}
 
 
 def finding(
-    subject: str, cause: str = "throttle", severity: Severity = WARNING, weight: float = 0.0, kind: Kind = Kind.NO_DATA
+    subject: str,
+    cause: str = "throttle",
+    severity: Severity = WARNING,
+    weight: float = 0.0,
+    kind: AlertKind = AlertKind.NO_DATA,
 ) -> Finding:
     return Finding(
         kind, subject, severity, f"{subject} is wrong", {"broker_id": 7, **NUMBERS}, {}, 0.0, cause=cause, weight=weight
@@ -37,7 +41,7 @@ def active(findings: Collection[Finding], *subjects: str, **more: Any) -> dict[S
 
 def told(*findings: Finding, firing: Collection[str] = ()) -> dict[str, list[str]]:
     """By subject of what is told, the subjects that it stands for."""
-    found = one_per_cause(findings, active(findings, *firing), ()).findings
+    found = group_findings(findings, active(findings, *firing), ()).findings
     return {f.subject: [other["subject"] for other in f.evidence.get("also", [])] for f in found}
 
 
@@ -69,14 +73,14 @@ def test_what_an_alert_named_gets_none_of_its_own_while_that_one_is_held() -> No
     def of_held(severity: Severity, also: frozenset[Subject] = named) -> list[str]:
         alerts = active([one], "a", also=also, severity=WARNING)
         graver = replace(other, severity=severity)
-        found = one_per_cause([graver], alerts, {(graver.kind, "b")}, {(one.kind, "a")}).findings
+        found = group_findings([graver], alerts, {(graver.kind, "b")}, {(one.kind, "a")}).findings
         return [f.subject for f in found]
 
     assert of_held(WARNING) == of_held(INFO) == []
     # It was told of something less grave, or not of this.
     assert of_held(CRITICAL) == of_held(WARNING, frozenset()) == ["b"]
     alerts = active([one], "a", also=named, severity=WARNING)
-    assert [f.subject for f in one_per_cause([other], alerts, ()).findings] == ["b"]
+    assert [f.subject for f in group_findings([other], alerts, ()).findings] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -87,26 +91,26 @@ def test_what_a_held_alert_named_is_news_under_another_cause(before: str, now: s
     """The switch that made a throttle too low is past in time, and the throttle as low as before."""
     one, other = finding("a", cause=before), finding("b", cause=now)
     alerts = active([one], "a", also=frozenset({(other.kind, "b")}), severity=WARNING)
-    found = one_per_cause([other], alerts, {(other.kind, "b")}, {(one.kind, "a")}).findings
+    found = group_findings([other], alerts, {(other.kind, "b")}, {(one.kind, "a")}).findings
     assert [f.subject for f in found] == ["b"] * is_told
 
 
 def test_precedence_goes_before_severity() -> None:
     destination = replace(finding("b", severity=CRITICAL), precedence=1)
-    (lead,) = one_per_cause([finding("a"), destination], {}, ()).findings
+    (lead,) = group_findings([finding("a"), destination], {}, ()).findings
     assert (lead.subject, lead.severity) == ("a", CRITICAL)
 
 
 def test_it_speaks_as_gravely_as_the_gravest_and_no_less_than_itself() -> None:
     both = [finding("a", severity=INFO), finding("b", severity=CRITICAL)]
-    (lead,) = one_per_cause(both, active(both, "a"), ()).findings
+    (lead,) = group_findings(both, active(both, "a"), ()).findings
     assert lead.severity is CRITICAL
-    (lead,) = one_per_cause([finding("a", severity=CRITICAL), finding("b", severity=INFO)], {}, ()).findings
+    (lead,) = group_findings([finding("a", severity=CRITICAL), finding("b", severity=INFO)], {}, ()).findings
     assert lead.severity is CRITICAL
 
 
 def test_it_names_the_others_and_keeps_their_numbers() -> None:
-    (lead,) = one_per_cause([finding("a", weight=1), *(finding(s) for s in "bcdef")], {}, ()).findings
+    (lead,) = group_findings([finding("a", weight=1), *(finding(s) for s in "bcdef")], {}, ()).findings
     assert lead.summary == "a is wrong; of the same cause: b, c, d and 2 more"
     assert lead.evidence["also"][0] == {
         "kind": "no_data",
@@ -119,40 +123,40 @@ def test_it_names_the_others_and_keeps_their_numbers() -> None:
 
 
 def test_another_kind_of_the_same_subject_is_kept_but_not_named_again() -> None:
-    lead, other = finding("broker 3", weight=1), finding("broker 3", kind=Kind.UNDER_REPLICATED)
-    (one,) = one_per_cause([lead, other], {}, ()).findings
+    lead, other = finding("broker 3", weight=1), finding("broker 3", kind=AlertKind.UNDER_REPLICATED)
+    (one,) = group_findings([lead, other], {}, ()).findings
     assert one.summary == "broker 3 is wrong"
     assert [also["kind"] for also in one.evidence["also"]] == ["under_replicated"]
 
 
 def test_alone_it_is_told_as_it_is() -> None:
     alone = finding("a")
-    assert one_per_cause([alone], {}, ()).findings == [alone]
-    assert one_per_cause([], {}, ()).findings == []
+    assert group_findings([alone], {}, ()).findings == [alone]
+    assert group_findings([], {}, ()).findings == []
 
 
 def test_what_has_another_cause_by_now_gets_an_alert_of_its_own_and_the_older_one_stays_as_it_was() -> None:
     # One replica of broker 3 lagged; now the broker is down, with a move to it.
-    slow = finding("broker 3", cause="broker 3 down", kind=Kind.UNDER_REPLICATED)
-    stalled = finding("broker 3 as destination", cause="broker 3 down", kind=Kind.REASSIGNMENT_STALLED)
+    slow = finding("broker 3", cause="broker 3 down", kind=AlertKind.UNDER_REPLICATED)
+    stalled = finding("broker 3 as destination", cause="broker 3 down", kind=AlertKind.REASSIGNMENT_STALLED)
     lagged = {(slow.kind, slow.subject): ActiveAlert(fires=True, cause="broker 3")}
-    grouped = one_per_cause([slow, stalled], lagged, ())
+    grouped = group_findings([slow, stalled], lagged, ())
     assert [f.subject for f in grouped.findings] == ["broker 3", "broker 3 as destination"]
     assert grouped.outdone == {(slow.kind, slow.subject)}
     # Alone it is the only one that can tell of it.
-    assert one_per_cause([slow], lagged, ()).outdone == frozenset()
+    assert group_findings([slow], lagged, ()).outdone == frozenset()
 
 
 def test_what_an_alert_named_when_it_fired_belongs_to_it_whatever_its_cause_is_by_now() -> None:
     leader, other = finding("a", cause="throttle"), replace(finding("b", cause="throttle"), joins=False)
     named = ActiveAlert(fires=True, cause="switch from broker 1", also=frozenset({(other.kind, other.subject)}))
-    (lead,) = one_per_cause([leader, other], {(leader.kind, leader.subject): named}, ()).findings
+    (lead,) = group_findings([leader, other], {(leader.kind, leader.subject): named}, ()).findings
     assert [also["subject"] for also in lead.evidence["also"]] == ["b"]
 
 
 def short_throttle(subject: str, broker: int, required: float, severity: Severity = WARNING) -> Finding:
     """A leader's rate that is too low since a switch, told for itself."""
-    found = finding(subject, "switch from broker 3", severity, kind=Kind.THROTTLE_BELOW_LEADER_WRITE)
+    found = finding(subject, "switch from broker 3", severity, kind=AlertKind.THROTTLE_BELOW_LEADER_WRITE)
     evidence = {"broker_id": broker, "role": "leader", "throttle_bytes_per_s": 2.4, "required_bytes_per_s": required}
     return replace(found, evidence=found.evidence | evidence, joins=False)
 
@@ -160,37 +164,37 @@ def short_throttle(subject: str, broker: int, required: float, severity: Severit
 def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_own() -> None:
     # Two brokers took over; the first was found too low one tick before the second, and its advice raises both.
     first, second = short_throttle("broker 4 as leader", 4, 2.9), short_throttle("broker 1 as leader", 1, 2.9)
-    raised = Raise(2.4, 3.5)
-    raises: dict[BrokerRole, Raise] = {(4, "leader"): raised, (1, "leader"): raised}
+    raised = AdvisedIncrease(2.4, 3.5)
+    raises: dict[BrokerRole, AdvisedIncrease] = {(4, "leader"): raised, (1, "leader"): raised}
     advised = ActiveAlert(True, first.cause, severity=WARNING, raises=raises)
     fires = {(first.kind, first.subject): advised}
-    (told_one,) = one_per_cause([first, second], fires, ()).findings
+    (told_one,) = group_findings([first, second], fires, ()).findings
     assert (told_one.subject, [one["subject"] for one in told_one.evidence["also"]]) == (
         first.subject,
         [second.subject],
     )
     # It stands for it too while it is neither wrong nor right itself.
-    assert not one_per_cause([second], fires, (), fires).findings
+    assert not group_findings([second], fires, (), fires).findings
     # The switch is long past by now, the throttle as low as it was.
     past = [replace(first, cause="throttle"), replace(second, cause="throttle")]
-    assert [f.subject for f in one_per_cause(past, fires, ()).findings] == [first.subject]
-    assert not one_per_cause(past[1:], fires, (), fires).findings
+    assert [f.subject for f in group_findings(past, fires, ()).findings] == [first.subject]
+    assert not group_findings(past[1:], fires, (), fires).findings
     # What the advice does not put right is news.
     more = short_throttle(second.subject, 1, 3.6)
-    assert {f.subject for f in one_per_cause([first, more], fires, ()).findings} == {first.subject, more.subject}
+    assert {f.subject for f in group_findings([first, more], fires, ()).findings} == {first.subject, more.subject}
     # So is a switch, whatever was advised before it.
     before = {(first.kind, first.subject): replace(advised, cause="throttle")}
     both = [replace(first, cause="throttle"), second]
-    assert {f.subject for f in one_per_cause(both, before, ()).findings} == {first.subject, second.subject}
+    assert {f.subject for f in group_findings(both, before, ()).findings} == {first.subject, second.subject}
     # And what somebody lowered since: that broker is not too low because of the switch.
     lowered = replace(second, cause="throttle", evidence={**second.evidence, "throttle_bytes_per_s": 1.5})
     has_named = replace(advised, also=frozenset({(second.kind, second.subject)}))
     for alert in (advised, has_named):
-        news = one_per_cause([first, lowered], {(first.kind, first.subject): alert}, ()).findings
+        news = group_findings([first, lowered], {(first.kind, first.subject): alert}, ()).findings
         assert {f.subject for f in news} == {first.subject, second.subject}
     # Of one of them the switch is the cause a tick longer than of the other.
     for one, other in ((past[0], second), (first, past[1])):
-        (told_one,) = one_per_cause([one, other], fires, ()).findings
+        (told_one,) = group_findings([one, other], fires, ()).findings
         assert (told_one.subject, [a["subject"] for a in told_one.evidence["also"]]) == (
             first.subject,
             [second.subject],
@@ -198,29 +202,29 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
         named = {
             (first.kind, first.subject): ActiveAlert(True, first.cause, frozenset({(second.kind, second.subject)}))
         }
-        assert [f.subject for f in one_per_cause([one, other], named, ()).findings] == [first.subject]
+        assert [f.subject for f in group_findings([one, other], named, ()).findings] == [first.subject]
     # What is no rate is news where its cause is another.
     down = replace(finding("broker 1", "broker 1 down"), evidence=second.evidence)
-    assert {f.subject for f in one_per_cause([first, down], fires, ()).findings} == {first.subject, "broker 1"}
+    assert {f.subject for f in group_findings([first, down], fires, ()).findings} == {first.subject, "broker 1"}
     # The first one's rate has been raised, and the other not yet: its alert goes on.
-    (goes_on,) = one_per_cause([second], fires, ()).findings
+    (goes_on,) = group_findings([second], fires, ()).findings
     assert (goes_on.subject, goes_on.evidence["goes_on_with"]["subject"]) == (first.subject, second.subject)
-    assert [f.subject for f in one_per_cause([more], fires, ()).findings] == [more.subject]
+    assert [f.subject for f in group_findings([more], fires, ()).findings] == [more.subject]
     graver = short_throttle(second.subject, 1, 2.9, CRITICAL)
-    (told_one,) = one_per_cause([graver], fires, (), fires).findings
+    (told_one,) = group_findings([graver], fires, (), fires).findings
     assert (told_one.subject, told_one.severity) == (first.subject, CRITICAL)
-    assert [f.severity for f in one_per_cause([first, graver], fires, ()).findings] == [CRITICAL]
+    assert [f.severity for f in group_findings([first, graver], fires, ()).findings] == [CRITICAL]
 
 
 def test_what_waits_under_a_pending_alert_of_a_longer_time_fires_when_its_own_is_over() -> None:
     unavailable = replace(finding("broker 3"), hold_s=600, precedence=4)
-    behind = replace(finding("broker 3", kind=Kind.UNDER_REPLICATED), hold_s=60, precedence=2)
+    behind = replace(finding("broker 3", kind=AlertKind.UNDER_REPLICATED), hold_s=60, precedence=2)
     pending = {(unavailable.kind, unavailable.subject): ActiveAlert(fires=False)}
-    grouped = one_per_cause([unavailable, behind], pending, ())
-    assert ([f.kind for f in grouped.findings], grouped.fire) == ([Kind.NO_DATA], frozenset())
-    grouped = one_per_cause([unavailable, behind], pending, {(behind.kind, behind.subject)})
-    assert [f.kind for f in grouped.findings] == [Kind.UNDER_REPLICATED]
-    assert grouped.fire == {(Kind.UNDER_REPLICATED, "broker 3")}
+    grouped = group_findings([unavailable, behind], pending, ())
+    assert ([f.kind for f in grouped.findings], grouped.fire) == ([AlertKind.NO_DATA], frozenset())
+    grouped = group_findings([unavailable, behind], pending, {(behind.kind, behind.subject)})
+    assert [f.kind for f in grouped.findings] == [AlertKind.UNDER_REPLICATED]
+    assert grouped.fire == {(AlertKind.UNDER_REPLICATED, "broker 3")}
 
 
 FINDINGS = st.lists(
@@ -245,7 +249,7 @@ def test_nothing_is_lost_or_told_twice_and_no_active_one_falls_silent(
 DOWN, BEHIND = "broker 4 down", "broker 4"
 
 
-def of_broker(kind: Kind, alive: bool = False, **more: Any) -> Finding:
+def of_broker(kind: AlertKind, alive: bool = False, **more: Any) -> Finding:
     """A finding about broker 4, whose alert goes on with that of the broker's death."""
     continues = (BEHIND, DOWN) if alive else (DOWN,)
     return replace(finding("broker 4", cause=BEHIND if alive else DOWN, kind=kind), continues=continues, **more)
@@ -253,36 +257,36 @@ def of_broker(kind: Kind, alive: bool = False, **more: Any) -> Finding:
 
 def test_an_alert_of_a_broker_goes_on_with_what_is_left_of_its_cause() -> None:
     # The move has ended, and its kind of finding with it; the broker is still down.
-    before = of_broker(Kind.ISR_SHRINK_DURING_MOVE)
-    rest = [of_broker(Kind.UNDER_REPLICATED), of_broker(Kind.PREFERRED_LEADER_UNAVAILABLE, precedence=1)]
-    (kept,) = one_per_cause(rest, active([before], "broker 4"), ()).findings
-    assert (kept.kind, kept.summary) == (Kind.ISR_SHRINK_DURING_MOVE, "broker 4 is wrong")
+    before = of_broker(AlertKind.ISR_SHRINK_DURING_MOVE)
+    rest = [of_broker(AlertKind.UNDER_REPLICATED), of_broker(AlertKind.PREFERRED_LEADER_UNAVAILABLE, precedence=1)]
+    (kept,) = group_findings(rest, active([before], "broker 4"), ()).findings
+    assert (kept.kind, kept.summary) == (AlertKind.ISR_SHRINK_DURING_MOVE, "broker 4 is wrong")
     assert kept.evidence["goes_on_with"] == {"kind": "under_replicated", "subject": "broker 4"}
     assert [other["kind"] for other in kept.evidence["also"]] == ["preferred_leader_unavailable"]
 
 
 def test_a_broker_that_is_back_and_has_yet_to_catch_up_is_no_news() -> None:
-    before, behind = of_broker(Kind.REASSIGNMENT_STALLED), of_broker(Kind.UNDER_REPLICATED, alive=True)
-    (kept,) = one_per_cause([behind], active([before], "broker 4"), ()).findings
-    assert kept.kind is Kind.REASSIGNMENT_STALLED
+    before, behind = of_broker(AlertKind.REASSIGNMENT_STALLED), of_broker(AlertKind.UNDER_REPLICATED, alive=True)
+    (kept,) = group_findings([behind], active([before], "broker 4"), ()).findings
+    assert kept.kind is AlertKind.REASSIGNMENT_STALLED
     # That one falls behind and then dies is news; so is what has nothing to do with the broker.
-    dead = of_broker(Kind.NO_DATA)
-    found = one_per_cause([dead], active([behind], "broker 4"), ()).findings
-    assert [f.kind for f in found] == [Kind.NO_DATA]
+    dead = of_broker(AlertKind.NO_DATA)
+    found = group_findings([dead], active([behind], "broker 4"), ()).findings
+    assert [f.kind for f in found] == [AlertKind.NO_DATA]
     other = finding("broker 5", cause="broker 5 down")
-    found = one_per_cause([other], active([before], "broker 4"), ()).findings
+    found = group_findings([other], active([before], "broker 4"), ()).findings
     assert [f.subject for f in found] == ["broker 5"]
 
 
 def test_a_broker_that_is_back_and_does_not_answer_yet_is_no_news() -> None:
-    before = of_broker(Kind.REASSIGNMENT_STALLED)
+    before = of_broker(AlertKind.REASSIGNMENT_STALLED)
     silent = replace(finding("broker 4 as leader", cause="no data"), continues=(BEHIND, DOWN))
     other = replace(finding("broker 5 as leader", cause="no data"), continues=("broker 5", "broker 5 down"))
-    found = one_per_cause([silent, other], active([before], "broker 4"), ()).findings
+    found = group_findings([silent, other], active([before], "broker 4"), ()).findings
     assert {(f.kind, f.subject) for f in found} == {
-        (Kind.REASSIGNMENT_STALLED, "broker 4"),
-        (Kind.NO_DATA, "broker 5 as leader"),
+        (AlertKind.REASSIGNMENT_STALLED, "broker 4"),
+        (AlertKind.NO_DATA, "broker 5 as leader"),
     }
     # While the alert's own finding is there, it stands for it.
-    (kept,) = one_per_cause([before, silent], active([before], "broker 4"), ()).findings
+    (kept,) = group_findings([before, silent], active([before], "broker 4"), ()).findings
     assert [one["subject"] for one in kept.evidence["also"]] == ["broker 4 as leader"]

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from alerts.lifecycle import FLAP_MS, Lifecycle
-from alerts.rules.no_ticks import SILENCE
+from alerts.rules.no_ticks import TICKS
 from alerts.rules.throttle_below_required import Assessment
-from schemas.alerts import AlertEvent, Finding, Kind, Severity
+from schemas.alerts import AlertEvent, AlertKind, Finding, Severity
 
-KIND = Kind.THROTTLE_BELOW_LEADER_WRITE
+KIND = AlertKind.THROTTLE_BELOW_LEADER_WRITE
 SUBJECT = "broker 1 as leader"
 OK = Assessment()
 HELD = Assessment(held={(KIND, SUBJECT)})
@@ -65,7 +65,7 @@ def test_without_a_hold_it_fires_on_the_first_tick() -> None:
     assert run(lifecycle(), (10, bad(hold_s=0)), (11, bad(hold_s=0))) == [(10, "pending"), (10, "firing")]
 
 
-def of_broker(kind: Kind) -> Assessment:
+def of_broker(kind: AlertKind) -> Assessment:
     down = "broker 4 down"
     found = Finding(kind, "broker 4", Severity.WARNING, kind.value, {}, {}, 0.0, cause=down, continues=(down,))
     return Assessment([found])
@@ -73,7 +73,7 @@ def of_broker(kind: Kind) -> Assessment:
 
 def test_one_alert_lasts_as_long_as_its_broker_is_down_and_tells_what_it_is_about_by_now() -> None:
     alerts = lifecycle()
-    first, rest = of_broker(Kind.ISR_SHRINK_DURING_MOVE), of_broker(Kind.UNDER_REPLICATED)
+    first, rest = of_broker(AlertKind.ISR_SHRINK_DURING_MOVE), of_broker(AlertKind.UNDER_REPLICATED)
     events = [e for s in range(30) for e in alerts.observe("c", s * 1000, first if s < 10 else rest if s < 20 else OK)]
     told = [(e.tick_ms // 1000, e.state, e.summary) for e in events]
     assert told == [
@@ -376,7 +376,9 @@ def test_a_tick_that_comes_late_neither_begins_the_time_of_being_well_nor_ends_i
 
 def caused(*subjects: str, severity: Severity = Severity.WARNING) -> Assessment:
     """Findings of one cause, the first one the weightiest; no rates, with which an alert goes on."""
-    found = [replace(bad(0, subject=s, severity=severity).findings[0], kind=Kind.NO_DATA, cause="it") for s in subjects]
+    found = [
+        replace(bad(0, subject=s, severity=severity).findings[0], kind=AlertKind.NO_DATA, cause="it") for s in subjects
+    ]
     return Assessment([replace(f, weight=-float(n)) for n, f in enumerate(found)])
 
 
@@ -399,7 +401,7 @@ def test_an_alert_is_told_again_when_another_of_its_cause_is_graver() -> None:
 
 def ranked(*found: tuple[str, int, float]) -> Assessment:
     """Findings of one cause, each with its subject, precedence and hold; no rates, with which an alert goes on."""
-    of_cause = {"kind": Kind.NO_DATA, "cause": "it"}
+    of_cause = {"kind": AlertKind.NO_DATA, "cause": "it"}
     return Assessment([replace(bad(h, subject=s).findings[0], **of_cause, precedence=p) for s, p, h in found])
 
 
@@ -454,7 +456,7 @@ def lost(affected: int, why: str = "fallen_behind", hold_s: float = 60, action: 
     cause = "broker 3" if why == "fallen_behind" else "broker 3 down"
     evidence = {"broker_id": 3, "cause": why}
     return Finding(
-        Kind.UNDER_REPLICATED,
+        AlertKind.UNDER_REPLICATED,
         "broker 3",
         Severity.WARNING,
         f"{affected} lost",
@@ -469,7 +471,12 @@ def lost(affected: int, why: str = "fallen_behind", hold_s: float = 60, action: 
 
 def stalled(affected: int) -> Finding:
     """As many adding replicas of broker 3, which is down, copy nothing."""
-    whom = {"kind": Kind.REASSIGNMENT_STALLED, "subject": "broker 3 as destination", "precedence": 0, "hold_s": 30.0}
+    whom = {
+        "kind": AlertKind.REASSIGNMENT_STALLED,
+        "subject": "broker 3 as destination",
+        "precedence": 0,
+        "hold_s": 30.0,
+    }
     return replace(lost(affected, "broker_down"), **whom)  # type: ignore[arg-type]
 
 
@@ -558,7 +565,7 @@ def test_another_broker_that_joins_a_firing_alert_is_told_when_it_has_lasted_for
 def test_what_had_lasted_as_something_else_begins_anew() -> None:
     # Its one replica has no leader, as another alert says; then its broker is restarted, and down for a moment.
     leaderless = replace(lost(1), cause="no leader", hold_of="no leader", hold_s=20)
-    stalled = replace(lost(1), kind=Kind.REASSIGNMENT_STALLED, subject="broker 2", cause="no leader", hold_s=0)
+    stalled = replace(lost(1), kind=AlertKind.REASSIGNMENT_STALLED, subject="broker 2", cause="no leader", hold_s=0)
     down = replace(lost(1), cause="broker 3 down", hold_s=20)
     alerts = lifecycle()
     assert len(fired(alerts, *[(s, [stalled, leaderless]) for s in range(40)])) == 1
@@ -606,7 +613,7 @@ def test_what_happens_over_a_gap_is_what_happens_without(
 def test_a_silence_told_in_a_gap_stays_where_it_is() -> None:
     alerts = lifecycle()
     alerts.observe("c", 1000, Assessment())
-    stay_away = Finding(Kind.NO_DATA, SILENCE, Severity.CRITICAL, "ticks stay away", {}, {}, 0.0)
+    stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", {}, {}, 0.0)
     alerts.silence("c", 100_000, Assessment([stay_away]))
     alerts.move("c", 99_000)
     # Good from second 101 on: for 5 s at second 106, and not 99 s later.
@@ -616,7 +623,7 @@ def test_a_silence_told_in_a_gap_stays_where_it_is() -> None:
 def test_alerts_of_some_kinds_alone_may_be_ended() -> None:
     alerts = lifecycle()
     alerts.observe("c", 1000, Assessment([*bad(0).findings, lost(1)]))
-    (ended,) = alerts.end("c", 2000, "nobody looks", (Kind.UNDER_REPLICATED,))
+    (ended,) = alerts.end("c", 2000, "nobody looks", (AlertKind.UNDER_REPLICATED,))
     assert (ended.kind, ended.tick_ms) == ("under_replicated", 2000)
     assert [event.kind for event in alerts.active()] == ["throttle_below_leader_write"]
 
@@ -632,7 +639,7 @@ def test_a_cluster_of_which_nothing_is_heard_any_more_has_its_alerts_ended_with_
     assert alerts.end("gone", 2000, "again") == []
 
 
-_KINDS = (Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.UNDER_REPLICATED)
+_KINDS = (AlertKind.THROTTLE_BELOW_LEADER_WRITE, AlertKind.UNDER_REPLICATED)
 _SUBJECTS = ("a", "b", "c")
 
 
@@ -650,7 +657,7 @@ def sayings(draw: st.DrawFn, holds_s: Sequence[float] = (0.0, 2.0)) -> Assessmen
 
 
 @st.composite
-def findings(draw: st.DrawFn, kind: Kind, subject: str, holds_s: Sequence[float]) -> Finding:
+def findings(draw: st.DrawFn, kind: AlertKind, subject: str, holds_s: Sequence[float]) -> Finding:
     return Finding(
         kind,
         subject,
@@ -670,7 +677,9 @@ def test_an_alert_goes_on_with_another_that_it_named_for_as_long_as_that_lasts()
 
     def throttled(subject: str, severity: Severity) -> Finding:
         advice = {"throttle_bytes_per_s": None}
-        return Finding(Kind.THROTTLE_BELOW_LEADER_WRITE, subject, severity, "low", {}, advice, 0.0, cause="one switch")
+        return Finding(
+            AlertKind.THROTTLE_BELOW_LEADER_WRITE, subject, severity, "low", {}, advice, 0.0, cause="one switch"
+        )
 
     both = Assessment([throttled("b", Severity.WARNING), throttled("c", Severity.WARNING)])
     assert [event.state for event in alerts.observe("c", 1000, both)] == ["pending", "firing"]
@@ -730,11 +739,11 @@ class Ticks(RuleBasedStateMachine):
         For how long they have stayed away no event tells, so that a restart would change when it ends.
         """
         self.silent = True
-        stay_away = Finding(Kind.NO_DATA, SILENCE, Severity.CRITICAL, "ticks stay away", {}, {}, 0.0)
-        standing = {(Kind(event.kind), event.subject) for event in self.alerts.active()}
+        stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", {}, {}, 0.0)
+        standing = {(AlertKind(event.kind), event.subject) for event in self.alerts.active()}
         at_ms = self.ticks[-1][0] + after_ms
         events = self.alerts.silence("c", at_ms, Assessment([stay_away], standing))
-        assert {event.subject for event in events} <= {SILENCE}
+        assert {event.subject for event in events} <= {TICKS}
         self.events += events
         self.straight_events += self.straight.silence("c", at_ms, Assessment([stay_away], standing))
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from alerts.engine import AlertDesk
-from alerts.inputs.throttle_status import LostReplica, SideState
+from alerts.engine import AlertEngine
+from alerts.inputs.throttle_status import OutOfSyncReplica, ThrottleStatus
 from schemas.alerts import AlertEvent, Role
 from schemas.config import ClusterSettings, Settings
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 INTERVAL_S = 5
-Tick = Sequence[SideState]
+Tick = Sequence[ThrottleStatus]
 
 MOVING = [
     side(1, LEADER, 9, 4, partition(), eta_s=600.0, throttle_source="broker"),
@@ -34,7 +34,7 @@ CLEARED = [side(s.broker, s.role, None, 0, limited=0, throttle_source="none") fo
 
 def down(**more: Any) -> Tick:
     """Broker 3 is away, to which a partition moves, and which had replicas in sync before."""
-    lost = (LostReplica("t", 7, 1, True), LostReplica("u", 0, 2, False))
+    lost = (OutOfSyncReplica("t", 7, 1, True), OutOfSyncReplica("u", 0, 2, False))
     away = {"throttle_known": False, "reason": "the broker is down", "alive": False, "stall": "offline"}
     counts = {"lost": lost, "lost_replicas": 2, "lost_moving_replicas": 1}
     return [MOVING[0], side(3, FOLLOWER, None, 0, partition(stalled=True), **{**away, **counts, **more})]
@@ -42,7 +42,7 @@ def down(**more: Any) -> Tick:
 
 def fired(*stretches: tuple[float, Tick]) -> list[tuple[float, AlertEvent]]:
     """Second and event of all that fires in stretches of so many seconds of the same tick."""
-    desk = AlertDesk(Settings(cluster=ClusterSettings(name="c")), lambda: TICK_MS)
+    desk = AlertEngine(Settings(cluster=ClusterSettings(name="c")), lambda: TICK_MS)
     ticks = chain.from_iterable(repeat(sides, round(s / INTERVAL_S)) for s, sides in stretches)
     return [
         (number * INTERVAL_S, event)
@@ -52,7 +52,7 @@ def fired(*stretches: tuple[float, Tick]) -> list[tuple[float, AlertEvent]]:
     ]
 
 
-NEW_TOPIC = side(4, FOLLOWER, None, 0, limited=0, lost=(LostReplica("n", 0, 1, False),), lost_replicas=1)
+NEW_TOPIC = side(4, FOLLOWER, None, 0, limited=0, lost=(OutOfSyncReplica("n", 0, 1, False),), lost_replicas=1)
 
 
 @pytest.mark.parametrize(

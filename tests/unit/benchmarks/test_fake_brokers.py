@@ -9,8 +9,8 @@ import pytest
 import cluster.metadata.topic_refresh
 from benchmarks.fixtures.synthetic.fake_brokers import serving, workload
 from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster
-from cluster.connection.admin_connection import AdminLink
-from cluster.metadata.snapshot_reader import MetadataReader
+from cluster.connection.admin_connection import AdminConnection
+from cluster.metadata.snapshot_reader import SnapshotReader
 from cluster.model import TopicPartition
 from schemas.config import ClusterSettings
 
@@ -23,9 +23,9 @@ def test_pages_names_and_all_at_once_tell_the_same_cluster(monkeypatch: pytest.M
     made = SyntheticCluster(workload(BROKERS, PARTITIONS))
     with (
         serving(made) as paper,
-        closing(AdminLink(ClusterSettings(bootstrap_servers=f"127.0.0.1:{paper.port}"))) as link,
+        closing(AdminConnection(ClusterSettings(bootstrap_servers=f"127.0.0.1:{paper.port}"))) as link,
     ):
-        reader = MetadataReader(link, 20.0, 1000.0)
+        reader = SnapshotReader(link, 20.0, 1000.0)
         first = reader.snapshot()
         switched = next(p for p in made.partitions if p.adding is None)
         paper.switch(switched.topic, switched.partition)

@@ -24,15 +24,15 @@ from benchmarks.groups.nasty.scoring.truth import (
 )
 from benchmarks.groups.nasty.stage.shell import Shell, tool_scripts
 from benchmarks.results import CHECKOUT
-from schemas.alerts import Kind, Role, Severity
+from schemas.alerts import AlertKind, Role, Severity
 
-LEADER, LOST = Kind.THROTTLE_BELOW_LEADER_WRITE, Kind.UNDER_REPLICATED
+LEADER, LOST = AlertKind.THROTTLE_BELOW_LEADER_WRITE, AlertKind.UNDER_REPLICATED
 
 
 def announcement(
     at_s: float,
     alert_id: str = "1",
-    kind: Kind = LEADER,
+    kind: AlertKind = LEADER,
     subject: str = "broker 1 as leader",
     severity: str = "warning",
     summary: str = "",
@@ -66,7 +66,7 @@ def dead(from_s: float = 100, **claim: Any) -> Cause:
         (announcement(110, subject="broker 3 as leader"), False, False),
         # The pattern is for the whole subject: broker 12 is another one.
         (announcement(110, subject="broker 12 as leader"), False, False),
-        (announcement(110, kind=Kind.THROTTLE_BELOW_INBOUND), False, False),
+        (announcement(110, kind=AlertKind.THROTTLE_BELOW_INBOUND), False, False),
     ],
 )
 def test_an_alert_is_true_if_its_cause_is_there_and_the_cause_seen_if_it_came_in_time(
@@ -228,11 +228,11 @@ def test_headroom_in_that_shell_is_the_code_of_this_checkout(tmp_path: Path) -> 
 def test_a_broker_that_is_up_again_has_lost_replicas_but_stalls_no_move() -> None:
     away = Cause("restarts", of_broker(4, stalled=Down(until_s=150).tells), 100, 0, required=False, until_s=180)
 
-    def true(at_s: float, kind: Kind, subject: str) -> bool:
+    def true(at_s: float, kind: AlertKind, subject: str) -> bool:
         return score([away], [announcement(at_s, kind=kind, subject=subject)]).false == []
 
-    assert true(150 + GRACE_S, Kind.REASSIGNMENT_STALLED, "broker 4 as destination")
-    assert not true(150.1 + GRACE_S, Kind.REASSIGNMENT_STALLED, "broker 4 as destination")
+    assert true(150 + GRACE_S, AlertKind.REASSIGNMENT_STALLED, "broker 4 as destination")
+    assert not true(150.1 + GRACE_S, AlertKind.REASSIGNMENT_STALLED, "broker 4 as destination")
     assert true(180 + GRACE_S, LOST, "broker 4")
     assert not true(180.1 + GRACE_S, LOST, "broker 4")
     assert not true(140, LOST, "broker 3")

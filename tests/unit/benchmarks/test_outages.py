@@ -46,7 +46,7 @@ from benchmarks.groups.outages.watching.notices import critical, is_news
 from cli.maintain.repair import repair_tables
 from cluster.embedded.files import BrokerFiles, write_properties
 from cluster.embedded.layout import free_ports, ports_from
-from schemas.alerts import AlertEvent, Kind
+from schemas.alerts import AlertEvent, AlertKind
 from schemas.bounds import BOUNDS
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -311,10 +311,10 @@ def test_a_critical_alert_is_true_if_something_of_its_play_explains_it() -> None
     starved = {"broker 2 as leader"}
     assert explained(event(), starved, kill, False)
     assert not explained(event(subject="broker 1 as leader"), starved, kill, False)
-    silent = event(kind=Kind.NO_DATA.value, subject="ticks")
+    silent = event(kind=AlertKind.NO_DATA.value, subject="ticks")
     assert explained(silent, starved, kill, True)
     assert not explained(silent, starved, kill, False)
-    unwritable = event(kind=Kind.STORE_UNWRITABLE.value, subject="store")
+    unwritable = event(kind=AlertKind.STORE_UNWRITABLE.value, subject="store")
     assert explained(unwritable, starved, full, False)
     assert not explained(unwritable, starved, kill, False)
 

@@ -20,7 +20,7 @@ from benchmarks.groups.table_growth import require_bounded
 from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
 from planning.elections.planner import Reason, plan_elections
 from planning.finish.finish_time import Finish
-from planning.throttles.load import PartitionTraffic, demands
+from planning.throttles.load import PartitionTraffic, throttle_loads
 from schemas.alerts import Role, Verdict
 from schemas.errors import HeadroomError
 
@@ -49,7 +49,7 @@ def verdicts(case: Case, switched: int | None = None) -> set[Verdict]:
                 write_bytes_per_s=part.live_bytes_per_s,
             )
         )
-    return {demand.verdict for demand in demands(partitions, rates)}
+    return {demand.verdict for demand in throttle_loads(partitions, rates)}
 
 
 # A throttle that only makes a move slow has no alert that a finish could be promised in.

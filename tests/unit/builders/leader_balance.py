@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from alerts.inputs.leader_balance import BalanceState
-from planning.elections.planner import Balance, Raise
-from planning.elections.summary import ElectionOutline, Outlook
+from alerts.inputs.leader_balance import LeaderBalance
+from planning.elections.planner import Balance, RequiredThrottleIncrease
+from planning.elections.summary import BalanceForecast, ElectionPlanSummary
 from schemas.alerts import Role
 from tests.unit.builders.throttle_status import MB, TICK_MS
 
 # A plan of four batches, of which three partitions are left out for a move and five for a throttle.
-OUTLINE = ElectionOutline(
+OUTLINE = ElectionPlanSummary(
     tick_ms=TICK_MS,
     batches=4,
     elections=700,
     write_bytes_per_s=90 * MB,
     first_batch=(("t", 7), ("u", 0)),
     first_batch_write_bytes_per_s=3 * MB,
-    outlooks=(Outlook(1, 0.25, 0.004), Outlook(2, 0.1, 0.0)),
+    outlooks=(BalanceForecast(1, 0.25, 0.004), BalanceForecast(2, 0.1, 0.0)),
     left_out=(("moving", 3), ("over_throttle", 5)),
-    raise_first=(Raise((2, Role.LEADER), 9 * MB, 12 * MB),),
+    raise_first=(RequiredThrottleIncrease((2, Role.LEADER), 9 * MB, 12 * MB),),
 )
 
 
 def balance(
     broker: int, preferred: int, electable: int = 0, waiting: int = 0, unavailable: int = 0, **more: Any
-) -> BalanceState:
+) -> LeaderBalance:
     """A broker to which 8 MB/s are written, and would be 10; the rest of what prefers it it leads."""
     writes = {name: more.pop(name) for name in ("write_bytes_per_s", "preferred_write_bytes_per_s") if name in more}
     away = electable + waiting + unavailable
@@ -40,4 +40,4 @@ def balance(
         "unavailable": unavailable,
         "leader_partitions": preferred - away,
     }
-    return BalanceState(**fields | more)
+    return LeaderBalance(**fields | more)

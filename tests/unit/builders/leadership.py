@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from cluster.admin.elect_leaders import Answers
-from cluster.elections.leadership import Leads
+from cluster.admin.elect_leaders import ElectionResults
+from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.traffic import Traffic
-from cluster.model import Balancing
-from planning.elections.planner import Led, Name
-from planning.throttles.load import PartitionTraffic, Side
+from cluster.model import LeaderRebalanceConfig
+from planning.elections.planner import Name, PartitionState
+from planning.throttles.load import BrokerRole, PartitionTraffic
 
 
 class FakeCluster:
@@ -30,16 +30,16 @@ class FakeCluster:
         then: called after every election.
     """
 
-    def __init__(self, *partitions: Led, alive: Sequence[int] = (1, 2, 3)) -> None:
+    def __init__(self, *partitions: PartitionState, alive: Sequence[int] = (1, 2, 3)) -> None:
         self.partitions = {(p.topic, p.partition): p for p in partitions}
         self.alive = frozenset(alive)
         self.refused: dict[Name, str] = {}
         self.stuck: set[Name] = set()
         self.throttled: tuple[PartitionTraffic, ...] = ()
-        self.throttles: dict[Side, float | None] = {}
+        self.throttles: dict[BrokerRole, float | None] = {}
         self.traffic = Traffic(cluster_written=100.0)
         self.behind: set[Name] = set()
-        self.balancing: dict[int, Balancing] = {}
+        self.balancing: dict[int, LeaderRebalanceConfig] = {}
         self.asked: list[tuple[Name, ...]] = []
         self.then: Callable[[], None] = lambda: None
 
@@ -56,30 +56,30 @@ class FakeCluster:
     def leader(self, topic: str, partition: int) -> int | None:
         return self.partitions[topic, partition].leader
 
-    def look(self, watched: Collection[Name] = ()) -> Leads:
+    def look(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
         behind = frozenset(self.behind & set(watched))
         return replace(self.glance(), traffic=self.traffic, balancing=self.balancing, behind=behind)
 
-    def glance(self) -> Leads:
+    def glance(self) -> LeadershipSnapshot:
         lacking = frozenset(name for name, p in self.partitions.items() if not set(p.replicas) <= set(p.isr))
-        return Leads(dict(self.partitions), self.alive, lacking, self.throttled, self.throttles)
+        return LeadershipSnapshot(dict(self.partitions), self.alive, lacking, self.throttled, self.throttles)
 
-    def elect(self, names: Collection[Name]) -> Answers:
+    def elect(self, names: Collection[Name]) -> ElectionResults:
         self.asked.append(tuple(names))
         elected = [name for name in names if name not in self.refused]
         for name in elected:
             if name not in self.stuck:
                 self.partitions[name] = replace(self.partitions[name], leader=self.partitions[name].replicas[0])
         self.then()
-        return Answers(tuple(elected), (), {n: e for n, e in self.refused.items() if n in names})
+        return ElectionResults(tuple(elected), (), {n: e for n, e in self.refused.items() if n in names})
 
 
-def away(topic: str, partition: int, preferred: int = 1, leader: int = 2, write: float = 10.0) -> Led:
+def away(topic: str, partition: int, preferred: int = 1, leader: int = 2, write: float = 10.0) -> PartitionState:
     """Return a partition whose preferred broker does not lead it, all replicas in sync."""
     replicas = (preferred, *(b for b in (1, 2, 3) if b != preferred))
-    return Led(topic, partition, leader, replicas, replicas, write_bytes_per_s=write)
+    return PartitionState(topic, partition, leader, replicas, replicas, write_bytes_per_s=write)
 
 
-def home(topic: str, partition: int, preferred: int = 1, write: float = 10.0) -> Led:
+def home(topic: str, partition: int, preferred: int = 1, write: float = 10.0) -> PartitionState:
     """Return a partition that its preferred broker leads."""
     return away(topic, partition, preferred, preferred, write)

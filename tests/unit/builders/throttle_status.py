@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.inputs.throttle_status import LeaderSwitch, MovingPartition, PartitionEvidence, SideState, Stall
+from alerts.inputs.throttle_status import LeaderSwitch, MovingPartition, PartitionEvidence, Stall, ThrottleStatus
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.throttle_below_required import Assessment, assess
-from planning.throttles.load import Demand
-from planning.throttles.recommendation import Wish
-from schemas.alerts import Finding, Kind, Role, Verdict
+from planning.throttles.load import ThrottleLoad
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.alerts import AlertKind, Finding, Role, Verdict
 from schemas.config import AlertSettings
 
 MB = 1_000_000.0
@@ -57,9 +57,9 @@ def side(
     in_sync_mb: float | None = 2.0,
     limited: int = 1,
     **more: Any,
-) -> SideState:
+) -> ThrottleStatus:
     """A side with one replica held back; the verdict is the one of its demand, and the sums are over its partitions."""
-    demand = Demand(
+    demand = ThrottleLoad(
         broker=broker,
         role=role,
         throttle_bytes_per_s=None if throttle_mb is None else throttle_mb * MB,
@@ -83,7 +83,7 @@ def side(
         "known_required_bytes_per_s": demand.required_bytes_per_s or 0.0,
         **_sums(broker, role, partitions, more.get("stall")),
     }
-    return SideState(**fields | more)
+    return ThrottleStatus(**fields | more)
 
 
 def _sums(broker: int, role: Role, partitions: Sequence[PartitionEvidence], stall: str | None) -> dict[str, Any]:
@@ -128,12 +128,12 @@ def _switches(broker: int, partitions: Sequence[PartitionEvidence]) -> tuple[Lea
     )
 
 
-def assessed(*sides: SideState, wish: Wish | None = None) -> Assessment:
+def assessed(*sides: ThrottleStatus, wish: ThrottlePolicy | None = None) -> Assessment:
     """What a tick of these sides says."""
-    return assess(sides, SETTINGS, Recommender(wish or Wish(), "broker1:9092"))
+    return assess(sides, SETTINGS, Recommender(wish or ThrottlePolicy(), "broker1:9092"))
 
 
-def found(*sides: SideState, kind: Kind | None = None, wish: Wish | None = None) -> Finding:
+def found(*sides: ThrottleStatus, kind: AlertKind | None = None, wish: ThrottlePolicy | None = None) -> Finding:
     """The only finding, or the only one of a kind, and that it holds what readers rely on."""
     (finding,) = [f for f in assessed(*sides, wish=wish).findings if kind in (None, f.kind)]
     assert set(finding.evidence) >= CONTRACT
@@ -141,6 +141,6 @@ def found(*sides: SideState, kind: Kind | None = None, wish: Wish | None = None)
     return finding
 
 
-def kinds(*sides: SideState) -> set[Kind]:
+def kinds(*sides: ThrottleStatus) -> set[AlertKind]:
     """The kinds of what is found."""
     return {finding.kind for finding in assessed(*sides).findings}

@@ -23,7 +23,7 @@ from cluster.connection.java_client import JavaClientError
 from cluster.metrics.http import HttpReader
 from cluster.metrics.jmx_exporter import PrometheusSource
 from cluster.metrics.jolokia import JolokiaSource
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -90,7 +90,7 @@ webhook_url = "{url}/services/{hook}"
 timeout_s = 5.0
 """
 ALL = (_KAFKA + _JMX + _RECEIVERS + _SLACK, _KAFKA + _HTTP + _SLACK_HOOK, _KAFKA + _TOKEN)
-_PLAN = Plan([], [], [])
+_PLAN = ReadPlan([], [], [])
 
 
 def written(folder: Path, text: str, url: str = "http://127.0.0.1:1") -> Path:

@@ -11,7 +11,7 @@ from cli.config.sources import all_keys, env_name
 from cli.config.template import commented_toml, markdown, setting_docs
 from cli.watch.receivers import build_receivers
 from cluster.secrets import secret
-from schemas.alerts import Kind
+from schemas.alerts import AlertKind
 from schemas.config import CollectSettings, MaintenanceWindow, SecurityProtocol, Source
 from schemas.errors import HeadroomError
 
@@ -438,7 +438,11 @@ def test_maintenance_windows_are_read(settings_file: Path) -> None:
         ({"lasts": "0"}, "lasts", "must be more than nothing and at most a week"),
         ({"lasts": '"8d"'}, "lasts", "must be more than nothing and at most a week"),
         ({"lasts": "nan"}, "lasts", "must be more than nothing and at most a week"),
-        ({"kinds": '["nodata"]'}, "kinds", "must be a list of kinds of alerts: " + ", ".join(k.value for k in Kind)),
+        (
+            {"kinds": '["nodata"]'},
+            "kinds",
+            "must be a list of kinds of alerts: " + ", ".join(k.value for k in AlertKind),
+        ),
         ({"subjects": "[2]"}, "subjects", 'must be a list of texts, such as ["a", "b"]'),
         ({"subject": '["a"]'}, "subject", "is no setting"),
     ],

@@ -12,17 +12,17 @@ from click.testing import CliRunner
 
 from cli.common.watch_output import Line
 from cli.demo.command import demo
-from cli.demo.outcome import Outcome, failures, summary_rows
+from cli.demo.outcome import DemoOutcome, failures, summary_rows
 from cli.demo.scenario import BROKERS, NEW_LEADER, ORDERS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
-from planning.throttles.load import Demand, demands
+from planning.throttles.load import ThrottleLoad, throttle_loads
 from schemas.alerts import AlertEvent, Role, Verdict
 from schemas.errors import HeadroomError
 
 THROTTLES: dict[tuple[int, Role], float | None] = {(b, r): THROTTLE_BYTES_PER_S for b in BROKERS for r in Role}
 
 
-def sides(leaders: dict[tuple[str, int], int]) -> dict[tuple[int, Role], Demand]:
-    return {(d.broker, d.role): d for d in demands(traffic(leaders), THROTTLES) if d.verdict is not Verdict.IDLE}
+def sides(leaders: dict[tuple[str, int], int]) -> dict[tuple[int, Role], ThrottleLoad]:
+    return {(d.broker, d.role): d for d in throttle_loads(traffic(leaders), THROTTLES) if d.verdict is not Verdict.IDLE}
 
 
 def test_before_the_switch_every_side_catches_up() -> None:
@@ -42,7 +42,7 @@ def test_after_the_switch_only_the_new_leader_falls_short() -> None:
 
 def limited(topic: str, leaders: dict[tuple[str, int], int]) -> set[tuple[int, Role]]:
     own = [partition for partition in traffic(leaders) if partition.topic == topic]
-    return {(d.broker, d.role) for d in demands(own, THROTTLES) if d.limited_replicas}
+    return {(d.broker, d.role) for d in throttle_loads(own, THROTTLES) if d.limited_replicas}
 
 
 def test_the_healthy_move_shares_no_throttled_side_with_the_other_one() -> None:
@@ -76,9 +76,11 @@ def event(**changes: Any) -> AlertEvent:
     return replace(made, **changes)
 
 
-def outcome(finish_s: float = 60.0, fired: list[AlertEvent] | None = None, alert: AlertEvent | None = None) -> Outcome:
+def outcome(
+    finish_s: float = 60.0, fired: list[AlertEvent] | None = None, alert: AlertEvent | None = None
+) -> DemoOutcome:
     first = alert or event()
-    return Outcome(first, switch_to_alert_s=2.0, finish_s=finish_s, resolve_s=7.0, fired=fired or [first])
+    return DemoOutcome(first, switch_to_alert_s=2.0, finish_s=finish_s, resolve_s=7.0, fired=fired or [first])
 
 
 def test_what_came_true_has_no_failures() -> None:

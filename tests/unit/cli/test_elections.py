@@ -10,20 +10,20 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.elections import command as elections_command
-from cli.elections.plan import hindrance_of, quiet_of
+from cli.elections.plan import blocked_reason_of, quiet_of
 from cli.elections.view import ElectionView, print_view, remarks
-from cluster.elections.leadership import Leads
+from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.traffic import Traffic
-from cluster.model import Balancing
+from cluster.model import LeaderRebalanceConfig
 from planning.elections.limits import limits_of
 from planning.elections.planner import (
     Balance,
     Batch,
     BatchLimits,
     ElectionPlan,
-    LeftOut,
-    Raise,
     Reason,
+    RequiredThrottleIncrease,
+    SkippedPartition,
 )
 from schemas.alerts import Role
 from schemas.config import AlertSettings, ClusterSettings, ElectionSettings, Settings
@@ -37,7 +37,7 @@ EMPTY = ElectionPlan((), (), (), (), ())
 def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """Broker 1 leads one of the four partitions that prefer it; broker 2 its one."""
     fake = FakeCluster(away("t", 0), away("t", 1), away("t", 2), home("t", 3), home("u", 0, 2))
-    monkeypatch.setattr(elections_command, "LiveLeads", lambda settings: fake)
+    monkeypatch.setattr(elections_command, "LiveLeadership", lambda settings: fake)
     monkeypatch.setattr(elections_command, "at_terminal", lambda: True)
     monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
     monkeypatch.setenv("HEADROOM_ELECTIONS__BATCH_PARTITIONS", "2")
@@ -50,10 +50,13 @@ def _run(*arguments: str, answer: str | None = None) -> Result:
 
 
 def _view(
-    plan: ElectionPlan, leads: Leads | None = None, settings: Settings | None = None, threshold: float = 0.1
+    plan: ElectionPlan,
+    leads: LeadershipSnapshot | None = None,
+    settings: Settings | None = None,
+    threshold: float = 0.1,
 ) -> ElectionView:
     brokers = {balance.broker for balance in (*plan.before, *plan.after)}
-    leads = leads or Leads({}, frozenset(), frozenset())
+    leads = leads or LeadershipSnapshot({}, frozenset(), frozenset())
     return ElectionView(settings or Settings(), None, leads, plan, dict.fromkeys(brokers, threshold))
 
 
@@ -103,7 +106,7 @@ def test_json_tells_what_consumers_read_of_each_broker_and_would(cluster: FakeCl
 
 
 def test_a_brokers_own_threshold_wins(cluster: FakeCluster) -> None:
-    cluster.balancing = {1: Balancing(percentage=80), 2: Balancing()}
+    cluster.balancing = {1: LeaderRebalanceConfig(percentage=80), 2: LeaderRebalanceConfig()}
     said = json.loads(_run("--format", "json").stdout)
     assert [(b["threshold_ratio"], b["out_of_balance"]) for b in said["brokers"]] == [(0.8, False), (0.1, False)]
 
@@ -244,13 +247,13 @@ def test_limits_and_quiet_time_come_from_the_settings() -> None:
 def test_why_it_is_not_quiet_names_time_rate_and_settings() -> None:
     settings = ElectionSettings(quiet_below=3e6, window="01:00-05:00")
     quiet, noon_s = quiet_of(settings), 12 * 3600.0
-    said = hindrance_of(settings, quiet, 5e6, noon_s)
+    said = blocked_reason_of(settings, quiet, 5e6, noon_s)
     assert said == (
         "it is not 01:00-05:00 now (elections.window); "
         "producers write 5.00 MB/s, not less than 3.00 MB/s (elections.quiet_below)"
     )
-    assert "an unknown rate" in (hindrance_of(settings, quiet, None, noon_s) or "")
-    assert hindrance_of(settings, quiet, 2e6, noon_s) is None
+    assert "an unknown rate" in (blocked_reason_of(settings, quiet, None, noon_s) or "")
+    assert blocked_reason_of(settings, quiet, 2e6, noon_s) is None
 
 
 def _balance(broker: int, away_count: int = 0, **values: float) -> Balance:
@@ -269,7 +272,7 @@ def test_a_large_cluster_is_told_by_its_worst_brokers(capsys: pytest.CaptureFixt
 
 
 def test_what_is_left_out_is_counted_by_reason_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
-    left = tuple(LeftOut("t", n, 1, Reason.MOVING if n else Reason.PREFERRED_DOWN) for n in range(6))
+    left = tuple(SkippedPartition("t", n, 1, Reason.MOVING if n else Reason.PREFERRED_DOWN) for n in range(6))
     print_view(_view(replace(EMPTY, left_out=left)))
     said = capsys.readouterr().out
     assert "t-1, t-2, t-3 and 2 more" in said
@@ -279,18 +282,21 @@ def test_what_is_left_out_is_counted_by_reason_with_the_remedy(capsys: pytest.Ca
 
 def test_every_reason_has_words_and_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     for reason in Reason:
-        print_view(_view(replace(EMPTY, left_out=(LeftOut("t", 0, 1, reason),))))
+        print_view(_view(replace(EMPTY, left_out=(SkippedPartition("t", 0, 1, reason),))))
     assert capsys.readouterr().out.count("t-0") == len(Reason)
 
 
-def _short_of(*raises: Raise) -> ElectionPlan:
+def _short_of(*raises: RequiredThrottleIncrease) -> ElectionPlan:
     return replace(EMPTY, raise_first=raises)
 
 
 def test_one_command_raises_all_throttles_that_come_first_and_lowers_none() -> None:
-    raises = (Raise((2, Role.LEADER), 5e6, 8e6), Raise((3, Role.LEADER), 5e6, 6e6))
+    raises = (
+        RequiredThrottleIncrease((2, Role.LEADER), 5e6, 8e6),
+        RequiredThrottleIncrease((3, Role.LEADER), 5e6, 6e6),
+    )
     throttles = {(2, Role.LEADER): 5e6, (2, Role.FOLLOWER): 5e6, (3, Role.LEADER): 5e6, (3, Role.FOLLOWER): None}
-    leads = Leads({}, frozenset(), frozenset(), throttles=throttles)
+    leads = LeadershipSnapshot({}, frozenset(), frozenset(), throttles=throttles)
     # 8 MB/s x 1.2; what is higher, or has no rate, stays as it is.
     command = "headroom throttle apply --rate 9600000 --brokers 2,3 --raise-only --execute"
     assert _view(_short_of(*raises), leads).raise_command() == command
@@ -300,14 +306,16 @@ def test_one_command_raises_all_throttles_that_come_first_and_lowers_none() -> N
 
 def test_where_no_throttle_would_do_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     settings = Settings(cluster=ClusterSettings(replication_capacity=7e6), alerts=AlertSettings())
-    view = _view(_short_of(Raise((2, Role.LEADER), 5e6, 8e6)), settings=settings)
+    view = _view(_short_of(RequiredThrottleIncrease((2, Role.LEADER), 5e6, 8e6)), settings=settings)
     assert view.raise_command() is None
     print_view(view)
     assert "No throttle would do" in capsys.readouterr().out
 
 
 def test_brokers_that_were_not_measured_are_told_with_what_it_means() -> None:
-    leads = Leads({}, frozenset(), frozenset(), traffic=Traffic(silent={3: "refused", 2: "JMX a:1: refused."}))
+    leads = LeadershipSnapshot(
+        {}, frozenset(), frozenset(), traffic=Traffic(silent={3: "refused", 2: "JMX a:1: refused."})
+    )
     said = next(remarks(_view(EMPTY, leads)))
     assert "broker 2 and of 1 more (JMX a:1: refused.)" in said
     assert "with what is known alone" in said
@@ -322,8 +330,11 @@ def test_rates_that_are_not_known_are_not_told_as_nothing(capsys: pytest.Capture
 
 
 def test_brokers_that_balance_by_themselves_are_told() -> None:
-    leads = Leads(
-        {}, frozenset(), frozenset(), balancing={1: Balancing(True, 300), 2: Balancing(False), 3: Balancing()}
+    leads = LeadershipSnapshot(
+        {},
+        frozenset(),
+        frozenset(),
+        balancing={1: LeaderRebalanceConfig(True, 300), 2: LeaderRebalanceConfig(False), 3: LeaderRebalanceConfig()},
     )
     assert "broker 1 (auto.leader.rebalance.enable)" in next(remarks(_view(EMPTY, leads)))
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.check.local import tables
-from cli.check.result import Answer
+from cli.check.result import CheckStatus
 from cli.maintain.command import maintain
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, numbers, of_commits, table
 
@@ -58,12 +58,12 @@ def test_what_cannot_be_mended_is_said_and_what_to_do(table: Path, config: str) 
 def test_check_names_damaged_tables_and_the_command(table: Path, tmp_path: Path) -> None:
     store = str(table.parent.parent)
     (whole,) = tables(store)
-    assert whole.answer is Answer.OK
+    assert whole.answer is CheckStatus.OK
     cut(data_file(table, 0))
     data_file(table, 1).unlink()
     (damaged,) = tables(store)
-    assert damaged.answer is Answer.NO
+    assert damaged.answer is CheckStatus.NO
     assert "and 1 more file(s)" in damaged.found
     assert "headroom maintain --repair" in damaged.remedy
     (none,) = tables(str(tmp_path / "none"))
-    assert none.answer is Answer.OK
+    assert none.answer is CheckStatus.OK

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cli.config.load import load_settings
-from schemas.alerts import Kind
+from schemas.alerts import AlertKind
 from schemas.config import DEFAULT_LISTEN
 from tests.support import monitoring
 from tests.support.monitoring import DOCKER, read_yaml
@@ -165,7 +165,7 @@ def test_no_file_holds_a_secret(file: Path) -> None:
 def test_alertmanager_keeps_one_alert_of_two_for_every_kind_that_has_a_rule() -> None:
     inhibited = read_yaml(monitoring.ALERTMANAGER)["inhibit_rules"]
     groups = read_yaml(monitoring.RULES)["groups"]
-    kinds = {rule["labels"].get("kind") for group in groups for rule in group["rules"]} & {k.value for k in Kind}
+    kinds = {rule["labels"].get("kind") for group in groups for rule in group["rules"]} & {k.value for k in AlertKind}
     assert len(kinds) >= 4
     for kind in kinds:
         rule = next(r for r in inhibited if r["source_matchers"] == [f'alertname = "{kind}"'])
@@ -177,7 +177,7 @@ def test_alertmanager_lets_headrooms_own_alerts_through_at_once() -> None:
     route = read_yaml(monitoring.ALERTMANAGER)["route"]["routes"][0]
     (names,) = re.fullmatch(r'alertname =~ "(.*)"', route["matchers"][0]).groups()  # type: ignore[union-attr]
     groups = read_yaml(monitoring.RULES)["groups"]
-    assert all(re.fullmatch(names, kind.value) for kind in Kind)
+    assert all(re.fullmatch(names, kind.value) for kind in AlertKind)
     assert not any(re.fullmatch(names, rule["alert"]) for group in groups for rule in group["rules"])
     assert route["group_wait"] == "0s"
 

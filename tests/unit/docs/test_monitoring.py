@@ -8,7 +8,7 @@ import dashboards as shown
 import promql_parser
 import pytest
 
-from schemas.alerts import Kind, Role, Severity, State, Verdict
+from schemas.alerts import AlertKind, AlertState, Role, Severity, Verdict
 from schemas.metrics import METRICS, MetricSpec, MetricType
 from tests.support.monitoring import (
     DASHBOARDS,
@@ -27,14 +27,14 @@ SCRAPED = {"job", "instance"}
 WORDS = {
     "role": {item.value for item in Role},
     "verdict": {item.value for item in Verdict},
-    "kind": {item.value for item in Kind},
-    "state": {item.value for item in State},
+    "kind": {item.value for item in AlertKind},
+    "state": {item.value for item in AlertState},
     "severity": {item.value for item in Severity},
     "job": {"headroom"},
 }
 FILLED = {"cluster": ".*", "broker": ".*", "__rate_interval": "1m"}
 # What a runbook is about besides Headroom's own kinds of alert.
-RUNBOOKS = {kind.value for kind in Kind} | {"move_not_finishing", "headroom_silent", "undelivered_events"}
+RUNBOOKS = {kind.value for kind in AlertKind} | {"move_not_finishing", "headroom_silent", "undelivered_events"}
 
 
 def series_names(spec: MetricSpec) -> list[str]:

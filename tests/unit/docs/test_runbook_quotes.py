@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from alerts.inputs.throttle_status import LostReplica, Takeover
+from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.eta_slipping import Expectation
+from alerts.rules.eta_slipping import EtaTracker
 from alerts.rules.leader_imbalance import imbalanced, unavailable
-from alerts.rules.no_ticks import Silence
+from alerts.rules.no_ticks import MissingTicks
 from alerts.rules.store_unwritable import unwritable
-from planning.throttles.recommendation import Wish
-from schemas.alerts import Finding, Kind, Role
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.alerts import AlertKind, Finding, Role
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import MB, SETTINGS, assessed, partition, side
 
 RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
-RECOMMENDER = Recommender(Wish(), "broker1:9092")
+RECOMMENDER = Recommender(ThrottlePolicy(), "broker1:9092")
 SWITCHED = {"previous_leader": 1, "switch_tick_ms": 1}
 
 
@@ -37,7 +37,7 @@ def orders(number: int, leader: int = 2, **more: object) -> object:
 
 def lost(broker: int, *numbers: int, count: int, moving: bool, alive: bool) -> list[Finding]:
     """A broker that is out of the ISR of some partitions; the first are named."""
-    named = tuple(LostReplica("orders", number, 1, moving) for number in numbers)
+    named = tuple(OutOfSyncReplica("orders", number, 1, moving) for number in numbers)
     counts = {"lost_replicas": count, "lost_moving_replicas": count if moving else 0}
     known = {"lost": named, "throttle_source": "none", "alive": alive}
     return assessed(side(broker, FOLLOWER, None, 0, limited=0, **counts, **known)).findings
@@ -49,7 +49,7 @@ def at_ms(hour: int, minute: int, second: int = 0) -> int:
 
 def slipping() -> list[Finding]:
     # At 15:20 40 min are left, at 15:50 50 min: the finish goes from 16:00 to 16:40.
-    expectation = Expectation()
+    expectation = EtaTracker()
     for tick_ms, eta_s in ((at_ms(15, 20), 2400), (at_ms(15, 50), 3000)):
         found = expectation.observe(tick_ms, [side(3, FOLLOWER, 9, 4, eta_s=eta_s)], SETTINGS, RECOMMENDER)
     return found.findings
@@ -57,35 +57,37 @@ def slipping() -> list[Finding]:
 
 def silent() -> list[Finding]:
     tick_ms = at_ms(15, 17, 35)
-    return [Silence("orders", tick_ms, tick_ms + 1000, tick_ms + 42_000, None, 15).finding(RECOMMENDER)]
+    return [MissingTicks("orders", tick_ms, tick_ms + 1000, tick_ms + 42_000, None, 15).finding(RECOMMENDER)]
 
 
 FREE = {"followers": 0, "in_sync_followers": 0}
 DONE = {"moving": False, "in_sync_followers": 2}
 CASES = {
-    Kind.THROTTLE_BELOW_LEADER_WRITE: lambda: (
+    AlertKind.THROTTLE_BELOW_LEADER_WRITE: lambda: (
         assessed(side(2, LEADER, 5.6, 8, orders(0, **SWITCHED), orders(1), in_sync_mb=4)).findings
     ),
-    Kind.THROTTLE_BELOW_INBOUND: lambda: assessed(side(3, FOLLOWER, 5, 6, orders(0), orders(1), orders(2))).findings,
-    Kind.THROTTLE_LEFT_BEHIND: lambda: (
+    AlertKind.THROTTLE_BELOW_INBOUND: lambda: (
+        assessed(side(3, FOLLOWER, 5, 6, orders(0), orders(1), orders(2))).findings
+    ),
+    AlertKind.THROTTLE_LEFT_BEHIND: lambda: (
         assessed(
             *[side(b, LEADER, 5.6, 4, *[orders(n, **DONE) for n in (0, 1)], limited=0) for b in (1, 2, 3)]
         ).findings
     ),
-    Kind.THROTTLE_AT_RISK: lambda: (
+    AlertKind.THROTTLE_AT_RISK: lambda: (
         assessed(
             side(2, LEADER, 5.6, 4, orders(1)),
-            side(2, FOLLOWER, 5.6, 2, orders(0, leader=1), takeover=Takeover(4 * MB, "orders", 0, 1)),
+            side(2, FOLLOWER, 5.6, 2, orders(0, leader=1), takeover=LeadershipRisk(4 * MB, "orders", 0, 1)),
         ).findings
     ),
-    Kind.LEADER_UNTHROTTLED: lambda: (
+    AlertKind.LEADER_UNTHROTTLED: lambda: (
         assessed(
             side(1, LEADER, 9, 4, orders(1, leader=1)),
             side(3, LEADER, 9, 0, orders(0, leader=3, **SWITCHED, **FREE), in_sync_mb=0, limited=0, free=1),
         ).findings
     ),
     # 2 of the 12 partitions are led by broker 1, which sends 2.0 MB/s to the 2 others of 3 replicas of each.
-    Kind.REASSIGNMENT_WITHOUT_THROTTLE: lambda: (
+    AlertKind.REASSIGNMENT_WITHOUT_THROTTLE: lambda: (
         assessed(
             *[
                 side(b, LEADER, None, 0, *[orders(n, leader=b, **FREE) for n in (2 * b, 2 * b + 1)], limited=0, free=2)
@@ -93,17 +95,17 @@ CASES = {
             ]
         ).findings
     ),
-    Kind.REASSIGNMENT_STALLED: lambda: (
+    AlertKind.REASSIGNMENT_STALLED: lambda: (
         assessed(side(3, FOLLOWER, 9, 4, orders(0, stalled=True), alive=False, stall="unknown")).findings
     ),
-    Kind.ETA_SLIPPING: slipping,
-    Kind.ISR_SHRINK_DURING_MOVE: lambda: lost(1, 0, 1, 2, count=3, moving=True, alive=True),
-    Kind.UNDER_REPLICATED: lambda: lost(3, 3, 4, 5, count=14, moving=False, alive=False),
-    Kind.LEADER_IMBALANCE: lambda: imbalanced([balance(2, 100, electable=30)], SETTINGS, RECOMMENDER),
-    Kind.PREFERRED_LEADER_UNAVAILABLE: lambda: unavailable(
+    AlertKind.ETA_SLIPPING: slipping,
+    AlertKind.ISR_SHRINK_DURING_MOVE: lambda: lost(1, 0, 1, 2, count=3, moving=True, alive=True),
+    AlertKind.UNDER_REPLICATED: lambda: lost(3, 3, 4, 5, count=14, moving=False, alive=False),
+    AlertKind.LEADER_IMBALANCE: lambda: imbalanced([balance(2, 100, electable=30)], SETTINGS, RECOMMENDER),
+    AlertKind.PREFERRED_LEADER_UNAVAILABLE: lambda: unavailable(
         [balance(3, 40, unavailable=14, alive=False)], [], SETTINGS, RECOMMENDER
     ),
-    Kind.NO_DATA: lambda: [
+    AlertKind.NO_DATA: lambda: [
         *assessed(
             side(
                 3, FOLLOWER, None, None, throttle_known=False, reason="its throttle rates could not be read: no answer"
@@ -111,14 +113,14 @@ CASES = {
         ).findings,
         *silent(),
     ],
-    Kind.STORE_UNWRITABLE: lambda: [
+    AlertKind.STORE_UNWRITABLE: lambda: [
         unwritable("/var/lib/headroom cannot be written (No space left on device)", RECOMMENDER)
     ],
 }
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_a_runbook_quotes_its_alert_as_the_code_writes_it(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(AlertKind))
+def test_a_runbook_quotes_its_alert_as_the_code_writes_it(kind: AlertKind) -> None:
     said = [finding.summary for finding in CASES[kind]() if finding.kind is kind]
     quoted = quotes((RUNBOOKS / f"{kind.value}.md").read_text(encoding="utf-8"))
     assert quoted

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from cli.main import headroom
-from schemas.alerts import Kind
+from schemas.alerts import AlertKind
 
 RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
 INDEX = RUNBOOKS / "README.md"
@@ -115,7 +115,7 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
-@pytest.mark.parametrize("kind", [kind.value for kind in Kind])
+@pytest.mark.parametrize("kind", [kind.value for kind in AlertKind])
 def test_every_kind_has_a_page_and_its_line_in_the_index(kind: str) -> None:
     assert (RUNBOOKS / f"{kind}.md").exists()
     assert f"| [`{kind}`]({kind}.md) |" in INDEX.read_text(encoding="utf-8")

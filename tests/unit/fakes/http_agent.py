@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-Answers = Callable[["Agent"], None]
+ElectionResults = Callable[["Agent"], None]
 
 
 class Agent(BaseHTTPRequestHandler):
@@ -57,7 +57,7 @@ class AgentServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, answers: Answers, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, answers: ElectionResults, tls: ssl.SSLContext | None) -> None:
         super().__init__(("127.0.0.1", 0), Agent)
         self.answers = answers
         self.asked: list[tuple[str, dict[str, str]]] = []
@@ -75,7 +75,7 @@ class AgentServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def agent(answers: Answers, tls: ssl.SSLContext | None = None) -> Iterator[AgentServer]:
+def agent(answers: ElectionResults, tls: ssl.SSLContext | None = None) -> Iterator[AgentServer]:
     """Run an agent for the length of the block."""
     server = AgentServer(answers, tls)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
@@ -88,6 +88,6 @@ def agent(answers: Answers, tls: ssl.SSLContext | None = None) -> Iterator[Agent
         thread.join(5)
 
 
-def saying(body: bytes, status: int = 200) -> Answers:
+def saying(body: bytes, status: int = 200) -> ElectionResults:
     """Return what answers with a body."""
     return lambda connection: connection.say(body, status)

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from alerts.metrics import LiveState, MetricsCollector, Snapshot
+from alerts.metrics import MetricsCollector, MetricsState, Snapshot
 from schemas.alerts import AlertEvent
 from tests.unit.builders.throttle_status import TICK_MS
 
@@ -21,7 +21,7 @@ class Scene:
 
     def __init__(self, top_n: int = 50) -> None:
         self.now_ms = TICK_MS
-        self.live = LiveState(["orders"], lambda: self.now_ms)
+        self.live = MetricsState(["orders"], lambda: self.now_ms)
         self.registry = CollectorRegistry()
         MetricsCollector(self.live, lambda cluster: STALE_S, top_n, "1.2.3", self.registry)
 

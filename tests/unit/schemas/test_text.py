@@ -13,7 +13,7 @@ import pytest
 
 from cli.common import output
 from cli.common.logs import LineFormatter
-from cli.common.progress import Screen
+from cli.common.progress import ProgressView
 from schemas.text import one_line, printable, printable_json, shell_quoted
 from tests.unit.fakes.hostile import ACTING, SHELL_NAMES, acts
 
@@ -74,7 +74,7 @@ def test_what_is_printed_has_as_many_lines_as_its_maker_meant(capsys: pytest.Cap
 
 def test_a_step_of_a_long_command_is_printable() -> None:
     shown = io.StringIO()
-    Screen(output.console(shown)).say(ACTING)
+    ProgressView(output.console(shown)).say(ACTING)
     assert acts(shown.getvalue()) == []
     assert shown.getvalue().count("\n") == 1
 

@@ -11,15 +11,15 @@ from unittest.mock import MagicMock
 import pytest
 
 from alerts import engine
-from alerts.engine import AlertDesk, Watched
+from alerts.engine import AlertEngine, WatchedCluster
 from alerts.faults import Faults
 from alerts.lifecycle import Lifecycle
 from alerts.metrics import Collected
-from alerts.rules.no_ticks import Silence
+from alerts.rules.no_ticks import MissingTicks
 from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, ClusterSettings, Settings
 from streaming.jobs.alert_path import AlertPath, Listeners
-from streaming.queries.whole_ticks import WholeTicks
+from streaming.queries.whole_ticks import CompleteTicks
 from tests.unit.alerts.test_engine import SHORT, START_MS
 
 CLUSTERS = ("orders", "payments")
@@ -34,24 +34,24 @@ class Ticks:
             Settings(cluster=ClusterSettings(name=name), alerts=AlertSettings(hold_s=0, no_data_s=10))
             for name in CLUSTERS
         )
-        self.desk = AlertDesk(first, lambda: self.now_ms, None, [Watched(second)])
+        self.desk = AlertEngine(first, lambda: self.now_ms, None, [WatchedCluster(second)])
         self.events: list[AlertEvent] = []
         self.ticks: list[tuple[str, int]] = []
         listeners = Listeners(lambda *tick: self.ticks.append(tick[:2]), self.events.extend)
         self.path = AlertPath(MagicMock(), MagicMock(), MagicMock(), self.desk, listeners, "checkpoint")
         self.path.rehearsal = MagicMock()
         monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
-        monkeypatch.setattr("streaming.jobs.alert_path.side_state", lambda row: row["side"])
+        monkeypatch.setattr("streaming.jobs.alert_path.throttle_status_of", lambda row: row["side"])
         monkeypatch.setattr(self.path, "_newest", lambda *given: given[0])
         monkeypatch.setattr(self.path, "_lane", self)
         monkeypatch.setattr(self.path, "_headroom", self)
         self._second = 0
 
     @contextmanager
-    def whole(self, batch: Any) -> Iterator[WholeTicks]:
+    def whole(self, batch: Any) -> Iterator[CompleteTicks]:
         ticks = [(cluster, START_MS + batch * 1000) for cluster in CLUSTERS]
         rows: Any = [{"cluster": c, "tick_ms": at, "end_offset": at, "record_ms": at} for c, at in ticks]
-        yield WholeTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
+        yield CompleteTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
 
     def on(self, messages: Any) -> Any:
         """The rows of the present ticks."""
@@ -81,14 +81,14 @@ SHORT_TOLD = [("throttle_below_leader_write", "pending"), ("throttle_below_leade
 def broken(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Names of clusters whose evaluation fails."""
     names: set[str] = set()
-    earlier = AlertDesk._earlier
+    earlier = AlertEngine._earlier
 
-    def fails(desk: AlertDesk, cluster: str, tick_ms: int, sides: Sequence[Any]) -> Any:
+    def fails(desk: AlertEngine, cluster: str, tick_ms: int, sides: Sequence[Any]) -> Any:
         if cluster in names:
             raise ZeroDivisionError(f"at {tick_ms}")
         return earlier(desk, cluster, tick_ms, sides)
 
-    monkeypatch.setattr(AlertDesk, "_earlier", fails)
+    monkeypatch.setattr(AlertEngine, "_earlier", fails)
     return names
 
 
@@ -134,9 +134,9 @@ def test_alerts_of_a_cluster_that_is_not_judged_stand_and_its_silence_is_told(
 def test_events_of_a_tick_that_failed_half_way_are_made_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = Ticks(monkeypatch)
     not_found, failures = Lifecycle._not_found, [1]
-    ticks.desk.take_trouble("/data cannot be written")
+    ticks.desk.update_store_trouble("/data cannot be written")
     ticks.at(1)
-    ticks.desk.take_trouble(None)
+    ticks.desk.update_store_trouble(None)
     was = ticks.told("orders")
     assert ("store_unwritable", "firing") in was
     monkeypatch.setattr(engine, "assess", lambda *given: _graver(_assess(*given)))
@@ -159,7 +159,7 @@ _assess = engine.assess
 
 def _graver(assessment: Any) -> Any:
     """One more finding, which brings events at once."""
-    silence = Silence("orders", START_MS, START_MS, START_MS, None, 10)
+    silence = MissingTicks("orders", START_MS, START_MS, START_MS, None, 10)
     assessment.findings.insert(0, silence.finding(MagicMock(nothing=lambda *_: {})))
     return assessment
 

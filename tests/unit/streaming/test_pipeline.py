@@ -14,10 +14,10 @@ from alerts.delivery.delivery_log import event_key
 from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
-from streaming.pipeline import Inputs, Pipeline
-from streaming.queries.batch_gate import Gate
-from streaming.supervision.restarting_job import KeptJob
-from streaming.tables.suppressions import append_mark
+from streaming.pipeline import Pipeline, PipelineConfig
+from streaming.queries.batch_gate import BatchGate
+from streaming.supervision.restarting_job import RestartingJob
+from streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_outbox import Inbox, MemoryLog, until
 from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.fakes.receivers import event
@@ -45,8 +45,8 @@ class Gone:
 )
 def test_a_jvm_that_has_ended_is_told(error: Exception) -> None:
     gone: Any = Gone(error)
-    pipeline = Pipeline(gone, Inputs(Settings(), KafkaSettings()))
-    job = KeptJob("gold", lambda: [gone])
+    pipeline = Pipeline(gone, PipelineConfig(Settings(), KafkaSettings()))
+    job = RestartingJob("gold", lambda: [gone])
     job.start()
     pipeline._jobs.append(job)
     for call in (pipeline.check, pipeline.stop):
@@ -76,7 +76,7 @@ def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monke
     monkeypatch.setattr("streaming.pipeline.AlertPath", Path)
     monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *_: log)
     gone: Any = Gone(Py4JError("gone"))
-    pipeline = Pipeline(gone, Inputs(Settings(), KafkaSettings(), receivers=[inbox]))
+    pipeline = Pipeline(gone, PipelineConfig(Settings(), KafkaSettings(), receivers=[inbox]))
     pipeline.start_alert_path(Listeners(lambda *_: None, told.extend))
     path: Any = pipeline._alert_path
     path.listeners.on_events([event()])
@@ -89,14 +89,14 @@ def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monke
 
 
 def test_what_is_silenced_before_the_start_is_not_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    append_mark(str(tmp_path / "alerts" / "marks"), silence(starts_ms=0, ends_ms=1 << 42, subject="broker 2*"))
+    append_record(str(tmp_path / "alerts" / "marks"), silence(starts_ms=0, ends_ms=1 << 42, subject="broker 2*"))
     other = event("b", subject="broker 3 as leader")
     log, inbox = MemoryLog([event(), other]), Inbox()
     monkeypatch.setattr("streaming.pipeline.AlertPath", Path)
     monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *_: log)
     gone: Any = Gone(Py4JError("gone"))
     settings = Settings(store=StoreSettings(path=str(tmp_path)))
-    pipeline = Pipeline(gone, Inputs(settings, KafkaSettings(), receivers=[inbox]))
+    pipeline = Pipeline(gone, PipelineConfig(settings, KafkaSettings(), receivers=[inbox]))
     pipeline.start_alert_path(Listeners())
     until(lambda: "delivered" in log.states(), log.states)
     assert inbox.got == [event_key(other)]
@@ -109,7 +109,7 @@ def test_without_a_receiver_there_is_no_outbox(monkeypatch: pytest.MonkeyPatch) 
     made: list[object] = []
     monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *found: made.append(found))
     gone: Any = Gone(Py4JError("gone"))
-    assert Pipeline(gone, Inputs(Settings(), KafkaSettings())).deliveries() == []
+    assert Pipeline(gone, PipelineConfig(Settings(), KafkaSettings())).deliveries() == []
     assert made == []
 
 
@@ -120,7 +120,7 @@ class Job:
     started: ClassVar[list[Job]] = []
 
     def __init__(self, *given: Any) -> None:
-        self.gate = Gate()
+        self.gate = BatchGate()
 
     def start(self) -> Any:
         """It is among those that were started."""
@@ -140,12 +140,12 @@ class History(Job):
 def recording(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pipeline]:
     """Returns a pipeline that was told to start gold, or not, and then the record job."""
     monkeypatch.setattr(Job, "started", [])
-    for name, job in (("GoldJob", Job), ("BalanceJob", Job), ("RecordJob", History)):
+    for name, job in (("GoldJob", Job), ("LeaderImbalanceJob", Job), ("HistoryJob", History)):
         monkeypatch.setattr(f"streaming.pipeline.{name}", job)
     settings = Settings(store=StoreSettings(maintain_every_s=0))
 
     def started(gold: bool = True, spark: Any = None) -> Pipeline:
-        pipeline = Pipeline(spark or MagicMock(), Inputs(settings, KafkaSettings()))
+        pipeline = Pipeline(spark or MagicMock(), PipelineConfig(settings, KafkaSettings()))
         if gold:
             pipeline.start_gold()
         pipeline.start_record()

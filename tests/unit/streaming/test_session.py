@@ -127,7 +127,7 @@ def test_ranges_of_one_topic_are_read_by_the_same_consumers_and_those_of_another
 def test_the_alert_lane_waits_for_a_dead_leader_three_seconds_at_most(request_timeout_ms: int, attempt_ms: int) -> None:
     settings = KafkaSettings(bootstrap_servers="b:1", request_timeout_ms=request_timeout_ms)
     spark = MagicMock()
-    TicksTopic(spark, "ticks", kafka_options(settings, None)).lane_stream("latest")
+    TicksTopic(spark, "ticks", kafka_options(settings, None)).alert_stream("latest")
     options = spark.readStream.format.return_value.options.call_args.kwargs
     assert options["kafka.default.api.timeout.ms"] == options["kafka.request.timeout.ms"] == str(attempt_ms)
     assert int(options["fetchOffset.numRetries"]) * attempt_ms >= 180_000

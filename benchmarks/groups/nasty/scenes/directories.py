@@ -17,7 +17,7 @@ from benchmarks.groups.nasty.stage.acts import await_end, start_move
 from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
 from benchmarks.groups.nasty.stage.stage import Stage
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
-from schemas.alerts import Kind
+from schemas.alerts import AlertKind
 from schemas.tables import THROTTLE_HEADROOM
 from streaming.delta.query_table import query
 
@@ -110,7 +110,7 @@ class LogDirectories(NastyScene):
         def look() -> None:
             # Once the move has ended its throttles are there until the scene clears them.
             if not left and not stage.topic.moving():
-                claims = [Claim(Kind.THROTTLE_LEFT_BEHIND, "throttles")]
+                claims = [Claim(AlertKind.THROTTLE_LEFT_BEHIND, "throttles")]
                 left.append(stage.expect("throttles left behind", claims, _LATE_S, required=False))
 
         self._compare(stage, samples, look)

@@ -14,7 +14,7 @@ from benchmarks.groups.nasty.stage.acts import FAST_BYTES_PER_S, LOSING_S, finis
 from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, leader_load
 from benchmarks.groups.nasty.stage.stage import Stage
 from benchmarks.groups.nasty.stage.topic import Rates
-from schemas.alerts import Kind, Role
+from schemas.alerts import AlertKind, Role
 
 _COUNT = 30
 _AFTER_S, _LEFT_S = 5.0, 25.0
@@ -102,7 +102,7 @@ class UnevenThrottles(NastyScene):
             stage.topic.clear_rates()
         finish_fast(stage, few if self.number % 4 >= 2 else None)
         hold_s = stage.ground.settings.alerts.left_behind_s
-        claims = [Claim(Kind.THROTTLE_LEFT_BEHIND, "throttles")]
+        claims = [Claim(AlertKind.THROTTLE_LEFT_BEHIND, "throttles")]
         left = stage.expect("throttles left behind", claims, hold_s + _LEFT_S)
         stage.await_announced(left)
         follow_advice(stage)

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from benchmarks.groups.nasty.scoring.truth import Announcement, Check, Claim, Tells, every, near, within
 from benchmarks.groups.nasty.stage.groups import Load
-from schemas.alerts import Kind, Severity
+from schemas.alerts import AlertKind, Severity
 
 # What the death of a broker brings about; alerts about any of it are about the same cause.
 _OF_A_DEAD_BROKER = (
-    Kind.REASSIGNMENT_STALLED,
-    Kind.ISR_SHRINK_DURING_MOVE,
-    Kind.UNDER_REPLICATED,
-    Kind.NO_DATA,
-    Kind.PREFERRED_LEADER_UNAVAILABLE,
+    AlertKind.REASSIGNMENT_STALLED,
+    AlertKind.ISR_SHRINK_DURING_MOVE,
+    AlertKind.UNDER_REPLICATED,
+    AlertKind.NO_DATA,
+    AlertKind.PREFERRED_LEADER_UNAVAILABLE,
 )
 # Write rates are measured over 10 s, in records of 10 kB.
 _RATE_TOLERANCE = 0.15
@@ -34,18 +34,18 @@ def of_broker(broker: int, tells: Tells = every, stalled: Tells | None = None) -
         stalled: the same of a move that is stalled; None: as ``tells``.
     """
     subject = rf"broker {broker}( as (leader|destination))?"
-    of_moves = {Kind.REASSIGNMENT_STALLED: stalled or tells}
+    of_moves = {AlertKind.REASSIGNMENT_STALLED: stalled or tells}
     return [Claim(kind, subject, of_moves.get(kind, tells)) for kind in _OF_A_DEAD_BROKER]
 
 
 def low_leaders(brokers: Sequence[int], check: Check) -> list[Claim]:
     """Return what alerts may say of a throttle that is too low for what leaders send."""
-    return [Claim(Kind.THROTTLE_BELOW_LEADER_WRITE, rf"broker ({_either(brokers)}) as leader", check=check)]
+    return [Claim(AlertKind.THROTTLE_BELOW_LEADER_WRITE, rf"broker ({_either(brokers)}) as leader", check=check)]
 
 
 def low_inbound(brokers: Sequence[int], check: Check) -> list[Claim]:
     """Return what alerts may say of a throttle that is too low for what destinations receive."""
-    return [Claim(Kind.THROTTLE_BELOW_INBOUND, rf"broker ({_either(brokers)}) as destination", check=check)]
+    return [Claim(AlertKind.THROTTLE_BELOW_INBOUND, rf"broker ({_either(brokers)}) as destination", check=check)]
 
 
 def stalled_without_leader(destination: int) -> list[Claim]:
@@ -55,7 +55,7 @@ def stalled_without_leader(destination: int) -> list[Claim]:
         cause = announcement.evidence.get("cause")
         return None if cause == "no_leader" else f"the cause is {cause}, not no_leader"
 
-    return [Claim(Kind.REASSIGNMENT_STALLED, rf"broker {destination} as destination", check=check)]
+    return [Claim(AlertKind.REASSIGNMENT_STALLED, rf"broker {destination} as destination", check=check)]
 
 
 def numbers(throttle_bytes_per_s: float, load: Load, to_copy_bytes: float, enough_bytes_per_s: float) -> list[Check]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from alerts.rules.evidence import NOTHING
 from cli.common.watch_output import Line
-from schemas.alerts import Kind, Severity, State
+from schemas.alerts import AlertKind, AlertState, Severity
 
 # The tick that was under way when a cause ended, and the time until its alert is printed.
 GRACE_S = 5.0
@@ -74,7 +74,7 @@ class Claim:
         check: finds wrong numbers in an announcement that is about the cause.
     """
 
-    kind: Kind
+    kind: AlertKind
     subject: str
     tells: Tells = every
     check: Check = all_right
@@ -136,7 +136,7 @@ def announcement_of(line: Line) -> Announcement:
 
 def announcements(lines: Sequence[Line]) -> list[Announcement]:
     """Return every firing event among the lines of a watch, in their order."""
-    fired = [line for line in lines if line.said["type"] == "event" and line.said["state"] == State.FIRING.value]
+    fired = [line for line in lines if line.said["type"] == "event" and line.said["state"] == AlertState.FIRING.value]
     return [announcement_of(line) for line in fired]
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import Ground
 from benchmarks.groups.nasty.stage.groups import Group
-from cluster.admin.alter_configs import Change, alter_configs
+from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 
 _LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 _ALTER_S = 30.0
@@ -83,9 +83,9 @@ class TopicLogs:
 
     def limit_log_dir_moves(self, broker: int, bytes_per_s: int) -> None:
         """Limit the copies between the log directories of a broker."""
-        link = AdminLink(self._ground.settings.cluster)
+        link = AdminConnection(self._ground.settings.cluster)
         try:
-            alter_configs(link, [Change(BROKER, str(broker), {_LOG_DIRS_RATE: str(bytes_per_s)})], _ALTER_S)
+            alter_configs(link, [ConfigChange(BROKER, str(broker), {_LOG_DIRS_RATE: str(bytes_per_s)})], _ALTER_S)
         finally:
             link.close()
 

@@ -17,7 +17,7 @@ from kafka.errors import KafkaError
 from benchmarks.fixtures.bench_cluster import Ground, await_true, failure
 from benchmarks.groups.nasty.stage.groups import Group, partitions
 from benchmarks.groups.nasty.stage.logs import TopicLogs
-from cluster.embedded.paced_producer import PacedLoad
+from cluster.embedded.paced_producer import PacedProducer
 from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.alerts import Role
@@ -68,7 +68,7 @@ class LargeTopic:
         self._started: set[int] = set()
         written = [(number, group.write_bytes_per_s) for number, group in enumerate(self.partitions)]
         rates = {(name, number): rate for number, rate in written if rate > 0}
-        self._load = PacedLoad(ground.bootstrap_servers, rates, RECORD_BYTES)
+        self._load = PacedProducer(ground.bootstrap_servers, rates, RECORD_BYTES)
 
     def __enter__(self) -> LargeTopic:
         """Return this topic with its history, its load running."""

@@ -19,10 +19,10 @@ from benchmarks.groups.outages.stage.damage import (
 )
 from benchmarks.groups.outages.stage.disk import OwnDisk
 from benchmarks.groups.outages.stage.stage import Stage
-from schemas.alerts import Kind
+from schemas.alerts import AlertKind
 from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM
 
-_UNWRITABLE = frozenset({Kind.STORE_UNWRITABLE})
+_UNWRITABLE = frozenset({AlertKind.STORE_UNWRITABLE})
 _WAY_S = 120.0
 _FIRST_VERDICT_S = 180.0
 
@@ -39,7 +39,7 @@ class NoWrites(Scenario):
     spoil: Callable[[OwnDisk], None]
     mend: Callable[[OwnDisk], None]
     arrangement: Arrangement = Arrangement.OWN_DISK
-    true_critical: frozenset[Kind] = _UNWRITABLE
+    true_critical: frozenset[AlertKind] = _UNWRITABLE
     length_s: float = 10.0
 
     def begin(self, stage: Stage) -> None:

@@ -14,7 +14,7 @@ from kafka import KafkaProducer
 from benchmarks.groups.fuzz.made import record, tick
 from benchmarks.groups.outages.scenarios.scenario import Scenario
 from benchmarks.groups.outages.stage.stage import Stage
-from schemas.tick_messages import ALERT_KINDS, ALERT_LANE
+from schemas.tick_messages import ALERT_KINDS, ALERT_PARTITION
 
 YEAR_10000_MS = 253_402_300_800_000
 _HISTORY = 1
@@ -58,7 +58,7 @@ class Forger:
             if message["kind"] == "tick_end":
                 message["first_offset"] = first
             made = record(message, tick_ms)
-            offset = self.write(made.key, made.value, ALERT_LANE if is_alert_kind else _HISTORY, record_ms)
+            offset = self.write(made.key, made.value, ALERT_PARTITION if is_alert_kind else _HISTORY, record_ms)
             first = offset if first is None and is_alert_kind else first
 
     def write(self, key: bytes | None, value: bytes | None, partition: int, record_ms: int | None = None) -> int:
@@ -107,12 +107,12 @@ def write_no_json(forger: Forger, cluster: str, now_ms: int) -> None:
     key = record(end, now_ms).key
     for value in _NO_JSON:
         for of_record in (key, value, None):
-            for partition in (ALERT_LANE, _HISTORY):
+            for partition in (ALERT_PARTITION, _HISTORY):
                 forger.write(of_record, value, partition)
     # Half of a message.
     whole = json.dumps(end).encode()
-    forger.write(key, whole[: len(whole) // 2], ALERT_LANE)
-    forger.write(key, None, ALERT_LANE)
+    forger.write(key, whole[: len(whole) // 2], ALERT_PARTITION)
+    forger.write(key, None, ALERT_PARTITION)
 
 
 def write_unknown_clusters(forger: Forger, cluster: str, now_ms: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement
 from benchmarks.groups.outages.stage.stage import Stage
-from schemas.alerts import Kind
+from schemas.alerts import AlertKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Scenario(ABC):
     title: str
     length_s: float = 8.0
     arrangement: Arrangement = Arrangement.PLAIN
-    true_critical: frozenset[Kind] = frozenset()
+    true_critical: frozenset[AlertKind] = frozenset()
     restarts_judging: bool = False
     fresh_after: bool = False
     loses_rows: bool = False

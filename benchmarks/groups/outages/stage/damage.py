@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.fixtures.receivers.alert_events import stored_events
 from cli.common.child_process import headroom_command
-from schemas.alerts import State
+from schemas.alerts import AlertState
 from schemas.tables import ALERT_EVENTS
 from streaming.delta.damage import damages
 from streaming.delta.locations import local_path
@@ -51,7 +51,7 @@ def remove_events_of_the_past(store: Path) -> Path:
     """
     location = store / ALERT_EVENTS.path
     events = stored_events(str(store))
-    ended = {event.alert_id for event in events if event.state == State.RESOLVED.value}
+    ended = {event.alert_id for event in events if event.state == AlertState.RESOLVED.value}
     paths, ticks_ms = _files(location)
     own = {path: {e.alert_id for e in events if _within(e.tick_ms, ticks_ms[path])} for path in paths}
     past = [path for path in paths if own[path] <= ended]

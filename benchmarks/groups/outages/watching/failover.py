@@ -11,7 +11,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from benchmarks.fixtures.bench_cluster import Ground
 from benchmarks.groups.outages.watching.blind import Span
-from cluster.connection.admin_connection import AdminLink
+from cluster.connection.admin_connection import AdminConnection
 from schemas.errors import HeadroomError
 
 _EVERY_S = 0.2
@@ -36,7 +36,7 @@ class Failover:
         self._broker = broker
         self._others = [one for one in ground.brokers if one != broker]
         # Connected while all are up.
-        self._link = AdminLink(ground.settings.cluster)
+        self._link = AdminConnection(ground.settings.cluster)
         self._link.client()
         self._is_back = threading.Event()
         self._ended = threading.Event()

@@ -18,7 +18,7 @@ from benchmarks.fixtures.processes import kill_tree
 from benchmarks.results import CHECKOUT
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line
-from cli.common.watch_process import JudgingProcess, WatchProcess
+from cli.common.watch_process import VerdictProcess, WatchProcess
 from schemas.errors import HeadroomError
 
 Who = Literal["watch", "collector"]
@@ -33,7 +33,7 @@ class _Watch(WatchProcess):
     """A running watch with a command line and an environment of one's own."""
 
     def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
-        JudgingProcess.__init__(self, _NAME, command, log, environment)
+        VerdictProcess.__init__(self, _NAME, command, log, environment)
 
 
 class LiveWatch:

@@ -8,17 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.delivery.delivery_log import event_key, told_of
+from alerts.delivery.delivery_log import event_key, notifiable
 from benchmarks.fixtures.receivers.alert_events import announced_again, stored_events
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.receivers.recording_receivers import lost_and_doubled
 from benchmarks.groups.outages.watching.live import LiveWatch
-from schemas.alerts import AlertEvent, Kind, State
+from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.errors import HeadroomError
 
 # What an announcement adds where it could not be kept yet is no part of the event.
-_FIRED = State.FIRING.value
-_RESOLVED = State.RESOLVED.value
+_FIRED = AlertState.FIRING.value
+_RESOLVED = AlertState.RESOLVED.value
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Notices:
         with suppress(HeadroomError):
             stored = stored_events(self._store)
         shown = [line.event for line in self._live.lines()]
-        return told_of({event_key(event): event for event in [*shown, *stored]}.values())
+        return notifiable({event_key(event): event for event in [*shown, *stored]}.values())
 
     def unkept(self) -> int:
         """Return how many events the terminal showed that the table does not have.
@@ -77,7 +77,7 @@ class Notices:
         return {event.alert_id for event in self._about(subject) if event.state == _RESOLVED}
 
     def _about(self, subject: str) -> list[AlertEvent]:
-        kind = Kind.THROTTLE_BELOW_LEADER_WRITE.value
+        kind = AlertKind.THROTTLE_BELOW_LEADER_WRITE.value
         return [event for event in self.events() if event.kind == kind and event.subject == subject]
 
     def count(self, starved: int) -> Count:

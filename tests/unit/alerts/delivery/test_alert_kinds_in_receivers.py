@@ -11,10 +11,10 @@ from alerts.delivery.message_fields import Links
 from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver, labels
 from alerts.delivery.receivers.slack_blocks import alert_blocks, change_text, plain_text
 from alerts.delivery.receivers.webhook import WebhookReceiver
-from alerts.engine import AlertDesk
-from alerts.inputs.throttle_status import LostReplica, SideState, Takeover
+from alerts.engine import AlertEngine
+from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica, ThrottleStatus
 from alerts.text.terminal import render_event
-from schemas.alerts import AlertEvent, Kind, Role
+from schemas.alerts import AlertEvent, AlertKind, Role
 from schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
 from tests.unit.builders.leader_balance import OUTLINE, balance
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, side
@@ -24,39 +24,41 @@ LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 LISTED = side(1, LEADER, 9, 4, partition())
 UNLISTED = partition(1, leader=2, followers=0, in_sync_followers=0)
 RESTING = partition(moving=False, in_sync_followers=2)
-HEIR = Takeover(4 * MB, "t", 9, 1)
-LOST = {"lost": (LostReplica("t", 0, 1, True), LostReplica("u", 0, 1, False)), "lost_replicas": 2}
+HEIR = LeadershipRisk(4 * MB, "t", 9, 1)
+LOST = {"lost": (OutOfSyncReplica("t", 0, 1, True), OutOfSyncReplica("u", 0, 1, False)), "lost_replicas": 2}
 
 # The sides of ticks, two minutes apart, of which the last one brings an alert of the kind.
-SCENES: dict[Kind, list[list[SideState]]] = {
-    Kind.THROTTLE_BELOW_LEADER_WRITE: [[side(1, LEADER, 3, 4, partition())]],
-    Kind.THROTTLE_BELOW_INBOUND: [[side(3, FOLLOWER, 3, 4, partition())]],
-    Kind.THROTTLE_LEFT_BEHIND: [[side(1, LEADER, 9, 4, RESTING, limited=0, throttle_source="broker")]],
-    Kind.THROTTLE_AT_RISK: [[LISTED, side(1, FOLLOWER, 9, 0, limited=0, takeover=replace(HEIR, bytes_per_s=6 * MB))]],
-    Kind.LEADER_UNTHROTTLED: [[LISTED, side(2, LEADER, None, 4, partition(1, leader=2))]],
-    Kind.REASSIGNMENT_WITHOUT_THROTTLE: [[side(2, LEADER, None, 0, UNLISTED, limited=0, free=1)]],
-    Kind.REASSIGNMENT_STALLED: [[side(3, FOLLOWER, 9, 4, partition(stalled=True), stall="not_fetching")]],
-    Kind.ETA_SLIPPING: [[replace(LISTED, eta_s=eta_s)] for eta_s in (100.0, 1000.0)],
-    Kind.ISR_SHRINK_DURING_MOVE: [[side(2, FOLLOWER, None, 0, limited=0, **{**LOST, "lost_moving_replicas": 1})]],
-    Kind.UNDER_REPLICATED: [[side(2, FOLLOWER, None, 0, limited=0, alive=False, **LOST)]],
-    Kind.LEADER_IMBALANCE: [[]],
-    Kind.PREFERRED_LEADER_UNAVAILABLE: [[]],
-    Kind.NO_DATA: [[side(1, LEADER, 9, None, partition(write_bytes_per_s=None))]],
-    Kind.STORE_UNWRITABLE: [[]],
+SCENES: dict[AlertKind, list[list[ThrottleStatus]]] = {
+    AlertKind.THROTTLE_BELOW_LEADER_WRITE: [[side(1, LEADER, 3, 4, partition())]],
+    AlertKind.THROTTLE_BELOW_INBOUND: [[side(3, FOLLOWER, 3, 4, partition())]],
+    AlertKind.THROTTLE_LEFT_BEHIND: [[side(1, LEADER, 9, 4, RESTING, limited=0, throttle_source="broker")]],
+    AlertKind.THROTTLE_AT_RISK: [
+        [LISTED, side(1, FOLLOWER, 9, 0, limited=0, takeover=replace(HEIR, bytes_per_s=6 * MB))]
+    ],
+    AlertKind.LEADER_UNTHROTTLED: [[LISTED, side(2, LEADER, None, 4, partition(1, leader=2))]],
+    AlertKind.REASSIGNMENT_WITHOUT_THROTTLE: [[side(2, LEADER, None, 0, UNLISTED, limited=0, free=1)]],
+    AlertKind.REASSIGNMENT_STALLED: [[side(3, FOLLOWER, 9, 4, partition(stalled=True), stall="not_fetching")]],
+    AlertKind.ETA_SLIPPING: [[replace(LISTED, eta_s=eta_s)] for eta_s in (100.0, 1000.0)],
+    AlertKind.ISR_SHRINK_DURING_MOVE: [[side(2, FOLLOWER, None, 0, limited=0, **{**LOST, "lost_moving_replicas": 1})]],
+    AlertKind.UNDER_REPLICATED: [[side(2, FOLLOWER, None, 0, limited=0, alive=False, **LOST)]],
+    AlertKind.LEADER_IMBALANCE: [[]],
+    AlertKind.PREFERRED_LEADER_UNAVAILABLE: [[]],
+    AlertKind.NO_DATA: [[side(1, LEADER, 9, None, partition(write_bytes_per_s=None))]],
+    AlertKind.STORE_UNWRITABLE: [[]],
 }
 BALANCES = {
-    Kind.LEADER_IMBALANCE: [balance(2, 100, 30)],
-    Kind.PREFERRED_LEADER_UNAVAILABLE: [balance(2, 100, unavailable=30, alive=False)],
+    AlertKind.LEADER_IMBALANCE: [balance(2, 100, 30)],
+    AlertKind.PREFERRED_LEADER_UNAVAILABLE: [balance(2, 100, unavailable=30, alive=False)],
 }
 # What a terminal shows below the first line, of the kinds whose text is theirs alone.
 TEXTS = {
-    Kind.THROTTLE_LEFT_BEHIND: [
+    AlertKind.THROTTLE_LEFT_BEHIND: [
         "No reassignment is running, but there is still a throttle of 9.0 MB/s on broker(s) 1 "
         "and throttled replica lists that name t-0.",
         "Do: remove what is left, or replicas that fall behind later catch up no faster than this",
         "  $ headroom throttle clear --execute",
     ],
-    Kind.THROTTLE_AT_RISK: [
+    AlertKind.THROTTLE_AT_RISK: [
         "If broker 1 came to lead t-9, its throttle of 9.0 MB/s would be 1.0 MB/s too low: "
         "it would have to send 10.0 MB/s.",
         "throttle 9.0 MB/s; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
@@ -66,7 +68,7 @@ TEXTS = {
         "Note: not urgent: the move goes on as long as no leader switches",
         "  $ headroom throttle apply --rate 12000000 --brokers 1 --raise-only --execute",
     ],
-    Kind.LEADER_UNTHROTTLED: [
+    AlertKind.LEADER_UNTHROTTLED: [
         "Broker 2 as leader sends t-1 to new replicas without a limit: the move is throttled, but it has no rate.",
         "throttle none; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
         "  t-1: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 2",
@@ -74,55 +76,55 @@ TEXTS = {
         "Note: only if that is too much; a rate must exceed 4.0 MB/s",
         "  $ headroom throttle apply --rate 9000000 --brokers 2 --execute",
     ],
-    Kind.REASSIGNMENT_WITHOUT_THROTTLE: [
+    AlertKind.REASSIGNMENT_WITHOUT_THROTTLE: [
         "1 partition(s) move without a throttle, as fast as brokers and network go; to limit it, take more than "
         "4.0 MB/s.",
         "Do: nothing, unless it is too fast: a throttle must exceed 4.0 MB/s, what broker 2 sends",
     ],
-    Kind.REASSIGNMENT_STALLED: [
+    AlertKind.REASSIGNMENT_STALLED: [
         "The move stands still: broker 3 as destination copies nothing of t-0 (the broker does not fetch it).",
         "throttle 9.0 MB/s; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
         "  t-0: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 1",
         "Do: look at the disk and the log of broker 3",
     ],
     # 08:02:00 and 1000 s; 08:00:00 and 100 s.
-    Kind.ETA_SLIPPING: [
+    AlertKind.ETA_SLIPPING: [
         "The move is expected to finish at 08:18:40 UTC, 17 min later than was expected first (08:01:40 UTC).",
         "Do: compare what leaders write now with what they wrote at the start; a higher throttle shortens the rest",
     ],
-    Kind.ISR_SHRINK_DURING_MOVE: [
+    AlertKind.ISR_SHRINK_DURING_MOVE: [
         "Broker 2 has fallen behind: 1 of its replicas, of partitions that are moving, none of them a new one, "
         "out of the ISR (t-0).",
         "Do: look at the disk and the log of broker 2",
     ],
-    Kind.UNDER_REPLICATED: [
+    AlertKind.UNDER_REPLICATED: [
         "Broker 2 is down: 2 of its replicas, none of them a new one, out of the ISR (u-0 and 1 more).",
         "Do: bring broker 2 back, or move its replicas elsewhere",
     ],
-    Kind.LEADER_IMBALANCE: [
+    AlertKind.LEADER_IMBALANCE: [
         "Broker 2 does not lead 30 of the 100 partitions that prefer it, and could (30 %, threshold 10 %); "
         "8.0 MB/s are written to it, and 10.0 MB/s would be if all preferred leaders led.",
         "Do: elect the preferred leaders of 700 partitions in 4 batches, at a quiet time: first of 2 partition(s) ",
         "  $ headroom elections --execute",
     ],
-    Kind.PREFERRED_LEADER_UNAVAILABLE: [
+    AlertKind.PREFERRED_LEADER_UNAVAILABLE: [
         "Broker 2 is down: it cannot lead 30 of the 100 partitions that prefer it.",
         "Do: bring broker 2 back, or move its replicas elsewhere",
     ],
 }
 
 
-def told(kind: Kind) -> AlertEvent:
+def told(kind: AlertKind) -> AlertEvent:
     """The event that the last tick of a kind's scene brings."""
     now = dict.fromkeys(("hold_s", "stalled_s", "no_data_s", "under_replicated_s", "left_behind_s", "imbalance_s"), 0.0)
     settings = Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now))
     # Ticks come as far apart as they are.
     passed_ms = 0
-    desk = AlertDesk(settings, lambda: TICK_MS, elapsed_ms=lambda: passed_ms)
-    desk.take_plan("c", OUTLINE)
-    if kind is Kind.STORE_UNWRITABLE:
-        desk.take_trouble("/data cannot be written (No space left on device)")
-    desk.take_balances("c", TICK_MS, BALANCES.get(kind, []))
+    desk = AlertEngine(settings, lambda: TICK_MS, elapsed_ms=lambda: passed_ms)
+    desk.update_election_plan("c", OUTLINE)
+    if kind is AlertKind.STORE_UNWRITABLE:
+        desk.update_store_trouble("/data cannot be written (No space left on device)")
+    desk.update_leader_balance("c", TICK_MS, BALANCES.get(kind, []))
     for number, sides in enumerate(SCENES[kind]):
         passed_ms = number * 120_000
         events = desk.observe("c", TICK_MS + passed_ms, sides)
@@ -130,12 +132,12 @@ def told(kind: Kind) -> AlertEvent:
     return event
 
 
-EVENTS = {kind: told(kind) for kind in Kind}
-every_kind = pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.value)
+EVENTS = {kind: told(kind) for kind in AlertKind}
+every_kind = pytest.mark.parametrize("kind", AlertKind, ids=lambda kind: kind.value)
 
 
 @every_kind
-def test_a_terminal_shows_what_and_what_to_do(kind: Kind) -> None:
+def test_a_terminal_shows_what_and_what_to_do(kind: AlertKind) -> None:
     head, *lines = render_event(EVENTS[kind]).splitlines()
     assert f" {kind.value}  cluster c, " in head
     for text, line in zip(TEXTS.get(kind, []), lines, strict=False):
@@ -146,7 +148,7 @@ def test_a_terminal_shows_what_and_what_to_do(kind: Kind) -> None:
 
 
 @every_kind
-def test_its_end_says_what_it_was(kind: Kind) -> None:
+def test_its_end_says_what_it_was(kind: AlertKind) -> None:
     resolved = replace(EVENTS[kind], state="resolved")
     assert f"Resolved. It was: {resolved.summary}." in render_event(resolved)
     assert f"It was: {resolved.summary}" in json.dumps(alert_blocks(resolved, Links()), ensure_ascii=False)
@@ -154,7 +156,7 @@ def test_its_end_says_what_it_was(kind: Kind) -> None:
 
 
 @every_kind
-def test_slack_says_what_and_what_to_do(kind: Kind) -> None:
+def test_slack_says_what_and_what_to_do(kind: AlertKind) -> None:
     event = EVENTS[kind]
     said = json.dumps(alert_blocks(event, Links()), ensure_ascii=False)
     recommendation = json.loads(event.recommendation)
@@ -179,7 +181,7 @@ def test_alertmanager_gets_each_kind_as_texts_under_labels_that_stay() -> None:
             receiver.deliver(event, "", False)
     posted = [alert for (alert,) in instance.bodies()]
     assert [alert["labels"] for alert in posted] == [labels(event) for event in EVENTS.values()]
-    assert len({json.dumps(alert["labels"]) for alert in posted}) == len(Kind)
+    assert len({json.dumps(alert["labels"]) for alert in posted}) == len(AlertKind)
     for alert, event in zip(posted, EVENTS.values(), strict=True):
         assert alert["annotations"]["summary"] == event.summary
         assert all(isinstance(text, str) and text for text in alert["annotations"].values())

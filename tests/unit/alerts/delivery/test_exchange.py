@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pytest
 
 from alerts.delivery import exchange as module
-from alerts.delivery.exchange import MOST_BYTES, Answer, exchange
-from alerts.delivery.http import Poster
+from alerts.delivery.exchange import MOST_BYTES, HttpAnswer, exchange
+from alerts.delivery.http import HttpPoster
 from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import DeliveryError, Receiver
 from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
@@ -36,7 +36,7 @@ SLACK_S = 5.0
 SECRET = "s3cr3t/of+the=receiver"
 
 
-def asked(url: str, most_bytes: int = MOST_BYTES) -> Answer:
+def asked(url: str, most_bytes: int = MOST_BYTES) -> HttpAnswer:
     request = urllib.request.Request(url, data=b"{}", method="POST")
     return exchange(request, module.ssl.create_default_context(), TIMEOUT_S, most_bytes)
 
@@ -131,7 +131,7 @@ def test_a_body_that_is_no_text_is_shown_in_one_printable_line(body: bytes, stat
     with bad_server(handler) as server:
         url = f"http://127.0.0.1:{server.port}/"
         try:
-            answer = Poster(TIMEOUT_S).post(url, b"{}", {})
+            answer = HttpPoster(TIMEOUT_S).post(url, b"{}", {})
         except DeliveryError as error:
             answer = error.answer
         slack = SlackApi(SlackSettings(channel="C0123456", api_url=url, timeout_s=TIMEOUT_S), lambda: SECRET)

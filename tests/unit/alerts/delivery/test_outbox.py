@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from alerts.delivery.delivery_log import Backlog, Step, event_key
+from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
 from alerts.delivery.message_fields import Links
 from alerts.delivery.outbox import Outbox
-from alerts.delivery.queue import Lane, Work
+from alerts.delivery.queue import DeliveryBatch, DeliveryQueue
 from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.receivers.slack import SlackReceiver
 from alerts.delivery.receivers.slack_api import SlackApi
-from alerts.delivery.suppression import Marks
+from alerts.delivery.suppression import Suppressions
 from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings, SlackSettings
 from tests.unit.alerts.delivery.test_suppression import ack, ended, silence
@@ -32,10 +32,10 @@ class MemoryLog:
 
     def __init__(self, events: Sequence[AlertEvent] = (), die_at: Sequence[str] = ()) -> None:
         self.events = list(events)
-        self.steps: list[Step] = []
+        self.steps: list[DeliveryAttempt] = []
         self.die_at = list(die_at)
 
-    def append(self, steps: Sequence[Step]) -> None:
+    def append(self, steps: Sequence[DeliveryAttempt]) -> None:
         if any(step.state in self.die_at for step in steps):
             raise OSError("gone")
         self.steps.extend(steps)
@@ -139,7 +139,7 @@ class PanickingLog(MemoryLog):
         super().__init__()
         self.panic_at = state
 
-    def append(self, steps: Sequence[Step]) -> None:
+    def append(self, steps: Sequence[DeliveryAttempt]) -> None:
         if any(step.state == self.panic_at for step in steps):
             self.panic_at = ""
             raise Panic("No space left on device")
@@ -175,13 +175,13 @@ def test_a_turn_that_fails_ends_no_receiver(
     monkeypatch.setattr("alerts.delivery.worker._PAUSE_S", 0.01)
     failures = [Panic("xoxb-secret"), ValueError("xoxb-secret"), ValueError("xoxb-secret")]
 
-    def due(lane: Lane, now_ms: int) -> Work | None:
+    def due(lane: DeliveryQueue, now_ms: int) -> DeliveryBatch | None:
         if failures:
             raise failures.pop(0)
         return was(lane, now_ms)
 
-    was = Lane.due
-    monkeypatch.setattr(Lane, "due", due)
+    was = DeliveryQueue.due
+    monkeypatch.setattr(DeliveryQueue, "due", due)
     inbox = Inbox()
     running(MemoryLog(), inbox).put([event()])
     until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
@@ -299,12 +299,12 @@ def test_what_is_silenced_is_told_when_the_silence_is_ended_and_others_at_once(r
     log, inbox = MemoryLog(), Inbox()
     outbox = running(log, inbox)
     made = silence(starts_ms=now_ms() - 1000, ends_ms=now_ms() + 3_600_000, subject="broker 2*")
-    outbox.mark(Marks.of([made]))
+    outbox.mark(Suppressions.of([made]))
     covered, other = recent(), recent(alert_id="b", broker=3)
     outbox.put([covered, other])
     until(lambda: inbox.got == [event_key(other)], lambda: inbox.got)
     until(lambda: outbox.figures()[0].undelivered == 0, outbox.figures)
-    outbox.mark(Marks.of([made, ended(made, now_ms())]))
+    outbox.mark(Suppressions.of([made, ended(made, now_ms())]))
     until(lambda: inbox.got == [event_key(other), event_key(covered)], lambda: inbox.got)
 
 
@@ -312,7 +312,7 @@ def test_the_end_of_a_silence_wakes_the_thread(running: Callable[..., Outbox]) -
     log, inbox = MemoryLog(), Inbox()
     outbox = running(log, inbox)
     ends_ms = now_ms() + 300
-    outbox.mark(Marks.of([silence(starts_ms=0, ends_ms=ends_ms)]))
+    outbox.mark(Suppressions.of([silence(starts_ms=0, ends_ms=ends_ms)]))
     outbox.put([recent()])
     until(lambda: "delivered" in log.states(), log.states)
     assert 0 <= log.steps[0].delivery_ms - ends_ms < 5000
@@ -321,7 +321,7 @@ def test_the_end_of_a_silence_wakes_the_thread(running: Callable[..., Outbox]) -
 def test_what_ends_while_it_is_silenced_is_settled_so_and_stays_so(running: Callable[..., Outbox]) -> None:
     events = [recent(ago_ms=2), recent("resolved")]
     log, inbox = MemoryLog(events), Inbox()
-    marks = Marks.of([silence(starts_ms=0, ends_ms=now_ms() + 3_600_000)])
+    marks = Suppressions.of([silence(starts_ms=0, ends_ms=now_ms() + 3_600_000)])
     outbox = Outbox([inbox], log, FAST, now_ms)
     outbox.mark(marks)
     outbox.start()
@@ -340,7 +340,7 @@ def test_an_acknowledged_update_is_settled_and_the_end_told(running: Callable[..
     first, update, last = recent(ago_ms=3), recent(ago_ms=2), recent("resolved")
     outbox.put([first])
     until(lambda: "delivered" in log.states(), log.states)
-    outbox.mark(Marks.of([ack()]))
+    outbox.mark(Suppressions.of([ack()]))
     outbox.put([update])
     until(lambda: "silenced" in log.states(), log.states)
     outbox.put([last])

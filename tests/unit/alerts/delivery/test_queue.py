@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from alerts.delivery.delivery_log import Backlog, Step, event_key
-from alerts.delivery.queue import Lane, Work
+from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
+from alerts.delivery.queue import DeliveryBatch, DeliveryQueue
 from alerts.delivery.receiver import DeliveryError, Receipt
 from schemas.config import NotifySettings
 from tests.unit.fakes.receivers import event
@@ -13,18 +13,18 @@ NOW_MS = 1_800_000_000_000
 SETTINGS = NotifySettings(retry_s=1, retry_max_s=4, give_up_s=100)
 
 
-def lane(digest_after: int | None = None) -> Lane:
-    return Lane("r", SETTINGS, lambda: 1.0, digest_after)
+def lane(digest_after: int | None = None) -> DeliveryQueue:
+    return DeliveryQueue("r", SETTINGS, lambda: 1.0, digest_after)
 
 
-def take(of: Lane, now_ms: int = NOW_MS) -> Work:
+def take(of: DeliveryQueue, now_ms: int = NOW_MS) -> DeliveryBatch:
     work = of.due(now_ms)
     assert work is not None
     return work
 
 
-def step(of: object, state: str, reference: str = "", attempt: int = 1) -> Step:
-    return Step("r", event_key(of), "a", "orders", state, attempt, "said", reference, NOW_MS)  # type: ignore[arg-type]
+def step(of: object, state: str, reference: str = "", attempt: int = 1) -> DeliveryAttempt:
+    return DeliveryAttempt("r", event_key(of), "a", "orders", state, attempt, "said", reference, NOW_MS)  # type: ignore[arg-type]
 
 
 def test_events_of_one_alert_go_in_order_and_a_failing_one_holds_up_no_other_alert() -> None:

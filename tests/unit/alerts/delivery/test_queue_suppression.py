@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alerts.delivery.delivery_log import Backlog, Step, event_key
-from alerts.delivery.queue import Lane
+from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
+from alerts.delivery.queue import DeliveryQueue
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.suppression import Mark, Marks
+from alerts.delivery.suppression import SuppressionRecord, Suppressions
 from schemas.alerts import AlertEvent
 from tests.unit.alerts.delivery.test_queue import lane, step, take
 from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, ended, silence
 from tests.unit.fakes.receivers import event
 
 END_MS = NOW_MS + 1000
-COVERED = Marks.of([silence(ends_ms=END_MS)])
+COVERED = Suppressions.of([silence(ends_ms=END_MS)])
 
 
 def at(offset_ms: int, state: str = "firing", alert_id: str = "a", severity: str = "critical") -> AlertEvent:
@@ -27,14 +27,14 @@ def at(offset_ms: int, state: str = "firing", alert_id: str = "a", severity: str
     return event(alert_id, state, when_ms, event_ms=when_ms, severity=severity)
 
 
-def marked(*events: AlertEvent, marks: Marks = COVERED) -> Lane:
+def marked(*events: AlertEvent, marks: Suppressions = COVERED) -> DeliveryQueue:
     queue = lane()
     queue.mark(marks)
     queue.add(events)
     return queue
 
 
-def muted(queue: Lane) -> list[str]:
+def muted(queue: DeliveryQueue) -> list[str]:
     return [event_key(one.event) for one in queue.muted()]
 
 
@@ -63,18 +63,18 @@ def test_what_comes_to_its_end_while_it_is_covered_is_not_told_at_all() -> None:
 
 
 def test_what_is_not_grave_enough_is_told_once_it_is_graver_and_else_never() -> None:
-    queue = marked(at(1, severity="info"), marks=Marks())
+    queue = marked(at(1, severity="info"), marks=Suppressions())
     assert (muted(queue), queue.due(NOW_MS + 10_000), queue.owed(NOW_MS)) == ([], None, [])
     queue.add([at(2, severity="warning")])
     assert muted(queue) == keys(at(1))
     assert take(queue).pending[0].event == at(2, severity="warning")
-    slight = marked(at(1, severity="info"), at(2, "resolved", severity="info"), marks=Marks())
+    slight = marked(at(1, severity="info"), at(2, "resolved", severity="info"), marks=Suppressions())
     assert muted(slight) == keys(at(1), at(2, "resolved"))
     assert slight.due(NOW_MS + 10_000) is None
 
 
 def test_the_end_of_what_was_told_before_is_told_though_it_is_covered() -> None:
-    queue = marked(at(-1), marks=Marks())
+    queue = marked(at(-1), marks=Suppressions())
     queue.delivered(take(queue).pending[0], Receipt("ok", "here"))
     queue.mark(COVERED)
     queue.add([at(1)])
@@ -93,7 +93,7 @@ def test_an_alert_that_ends_after_its_cover_is_told_whole() -> None:
 
 
 def test_what_may_have_arrived_is_told_to_its_end() -> None:
-    queue = marked(at(-1), marks=Marks())
+    queue = marked(at(-1), marks=Suppressions())
     queue.failed(take(queue), DeliveryError("no answer"), NOW_MS)
     queue.mark(COVERED)
     queue.add([at(1), at(2, "resolved")])
@@ -106,13 +106,13 @@ def test_what_may_have_arrived_is_told_to_its_end() -> None:
 
 def test_a_silence_that_is_ended_early_lets_go_at_once() -> None:
     queue, made = marked(at(1)), silence(ends_ms=END_MS)
-    queue.mark(Marks.of([made, ended(made, NOW_MS + 5)]))
+    queue.mark(Suppressions.of([made, ended(made, NOW_MS + 5)]))
     assert take(queue, NOW_MS + 5).pending[0].event == at(1)
 
 
 def test_others_do_not_wait_for_what_is_covered() -> None:
     other = event("b", subject="broker 3 as leader")
-    queue = marked(at(1), other, marks=Marks.of([silence(ends_ms=END_MS, subject="broker 2*")]))
+    queue = marked(at(1), other, marks=Suppressions.of([silence(ends_ms=END_MS, subject="broker 2*")]))
     assert take(queue, NOW_MS + 1).pending[0].event == other
 
 
@@ -124,7 +124,7 @@ def test_many_whose_cover_ends_are_told_together() -> None:
 
 
 def test_updates_of_what_is_acknowledged_are_not_told_until_its_severity_rises() -> None:
-    queue = marked(at(1, severity="warning"), marks=Marks.of([ack(severity="warning")]))
+    queue = marked(at(1, severity="warning"), marks=Suppressions.of([ack(severity="warning")]))
     # Its beginning is no update.
     assert muted(queue) == []
     queue.delivered(take(queue).pending[0], Receipt("ok"))
@@ -158,9 +158,9 @@ class World:
         told: what it heard, and when.
     """
 
-    marks: Sequence[Mark]
+    marks: Sequence[SuppressionRecord]
     events: list[AlertEvent] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[DeliveryAttempt] = field(default_factory=list)
     told: list[tuple[AlertEvent, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -168,7 +168,7 @@ class World:
 
     def restart(self) -> None:
         self.queue = lane()
-        self.queue.mark(Marks.of(self.marks))
+        self.queue.mark(Suppressions.of(self.marks))
         self.queue.restore(Backlog(list(self.events), list(self.steps)))
 
     def run(self, now_ms: int, crash: str) -> None:

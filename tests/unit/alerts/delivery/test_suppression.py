@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.delivery.suppression import Mark, Marks
+from alerts.delivery.suppression import SuppressionRecord, Suppressions
 from schemas.config import DAYS, MaintenanceWindow
 from tests.unit.fakes.receivers import event
 
@@ -17,9 +17,11 @@ HOUR_MS = 3_600_000
 NOW_MS = 1_800_000_000_000
 
 
-def silence(mark_id: str = "s", starts_ms: int = NOW_MS, ends_ms: int = NOW_MS + HOUR_MS, **matchers: str) -> Mark:
+def silence(
+    mark_id: str = "s", starts_ms: int = NOW_MS, ends_ms: int = NOW_MS + HOUR_MS, **matchers: str
+) -> SuppressionRecord:
     named = {name: matchers.get(name) for name in ("cluster", "kind", "subject")}
-    return Mark(
+    return SuppressionRecord(
         mark_id=mark_id,
         action="silence",
         alert_id=None,
@@ -33,11 +35,11 @@ def silence(mark_id: str = "s", starts_ms: int = NOW_MS, ends_ms: int = NOW_MS +
     )
 
 
-def ended(of: Mark, mark_ms: int) -> Mark:
+def ended(of: SuppressionRecord, mark_ms: int) -> SuppressionRecord:
     return replace(of, action="unsilence", starts_ms=None, ends_ms=None, mark_ms=mark_ms)
 
 
-def ack(alert_id: str = "a", severity: str = "critical", by: str = "anna", mark_ms: int = NOW_MS) -> Mark:
+def ack(alert_id: str = "a", severity: str = "critical", by: str = "anna", mark_ms: int = NOW_MS) -> SuppressionRecord:
     made = silence(f"{by}{mark_ms}", mark_ms)
     return replace(
         made, action="ack", alert_id=alert_id, severity=severity, by=by, starts_ms=None, ends_ms=None, mark_ms=mark_ms
@@ -60,31 +62,31 @@ def ack(alert_id: str = "a", severity: str = "critical", by: str = "anna", mark_
     ],
 )
 def test_a_silence_covers_what_all_its_matchers_match(matchers: dict[str, str], covers: bool) -> None:
-    assert Marks.of([silence(**matchers)]).covered(event(), NOW_MS) is covers
+    assert Suppressions.of([silence(**matchers)]).covered(event(), NOW_MS) is covers
 
 
 def test_a_silence_holds_from_its_start_to_just_before_its_end() -> None:
-    marks = Marks.of([silence()])
+    marks = Suppressions.of([silence()])
     times = (NOW_MS - 1, NOW_MS, NOW_MS + HOUR_MS - 1, NOW_MS + HOUR_MS)
-    assert [marks.covered_until_ms(event(), at) for at in times] == [None, NOW_MS + HOUR_MS, NOW_MS + HOUR_MS, None]
+    assert [marks.suppressed_until_ms(event(), at) for at in times] == [None, NOW_MS + HOUR_MS, NOW_MS + HOUR_MS, None]
 
 
 def test_silences_without_a_break_count_as_one() -> None:
     following = silence("t", NOW_MS + HOUR_MS, NOW_MS + 2 * HOUR_MS)
     later = silence("u", NOW_MS + 3 * HOUR_MS, NOW_MS + 4 * HOUR_MS)
-    assert Marks.of([later, following, silence()]).covered_until_ms(event(), NOW_MS) == NOW_MS + 2 * HOUR_MS
+    assert Suppressions.of([later, following, silence()]).suppressed_until_ms(event(), NOW_MS) == NOW_MS + 2 * HOUR_MS
 
 
 def test_an_end_cuts_a_silence_and_the_first_of_two_counts() -> None:
     made = silence()
     ends = [ended(made, NOW_MS + 500), ended(made, NOW_MS + 700)]
-    assert Marks.of([*ends, made]).covered_until_ms(event(), NOW_MS) == NOW_MS + 500
-    assert not Marks.of([made, ended(made, NOW_MS - 1)]).covered(event(), NOW_MS)
-    assert Marks.of([made, ended(silence("other"), NOW_MS)]).covered(event(), NOW_MS)
+    assert Suppressions.of([*ends, made]).suppressed_until_ms(event(), NOW_MS) == NOW_MS + 500
+    assert not Suppressions.of([made, ended(made, NOW_MS - 1)]).covered(event(), NOW_MS)
+    assert Suppressions.of([made, ended(silence("other"), NOW_MS)]).covered(event(), NOW_MS)
 
 
 def test_silences_that_have_ended_can_be_left_out() -> None:
-    marks = Marks.of([silence(), silence("t", ends_ms=NOW_MS + 2 * HOUR_MS)])
+    marks = Suppressions.of([silence(), silence("t", ends_ms=NOW_MS + 2 * HOUR_MS)])
     assert [s.mark.mark_id for s in marks.since(NOW_MS + HOUR_MS).silences] == ["t"]
 
 
@@ -102,8 +104,8 @@ def test_silences_that_have_ended_can_be_left_out() -> None:
     ],
 )
 def test_a_window_comes_back_on_its_days(at: str, until: str | None) -> None:
-    marks = Marks(windows=[MaintenanceWindow(("sat", "sun"), "22:00", 4 * 3600)])
-    assert marks.covered_until_ms(event(), ms(at)) == (None if until is None else ms(until))
+    marks = Suppressions(windows=[MaintenanceWindow(("sat", "sun"), "22:00", 4 * 3600)])
+    assert marks.suppressed_until_ms(event(), ms(at)) == (None if until is None else ms(until))
 
 
 def ms(text: str) -> int:
@@ -112,17 +114,17 @@ def ms(text: str) -> int:
 
 def test_a_window_covers_what_it_names() -> None:
     window = MaintenanceWindow(DAYS, "00:00", 3600, kinds=("no_data", "reassignment_stalled"), subjects=("broker 2*",))
-    marks, at_ms = Marks(windows=[window]), ms("2026-11-21T00:30")
+    marks, at_ms = Suppressions(windows=[window]), ms("2026-11-21T00:30")
     assert marks.covered(event(kind="no_data"), at_ms)
     assert not marks.covered(event(), at_ms)
     assert not marks.covered(event(kind="no_data", subject="ticks"), at_ms)
     elsewhere = replace(window, clusters=("payments",))
-    assert not Marks(windows=[elsewhere]).covered(event(kind="no_data"), at_ms)
+    assert not Suppressions(windows=[elsewhere]).covered(event(kind="no_data"), at_ms)
 
 
 def test_the_end_of_windows_without_a_break_is_looked_for_a_month_ahead() -> None:
-    marks = Marks(windows=[MaintenanceWindow(DAYS, "00:00", 86_400)])
-    until_ms = marks.covered_until_ms(event(), NOW_MS)
+    marks = Suppressions(windows=[MaintenanceWindow(DAYS, "00:00", 86_400)])
+    until_ms = marks.suppressed_until_ms(event(), NOW_MS)
     assert until_ms is not None
     assert 31 <= (until_ms - NOW_MS) / (24 * HOUR_MS) <= 32
 
@@ -144,11 +146,11 @@ def test_a_window_covers_a_minute_just_if_one_of_its_turns_does(
         if DAYS[(datetime(2026, 11, 1) + timedelta(days=day)).weekday()] in days
     ]
     expected = any(start <= at < start + timedelta(minutes=lasts_min) for start in turns)
-    assert Marks(windows=[window]).covered(event(), round(at.timestamp() * 1000)) is expected
+    assert Suppressions(windows=[window]).covered(event(), round(at.timestamp() * 1000)) is expected
 
 
 def test_an_acknowledgement_holds_for_its_alert_until_its_severity_rises_or_it_ends() -> None:
-    marks = Marks.of([ack(severity="warning")])
+    marks = Suppressions.of([ack(severity="warning")])
     warning = event(severity="warning")
     assert marks.acknowledgement(warning) == ack(severity="warning")
     assert marks.acknowledgement(event(severity="critical")) is None
@@ -157,16 +159,16 @@ def test_an_acknowledgement_holds_for_its_alert_until_its_severity_rises_or_it_e
 
 
 def test_an_acknowledgement_does_not_hold_for_what_the_alert_has_become_since() -> None:
-    marks = Marks.of([ack()])
+    marks = Suppressions.of([ack()])
     grown = replace(event(), evidence=f'{{"escalation": 1, "escalated_tick_ms": {NOW_MS + 1}}}')
     assert marks.acknowledgement(grown) is None
     # It was so when somebody acknowledged it, or they have done so again.
     before = replace(event(), evidence=f'{{"escalation": 1, "escalated_tick_ms": {NOW_MS - 1}}}')
     assert marks.acknowledgement(before) == ack()
     again = ack(mark_ms=NOW_MS + 2)
-    assert Marks.of([ack(), again]).acknowledgement(grown) == again
+    assert Suppressions.of([ack(), again]).acknowledgement(grown) == again
 
 
 def test_of_several_acknowledgements_the_last_holds() -> None:
     again = ack(by="ben", mark_ms=NOW_MS + 1)
-    assert Marks.of([again, ack()]).acknowledgement(event()) == again
+    assert Suppressions.of([again, ack()]).acknowledgement(event()) == again

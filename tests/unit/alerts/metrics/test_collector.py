@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from alerts.delivery.outbox import DeliveryFigures
-from alerts.inputs.throttle_status import SideState
+from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics import Collected
-from schemas.alerts import Kind, Role, State
+from schemas.alerts import AlertKind, AlertState, Role
 from schemas.metrics import METRICS, MetricType
 from streaming.transforms.moves.throttle_loads import EVIDENCE_PARTITIONS
 from tests.unit.builders.leader_balance import balance
@@ -21,12 +21,12 @@ BALANCED = [spec.name.removeprefix("headroom_leader_") for spec in METRICS if sp
 BY_SIDE = [spec.name for spec in METRICS if "broker" in spec.labels]
 
 
-def losing(broker: int = 1) -> SideState:
+def losing(broker: int = 1) -> ThrottleStatus:
     """Throttle 5 MB/s, required 8, in sync 2: losing."""
     return side(broker, LEADER, 5.0, 8.0, partition(remaining_bytes=10_000_000))
 
 
-def told(*sides: SideState, top_n: int = 50) -> Scene:
+def told(*sides: ThrottleStatus, top_n: int = 50) -> Scene:
     scene = Scene(top_n)
     scene.live.on_tick("orders", TICK_MS, sides)
     return scene
@@ -222,7 +222,7 @@ def test_before_the_first_tick_nothing_is_told_of_a_cluster_but_its_counts_of_ev
     assert scene.values("headroom_tick_age_seconds") == []
     assert scene.values("headroom_rows_total") == []
     # Of every kind and state, so that the first event is a rise.
-    assert scene.values("headroom_alert_events_total", cluster="orders") == [0.0] * (len(Kind) * len(State))
+    assert scene.values("headroom_alert_events_total", cluster="orders") == [0.0] * (len(AlertKind) * len(AlertState))
 
 
 def test_series_are_bounded_however_many_partitions_move() -> None:
@@ -280,7 +280,7 @@ def test_alerts_of_a_former_run_stand_but_are_no_new_events() -> None:
     scene = Scene()
     scene.live.standing([event("firing")])
     assert scene.values("headroom_alerts", state="firing") == [1]
-    assert scene.values("headroom_alert_events_total", state="firing") == [0.0] * len(Kind)
+    assert scene.values("headroom_alert_events_total", state="firing") == [0.0] * len(AlertKind)
 
 
 def test_what_was_heard_before_the_former_run_is_told_of_wins() -> None:

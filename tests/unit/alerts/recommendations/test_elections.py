@@ -8,33 +8,38 @@ from dataclasses import replace
 from typing import Any
 
 from alerts.recommendations.commands import ELECTIONS_FILE
-from alerts.recommendations.elections import in_words
+from alerts.recommendations.elections import describe_plan
 from alerts.recommendations.recommender import Recommender
-from planning.elections.planner import Raise
-from planning.elections.summary import ElectionOutline, Outlook
-from planning.throttles.recommendation import Wish
+from planning.elections.planner import RequiredThrottleIncrease
+from planning.elections.summary import BalanceForecast, ElectionPlanSummary
+from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import Role
 from tests.unit.builders.leader_balance import OUTLINE
 from tests.unit.builders.throttle_status import MB, TICK_MS
 
 ONE = replace(
-    OUTLINE, batches=1, elections=2, left_out=(), raise_first=(), outlooks=(Outlook(1, 0.004, 0.004), Outlook(2, 0, 0))
+    OUTLINE,
+    batches=1,
+    elections=2,
+    left_out=(),
+    raise_first=(),
+    outlooks=(BalanceForecast(1, 0.004, 0.004), BalanceForecast(2, 0, 0)),
 )
 
 
-def advice(plan: ElectionOutline | None) -> dict[str, Any]:
-    made = dict(Recommender(Wish(), "broker1:9092", "headroom.toml", elections=plan).elect_preferred())
+def advice(plan: ElectionPlanSummary | None) -> dict[str, Any]:
+    made = dict(Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml", elections=plan).elect_preferred())
     json.dumps(made)
     return made
 
 
 def test_it_says_how_many_batches_what_the_first_is_and_what_they_come_to() -> None:
-    assert in_words(replace(OUTLINE, left_out=(), raise_first=())) == (
+    assert describe_plan(replace(OUTLINE, left_out=(), raise_first=())) == (
         "elect the preferred leaders of 700 partitions in 4 batches, at a quiet time: first of 2 partition(s) "
         "(3.0 MB/s are written to them), after which no broker lacks more than 25 % of its leads; after the last it is "
         "0.4 %"
     )
-    assert in_words(ONE) == (
+    assert describe_plan(ONE) == (
         "elect the preferred leaders of 2 partition(s) (3.0 MB/s are written to them) in one batch, at a quiet time: "
         "no broker then lacks more than 0.4 % of its leads"
     )
@@ -42,17 +47,17 @@ def test_it_says_how_many_batches_what_the_first_is_and_what_they_come_to() -> N
 
 def test_a_write_rate_that_is_not_known_is_not_told_as_nothing() -> None:
     unknown = replace(ONE, first_batch_write_bytes_per_s=None)
-    assert "2 partition(s) (what is written to them is not known) in one batch" in in_words(unknown)
+    assert "2 partition(s) (what is written to them is not known) in one batch" in describe_plan(unknown)
     assert advice(unknown)["first_batch_write_bytes_per_s"] is None
 
 
 def test_it_says_what_has_to_wait_and_which_throttle_comes_first() -> None:
-    assert in_words(OUTLINE).endswith(
+    assert describe_plan(OUTLINE).endswith(
         "; left out: 3 (a reassignment of it is running), 5 (a throttle of the running move would be too low); "
         "to elect more, first raise the throttle of broker 2 as leader above 12.0 MB/s"
     )
     stuck = replace(OUTLINE, batches=0, elections=0, first_batch=(), left_out=(("at_min_insync", 4),), raise_first=())
-    assert in_words(stuck) == (
+    assert describe_plan(stuck) == (
         "nothing can be elected just now: 4 (it lacks in-sync replicas and has no more than min.insync.replicas)"
     )
 
@@ -105,5 +110,5 @@ def test_a_batch_that_is_too_large_to_name_is_left_to_headrooms_own_command() ->
 
 
 def test_a_raise_of_a_destination_is_named_as_its() -> None:
-    raised = replace(ONE, raise_first=(Raise((3, Role.FOLLOWER), 1 * MB, 2 * MB),))
-    assert in_words(raised).endswith("first raise the throttle of broker 3 as follower above 2.0 MB/s")
+    raised = replace(ONE, raise_first=(RequiredThrottleIncrease((3, Role.FOLLOWER), 1 * MB, 2 * MB),))
+    assert describe_plan(raised).endswith("first raise the throttle of broker 3 as follower above 2.0 MB/s")

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from alerts.engine import AlertDesk
-from alerts.inputs.throttle_status import SideState, Takeover
-from alerts.recommendations.lazy import Later, when_read
+from alerts.engine import AlertEngine
+from alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
+from alerts.recommendations.lazy import LazyMapping, lazily
 from planning.finish import finish_time as duration
 from planning.finish.finish_time import finish_s
 from schemas.alerts import AlertEvent, Role
@@ -30,7 +30,7 @@ class Notes:
         self.made.append(name)
         return value
 
-    @when_read
+    @lazily
     def mapping(self) -> Mapping[str, Any]:
         return self.give("all", {"a": 1, "b": lambda: self.give("b", None), "c": lambda: self.give("c", [2])})
 
@@ -66,27 +66,27 @@ class Plays:
         monkeypatch.setattr(duration, "copied_s", counted)
         cluster = ClusterSettings(name="c", bootstrap_servers="broker1:9092")
         settings = Settings(cluster=cluster, alerts=AlertSettings(**{"hold_s": 3, "resolve_s": 2, **alerts}))
-        self.desk = AlertDesk(settings, lambda: TICK_MS)
+        self.desk = AlertEngine(settings, lambda: TICK_MS)
 
-    def tick(self, second: int, *sides: SideState) -> list[AlertEvent]:
+    def tick(self, second: int, *sides: ThrottleStatus) -> list[AlertEvent]:
         return self.desk.observe("c", TICK_MS + second * 1000, sides)
 
-    def states(self, second: int, *sides: SideState) -> tuple[list[str], bool]:
+    def states(self, second: int, *sides: ThrottleStatus) -> tuple[list[str], bool]:
         """The states of the events that a tick brings, and whether a quota was played forward for them."""
         before = self.count
         return [event.state for event in self.tick(second, *sides)], self.count > before
 
 
-def short(remaining_mb: float, required_mb: float = 4) -> SideState:
+def short(remaining_mb: float, required_mb: float = 4) -> ThrottleStatus:
     """A leader whose throttle of 3 MB/s is too low."""
     counted = {"remaining_bytes": round(remaining_mb * MB), "used_bytes_per_s": 3 * MB}
     return side(1, Role.LEADER, 3, required_mb, partition(), **counted)
 
 
-def at_risk() -> list[SideState]:
+def at_risk() -> list[ThrottleStatus]:
     """A throttle of 9 MB/s that is enough until broker 1 leads a partition of 6 MB/s more."""
     leader = side(1, Role.LEADER, 9, 4, partition())
-    return [leader, side(1, Role.FOLLOWER, 9, 0, limited=0, takeover=Takeover(6 * MB, "t", 1, 2))]
+    return [leader, side(1, Role.FOLLOWER, 9, 0, limited=0, takeover=LeadershipRisk(6 * MB, "t", 1, 2))]
 
 
 @pytest.mark.parametrize("finish_within", [None, 100.0])
@@ -111,7 +111,7 @@ def test_no_finish_is_worked_out_while_a_throttle_is_at_risk_and_that_has_been_t
 
 
 def test_findings_of_one_tick_share_one_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    def plays(*sides: SideState) -> int:
+    def plays(*sides: ThrottleStatus) -> int:
         plays = Plays(monkeypatch, hold_s=0)
         assert [event.state for event in plays.tick(0, *sides)] == [*["pending", "firing"] * len(sides)]
         return plays.count
@@ -135,14 +135,14 @@ def test_what_an_event_promises_is_of_its_own_tick(monkeypatch: pytest.MonkeyPat
 
 
 def test_no_tick_is_kept_for_the_sake_of_a_finding_that_nobody_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[weakref.ref[Later]] = []
-    make = Later.__init__
+    made: list[weakref.ref[LazyMapping]] = []
+    make = LazyMapping.__init__
 
-    def noted(later: Later, *args: Any) -> None:
+    def noted(later: LazyMapping, *args: Any) -> None:
         made.append(weakref.ref(later))
         make(later, *args)
 
-    monkeypatch.setattr(Later, "__init__", noted)
+    monkeypatch.setattr(LazyMapping, "__init__", noted)
     plays = Plays(monkeypatch)
     for second in range(5):
         plays.tick(second, short(50))

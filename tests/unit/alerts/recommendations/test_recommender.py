@@ -11,16 +11,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from alerts.inputs.throttle_status import MovingPartition, SideState, side_state
+from alerts.inputs.throttle_status import MovingPartition, ThrottleStatus, throttle_status_of
 from alerts.recommendations.commands import PLAN_FILE, cancel, headroom_apply
 from alerts.recommendations.recommender import Recommender
 from planning.finish.finish_time import finish, finish_s
-from planning.throttles.recommendation import Wish
+from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import Role
 from tests.unit.builders.throttle_status import MB, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
-RECOMMENDER = Recommender(Wish(), "broker1:9092", "headroom.toml")
+RECOMMENDER = Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml")
 # The leaders 1 and 2 need 4 and 8 MB/s, the destination 3 needs 6.
 SIDES = [
     side(1, LEADER, 5.6, 4, partition(0)),
@@ -73,7 +73,7 @@ def test_the_commands_name_every_broker_of_the_move_and_leave_the_rest_alone() -
     assert reassign.endswith(f"{PLAN_FILE} --execute --additional --throttle 9600000")
 
 
-def both(broker: int, leader_mb: float | None, follower_mb: float | None, **more: Any) -> list[SideState]:
+def both(broker: int, leader_mb: float | None, follower_mb: float | None, **more: Any) -> list[ThrottleStatus]:
     """Both roles of a broker that takes part in the move: it is behind with what it receives."""
     moving = partition(broker, leader=1)
     return [
@@ -156,7 +156,7 @@ def test_what_is_unknown_gives_no_number_and_says_what() -> None:
 
 
 def test_over_capacity_it_advises_to_cancel_and_move_less_at_a_time() -> None:
-    recommendation = Recommender(Wish(capacity_bytes_per_s=7 * MB), "broker1:9092").raise_throttle(SIDES)
+    recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=7 * MB), "broker1:9092").raise_throttle(SIDES)
     assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("reduce_move", None)
     assert "8.0 MB/s is needed and a broker carries 7.0 MB/s" in recommendation["reason"]
     moves = [MovingPartition("t", number, (3, 2)) for number in (0, 1)]
@@ -165,7 +165,9 @@ def test_over_capacity_it_advises_to_cancel_and_move_less_at_a_time() -> None:
 
 def test_of_a_move_too_large_to_be_named_all_is_cancelled() -> None:
     many = [replace(SIDES[0], moving_partitions=60), *SIDES[1:]]
-    (command,) = Recommender(Wish(capacity_bytes_per_s=7 * MB), "b:9092", "h.toml").raise_throttle(many)["commands"]
+    (command,) = Recommender(ThrottlePolicy(capacity_bytes_per_s=7 * MB), "b:9092", "h.toml").raise_throttle(many)[
+        "commands"
+    ]
     assert command == (
         f"headroom reassignments --config h.toml --file {PLAN_FILE} && kafka-reassign-partitions.sh "
         f"--bootstrap-server b:9092 --reassignment-json-file {PLAN_FILE} --cancel --preserve-throttles"
@@ -173,14 +175,14 @@ def test_of_a_move_too_large_to_be_named_all_is_cancelled() -> None:
 
 
 def test_a_deadline_that_the_capacity_forbids_is_told() -> None:
-    wish = Wish(finish_within_s=1, capacity_bytes_per_s=10 * MB)
+    wish = ThrottlePolicy(finish_within_s=1, capacity_bytes_per_s=10 * MB)
     recommendation = Recommender(wish, "broker1:9092").raise_throttle(SIDES)
     assert recommendation["throttle_bytes_per_s"] == 10_000_000
     assert recommendation["reason"].startswith("no throttle that a broker can carry finishes within")
 
 
 def test_a_capacity_that_leaves_less_than_the_margin_is_told_without_a_word_of_a_deadline() -> None:
-    recommendation = Recommender(Wish(capacity_bytes_per_s=9 * MB), "broker1:9092").raise_throttle(SIDES)
+    recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=9 * MB), "broker1:9092").raise_throttle(SIDES)
     assert recommendation["throttle_bytes_per_s"] == 9_000_000
     assert recommendation["reason"] == "a broker carries 9.0 MB/s, so that less than the usual margin is left"
 
@@ -247,7 +249,7 @@ def _row(
 
 
 def test_a_row_of_an_older_version_does_not_tell_what_came_later() -> None:
-    old = side_state(_row(1, "leader", 3 * MB, 4 * MB, "losing"))
+    old = throttle_status_of(_row(1, "leader", 3 * MB, 4 * MB, "losing"))
     assert (old.lost_leaderless_replicas, old.lost_leaderless_moving_replicas) == (None, None)
     assert old.down_required_bytes_per_s is None
 
@@ -255,14 +257,14 @@ def test_a_row_of_an_older_version_does_not_tell_what_came_later() -> None:
 # What has no rate gets none: broker 3 is not limited, whatever it receives.
 def test_a_listed_replica_without_a_rate_does_not_count_for_a_rate_that_it_will_not_get() -> None:
     rows = [_row(1, "leader", 3 * MB, 4 * MB, "losing"), _row(3, "follower", None, 8 * MB, "unthrottled")]
-    assert RECOMMENDER.raise_throttle([side_state(row) for row in rows])["throttle_bytes_per_s"] == 4_800_000
+    assert RECOMMENDER.raise_throttle([throttle_status_of(row) for row in rows])["throttle_bytes_per_s"] == 4_800_000
 
 
 # Its throttle has a rate, so what is not limited is not listed: no rate will ever hold it back.
 @pytest.mark.parametrize(("throttle", "required"), [(3 * MB, 8 * MB), (None, 0.0)])
 def test_a_replica_that_no_list_names_does_not_count(throttle: float | None, required: float) -> None:
     rows = [_row(1, "leader", 3 * MB, 4 * MB, "losing"), _row(3, "follower", throttle, required, "unthrottled", free=1)]
-    assert RECOMMENDER.raise_throttle([side_state(row) for row in rows])["throttle_bytes_per_s"] == 4_800_000
+    assert RECOMMENDER.raise_throttle([throttle_status_of(row) for row in rows])["throttle_bytes_per_s"] == 4_800_000
 
 
 def test_every_broker_that_takes_part_is_in_the_commands_though_the_list_of_partitions_is_cut() -> None:
@@ -297,7 +299,7 @@ def test_what_is_recommended_for_what_may_come_exceeds_every_need_and_no_capacit
     need: float, required: list[float], capacity: float | None, margin: float
 ) -> None:
     sides = [side(broker, LEADER, 2000, r / MB, partition(broker)) for broker, r in enumerate(required)]
-    recommender = Recommender(Wish(margin_ratio=margin, capacity_bytes_per_s=capacity), "broker1:9092")
+    recommender = Recommender(ThrottlePolicy(margin_ratio=margin, capacity_bytes_per_s=capacity), "broker1:9092")
     throttle = recommender.raise_to(sides, need, "not urgent")["throttle_bytes_per_s"]
     smallest = max([need, *(s.demand.required_bytes_per_s or 0.0 for s in sides)])
     if throttle is None:
@@ -312,7 +314,7 @@ def test_what_is_recommended_for_what_may_come_exceeds_every_need_and_no_capacit
 def test_the_rate_for_a_listed_leader_without_one_is_enough_for_it(
     others: float, required: float, capacity: float | None
 ) -> None:
-    recommender = Recommender(Wish(capacity_bytes_per_s=capacity), "broker1:9092")
+    recommender = Recommender(ThrottlePolicy(capacity_bytes_per_s=capacity), "broker1:9092")
     throttle = recommender.set_rate(others, 2, required)["throttle_bytes_per_s"]
     if throttle is None:
         assert capacity is not None
@@ -344,7 +346,7 @@ def test_a_listed_leader_without_a_rate_gets_that_of_the_others_with_commands_fo
 def test_where_no_rate_is_known_to_be_enough_none_is_told(
     others: float | None, required: float | None, said: str
 ) -> None:
-    recommender = Recommender(Wish(capacity_bytes_per_s=10 * MB), "broker1:9092")
+    recommender = Recommender(ThrottlePolicy(capacity_bytes_per_s=10 * MB), "broker1:9092")
     recommendation = recommender.set_rate(others, 2, required)
     assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("set_rate", None)
     assert recommendation["commands"] == []
@@ -392,7 +394,7 @@ def test_what_is_left_behind_goes_by_headroom_or_by_kafka_key_by_key() -> None:
     ],
 )
 def test_what_unblocks_a_replica_depends_on_why_it_does_not_copy(cause: str, action: str, said: str) -> None:
-    recommendation = RECOMMENDER.unblock(3, cause)
+    recommendation = RECOMMENDER.restore_or_inspect_broker(3, cause)
     assert (recommendation["action"], recommendation["reason"]) == (action, said)
     assert (recommendation["throttle_bytes_per_s"], recommendation["commands"]) == (None, [])
 
@@ -404,12 +406,12 @@ KEYS = RECOMMENDER.nothing("").keys()
     "recommendation",
     [
         RECOMMENDER.raise_throttle(SIDES),
-        replace(RECOMMENDER, wish=Wish(capacity_bytes_per_s=1.0)).raise_throttle(SIDES),
+        replace(RECOMMENDER, wish=ThrottlePolicy(capacity_bytes_per_s=1.0)).raise_throttle(SIDES),
         RECOMMENDER.raise_to(SIDES, 1.0, "why"),
         RECOMMENDER.list_leader(1, [], 0),
         RECOMMENDER.set_rate(1.0, 1, 1.0),
         RECOMMENDER.clear_throttle({}, {}, "why"),
-        RECOMMENDER.unblock(1, "unknown"),
+        RECOMMENDER.restore_or_inspect_broker(1, "unknown"),
     ],
 )
 def test_every_recommendation_has_the_same_keys_and_is_ready_for_json(recommendation: dict[str, Any]) -> None:
@@ -438,7 +440,7 @@ def test_the_demand_of_a_row_knows_the_copies_by_leader_and_the_settings_of_its_
         "replica_fetch_backoff_ms": 500,
     }
     rows = [{**_row(3, role, 3 * MB, 4 * MB, "losing"), "peers": peers, **settings} for role in ("follower", "leader")]
-    destination, leader = (side_state(row).demand for row in rows)
+    destination, leader = (throttle_status_of(row).demand for row in rows)
     # Three replicas bring 2 MB each; of thirty two threads bring 10 MB each. A destination gets both, a leader lets one
     # of them through at a time.
     assert (destination.burst_bytes, leader.burst_bytes) == (26_000_000, 20_000_000)

@@ -6,20 +6,20 @@ import json
 
 import pytest
 
-from alerts.inputs.throttle_status import SideState
+from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.eta_slipping import Expectation
+from alerts.rules.eta_slipping import EtaTracker
 from alerts.rules.throttle_below_required import Assessment
-from planning.throttles.recommendation import Wish
-from schemas.alerts import Kind, Role, Severity
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.alerts import AlertKind, Role, Severity
 from tests.unit.builders.throttle_status import CONTRACT, SETTINGS, TICK_MS, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
-HELD = Assessment(held={(Kind.ETA_SLIPPING, "moves")})
+HELD = Assessment(held={(AlertKind.ETA_SLIPPING, "moves")})
 OK = Assessment()
 
 
-def move(eta_s: float | None, throttle_mb: float = 9, partitions: int = 1, leader: int = 1) -> list[SideState]:
+def move(eta_s: float | None, throttle_mb: float = 9, partitions: int = 1, leader: int = 1) -> list[ThrottleStatus]:
     """A move to broker 3; the leader is done a little earlier."""
     moving = [partition(number, leader=leader) for number in range(partitions)]
     earlier_s = None if eta_s is None else eta_s - 1
@@ -29,11 +29,11 @@ def move(eta_s: float | None, throttle_mb: float = 9, partitions: int = 1, leade
     ]
 
 
-def after(*ticks: tuple[float, list[SideState]]) -> Assessment:
+def after(*ticks: tuple[float, list[ThrottleStatus]]) -> Assessment:
     """What is said of the last of ticks, given by their second."""
-    expectation = Expectation()
+    expectation = EtaTracker()
     said = [
-        expectation.observe(TICK_MS + round(s * 1000), sides, SETTINGS, Recommender(Wish(), "broker1:9092"))
+        expectation.observe(TICK_MS + round(s * 1000), sides, SETTINGS, Recommender(ThrottlePolicy(), "broker1:9092"))
         for s, sides in ticks
     ]
     return said[-1]
@@ -53,7 +53,7 @@ def test_of_a_short_move_a_minute_may_be_lost(eta_s: float, late: bool) -> None:
 
 def test_it_says_when_it_was_expected_first_and_when_now() -> None:
     (finding,) = after((0, move(1000)), (100, move(1700))).findings
-    assert (finding.kind, finding.subject) == (Kind.ETA_SLIPPING, "moves")
+    assert (finding.kind, finding.subject) == (AlertKind.ETA_SLIPPING, "moves")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
     # TICK_MS is 08:00:00; 1000 s are 16 min 40 s, 1800 s half an hour.
     assert finding.summary == (
@@ -82,7 +82,7 @@ def test_the_latest_finish_of_the_first_half_minute_is_the_expected_one() -> Non
         ],
     ],
 )
-def test_another_throttle_or_a_further_move_is_expected_anew(other: list[SideState]) -> None:
+def test_another_throttle_or_a_further_move_is_expected_anew(other: list[ThrottleStatus]) -> None:
     assert after((0, move(1000)), (100, other)) == OK
 
 

@@ -6,25 +6,25 @@ import json
 
 import pytest
 
-from alerts.inputs.leader_balance import BalanceState
-from alerts.inputs.throttle_status import SideState
+from alerts.inputs.leader_balance import LeaderBalance
+from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.throttle_below_required import Assessment, assess
-from planning.throttles.recommendation import Wish
-from schemas.alerts import Finding, Kind, Role, Severity
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import CONTRACT, MB, TICK_MS, side
 
 SETTINGS = AlertSettings(imbalance_s=600, exit_ratio=1.25)
-IMBALANCE, UNAVAILABLE = Kind.LEADER_IMBALANCE, Kind.PREFERRED_LEADER_UNAVAILABLE
+IMBALANCE, UNAVAILABLE = AlertKind.LEADER_IMBALANCE, AlertKind.PREFERRED_LEADER_UNAVAILABLE
 
 
-def assessed(*balances: BalanceState, sides: tuple[SideState, ...] = ()) -> Assessment:
-    return assess(sides, SETTINGS, Recommender(Wish(), "broker1:9092", "headroom.toml"), balances)
+def assessed(*balances: LeaderBalance, sides: tuple[ThrottleStatus, ...] = ()) -> Assessment:
+    return assess(sides, SETTINGS, Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml"), balances)
 
 
-def found(*balances: BalanceState) -> Finding:
+def found(*balances: LeaderBalance) -> Finding:
     """The only finding, and that it holds what readers rely on."""
     (finding,) = assessed(*balances).findings
     assert set(finding.evidence) >= CONTRACT
@@ -117,10 +117,10 @@ def test_a_preferred_leader_that_is_down_or_out_of_sync_is_told() -> None:
 def test_what_younger_sides_know_to_be_over_is_not_told() -> None:
     away = balance(3, 10, unavailable=4)
 
-    def kinds(**of_side: object) -> set[Kind]:
+    def kinds(**of_side: object) -> set[AlertKind]:
         follower = side(3, Role.FOLLOWER, None, 0.0, limited=0, **of_side)
         return {finding.kind for finding in assessed(away, sides=(follower,)).findings}
 
     assert UNAVAILABLE not in kinds()
-    assert kinds(lost_replicas=2) == kinds(alive=False, lost_replicas=2) == {UNAVAILABLE, Kind.UNDER_REPLICATED}
+    assert kinds(lost_replicas=2) == kinds(alive=False, lost_replicas=2) == {UNAVAILABLE, AlertKind.UNDER_REPLICATED}
     assert UNAVAILABLE in kinds(alive=False)

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from alerts.inputs.throttle_status import LostReplica, SideState, Stall
-from schemas.alerts import Kind, Role, Severity
+from alerts.inputs.throttle_status import OutOfSyncReplica, Stall, ThrottleStatus
+from schemas.alerts import AlertKind, Role, Severity
 from tests.unit.builders.throttle_status import assessed, found, kinds, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 STALLED = partition(stalled=True)
 
 
-def destination(*partitions: Any, **more: Any) -> SideState:
+def destination(*partitions: Any, **more: Any) -> ThrottleStatus:
     """Broker 3, whose throttle is enough."""
     return side(3, FOLLOWER, 9, 4, *(partitions or (STALLED,)), **more)
 
@@ -35,7 +35,7 @@ def test_a_copy_that_stands_still_is_told_with_its_cause(
     stall: str | None, alive: bool, cause: str, why: str, action: str
 ) -> None:
     finding = found(destination(stall=stall, alive=alive))
-    assert (finding.kind, finding.subject) == (Kind.REASSIGNMENT_STALLED, "broker 3 as destination")
+    assert (finding.kind, finding.subject) == (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination")
     assert (finding.severity, finding.hold_s) == (Severity.WARNING, 30)
     assert finding.evidence["cause"] == cause
     assert f"copies nothing of t-0 ({why}" in finding.summary.replace(
@@ -52,7 +52,7 @@ def test_of_two_copies_the_one_that_a_throttle_starves_is_explained() -> None:
     # Broker 1 leads t-0, and its throttle starves it; t-1 has another leader.
     starving = side(1, LEADER, 2, 4, STALLED)
     other = partition(1, leader=2, stalled=True)
-    finding = found(starving, destination(STALLED, other), kind=Kind.REASSIGNMENT_STALLED)
+    finding = found(starving, destination(STALLED, other), kind=AlertKind.REASSIGNMENT_STALLED)
     assert "copies nothing of t-1 (" in finding.summary
 
 
@@ -64,15 +64,15 @@ def test_of_hundreds_of_copies_those_are_found_that_no_throttle_explains() -> No
     assert "copies nothing of t-30, t-31, t-32 and 59 more (" in finding.summary
     assert finding.affected == 62
     starving = side(1, LEADER, 2, 4, partition(30))
-    finding = found(starving, destination(*full, stalls=stalls), kind=Kind.REASSIGNMENT_STALLED)
+    finding = found(starving, destination(*full, stalls=stalls), kind=AlertKind.REASSIGNMENT_STALLED)
     assert "copies nothing of t-90, t-91 (" in finding.summary
-    assert kinds(starving, destination(*full, stalls=stalls[:1])) == {Kind.THROTTLE_BELOW_LEADER_WRITE}
+    assert kinds(starving, destination(*full, stalls=stalls[:1])) == {AlertKind.THROTTLE_BELOW_LEADER_WRITE}
 
 
 def test_a_throttle_that_is_too_low_hides_no_copy_that_has_another_reason_to_stand_still() -> None:
     stalls = (Stall("unknown", 1, 5, ("t-1",)), Stall("no_leader", None, 1, ("u-0",)), Stall("offline", 2, 2, ("v-0",)))
     starved = side(3, FOLLOWER, 1, 4, partition(), in_sync_mb=2, stalls=stalls)
-    finding = found(starved, kind=Kind.REASSIGNMENT_STALLED)
+    finding = found(starved, kind=AlertKind.REASSIGNMENT_STALLED)
     assert finding.summary.endswith(
         "copies nothing of v-0 and 1 more (the broker is up but the replica is offline: a log directory of it has "
         "failed, or is full); nor of 1 more, for other reasons"
@@ -80,7 +80,7 @@ def test_a_throttle_that_is_too_low_hides_no_copy_that_has_another_reason_to_sta
 
 
 def test_what_stands_still_at_several_destinations_for_one_leader_has_one_cause() -> None:
-    def at(broker: int, *leaders: int) -> SideState:
+    def at(broker: int, *leaders: int) -> ThrottleStatus:
         stalls = tuple(Stall("unknown", leader, 1, (f"t-{leader}",)) for leader in leaders)
         return side(broker, FOLLOWER, 9, 4, partition(), stalls=stalls)
 
@@ -89,10 +89,10 @@ def test_what_stands_still_at_several_destinations_for_one_leader_has_one_cause(
 
 def test_a_destination_of_which_too_little_is_known_is_held() -> None:
     assessment = assessed(destination(partition(), throttle_known=False))
-    assert (Kind.REASSIGNMENT_STALLED, "broker 3 as destination") in assessment.held
+    assert (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination") in assessment.held
 
 
-def lost(broker: int, *names: tuple[str, bool], moving: int, resting: int, **more: Any) -> SideState:
+def lost(broker: int, *names: tuple[str, bool], moving: int, resting: int, **more: Any) -> ThrottleStatus:
     """A broker that is a follower of partitions, given by topic and whether they move, and out of their ISR."""
     return side(
         broker,
@@ -100,7 +100,7 @@ def lost(broker: int, *names: tuple[str, bool], moving: int, resting: int, **mor
         None,
         0,
         limited=0,
-        lost=tuple(LostReplica(topic, 0, 1, moves) for topic, moves in names),
+        lost=tuple(OutOfSyncReplica(topic, 0, 1, moves) for topic, moves in names),
         lost_replicas=moving + resting,
         lost_moving_replicas=moving,
         throttle_source="none",
@@ -110,7 +110,7 @@ def lost(broker: int, *names: tuple[str, bool], moving: int, resting: int, **mor
 
 def test_a_broker_that_fell_out_of_the_isr_of_what_moves_is_found() -> None:
     finding = found(lost(2, ("a", True), moving=1, resting=0))
-    assert (finding.kind, finding.subject) == (Kind.ISR_SHRINK_DURING_MOVE, "broker 2")
+    assert (finding.kind, finding.subject) == (AlertKind.ISR_SHRINK_DURING_MOVE, "broker 2")
     assert (finding.severity, finding.hold_s) == (Severity.WARNING, 60)
     assert finding.summary == (
         "Broker 2 has fallen behind: 1 of its replicas, of partitions that are moving, none of them a new one, "
@@ -123,7 +123,7 @@ def test_a_broker_that_fell_out_of_the_isr_of_what_moves_is_found() -> None:
 
 def test_a_broker_that_is_down_lacks_replicas_and_is_to_be_brought_back() -> None:
     finding = found(lost(2, ("a", False), ("b", False), moving=0, resting=2, alive=False))
-    assert (finding.kind, finding.subject) == (Kind.UNDER_REPLICATED, "broker 2")
+    assert (finding.kind, finding.subject) == (AlertKind.UNDER_REPLICATED, "broker 2")
     assert finding.summary == "Broker 2 is down: 2 of its replicas, none of them a new one, out of the ISR (a-0, b-0)"
     assert finding.recommendation["action"] == "restore_broker"
     # Nothing moves to it, so that there is nothing to cancel.
@@ -140,7 +140,7 @@ def test_a_dead_broker_whose_replicas_the_running_move_takes_away_need_not_be_em
 
 
 def test_replicas_that_nobody_leads_are_of_the_cause_of_the_missing_leader() -> None:
-    leaderless = replace(lost(2, ("a", True), moving=1, resting=0), lost=(LostReplica("a", 0, None, True),))
+    leaderless = replace(lost(2, ("a", True), moving=1, resting=0), lost=(OutOfSyncReplica("a", 0, None, True),))
     finding = found(leaderless)
     assert "Broker 2 has replicas that nobody leads" in finding.summary
     assert (finding.cause, finding.evidence["cause"], finding.recommendation["action"]) == (
@@ -168,7 +168,7 @@ def test_that_nobody_leads_is_told_of_more_replicas_than_are_named(
     behind = lost(2, moving=50 if moving else 0, resting=0 if moving else 50)
     behind = replace(
         behind,
-        lost=tuple(LostReplica("a", n, None, moving) for n in range(20)),
+        lost=tuple(OutOfSyncReplica("a", n, None, moving) for n in range(20)),
         lost_leaderless_replicas=leaderless,
         lost_leaderless_moving_replicas=leaderless if moving or leaderless is None else 0,
     )
@@ -187,7 +187,7 @@ def test_whether_anybody_leads_is_told_of_what_moves_and_what_does_not_apart() -
 
 def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:
     shrunk, lacks = assessed(lost(2, ("a", True), ("b", False), moving=1, resting=30)).findings
-    assert (shrunk.kind, lacks.kind) == (Kind.ISR_SHRINK_DURING_MOVE, Kind.UNDER_REPLICATED)
+    assert (shrunk.kind, lacks.kind) == (AlertKind.ISR_SHRINK_DURING_MOVE, AlertKind.UNDER_REPLICATED)
     assert shrunk.cause == lacks.cause == "broker 2"
     assert shrunk.precedence < lacks.precedence
     # Of 31 replicas the list has two.
@@ -218,17 +218,17 @@ def test_what_a_broker_that_is_down_brings_about_has_one_cause_and_the_stalled_m
         throttle_known=False,
         alive=False,
         stall="offline",
-        lost=(LostReplica("a", 0, 1, True), LostReplica("b", 0, 1, False)),
+        lost=(OutOfSyncReplica("a", 0, 1, True), OutOfSyncReplica("b", 0, 1, False)),
         lost_replicas=2,
         lost_moving_replicas=1,
     )
     findings = assessed(down).findings
     assert {finding.cause for finding in findings} == {"broker 3 down"}
     assert [f.kind for f in sorted(findings, key=lambda f: -f.weight)] == [
-        Kind.REASSIGNMENT_STALLED,
-        Kind.ISR_SHRINK_DURING_MOVE,
-        Kind.UNDER_REPLICATED,
-        Kind.NO_DATA,
+        AlertKind.REASSIGNMENT_STALLED,
+        AlertKind.ISR_SHRINK_DURING_MOVE,
+        AlertKind.UNDER_REPLICATED,
+        AlertKind.NO_DATA,
     ]
 
 

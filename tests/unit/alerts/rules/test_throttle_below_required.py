@@ -8,24 +8,24 @@ import pytest
 
 from alerts.inputs.throttle_status import LeaderSwitch
 from alerts.rules.throttle_below_required import Assessment
-from planning.throttles.recommendation import Wish
-from schemas.alerts import Kind, Role, Severity, Verdict
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.alerts import AlertKind, Role, Severity, Verdict
 from tests.unit.builders.throttle_status import MB, TICK_MS, assessed, found, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
-LEADER_ALERT = (Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader")
+LEADER_ALERT = (AlertKind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader")
 
 
 @pytest.mark.parametrize(
     ("role", "throttle_mb", "kind", "subject", "severity"),
     [
-        (LEADER, 3, Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader", Severity.WARNING),
-        (LEADER, 1.9, Kind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader", Severity.CRITICAL),
-        (FOLLOWER, 3, Kind.THROTTLE_BELOW_INBOUND, "broker 1 as destination", Severity.WARNING),
+        (LEADER, 3, AlertKind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader", Severity.WARNING),
+        (LEADER, 1.9, AlertKind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader", Severity.CRITICAL),
+        (FOLLOWER, 3, AlertKind.THROTTLE_BELOW_INBOUND, "broker 1 as destination", Severity.WARNING),
     ],
 )
 def test_a_throttle_below_what_is_required_is_found(
-    role: Role, throttle_mb: float, kind: Kind, subject: str, severity: Severity
+    role: Role, throttle_mb: float, kind: AlertKind, subject: str, severity: Severity
 ) -> None:
     finding = found(side(1, role, throttle_mb, 4, partition()))
     assert (finding.kind, finding.subject, finding.severity, finding.hold_s) == (kind, subject, severity, 3)
@@ -74,16 +74,16 @@ def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_n
     unknown = side(1, LEADER, 9, None, partition(write_bytes_per_s=None))
     assessment = assessed(unknown)
     (finding,) = assessment.findings
-    assert (finding.kind, finding.hold_s) == (Kind.NO_DATA, 15)
+    assert (finding.kind, finding.hold_s) == (AlertKind.NO_DATA, 15)
     assert finding.recommendation["throttle_bytes_per_s"] is None
     assert finding.recommendation["commands"] == []
     kinds = (
-        Kind.THROTTLE_BELOW_LEADER_WRITE,
-        Kind.REASSIGNMENT_STALLED,
-        Kind.THROTTLE_AT_RISK,
-        Kind.LEADER_UNTHROTTLED,
+        AlertKind.THROTTLE_BELOW_LEADER_WRITE,
+        AlertKind.REASSIGNMENT_STALLED,
+        AlertKind.THROTTLE_AT_RISK,
+        AlertKind.LEADER_UNTHROTTLED,
     )
-    of_moves = {(Kind.REASSIGNMENT_WITHOUT_THROTTLE, "moves")}
+    of_moves = {(AlertKind.REASSIGNMENT_WITHOUT_THROTTLE, "moves")}
     assert assessment.held == {(kind, "broker 1 as leader") for kind in kinds} | of_moves
 
 
@@ -92,16 +92,16 @@ def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_n
 def test_just_enough_is_neither_wrong_nor_right(throttle_mb: float, held: bool) -> None:
     assessment = assessed(side(1, FOLLOWER, throttle_mb, 4, partition()))
     assert assessment.findings == []
-    assert assessment.held == ({(Kind.THROTTLE_BELOW_INBOUND, "broker 1 as destination")} if held else set())
+    assert assessment.held == ({(AlertKind.THROTTLE_BELOW_INBOUND, "broker 1 as destination")} if held else set())
 
 
 # 9.8 x 1.05 = 10.29 MB/s: more than a broker carries, so that 10 is what the alert recommends.
 def test_what_is_all_that_a_broker_carries_is_enough() -> None:
     full = side(1, LEADER, 10, 9.8, partition())
-    assert assessed(full, wish=Wish(capacity_bytes_per_s=10 * MB)).held == set()
+    assert assessed(full, wish=ThrottlePolicy(capacity_bytes_per_s=10 * MB)).held == set()
     below = side(1, LEADER, 9.9, 9.8, partition())
-    assert assessed(below, wish=Wish(capacity_bytes_per_s=10 * MB)).held == {LEADER_ALERT}
-    assert assessed(full, wish=Wish(capacity_bytes_per_s=12 * MB)).held == {LEADER_ALERT}
+    assert assessed(below, wish=ThrottlePolicy(capacity_bytes_per_s=10 * MB)).held == {LEADER_ALERT}
+    assert assessed(full, wish=ThrottlePolicy(capacity_bytes_per_s=12 * MB)).held == {LEADER_ALERT}
 
 
 # 0.3 MB/s are recommended as 1 MB/s, the least that Kafka keeps: more than 0.315 is enough all the same.
@@ -134,7 +134,7 @@ def test_one_of_two_destinations_that_is_down_puts_no_throttle_right(
 # It is found as it is: nothing is held that is too low for what is left.
 def test_a_throttle_that_is_too_low_for_the_other_destination_is_told() -> None:
     low = side(1, LEADER, 1.5, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=6 * MB)
-    assert found(low).kind is Kind.THROTTLE_BELOW_LEADER_WRITE
+    assert found(low).kind is AlertKind.THROTTLE_BELOW_LEADER_WRITE
     assert assessed(low).held_for_down == {}
 
 
@@ -165,7 +165,7 @@ def test_a_switch_of_many_small_partitions_is_seen_as_the_cause() -> None:
 def test_a_copy_that_stands_still_is_found_at_its_destination_alone() -> None:
     stalled = partition(stalled=True)
     finding = found(side(1, LEADER, 9, 4, stalled), side(3, FOLLOWER, 9, 4, stalled))
-    assert (finding.kind, finding.subject) == (Kind.REASSIGNMENT_STALLED, "broker 3 as destination")
+    assert (finding.kind, finding.subject) == (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination")
     assert (finding.hold_s, finding.recommendation["action"]) == (30, "inspect_broker")
     assert "t-0 (no throttle explains it)" in finding.summary
 
@@ -173,7 +173,7 @@ def test_a_copy_that_stands_still_is_found_at_its_destination_alone() -> None:
 def test_a_throttle_that_starves_a_copy_explains_why_it_stands_still() -> None:
     stalled = partition(stalled=True)
     finding = found(side(1, LEADER, 2, 4, stalled), side(3, FOLLOWER, 9, 4, stalled))
-    assert finding.kind is Kind.THROTTLE_BELOW_LEADER_WRITE
+    assert finding.kind is AlertKind.THROTTLE_BELOW_LEADER_WRITE
 
 
 def test_a_copy_without_a_leader_is_told_as_such() -> None:
@@ -186,9 +186,9 @@ def test_a_destination_that_is_down_is_to_be_brought_back() -> None:
     unknown = {"throttle_known": False, "reason": "the broker is down", "alive": False, "stall": "offline"}
     down = side(3, FOLLOWER, None, 0, partition(stalled=True), **unknown)
     kinds = {finding.kind: finding for finding in assessed(down).findings}
-    assert set(kinds) == {Kind.REASSIGNMENT_STALLED, Kind.NO_DATA}
-    assert kinds[Kind.REASSIGNMENT_STALLED].recommendation["action"] == "restore_broker"
-    assert "the broker is down" in kinds[Kind.REASSIGNMENT_STALLED].summary
+    assert set(kinds) == {AlertKind.REASSIGNMENT_STALLED, AlertKind.NO_DATA}
+    assert kinds[AlertKind.REASSIGNMENT_STALLED].recommendation["action"] == "restore_broker"
+    assert "the broker is down" in kinds[AlertKind.REASSIGNMENT_STALLED].summary
 
 
 def test_long_lists_are_cut_in_the_text_and_kept_in_the_evidence() -> None:
@@ -201,7 +201,7 @@ def test_long_lists_are_cut_in_the_text_and_kept_in_the_evidence() -> None:
 def test_a_throttle_that_is_only_slow_is_told_as_info_and_that_it_ends() -> None:
     slow = replace(side(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
     finding = found(slow)
-    assert (finding.kind, finding.severity) == (Kind.THROTTLE_BELOW_LEADER_WRITE, Severity.INFO)
+    assert (finding.kind, finding.severity) == (AlertKind.THROTTLE_BELOW_LEADER_WRITE, Severity.INFO)
     assert "The move takes long" in finding.summary
     assert "gain only by the responses that no quota cuts" in finding.summary
 
@@ -210,7 +210,7 @@ def test_what_is_slow_is_not_told_while_something_never_ends_and_stays_as_it_is(
     slow = replace(side(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
     losing = side(2, LEADER, 3, 4, partition(1, leader=2))
     assessment = assessed(slow, losing)
-    assert [f.subject for f in assessment.findings if f.kind is Kind.THROTTLE_BELOW_LEADER_WRITE] == [
+    assert [f.subject for f in assessment.findings if f.kind is AlertKind.THROTTLE_BELOW_LEADER_WRITE] == [
         "broker 2 as leader"
     ]
     assert LEADER_ALERT in assessment.held
@@ -220,4 +220,4 @@ def test_replicas_behind_a_slow_throttle_do_not_stand_still() -> None:
     stalled = side(3, FOLLOWER, 9, 2, partition(stalled=True), stall="unknown")
     slow = replace(side(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
     told = {f.kind for f in assessed(slow, stalled).findings}
-    assert Kind.REASSIGNMENT_STALLED not in told
+    assert AlertKind.REASSIGNMENT_STALLED not in told

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from alerts.inputs.throttle_status import SideState, Takeover
-from planning.throttles.recommendation import Wish
-from schemas.alerts import Kind, Role, Severity, Verdict
+from alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.alerts import AlertKind, Role, Severity, Verdict
 from tests.unit.builders.throttle_status import MB, TICK_MS, assessed, found, kinds, partition, side
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
@@ -19,7 +19,7 @@ DESTINATION = side(3, FOLLOWER, 9, 2, partition(0), in_sync_mb=0)
 LISTED_TOO = partition(1, leader=2)
 
 
-def unlisted(broker: int = 2, **more: Any) -> SideState:
+def unlisted(broker: int = 2, **more: Any) -> ThrottleStatus:
     """A leader that sends to a new replica, and that no leader list names."""
     p = partition(1, **{"leader": broker, "followers": 0, "in_sync_followers": 0, **more})
     return side(broker, LEADER, 9, 0, p, in_sync_mb=0, limited=0, free=1)
@@ -30,7 +30,7 @@ def unlisted(broker: int = 2, **more: Any) -> SideState:
 
 def test_a_leader_that_the_list_of_a_throttled_move_does_not_name_is_found() -> None:
     finding = found(LISTED, DESTINATION, unlisted())
-    assert (finding.kind, finding.subject) == (Kind.LEADER_UNTHROTTLED, "broker 2 as leader")
+    assert (finding.kind, finding.subject) == (AlertKind.LEADER_UNTHROTTLED, "broker 2 as leader")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
     assert (finding.evidence["cause"], finding.evidence["switch_tick_ms"]) == ("not_listed", None)
     assert finding.recommendation["action"] == "list_leader"
@@ -70,25 +70,25 @@ def test_the_rate_for_a_listed_leader_is_enough_for_both_its_roles() -> None:
         side(2, LEADER, None, 4, partition(1, leader=2, in_sync_followers=2), limited=0),
     ],
 )
-def test_a_leader_that_sends_nothing_new_without_a_limit_is_not_found(healthy: SideState) -> None:
-    assert Kind.LEADER_UNTHROTTLED not in kinds(LISTED, healthy)
+def test_a_leader_that_sends_nothing_new_without_a_limit_is_not_found(healthy: ThrottleStatus) -> None:
+    assert AlertKind.LEADER_UNTHROTTLED not in kinds(LISTED, healthy)
 
 
 def test_in_a_move_without_a_throttle_no_leader_lacks_one() -> None:
-    assert kinds(unlisted(1), unlisted(2)) == {Kind.REASSIGNMENT_WITHOUT_THROTTLE}
+    assert kinds(unlisted(1), unlisted(2)) == {AlertKind.REASSIGNMENT_WITHOUT_THROTTLE}
 
 
 @pytest.mark.parametrize("unread", [{"throttle_known": False}, {"verdict": Verdict.NO_DATA}])
 def test_a_leader_of_whom_too_little_is_known_is_held(unread: dict[str, Any]) -> None:
     assessment = assessed(LISTED, side(2, LEADER, None, 4, LISTED_TOO, **unread))
-    assert [f.kind for f in assessment.findings] == [Kind.NO_DATA]
-    assert (Kind.LEADER_UNTHROTTLED, "broker 2 as leader") in assessment.held
+    assert [f.kind for f in assessment.findings] == [AlertKind.NO_DATA]
+    assert (AlertKind.LEADER_UNTHROTTLED, "broker 2 as leader") in assessment.held
 
 
 # --- a move without a throttle
 
 
-def free(broker: int, role: Role, *numbers: int, **more: Any) -> SideState:
+def free(broker: int, role: Role, *numbers: int, **more: Any) -> ThrottleStatus:
     """A side of moves that no list names, of 2 MB/s each."""
     moves = [partition(n, **{"followers": 0, "in_sync_followers": 0, **more}) for n in numbers]
     return side(broker, role, None, 0, *moves, in_sync_mb=0, limited=0, free=len(numbers))
@@ -97,7 +97,7 @@ def free(broker: int, role: Role, *numbers: int, **more: Any) -> SideState:
 def test_a_move_that_no_list_names_is_found_once_with_what_a_throttle_must_exceed() -> None:
     # Broker 1 sends each of 2 partitions, of 2 MB/s, to the 2 others of its 3 replicas: 8 MB/s.
     finding = found(free(1, LEADER, 0, 1), free(2, LEADER, 2), free(3, FOLLOWER, 0, 1, 2))
-    assert (finding.kind, finding.subject) == (Kind.REASSIGNMENT_WITHOUT_THROTTLE, "moves")
+    assert (finding.kind, finding.subject) == (AlertKind.REASSIGNMENT_WITHOUT_THROTTLE, "moves")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
     assert (finding.evidence["broker_id"], finding.evidence["required_bytes_per_s"]) == (1, 8 * MB)
     assert finding.summary == (
@@ -127,7 +127,7 @@ def test_a_partition_of_one_replica_that_moves_has_one_follower() -> None:
         [free(1, LEADER, 0), free(3, FOLLOWER, 0, write_bytes_per_s=None)],
     ],
 )
-def test_an_unknown_rate_gives_no_number(sides: list[SideState]) -> None:
+def test_an_unknown_rate_gives_no_number(sides: list[ThrottleStatus]) -> None:
     finding = found(*sides)
     assert finding.evidence["required_bytes_per_s"] is None
     assert "more than" not in finding.summary
@@ -157,16 +157,16 @@ def test_replicas_that_only_catch_up_after_a_restart_are_no_move() -> None:
 
 def test_a_move_of_which_too_little_is_known_is_held() -> None:
     assessment = assessed(free(1, LEADER, 0), replace(free(2, LEADER, 1), verdict=Verdict.NO_DATA))
-    assert [f.kind for f in assessment.findings] == [Kind.NO_DATA]
-    assert (Kind.REASSIGNMENT_WITHOUT_THROTTLE, "moves") in assessment.held
+    assert [f.kind for f in assessment.findings] == [AlertKind.NO_DATA]
+    assert (AlertKind.REASSIGNMENT_WITHOUT_THROTTLE, "moves") in assessment.held
 
 
 # --- a throttle that is too low after the next switch
 
 
-def heir(broker: int, takeover_mb: float, leader_mb: float, required_mb: float) -> list[SideState]:
+def heir(broker: int, takeover_mb: float, leader_mb: float, required_mb: float) -> list[ThrottleStatus]:
     """Both sides of a broker that may come to lead t-9, led by broker 1 as yet."""
-    takeover = Takeover(takeover_mb * MB, "t", 9, 1)
+    takeover = LeadershipRisk(takeover_mb * MB, "t", 9, 1)
     return [
         side(broker, LEADER, leader_mb, required_mb, limited=0),
         side(broker, FOLLOWER, leader_mb, required_mb, limited=0, takeover=takeover),
@@ -176,12 +176,12 @@ def heir(broker: int, takeover_mb: float, leader_mb: float, required_mb: float) 
 # It sends 2 MB/s, and 4 more after the switch. A throttle that equals what is required does not do.
 @pytest.mark.parametrize(("throttle_mb", "at_risk"), [(5.9, True), (6.0, True), (6.000_001, False)])
 def test_a_throttle_that_one_more_partition_would_exceed_is_at_risk(throttle_mb: float, at_risk: bool) -> None:
-    assert (Kind.THROTTLE_AT_RISK in kinds(*heir(2, 4, throttle_mb, 2))) is at_risk
+    assert (AlertKind.THROTTLE_AT_RISK in kinds(*heir(2, 4, throttle_mb, 2))) is at_risk
 
 
 def test_what_is_at_risk_says_for_which_switch_and_what_would_do() -> None:
     finding = found(LISTED, DESTINATION, *heir(2, 4, 5, 2))
-    assert (finding.kind, finding.subject) == (Kind.THROTTLE_AT_RISK, "broker 2 as leader")
+    assert (finding.kind, finding.subject) == (AlertKind.THROTTLE_AT_RISK, "broker 2 as leader")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
     assert finding.evidence["takeover"] == {"topic": "t", "partition": 9, "leader": 1}
     assert finding.evidence["required_then_bytes_per_s"] == 6 * MB
@@ -201,7 +201,7 @@ def test_the_rate_against_what_may_come_starves_no_broker_with_a_higher_one() ->
 
 
 def test_what_exceeds_the_capacity_after_a_switch_gets_no_number() -> None:
-    finding = found(LISTED, *heir(2, 4, 5, 2), wish=Wish(capacity_bytes_per_s=6 * MB))
+    finding = found(LISTED, *heir(2, 4, 5, 2), wish=ThrottlePolicy(capacity_bytes_per_s=6 * MB))
     assert finding.recommendation["throttle_bytes_per_s"] is None
     assert finding.recommendation["reason"].endswith("no throttle would do, for a broker carries 6.0 MB/s")
 
@@ -214,16 +214,16 @@ def test_without_a_throttle_or_an_heir_nothing_is_at_risk() -> None:
 @pytest.mark.parametrize(
     "trouble", [side(4, LEADER, 3, 4, partition(3, leader=4)), side(4, LEADER, 9, None, partition(3, leader=4))]
 )
-def test_while_a_throttle_is_too_low_or_a_need_unknown_what_may_come_is_held(trouble: SideState) -> None:
+def test_while_a_throttle_is_too_low_or_a_need_unknown_what_may_come_is_held(trouble: ThrottleStatus) -> None:
     assessment = assessed(trouble, *heir(2, 4, 5, 2))
-    assert Kind.THROTTLE_AT_RISK not in {f.kind for f in assessment.findings}
-    assert (Kind.THROTTLE_AT_RISK, "broker 2 as leader") in assessment.held
+    assert AlertKind.THROTTLE_AT_RISK not in {f.kind for f in assessment.findings}
+    assert (AlertKind.THROTTLE_AT_RISK, "broker 2 as leader") in assessment.held
 
 
 # --- throttles that a move left behind
 
 
-def resting(broker: int, role: Role, throttle_mb: float | None, *numbers: int, **more: Any) -> SideState:
+def resting(broker: int, role: Role, throttle_mb: float | None, *numbers: int, **more: Any) -> ThrottleStatus:
     """A side of a cluster in which nothing moves, with partitions that are still listed."""
     listed = [partition(n, moving=False, in_sync_followers=2, replicas=(3, 2), target=(3, 2)) for n in numbers]
     read = {"throttle_source": "none" if throttle_mb is None else "broker"}
@@ -232,7 +232,7 @@ def resting(broker: int, role: Role, throttle_mb: float | None, *numbers: int, *
 
 def test_rates_and_lists_without_a_move_are_found() -> None:
     finding = found(resting(1, LEADER, 5, 0, 1), resting(1, FOLLOWER, 5), resting(2, FOLLOWER, 7, 1))
-    assert (finding.kind, finding.subject) == (Kind.THROTTLE_LEFT_BEHIND, "throttles")
+    assert (finding.kind, finding.subject) == (AlertKind.THROTTLE_LEFT_BEHIND, "throttles")
     assert (finding.severity, finding.hold_s) == (Severity.WARNING, 300)
     assert finding.evidence["brokers"] == [1, 2]
     assert finding.evidence["listed_partitions"] == ["t-0", "t-1"]
@@ -256,7 +256,7 @@ def test_rates_and_lists_without_a_move_are_found() -> None:
         ([resting(1, LEADER, None, resting_topics=("t",))], "throttled replica lists of t"),
     ],
 )
-def test_a_rate_without_lists_or_lists_without_a_rate_limit_nothing(sides: list[SideState], said: str) -> None:
+def test_a_rate_without_lists_or_lists_without_a_rate_limit_nothing(sides: list[ThrottleStatus], said: str) -> None:
     finding = found(*sides)
     assert finding.severity is Severity.WARNING
     assert finding.summary == f"No reassignment is running, but there is still {said}"
@@ -279,7 +279,7 @@ def test_lists_that_are_cut_are_told_with_their_number() -> None:
 
 
 def test_while_anything_moves_nothing_is_left_behind() -> None:
-    assert Kind.THROTTLE_LEFT_BEHIND not in kinds(resting(1, LEADER, 5, 0), LISTED, DESTINATION)
+    assert AlertKind.THROTTLE_LEFT_BEHIND not in kinds(resting(1, LEADER, 5, 0), LISTED, DESTINATION)
 
 
 def test_a_cluster_that_was_cleared_has_nothing_left_behind() -> None:
@@ -292,12 +292,12 @@ def test_a_cluster_that_was_cleared_has_nothing_left_behind() -> None:
 def test_what_a_broker_that_is_up_does_not_tell_is_held(alive: bool, held: bool) -> None:
     assessment = assessed(resting(1, LEADER, None), resting(2, LEADER, None, throttle_source=None, alive=alive))
     assert assessment.findings == []
-    assert ((Kind.THROTTLE_LEFT_BEHIND, "throttles") in assessment.held) is held
+    assert ((AlertKind.THROTTLE_LEFT_BEHIND, "throttles") in assessment.held) is held
 
 
 def test_a_forgotten_throttle_that_holds_back_a_broker_after_its_restart_is_to_be_removed() -> None:
     behind = partition(0, moving=False, replicas=(2, 1), target=(2, 1))
-    finding = found(side(1, LEADER, 3, 4, behind, throttle_source="broker"), kind=Kind.THROTTLE_BELOW_LEADER_WRITE)
+    finding = found(side(1, LEADER, 3, 4, behind, throttle_source="broker"), kind=AlertKind.THROTTLE_BELOW_LEADER_WRITE)
     assert finding.summary.startswith("Catching up will not finish: broker 1 as leader is throttled to 3.0 MB/s")
     assert finding.summary.endswith("; replicas out of sync fall further behind")
     assert finding.recommendation["action"] == "clear_throttle"

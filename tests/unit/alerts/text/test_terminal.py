@@ -8,9 +8,9 @@ from itertools import count
 
 import pytest
 
-from alerts.engine import AlertDesk
-from alerts.inputs.throttle_status import SideState
-from alerts.text.formatting import duration, rate, size
+from alerts.engine import AlertEngine
+from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.text.formatting import format_duration, format_rate, size
 from alerts.text.terminal import render_event
 from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
@@ -19,8 +19,8 @@ from tests.unit.builders.throttle_status import TICK_MS, partition, side
 PROD = ClusterSettings(name="prod")
 
 
-def last_event(*sides: SideState) -> AlertEvent:
-    desk = AlertDesk(Settings(cluster=PROD, alerts=AlertSettings(hold_s=0, no_data_s=0)), lambda: TICK_MS)
+def last_event(*sides: ThrottleStatus) -> AlertEvent:
+    desk = AlertEngine(Settings(cluster=PROD, alerts=AlertSettings(hold_s=0, no_data_s=0)), lambda: TICK_MS)
     return desk.observe("prod", TICK_MS, sides)[-1]
 
 
@@ -71,7 +71,7 @@ def test_an_alert_that_never_fired_is_not_called_put_right() -> None:
 
 
 def test_of_ticks_that_stay_away_no_rates_are_told() -> None:
-    desk = AlertDesk(Settings(cluster=PROD, alerts=AlertSettings(no_data_s=0)), clock(90))
+    desk = AlertEngine(Settings(cluster=PROD, alerts=AlertSettings(no_data_s=0)), clock(90))
     first, *rest = render_event(desk.silence()[-1]).splitlines()[1:]
     assert first.startswith("  No verdict on any move: no tick of cluster prod was judged since the start")
     assert [line[:10] for line in rest] == ["  Do: look"]
@@ -83,7 +83,7 @@ def test_of_ticks_that_stay_away_no_rates_are_told() -> None:
 )
 def test_amounts_carry_a_unit(amount: float | None, text: str) -> None:
     assert size(amount) == text
-    assert rate(amount) == (text if amount is None else f"{text}/s")
+    assert format_rate(amount) == (text if amount is None else f"{text}/s")
 
 
 # 3,599 s = 59 min 59 s; 4,800 s = 1 h 20 min
@@ -100,4 +100,4 @@ def test_amounts_carry_a_unit(amount: float | None, text: str) -> None:
     ],
 )
 def test_durations_carry_units(seconds: float | None, text: str) -> None:
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text

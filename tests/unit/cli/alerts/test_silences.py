@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from cli.alerts.command import alerts
 from schemas.errors import HeadroomError
-from streaming.tables.suppressions import append_mark
+from streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.cli.alerts.test_command import _event, _step, _written, store
 
@@ -240,7 +240,7 @@ def test_a_silence_that_ends_after_all_dates_is_shown_with_the_others(firing: Pa
     """As one of an older version may: it could be given any start."""
     # 9999-12-31T23:59Z and an hour: there is no such date.
     ends_ms = 253_402_304_340_000
-    append_mark(str(firing / "alerts" / "marks"), silence("far", 0, ends_ms, kind="no_data"))
+    append_record(str(firing / "alerts" / "marks"), silence("far", 0, ends_ms, kind="no_data"))
     assert f"{ends_ms} ms after 1970" in run("silences").stdout
     assert [mark["ends_ms"] for mark in told("silences")] == [ends_ms]
     assert f"Silenced until {ends_ms} ms after 1970" in run().stdout

@@ -12,8 +12,8 @@ from cli.check import command as check_command
 from cli.check.brokers import endpoint_of, metrics_checks, tcp_error
 from cli.check.kafka import may_alter, rights
 from cli.check.local import cpu, jars, java_major, local_store, memory, python, store
-from cli.check.result import Answer, Check, bounded, no, ok, unknown
-from cluster.metrics.mbeans import Plan
+from cli.check.result import Check, CheckStatus, bounded, no, ok, unknown
+from cluster.metrics.mbeans import ReadPlan
 from cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Reading, Snapshot, TopicPartition
 from schemas.config import CollectSettings, Settings, Source, SparkSettings, StoreSettings
 from schemas.errors import HeadroomError
@@ -31,7 +31,7 @@ class FakeSource:
     def stop(self) -> None:
         pass
 
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+    def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         return self._metrics
 
 
@@ -52,7 +52,7 @@ def test_a_check_that_hangs_is_a_no() -> None:
     never = threading.Event()
     [row] = bounded("Kafka", 0.05, lambda: [ok("Kafka", "reached")] if never.wait() else [])
     never.set()
-    assert (row.answer, row.found) == (Answer.NO, "no answer within 0.05 s")
+    assert (row.answer, row.found) == (CheckStatus.NO, "no answer within 0.05 s")
 
 
 def test_a_check_that_raises_is_a_no_with_the_remedy() -> None:
@@ -64,7 +64,7 @@ def test_a_check_that_raises_is_a_no_with_the_remedy() -> None:
 
 def test_a_check_that_breaks_is_a_no_too() -> None:
     [row] = bounded("Kafka", 5, lambda: [ok("Kafka", str(1 // 0))])
-    assert row.answer is Answer.NO
+    assert row.answer is CheckStatus.NO
     assert "ZeroDivisionError" in row.found
 
 
@@ -82,8 +82,8 @@ def test_the_java_version_is_read_from_what_java_says(said: str, major: int | No
 
 
 def test_python_and_memory_have_a_least() -> None:
-    assert python((3, 9)).answer is Answer.NO
-    assert python((3, 10)).answer is Answer.OK
+    assert python((3, 9)).answer is CheckStatus.NO
+    assert python((3, 10)).answer is CheckStatus.OK
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,19 @@ def test_a_watch_needs_the_heaps_of_two_jvms_and_what_is_besides(
     heap: str, conf: dict[str, str], needed_bytes: int
 ) -> None:
     settings = Settings(spark=SparkSettings(driver_memory=heap, conf=conf))
-    assert memory(needed_bytes, settings).answer is Answer.OK
+    assert memory(needed_bytes, settings).answer is CheckStatus.OK
     short = memory(needed_bytes - 100_000_000, settings)
-    assert (short.answer, short.remedy) == (Answer.NO, "Free 0.1 GB, or lower spark.driver_memory.")
+    assert (short.answer, short.remedy) == (CheckStatus.NO, "Free 0.1 GB, or lower spark.driver_memory.")
 
 
 def test_a_heap_that_is_no_size_is_a_no_that_names_its_setting() -> None:
     row = memory(10**12, Settings(spark=SparkSettings(driver_memory="much")))
-    assert (row.answer, "spark.driver_memory" in row.found) == (Answer.NO, True)
+    assert (row.answer, "spark.driver_memory" in row.found) == (CheckStatus.NO, True)
 
 
 def test_fewer_cores_than_a_watch_needs_are_said_and_hinder_nothing() -> None:
-    assert cpu(2.0).answer is Answer.OK
-    assert cpu(1.5).answer is Answer.UNKNOWN
+    assert cpu(2.0).answer is CheckStatus.OK
+    assert cpu(1.5).answer is CheckStatus.UNKNOWN
     assert "1.5 for this process; a watch needs 2" in cpu(1.5).found
 
 
@@ -121,32 +121,32 @@ def test_jars_must_hold_delta_and_the_kafka_source(tmp_path: Path) -> None:
     settings = Settings(spark=SparkSettings(jars=str(tmp_path)))
     assert "spark-sql-kafka" in jars(settings).found
     (tmp_path / "spark-sql-kafka-0-10_2.13-4.2.0.jar").touch()
-    assert jars(settings).answer is Answer.OK
+    assert jars(settings).answer is CheckStatus.OK
 
 
 def test_a_store_that_is_not_there_yet_is_judged_by_the_folder_above(tmp_path: Path) -> None:
-    assert local_store(tmp_path / "a" / "b").answer is Answer.OK
+    assert local_store(tmp_path / "a" / "b").answer is CheckStatus.OK
     assert not (tmp_path / "a").exists()
 
 
 def test_a_store_below_a_file_is_a_no(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
-    assert local_store(tmp_path / "a" / "b").answer is Answer.NO
+    assert local_store(tmp_path / "a" / "b").answer is CheckStatus.NO
 
 
 def test_a_remote_store_is_unknown() -> None:
-    assert store(Settings(store=StoreSettings(path="s3a://bucket/headroom"))).answer is Answer.UNKNOWN
+    assert store(Settings(store=StoreSettings(path="s3a://bucket/headroom"))).answer is CheckStatus.UNKNOWN
 
 
 def test_rights_that_the_broker_does_not_tell_are_unknown() -> None:
     needed = {"DESCRIBE": "see reassignments", "DESCRIBE_CONFIGS": "read throttle rates"}
     answers = [row.answer for row in rights("Cluster", "the cluster", ["DESCRIBE"], needed)]
-    assert answers == [Answer.OK, Answer.NO]
-    assert {row.answer for row in rights("Cluster", "the cluster", None, needed)} == {Answer.UNKNOWN}
+    assert answers == [CheckStatus.OK, CheckStatus.NO]
+    assert {row.answer for row in rights("Cluster", "the cluster", None, needed)} == {CheckStatus.UNKNOWN}
 
 
 def test_the_right_to_change_throttles_is_not_needed() -> None:
-    assert may_alter(["DESCRIBE"]).answer is Answer.OK
+    assert may_alter(["DESCRIBE"]).answer is CheckStatus.OK
     assert "grant ALTER_CONFIGS" in may_alter(["DESCRIBE"]).remedy
 
 
@@ -179,15 +179,15 @@ def rows_of(metrics: Metrics, broker: int, endpoint: str, source: Source = Sourc
 
 def test_a_broker_that_leads_and_follows_nothing_has_unknown_mbeans(listening: str) -> None:
     rows = rows_of(Metrics(1, WHOLE, GAUGES, (), {}), 3, listening)
-    assert [row.answer for row in rows] == [Answer.OK, Answer.UNKNOWN, Answer.UNKNOWN]
+    assert [row.answer for row in rows] == [CheckStatus.OK, CheckStatus.UNKNOWN, CheckStatus.UNKNOWN]
 
 
 def test_a_leader_without_log_mbeans_and_a_follower_without_lags_are_noes(listening: str) -> None:
     leader = rows_of(Metrics(1, WHOLE, GAUGES, (), {}), 1, listening)
     follower = rows_of(Metrics(1, WHOLE | FETCHED, GAUGES, (), {}), 2, listening)
-    assert [row.answer for row in leader] == [Answer.OK, Answer.UNKNOWN, Answer.NO]
+    assert [row.answer for row in leader] == [CheckStatus.OK, CheckStatus.UNKNOWN, CheckStatus.NO]
     assert "no write rate, progress or verdict" in leader[2].found
-    assert [row.answer for row in follower] == [Answer.OK, Answer.UNKNOWN, Answer.NO]
+    assert [row.answer for row in follower] == [CheckStatus.OK, CheckStatus.UNKNOWN, CheckStatus.NO]
     assert "no replication lag" in follower[2].found
 
 
@@ -195,10 +195,10 @@ def test_mbeans_that_are_read_are_ok(listening: str) -> None:
     leader = rows_of(Metrics(1, WHOLE, GAUGES, (), LOGS), 1, listening)
     follower = rows_of(Metrics(1, WHOLE | FETCHED, GAUGES, LAGS, {}), 2, listening)
     assert [(row.name, row.answer) for row in leader[:2]] == [
-        ("Broker 1: JMX", Answer.OK),
-        ("Broker 1: Log MBeans", Answer.OK),
+        ("Broker 1: JMX", CheckStatus.OK),
+        ("Broker 1: Log MBeans", CheckStatus.OK),
     ]
-    assert [row.answer for row in follower] == [Answer.OK, Answer.UNKNOWN, Answer.OK]
+    assert [row.answer for row in follower] == [CheckStatus.OK, CheckStatus.UNKNOWN, CheckStatus.OK]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_what_a_source_leaves_out_is_told_with_its_own_remedy(
     without_size = {NAME: LogReading(1, 5, 0, None)}
     rows = rows_of(Metrics(None, WHOLE, GAUGES, (), without_size), 1, listening, source)
     assert rows[0].name == f"Broker 1: {name}"
-    lost = {row.name: row for row in rows if row.answer is Answer.NO}
+    lost = {row.name: row for row in rows if row.answer is CheckStatus.NO}
     assert set(lost) == {"Broker 1: java.lang:type=Runtime StartTime", "Broker 1: Log Size"}
     assert all(remedy in row.remedy for row in lost.values())
 
@@ -223,7 +223,7 @@ def test_what_a_source_leaves_out_is_told_with_its_own_remedy(
 def test_topics_without_meters_may_be_idle(listening: str) -> None:
     written = {Meter("BrokerTopicMetrics.BytesInPerSec"): Reading(1, 5)}
     rows = rows_of(Metrics(1, written, GAUGES, (), LOGS), 1, listening)
-    unknowns = [row.name for row in rows if row.answer is Answer.UNKNOWN and "of topics" in row.name]
+    unknowns = [row.name for row in rows if row.answer is CheckStatus.UNKNOWN and "of topics" in row.name]
     assert len(unknowns) == 2
 
 

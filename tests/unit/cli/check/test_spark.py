@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.check import spark as check_spark
-from cli.check.result import Answer
+from cli.check.result import CheckStatus
 from cluster.connection.java_client import JavaClientError
 from schemas.config import ClusterSettings, SecurityProtocol, Settings, SparkSettings, TicksSettings
 from schemas.errors import HeadroomError
@@ -44,7 +44,7 @@ def test_the_client_gets_what_spark_gets_and_nothing_of_sparks_own(
 
     client(connect)
     (row,) = check_spark.spark_checks(SETTINGS)
-    assert (row.answer, row.found) == (Answer.OK, "broker1:9092 by SASL_PLAINTEXT: 3 broker(s)")
+    assert (row.answer, row.found) == (CheckStatus.OK, "broker1:9092 by SASL_PLAINTEXT: 3 broker(s)")
     ((jars, options, timeout_s),) = given
     # Its own request timeout, and a second to notice that it has passed.
     assert (jars, timeout_s) == (tmp_path / "spark", 5.0)
@@ -83,7 +83,7 @@ def test_a_client_that_does_not_connect_is_a_no_that_names_the_cause(
 
     client(connect)
     (row,) = check_spark.spark_checks(SETTINGS)
-    assert (row.answer, row.found) == (Answer.NO, f"broker1:9092: {reason}")
+    assert (row.answer, row.found) == (CheckStatus.NO, f"broker1:9092: {reason}")
     assert row.remedy.startswith(remedy)
 
 
@@ -94,7 +94,7 @@ def test_without_java_it_is_unknown(client: Callable[[Client], None]) -> None:
     client(connect)
     (row,) = check_spark.spark_checks(SETTINGS)
     assert (row.answer, row.found, row.remedy) == (
-        Answer.UNKNOWN,
+        CheckStatus.UNKNOWN,
         "Java: cannot be started",
         "Install Java 17 or later.",
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.throttle.plan import Action, apply_plan, brokers_to_set
+from cli.throttle.plan import RateAction, apply_plan, brokers_to_set
 from cli.throttle.plan_view import apply_notes, change_text
 from cli.throttle.view import ThrottleView
 from schemas.config import ClusterSettings, Settings
@@ -88,10 +88,10 @@ def test_what_speaks_against_a_rate_is_noted() -> None:
 def test_only_rates_in_force_that_are_lower_are_raised() -> None:
     plan = apply_plan(view_of(UNEVEN), 9_600_000, [1, 2], raise_only=True)
     assert [(c.broker, c.role, c.action) for c in plan.changes] == [
-        (1, "leader", Action.RAISE),
-        (1, "follower", Action.KEEP),
-        (2, "leader", Action.RAISE),
-        (2, "follower", Action.KEEP_UNLIMITED),
+        (1, "leader", RateAction.RAISE),
+        (1, "follower", RateAction.KEEP),
+        (2, "leader", RateAction.RAISE),
+        (2, "follower", RateAction.KEEP_UNLIMITED),
     ]
     assert plan.rates() == {(1, "leader"): 9_600_000, (2, "leader"): 9_600_000}
     assert [change_text(change) for change in plan.changes] == [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from alerts.delivery.outbox import DeliveryFigures
-from cli.watch.pipeline import start_telling
-from cli.watch.printer import Teller
+from cli.watch.pipeline import start_alert_output
+from cli.watch.printer import VerdictPrinter
 from schemas.alerts import AlertEvent
 from streaming.jobs.alert_path import Listeners
 from tests.unit.builders.throttle_status import TICK_MS
@@ -39,7 +39,7 @@ class FakePipeline:
 def test_metrics_hear_what_people_hear(capsys: Any) -> None:
     scene, pipeline, people = Scene(), FakePipeline(), []
     told = Listeners(lambda cluster, tick_ms, sides: people.append(tick_ms), people.extend)
-    start_telling(pipeline, Teller("json"), told, scene.live)  # type: ignore[arg-type]
+    start_alert_output(pipeline, VerdictPrinter("json"), told, scene.live)  # type: ignore[arg-type]
     assert "broker 9 as leader" in capsys.readouterr().out
     pipeline.listeners.on_tick("orders", TICK_MS, [])
     pipeline.listeners.on_events([event("firing")])

@@ -16,8 +16,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from alerts.engine import Watched
-from alerts.metrics import LiveState
+from alerts.engine import WatchedCluster
+from alerts.metrics import MetricsState
 from cli.watch.metrics_server import limits_of, open_server, serving_metrics
 from cli.watch.pipeline import Configured
 from schemas.config import ClusterSettings, CollectSettings, MetricsSettings, Settings
@@ -34,7 +34,7 @@ class Clock:
 @contextmanager
 def served(
     capsys: pytest.CaptureFixture[str], clock: Clock, listen: str = "127.0.0.1:0"
-) -> Iterator[tuple[LiveState, str]]:
+) -> Iterator[tuple[MetricsState, str]]:
     settings = Settings(ClusterSettings("broker1:9092", name="orders"), metrics=MetricsSettings(listen=listen))
     with serving_metrics(Configured(settings, None, ()), lambda: clock.now_ms) as live:
         found = re.search(r"Metrics: (http://\S+)/metrics", capsys.readouterr().err)
@@ -160,10 +160,10 @@ def test_none_may_be_wished(listen: str) -> None:
 def test_each_cluster_has_the_limits_of_its_interval() -> None:
     first = Settings(ClusterSettings(name="orders"), collect=CollectSettings(interval_s=5.0))
     slow = replace(first, cluster=ClusterSettings(name="slow"), collect=CollectSettings(interval_s=60.0))
-    limits = limits_of(Configured(first, None, (Watched(slow),)))
+    limits = limits_of(Configured(first, None, (WatchedCluster(slow),)))
     # Three intervals are 15 s and 180 s.
     assert (limits["orders"].stale_s, limits["orders"].first_s) == (30.0, 90.0)
     assert (limits["slow"].stale_s, limits["slow"].first_s) == (180.0, 180.0)
     set_by_hand = replace(first, metrics=MetricsSettings(stale_after_s=7.0))
-    limits = limits_of(Configured(set_by_hand, None, (Watched(slow),)))
+    limits = limits_of(Configured(set_by_hand, None, (WatchedCluster(slow),)))
     assert {(limit.stale_s, limit.first_s) for limit in limits.values()} == {(7.0, 7.0)}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.watch.restarting_pipeline import KeptPipeline
+from cli.watch.restarting_pipeline import RestartingPipeline
 from schemas.errors import HeadroomError
 from streaming.supervision.jvm import JvmEnded
 
@@ -35,7 +35,7 @@ class Machine:
         self.now_s, self.built, self.started, self.forgotten = 0.0, list[Jobs](), list[Jobs](), 0
         self.in_the_way: HeadroomError | None = None
         monkeypatch.setattr("cli.watch.restarting_pipeline.forget_jvm", self.forget)
-        self.kept = KeptPipeline(self.build, self.started.append, lambda: self.now_s)  # type: ignore[arg-type]
+        self.kept = RestartingPipeline(self.build, self.started.append, lambda: self.now_s)  # type: ignore[arg-type]
 
     def forget(self) -> None:
         self.forgotten += 1

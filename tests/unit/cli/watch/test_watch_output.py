@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cli.common.watch_output import Line, WatchLines
-from schemas.alerts import Kind
+from schemas.alerts import AlertKind
 
 
 def lines(*said: dict[str, Any]) -> WatchLines:
@@ -48,8 +48,8 @@ def test_what_only_informs_asks_nobody_to_act() -> None:
     assert [line.said["alert_id"] for line in told.fired()] == ["b"]
     assert [line.said["alert_id"] for line in told.firing(informing=True)] == ["a", "b"]
     assert [line.said["alert_id"] for line in told.fired(informing=True)] == ["a", "b"]
-    assert told.informed(Kind.THROTTLE_AT_RISK) == told.lines[0]
-    assert told.informed(Kind.ETA_SLIPPING) is None
+    assert told.informed(AlertKind.THROTTLE_AT_RISK) == told.lines[0]
+    assert told.informed(AlertKind.ETA_SLIPPING) is None
 
 
 def test_the_end_of_an_alert_is_that_of_no_other() -> None:

@@ -22,12 +22,12 @@ from cluster.admin.config_keys import (
     PROCESS_ROLES,
     REMOTE_STORAGE,
     TOPIC_KEYS,
-    balancing_of,
+    leader_rebalance_of,
     rates_of,
     replication_of,
     topic_config_of,
 )
-from cluster.model import Balancing, BrokerThrottles, ReplicationSettings, TopicConfig
+from cluster.model import BrokerThrottles, LeaderRebalanceConfig, ReplicationSettings, TopicConfig
 
 # DescribeConfigsResponse.ConfigSource: of the broker, of all brokers, in the broker's file, and Kafka's own default.
 OWN, DEFAULT, FILE, UNSET = 2, 3, 4, 5
@@ -83,15 +83,15 @@ def test_other_keys_of_the_same_answer_say_nothing_of_the_rates() -> None:
 
 def test_how_a_broker_balances_leaders_is_what_it_tells() -> None:
     told = {AUTO_REBALANCE: "true", CHECK_INTERVAL: "300", IMBALANCE_PERCENTAGE: "15"}
-    assert balancing_of(setting(n, v) for n, v in told.items()) == Balancing(True, 300, 15)
+    assert leader_rebalance_of(setting(n, v) for n, v in told.items()) == LeaderRebalanceConfig(True, 300, 15)
     # A broker of Kafka 4 has no percentage.
-    assert balancing_of([setting(AUTO_REBALANCE, "false")]) == Balancing(False, None, None)
+    assert leader_rebalance_of([setting(AUTO_REBALANCE, "false")]) == LeaderRebalanceConfig(False, None, None)
 
 
 @pytest.mark.parametrize(("source", "percentage"), [(OWN, 10), (DEFAULT, 10), (FILE, 10), (UNSET, None)])
 def test_a_percentage_that_is_not_set_says_nothing(source: int, percentage: int | None) -> None:
     # Brokers of Kafka 3 report their default of 10 with the source DEFAULT_CONFIG.
-    assert balancing_of([setting(IMBALANCE_PERCENTAGE, "10", source)]).percentage == percentage
+    assert leader_rebalance_of([setting(IMBALANCE_PERCENTAGE, "10", source)]).percentage == percentage
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_percentage_that_is_not_set_says_nothing(source: int, percentage: int 
 def test_balancing_is_known_from_controllers_alone(roles: str | None, auto: bool | None, check_s: int | None) -> None:
     told = [setting(AUTO_REBALANCE, "true", UNSET), setting(CHECK_INTERVAL, "300", UNSET)]
     told += [] if roles is None else [setting(PROCESS_ROLES, roles)]
-    assert balancing_of([*told, setting(IMBALANCE_PERCENTAGE, "20")]) == Balancing(auto, check_s, 20)
+    assert leader_rebalance_of([*told, setting(IMBALANCE_PERCENTAGE, "20")]) == LeaderRebalanceConfig(auto, check_s, 20)
 
 
 def test_how_a_broker_replicates_is_what_it_reports() -> None:

@@ -21,7 +21,7 @@ BOTH = {LEADER_RATE: "2000000", FOLLOWER_RATE: "2000000"}
 @pytest.fixture
 def brokers(monkeypatch: pytest.MonkeyPatch) -> ConfigBrokers:
     fake = ConfigBrokers()
-    monkeypatch.setattr("cluster.admin.command_connection.AdminLink", lambda cluster: fake)
+    monkeypatch.setattr("cluster.admin.command_connection.AdminConnection", lambda cluster: fake)
     monkeypatch.setattr("cluster.throttles.broker_rates.POLL_S", 0)
     return fake
 

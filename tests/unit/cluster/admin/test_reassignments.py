@@ -69,7 +69,7 @@ class FakeLink:
 @pytest.fixture
 def link(monkeypatch: pytest.MonkeyPatch) -> FakeLink:
     fake = FakeLink()
-    monkeypatch.setattr("cluster.admin.command_connection.AdminLink", lambda cluster: fake)
+    monkeypatch.setattr("cluster.admin.command_connection.AdminConnection", lambda cluster: fake)
     return fake
 
 

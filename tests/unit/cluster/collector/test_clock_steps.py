@@ -10,9 +10,9 @@ import pytest
 
 import cluster.collector.collector
 from cluster.collector.collector import Collector
-from cluster.collector.publisher import Sent
+from cluster.collector.publisher import SentMessages
 from cluster.collector.rows.encoder import Message
-from cluster.metrics.mbeans import Plan, topic_bytes, topic_messages
+from cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
 from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
 from schemas.config import ClusterSettings, CollectSettings, Settings
 from tests.unit.fakes.admin_connection import ManyTopics
@@ -61,7 +61,7 @@ class Source:
     def stop(self) -> None:
         pass
 
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+    def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         count = 1000 + round(self._now.elapsed_s * 10)
         before_ms = self._now.wall_ms()
         self.on_read(broker)
@@ -89,7 +89,7 @@ class Rows:
     def close(self) -> None:
         pass
 
-    def send(self, messages: list[Message]) -> Sent:
+    def send(self, messages: list[Message]) -> SentMessages:
         self.on_send()
         self.of = {}
         for message in map(json.loads, (message.value for message in messages)):
@@ -101,7 +101,7 @@ class Rows:
             )
             self.of.setdefault(message["kind"], []).extend(rows)
             self.tick_ms = message["tick_ms"]
-        return Sent({}, 0, 0)
+        return SentMessages({}, 0, 0)
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         self.end = {"tick_ms": tick_ms, **end}
@@ -113,7 +113,7 @@ class Running:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.brokers, self.rows = FakeTime(), Brokers(), Rows()
         self.source = Source(self.now)
-        monkeypatch.setattr(cluster.collector.collector, "AdminLink", lambda settings: self.brokers)
+        monkeypatch.setattr(cluster.collector.collector, "AdminConnection", lambda settings: self.brokers)
         monkeypatch.setattr(cluster.collector.collector, "metrics_source", lambda collect: self.source)
         settings = Settings(
             cluster=ClusterSettings(bootstrap_servers="h:1", name="c"), collect=CollectSettings(interval_s=1.0)

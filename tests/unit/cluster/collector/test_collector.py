@@ -10,9 +10,9 @@ import pytest
 
 import cluster.collector.collector
 from cluster.collector.collector import Collector, TickReport
-from cluster.collector.publisher import PublishError, Sent
+from cluster.collector.publisher import PublishError, SentMessages
 from cluster.collector.rows.encoder import Message
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.mbeans import ReadPlan
 from cluster.model import Metrics
 from schemas.config import ClusterSettings, CollectSettings, Settings
 from tests.unit.fakes.admin_connection import ManyTopics
@@ -39,7 +39,7 @@ class Source:
     def stop(self) -> None:
         pass
 
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+    def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         return Metrics(7, {}, {}, (), {})
 
 
@@ -55,10 +55,10 @@ class Failing:
     def close(self) -> None:
         pass
 
-    def send(self, messages: list[Message]) -> Sent:
+    def send(self, messages: list[Message]) -> SentMessages:
         if self._errors:
             raise self._errors.pop(0)
-        return Sent({}, 0, 0)
+        return SentMessages({}, 0, 0)
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         pass
@@ -67,7 +67,7 @@ class Failing:
 def run(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> tuple[list[TickReport], Brokers]:
     """Run a collector until a tick is written, and return what became of each."""
     brokers, reports, stop = Brokers(), [], threading.Event()
-    monkeypatch.setattr(cluster.collector.collector, "AdminLink", lambda settings: brokers)
+    monkeypatch.setattr(cluster.collector.collector, "AdminConnection", lambda settings: brokers)
     monkeypatch.setattr(cluster.collector.collector, "metrics_source", lambda collect: Source())
 
     def on_tick(report: TickReport) -> None:

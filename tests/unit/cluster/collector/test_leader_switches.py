@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cluster.collector.samples.leader_switches import Before, Switch, Switches
+from cluster.collector.samples.leader_switches import PreviousLeader, Switch, Switches
 from cluster.model import Partition, TopicPartition
 
 WINDOW_MS = 10_000
 NAME = TopicPartition("orders", 0)
-UNDER_1 = Before({"broker": 1}, {"bytes_in": 5})
-UNDER_2 = Before({"broker": 2}, None)
+UNDER_1 = PreviousLeader({"broker": 1}, {"bytes_in": 5})
+UNDER_2 = PreviousLeader({"broker": 2}, None)
 
 
 def led_by(leader: int | None) -> dict[TopicPartition, Partition]:
@@ -85,8 +85,10 @@ def test_partitions_that_are_gone_or_made_anew_are_forgotten() -> None:
 
 
 def test_switches_and_what_is_remembered_for_the_next_one_move_with_the_clock() -> None:
-    def rows(read_ms: int) -> Before:
-        return Before({"broker": 1, "read_ms": read_ms, "prev_read_ms": None}, {"bytes_in": 5, "read_ms": read_ms})
+    def rows(read_ms: int) -> PreviousLeader:
+        return PreviousLeader(
+            {"broker": 1, "read_ms": read_ms, "prev_read_ms": None}, {"bytes_in": 5, "read_ms": read_ms}
+        )
 
     switches = following(3)
     switches.remember(NAME, rows(500))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from cluster.collector.collector import run_paced
-from cluster.collector.pacing import Due, Pace
+from cluster.collector.pacing import FixedRateSchedule, ScheduledTick
 
 
 class Clock:
@@ -35,7 +35,7 @@ def run(durations_s: list[float], interval_s: float = 1.0) -> list[tuple[float, 
     clock, seen = Clock(), []
     stop = WaitingEvent(clock)
 
-    def tick(due: Due, lateness_s: float) -> bool:
+    def tick(due: ScheduledTick, lateness_s: float) -> bool:
         seen.append((round(clock.now_s - 100.0, 3), round(lateness_s, 3), due.skipped))
         clock.now_s += durations_s[len(seen) - 1]
         if len(seen) == len(durations_s):
@@ -65,5 +65,5 @@ def test_a_stop_ends_the_run_before_the_next_tick() -> None:
 
 
 def test_each_tick_is_given_once() -> None:
-    pace = Pace(0.0, 1.0)
+    pace = FixedRateSchedule(0.0, 1.0)
     assert [pace.next(0.0).number, pace.next(0.0).number, pace.next(0.5).number] == [0, 1, 2]

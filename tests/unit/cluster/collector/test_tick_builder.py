@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from cluster.collector.rows.message_rows import log_sample, shifted
-from cluster.collector.samples.history import Sample
+from cluster.collector.samples.history import EarlierSample
 from cluster.collector.tick_builder import Rows, TickBuilder, unanswered
-from cluster.metadata.throttled_partitions import Plans, watched_partitions
+from cluster.metadata.throttled_partitions import ReadPlanner, watched_partitions
 from cluster.metrics.mbeans import LEADER_QUOTA, topic_bytes, topic_messages
 from cluster.model import (
-    Balancing,
     Broker,
     BrokerRead,
     BrokerThrottles,
     Lag,
+    LeaderRebalanceConfig,
     LogReading,
     Meter,
     Metrics,
@@ -303,7 +303,7 @@ def test_a_partition_that_is_watched_from_now_on_is_unchanged_since_its_end_was_
 
 
 def test_a_sample_moves_with_the_clock_in_all_its_times() -> None:
-    now, earlier = Sample(5000, (9, 0, 900, None)), Sample(2000, (8, 0, 800, None))
+    now, earlier = EarlierSample(5000, (9, 0, 900, None)), EarlierSample(2000, (8, 0, 800, None))
     assert shifted(log_sample(1, now, earlier, 2, 4000), -1000) == log_sample(
         1, now._replace(read_ms=4000), earlier._replace(read_ms=1000), 2, 3000
     )
@@ -345,7 +345,7 @@ def test_a_log_says_who_is_preferred_only_where_another_leads() -> None:
 
 def test_brokers_tell_how_they_balance_leaders() -> None:
     read = reads(0, 1)
-    read[1] = replace(read[1], balancing=Balancing(True, 300, 10))
+    read[1] = replace(read[1], balancing=LeaderRebalanceConfig(True, 300, 10))
     rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), read)["brokers"]
     names = ("auto_leader_rebalance", "leader_imbalance_check_s", "leader_imbalance_percentage")
     assert [tuple(row[name] for name in names) for row in rows[:2]] == [(True, 300, 10), (None, None, None)]
@@ -425,7 +425,7 @@ def test_a_switch_of_a_partition_that_was_not_watched_has_its_samples_from_befor
 
 
 def test_a_plan_is_made_anew_only_where_something_changed() -> None:
-    plans = Plans()
+    plans = ReadPlanner()
     first = plans.of(snapshot(), set())
     again = plans.of(snapshot(), set())
     assert all(again[broker] is plan for broker, plan in first.items())
@@ -434,7 +434,7 @@ def test_a_plan_is_made_anew_only_where_something_changed() -> None:
 
 
 def test_a_plan_tells_how_many_replicas_a_broker_holds_and_whether_it_follows_in_sync() -> None:
-    made = Plans().of(snapshot(), {ORDERS})
+    made = ReadPlanner().of(snapshot(), {ORDERS})
     # Broker 1 leads, 2 follows in sync, and 3 is being added.
     told = [(plan.replicas, plan.follows) for plan in (made[1], made[2], made[3])]
     assert told == [(1, False), (1, True), (1, False)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster.collector.other_collectors import CollectorId
-from cluster.collector.publisher import Publisher, Sent, ranges_of, tick_end
+from cluster.collector.publisher import Publisher, SentMessages, ranges_of, tick_end
 from cluster.collector.rows.encoder import Message
 from schemas.config import Settings
 from schemas.tick_messages import TICK_END
@@ -21,7 +21,7 @@ def test_the_end_of_a_tick_says_all_that_its_message_holds() -> None:
         flat = re.sub(r"<[^<>]*>", "", flat)
     columns = [column.split(" ")[0] for column in flat.split(", ")]
     end = tick_end(
-        Sent({"brokers": 1}, 7, 1, {2: (5, 6), 1: (3, 9)}),
+        SentMessages({"brokers": 1}, 7, 1, {2: (5, 6), 1: (3, 9)}),
         started_ms=1,
         ended_ms=2,
         interval_ms=1000,

@@ -70,7 +70,7 @@ class Cluster:
 
 
 def ensured(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> int:
-    monkeypatch.setattr(ticks_topic, "AdminLink", cluster.link)
+    monkeypatch.setattr(ticks_topic, "AdminConnection", cluster.link)
     monkeypatch.setattr(ticks_topic, "time", cluster)
     return ensure_topic(SETTINGS)
 

@@ -202,11 +202,11 @@ def test_a_link_that_cannot_connect_tells_the_reason(monkeypatch: pytest.MonkeyP
     with listening(Listener(USERS)) as server:
         settings: Callable[..., Any] = lambda kind: kind(server, SecurityProtocol.SASL_PLAINTEXT, **wrong)  # noqa: E731
         with pytest.raises(HeadroomError) as error:
-            client.AdminLink(settings(ClusterSettings)).client()
+            client.AdminConnection(settings(ClusterSettings)).client()
         with pytest.raises(HeadroomError) as of_ticks:
-            client.AdminLink(settings(TicksSettings)).client()
+            client.AdminConnection(settings(TicksSettings)).client()
         with pytest.raises(HeadroomError) as of_nothing:
-            client.AdminLink(replace(settings(ClusterSettings), sasl_password="right-password")).client()
+            client.AdminConnection(replace(settings(ClusterSettings), sasl_password="right-password")).client()
     assert error.value.subject == f"cluster.bootstrap_servers {server}"
     assert "refused to authenticate user headroom by PLAIN" in error.value.rule
     assert of_ticks.value.subject == f"ticks.bootstrap_servers {server}"

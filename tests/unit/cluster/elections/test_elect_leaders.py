@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from cluster.admin.elect_leaders import Answers, elect_preferred
+from cluster.admin.elect_leaders import ElectionResults, elect_preferred
 from schemas.errors import HeadroomError
 
 NONE, TIMED_OUT, NOT_AUTHORIZED, NOT_CONTROLLER = 0, 7, 31, 41
@@ -50,7 +50,7 @@ class FakeLink:
         return Answer(API_VERSION=2, error_code=self.errors.get(node, NONE), replica_election_results=results)
 
 
-def elect(link: Any, *names: tuple[str, int]) -> Answers:
+def elect(link: Any, *names: tuple[str, int]) -> ElectionResults:
     return elect_preferred(link, names, 5.0)
 
 
@@ -71,7 +71,7 @@ def test_no_partitions_are_never_asked_for() -> None:
 
 def test_not_needed_is_no_failure_and_all_else_is() -> None:
     link = FakeLink({("t", 0): NONE, ("t", 1): NOT_NEEDED, ("t", 2): UNAVAILABLE})
-    assert elect(link, *(("t", number) for number in range(4))) == Answers(
+    assert elect(link, *(("t", number) for number in range(4))) == ElectionResults(
         (("t", 0),), (("t", 1),), {("t", 2): "PREFERRED_LEADER_NOT_AVAILABLE", ("t", 3): "no answer"}
     )
 
@@ -86,7 +86,7 @@ def test_another_broker_is_asked_when_one_is_silent_or_not_the_controller() -> N
 def test_in_zookeeper_mode_a_broker_says_of_each_partition_that_it_is_not_the_controller() -> None:
     link = FakeLink({("t", 0): NONE, ("t", 1): NOT_NEEDED})
     link.of_each = {1: NOT_CONTROLLER, 2: NOT_CONTROLLER}
-    assert elect(link, ("t", 0), ("t", 1)) == Answers((("t", 0),), (("t", 1),))
+    assert elect(link, ("t", 0), ("t", 1)) == ElectionResults((("t", 0),), (("t", 1),))
     assert link.asked == [1, 2, 3]
 
 

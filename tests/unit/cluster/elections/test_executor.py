@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.elections.executor import Execution, Outcome, Terms, when_quiet
-from cluster.elections.leadership import Leads
+from cluster.elections.executor import BatchResult, ElectionExecutor, ExecutionPolicy, when_quiet
+from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.traffic import Traffic
 from planning.elections.planner import BatchLimits, ElectionPlan, plan_elections
 from planning.throttles.load import PartitionTraffic
@@ -47,14 +47,16 @@ class Waiting(threading.Event):
         return self.is_set()
 
 
-def plan(leads: Leads, limits: BatchLimits = LIMITS) -> ElectionPlan:
-    return plan_elections(leads.partitions.values(), limits, leads.surroundings())
+def plan(leads: LeadershipSnapshot, limits: BatchLimits = LIMITS) -> ElectionPlan:
+    return plan_elections(leads.partitions.values(), limits, leads.cluster_constraints())
 
 
 def terms(
-    hindrance: Callable[[Leads], str | None] = lambda leads: None, wait: bool = False, limits: BatchLimits = LIMITS
-) -> Terms:
-    return Terms(limits, hindrance, wait, settle_s=5.0, pause_s=0.0)
+    blocked_reason: Callable[[LeadershipSnapshot], str | None] = lambda leads: None,
+    wait: bool = False,
+    limits: BatchLimits = LIMITS,
+) -> ExecutionPolicy:
+    return ExecutionPolicy(limits, blocked_reason, wait, settle_s=5.0, pause_s=0.0)
 
 
 class Running:
@@ -65,14 +67,14 @@ class Running:
         steps: what was told meanwhile.
     """
 
-    def __init__(self, cluster: FakeCluster, on: Terms | None = None, limits: BatchLimits = LIMITS) -> None:
+    def __init__(self, cluster: FakeCluster, on: ExecutionPolicy | None = None, limits: BatchLimits = LIMITS) -> None:
         self.start = cluster.look()
         self.plan = plan(self.start, limits)
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[BatchResult] = []
         self.steps: list[str] = []
         self.stop = threading.Event()
         self.time = Time()
-        self._execution = Execution(
+        self._execution = ElectionExecutor(
             cluster,
             self.plan.batches,
             self.start,
@@ -83,15 +85,15 @@ class Running:
             self.time.sleep,
         )
 
-    def outcomes_one_by_one(self) -> Iterator[Outcome]:
+    def outcomes_one_by_one(self) -> Iterator[BatchResult]:
         return self._execution.run()
 
-    def run(self) -> list[Outcome]:
+    def run(self) -> list[BatchResult]:
         for outcome in self.outcomes_one_by_one():
             self.outcomes.append(outcome)
         return self.outcomes
 
-    def fails(self, match: str) -> list[Outcome]:
+    def fails(self, match: str) -> list[BatchResult]:
         """Run to an error and return what was yielded before it."""
         with pytest.raises(HeadroomError, match=match):
             self.run()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cluster.elections.leadership import followers_behind, leads_of, same_leaders
+from cluster.elections.leadership import followers_behind, leadership_of, unchanged_partitions
 from cluster.elections.traffic import Traffic
 from cluster.model import (
-    Balancing,
     Broker,
     BrokerRead,
     BrokerThrottles,
+    LeaderRebalanceConfig,
     LogReading,
     Metrics,
     Partition,
@@ -16,7 +16,7 @@ from cluster.model import (
     TopicConfig,
     TopicPartition,
 )
-from planning.elections.planner import Led, Surroundings
+from planning.elections.planner import ClusterConstraints, PartitionState
 from planning.throttles.load import PartitionTraffic
 from schemas.alerts import Role
 
@@ -35,32 +35,32 @@ def snapshot(*partitions: Partition) -> Snapshot:
 
 def test_partitions_are_told_with_what_was_measured_of_them() -> None:
     traffic = Traffic({STILL.name: 100.0}, {STILL.name: 30.0})
-    leads = leads_of(snapshot(STILL, MOVING), None, traffic)
-    assert leads.partitions[STILL.name] == Led(
+    leads = leadership_of(snapshot(STILL, MOVING), None, traffic)
+    assert leads.partitions[STILL.name] == PartitionState(
         "still", 0, 2, (1, 2), (2,), min_insync_replicas=2, write_bytes_per_s=100.0, read_bytes_per_s=30.0
     )
-    assert leads.partitions[MOVING.name] == Led("t", 0, 1, (3, 1, 4), (1, 4), moving=True)
+    assert leads.partitions[MOVING.name] == PartitionState("t", 0, 1, (3, 1, 4), (1, 4), moving=True)
     assert leads.alive == {1, 2, 3}
 
 
 def test_replicas_that_a_move_brings_are_not_lacking() -> None:
-    assert leads_of(snapshot(STILL, MOVING)).lacking == {STILL.name}
+    assert leadership_of(snapshot(STILL, MOVING)).lacking == {STILL.name}
 
 
 def test_what_throttles_see_is_told_with_the_followers_that_are_alive() -> None:
-    own = Balancing(auto=False, percentage=15)
+    own = LeaderRebalanceConfig(auto=False, percentage=15)
     reads = {
         1: BrokerRead(1, BrokerThrottles(True, 5, None, "broker", "none"), None, None, own),
         2: BrokerRead(2, BrokerThrottles(known=False), None, None),
     }
-    leads = leads_of(snapshot(STILL, MOVING), reads, Traffic({MOVING.name: 7.0}))
+    leads = leadership_of(snapshot(STILL, MOVING), reads, Traffic({MOVING.name: 7.0}))
     assert leads.throttled == (
         PartitionTraffic("t", 0, 1, (3,), frozenset({1, 4}), frozenset({3}), frozenset({1, 4}), frozenset({3}), 7.0),
     )
     assert leads.throttles == {(1, Role.LEADER): 5, (1, Role.FOLLOWER): None}
-    assert leads.balancing == {1: own, 2: Balancing()}
-    chosen = leads.surroundings(frozenset({"t"}), frozenset({1}))
-    assert chosen == Surroundings(
+    assert leads.balancing == {1: own, 2: LeaderRebalanceConfig()}
+    chosen = leads.cluster_constraints(frozenset({"t"}), frozenset({1}))
+    assert chosen == ClusterConstraints(
         leads.alive, leads.throttled, leads.throttles, chosen_topics=frozenset({"t"}), chosen_brokers=frozenset({1})
     )
 
@@ -69,8 +69,8 @@ def test_a_topic_with_one_leader_changed_between_two_samples_is_not_measured() -
     names = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)]
     before = [Partition(*name, 1, 0, (1, 2), (1, 2), ()) for name in names]
     after = [Partition(*name, 2 if name == ("a", 1) else 1, 0, (1, 2), (1, 2), ()) for name in names]
-    assert [p.name for p in same_leaders(snapshot(*before), snapshot(*after))] == [("b", 0)]
-    assert [p.name for p in same_leaders(snapshot(*before), snapshot(*before[1:]))] == [("b", 0)]
+    assert [p.name for p in unchanged_partitions(snapshot(*before), snapshot(*after))] == [("b", 0)]
+    assert [p.name for p in unchanged_partitions(snapshot(*before), snapshot(*before[1:]))] == [("b", 0)]
 
 
 def ends(**brokers: int) -> dict[int, Metrics]:

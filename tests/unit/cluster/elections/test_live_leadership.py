@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cluster.elections import live_leadership as live_leads
-from cluster.elections.live_leadership import LiveLeads
-from cluster.metrics.mbeans import Plan, topic_bytes
+from cluster.elections.live_leadership import LiveLeadership
+from cluster.metrics.mbeans import ReadPlan, topic_bytes
 from cluster.metrics.source import MetricsError
 from cluster.model import LogReading, Metrics, Reading
 from schemas.config import ClusterSettings, Settings
@@ -40,7 +40,7 @@ class Source:
     def start(self) -> None:
         raise HeadroomError("Java", "cannot be started", "Install it.")
 
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+    def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         if broker in self.refused:
             raise MetricsError(endpoint, "connection refused", "Open it.")
         times = self._times[broker] = self._times.get(broker, 0) + 1
@@ -58,7 +58,7 @@ class Source:
 def link(monkeypatch: pytest.MonkeyPatch) -> Link:
     fake = Link({"orders": 2, "payments": 1})
     fake.leaders["payments", 0] = 2
-    monkeypatch.setattr(live_leads, "AdminLink", lambda settings: fake)
+    monkeypatch.setattr(live_leads, "AdminConnection", lambda settings: fake)
     return fake
 
 
@@ -69,8 +69,8 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     return fake
 
 
-def live() -> LiveLeads:
-    return LiveLeads(Settings(cluster=ClusterSettings(bootstrap_servers="h:9092")), sleep=lambda seconds: None)
+def live() -> LiveLeadership:
+    return LiveLeadership(Settings(cluster=ClusterSettings(bootstrap_servers="h:9092")), sleep=lambda seconds: None)
 
 
 def test_a_look_tells_leaders_with_the_traffic_between_two_readings(link: Link, source: Source) -> None:

@@ -10,8 +10,8 @@ from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError, NotContro
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.connection.failover import AnyBroker, MetadataError
-from cluster.metadata.snapshot_reader import MetadataReader
+from cluster.connection.failover import BrokerFailover, MetadataError
+from cluster.metadata.snapshot_reader import SnapshotReader
 from cluster.model import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -89,8 +89,8 @@ class Clock:
         return self.now_s
 
 
-def reader(link: FakeLink, clock: Clock | None = None) -> MetadataReader:
-    return MetadataReader(link, 0.8, 30.0, clock or Clock())  # type: ignore[arg-type]
+def reader(link: FakeLink, clock: Clock | None = None) -> SnapshotReader:
+    return SnapshotReader(link, 0.8, 30.0, clock or Clock())  # type: ignore[arg-type]
 
 
 def test_a_broker_that_hangs_is_passed_over_and_not_asked_first_again() -> None:
@@ -195,7 +195,7 @@ def test_lists_never_read_leave_the_tick_out() -> None:
 def test_where_brokers_pass_nothing_on_the_controller_is_found_and_asked_first_from_then_on() -> None:
     link = FakeLink()
     link.controller, link.adding = 3, [3]
-    reader = MetadataReader(link, 1.0, 60.0)  # type: ignore[arg-type]
+    reader = SnapshotReader(link, 1.0, 60.0)  # type: ignore[arg-type]
 
     def asked() -> list[int]:
         link.asked.clear()
@@ -212,7 +212,7 @@ def test_where_brokers_pass_nothing_on_the_controller_is_found_and_asked_first_f
     link.silent, link.controller = {2}, 1
     assert asked()[-1] == 1
     link.silent, link.controller = set(), 4
-    with_none = MetadataReader(link, 1.0, 60.0)  # type: ignore[arg-type]
+    with_none = SnapshotReader(link, 1.0, 60.0)  # type: ignore[arg-type]
     with pytest.raises(MetadataError, match="broker 3: NotControllerError"):
         with_none.snapshot()
 
@@ -226,7 +226,7 @@ def test_while_the_controller_moves_all_are_asked_again_until_the_time_is_over()
         waits.append(seconds)
         link.controller = 2
 
-    brokers = AnyBroker(link, 1.0, sleep=sleep)  # type: ignore[arg-type]
+    brokers = BrokerFailover(link, 1.0, sleep=sleep)  # type: ignore[arg-type]
     answer = brokers.ask_forwarded("reassignments", ListPartitionReassignmentsRequest(), 1.0)
     # All three refuse; then broker 2 is the controller.
     assert (answer.error_code, [node for node, _ in link.asked]) == (0, [1, 2, 3, 1, 2])
@@ -235,7 +235,7 @@ def test_while_the_controller_moves_all_are_asked_again_until_the_time_is_over()
 
 def test_a_broker_that_is_behind_is_asked_last_also_when_it_was_the_only_one_to_answer() -> None:
     link = FakeLink()
-    brokers = AnyBroker(link, 1.0)  # type: ignore[arg-type]
+    brokers = BrokerFailover(link, 1.0)  # type: ignore[arg-type]
 
     def asked() -> list[int]:
         link.asked.clear()

@@ -8,7 +8,7 @@ import pytest
 
 import cluster.metadata.topic_refresh
 from cluster.connection.failover import MetadataError
-from cluster.metadata.snapshot_reader import MetadataReader
+from cluster.metadata.snapshot_reader import SnapshotReader
 from cluster.model import Snapshot, TopicPartition
 from tests.unit.fakes.admin_connection import NOT_AUTHORIZED, SERVER_ERROR, Clock, ManyTopics
 
@@ -29,7 +29,7 @@ class Ticks:
     def __init__(self, link: ManyTopics) -> None:
         self.link, self.clock = link, Clock()
         self.clock.now_s = -TICK_S
-        self.reader = MetadataReader(link, 8.0, 1e9, self.clock, MAX_AGE_S)  # type: ignore[arg-type]
+        self.reader = SnapshotReader(link, 8.0, 1e9, self.clock, MAX_AGE_S)  # type: ignore[arg-type]
 
     def next(self) -> Snapshot:
         self.clock.now_s += TICK_S

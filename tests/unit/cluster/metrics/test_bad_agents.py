@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from cluster.collector.observation import Seen, Survey
+from cluster.collector.observation import Observation, Observer
 from cluster.collector.rows.encoder import encode_rows
 from cluster.collector.tick_builder import TickBuilder
-from cluster.metadata.snapshot_reader import MetadataReader
-from cluster.metrics.broker_reads import BrokerReaders
+from cluster.metadata.snapshot_reader import SnapshotReader
+from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.factory import metrics_source
 from schemas.config import CollectSettings, Source
 from tests.unit.fakes.admin_connection import ManyTopics
@@ -102,13 +102,13 @@ class Stage:
         servers = {broker: stack.enter_context(agent(self._answers(broker))) for broker in self.told}
         self.endpoints = {str(broker): server.endpoint for broker, server in servers.items()}
         collect = CollectSettings(source=source, endpoints=self.endpoints)
-        readers = BrokerReaders(self.topics, opened := metrics_source(collect), collect)  # type: ignore[arg-type]
+        readers = BrokerMetricsReader(self.topics, opened := metrics_source(collect), collect)  # type: ignore[arg-type]
         stack.callback(opened.stop)
-        metadata = MetadataReader(self.topics, TIMEOUT_S, 0.0)  # type: ignore[arg-type]
+        metadata = SnapshotReader(self.topics, TIMEOUT_S, 0.0)  # type: ignore[arg-type]
         builder = TickBuilder(10_000, 1000)
-        self._surveys = {limit_s: Survey(metadata, readers, builder, limit_s) for limit_s in (TIMEOUT_S, SHORT_S)}
+        self._surveys = {limit_s: Observer(metadata, readers, builder, limit_s) for limit_s in (TIMEOUT_S, SHORT_S)}
 
-    def look(self, timeout_s: float = TIMEOUT_S) -> Seen:
+    def look(self, timeout_s: float = TIMEOUT_S) -> Observation:
         """Return what one tick sees; it can be written, too."""
         tick_ms = int(time.time() * 1000)
         seen = self._surveys[timeout_s].look(tick_ms)
@@ -130,11 +130,11 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
         yield Stage(request.param, stack)
 
 
-def of(seen: Seen, kind: str) -> list[dict[str, Any]]:
+def of(seen: Observation, kind: str) -> list[dict[str, Any]]:
     return list(seen.rows[kind])
 
 
-def ends(seen: Seen, topic: str) -> dict[int, int | None]:
+def ends(seen: Observation, topic: str) -> dict[int, int | None]:
     """Return the earlier end of each log of a topic, as its leader tells it."""
     leaders = [row for row in of(seen, "logs") if row["topic"] == topic and row["is_leader"]]
     return {row["partition"]: row["prev_log_end_offset"] for row in leaders}

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from cluster.metrics.broker_reads import BrokerReaders
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.broker_reads import BrokerMetricsReader
+from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
 from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
 from schemas.config import CollectSettings
 
 BROKERS = {b: Broker(b, "127.0.0.1", 9090 + b, True) for b in (1, 2)}
-PLANS = {b: Plan((), (), ()) for b in BROKERS}
+PLANS = {b: ReadPlan((), (), ()) for b in BROKERS}
 WAIT_S = 0.1
 
 
@@ -29,7 +29,7 @@ class Slow:
         self.asked = 0
         self.timeouts_s: list[float] = []
 
-    def read(self, broker: int, endpoint: str, plan: Plan, timeout_s: float) -> Metrics:
+    def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         if broker == 2:
             self.asked += 1
             number = self.asked
@@ -41,12 +41,12 @@ class Slow:
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> tuple[Slow, BrokerReaders]:
+def slow(monkeypatch: pytest.MonkeyPatch) -> tuple[Slow, BrokerMetricsReader]:
     known = BrokerConfigs(BrokerThrottles(known=True))
     monkeypatch.setattr("cluster.metrics.broker_reads.read_broker_configs", lambda *_: known)
     source: Any = Slow()
     link: Any = None
-    return source, BrokerReaders(link, source, CollectSettings())
+    return source, BrokerMetricsReader(link, source, CollectSettings())
 
 
 def said(reads: Mapping[int, BrokerRead], broker: int = 2) -> int | str | None:
@@ -60,7 +60,7 @@ def settled(source: Slow) -> None:
     time.sleep(WAIT_S)
 
 
-def test_what_comes_after_its_tick_counts_in_the_next_one_and_once(slow: tuple[Slow, BrokerReaders]) -> None:
+def test_what_comes_after_its_tick_counts_in_the_next_one_and_once(slow: tuple[Slow, BrokerMetricsReader]) -> None:
     source, readers = slow
     reads = readers.read(BROKERS, PLANS, WAIT_S)
     assert said(reads, 1) == 0
@@ -72,7 +72,7 @@ def test_what_comes_after_its_tick_counts_in_the_next_one_and_once(slow: tuple[S
     assert source.asked == 2
 
 
-def test_what_comes_while_the_next_tick_waits_counts_there(slow: tuple[Slow, BrokerReaders]) -> None:
+def test_what_comes_while_the_next_tick_waits_counts_there(slow: tuple[Slow, BrokerMetricsReader]) -> None:
     source, readers = slow
     readers.read(BROKERS, PLANS, WAIT_S)
     threading.Timer(WAIT_S, source.let.release).start()
@@ -80,7 +80,7 @@ def test_what_comes_while_the_next_tick_waits_counts_there(slow: tuple[Slow, Bro
     assert source.asked == 1
 
 
-def test_the_newest_answer_counts(slow: tuple[Slow, BrokerReaders]) -> None:
+def test_the_newest_answer_counts(slow: tuple[Slow, BrokerMetricsReader]) -> None:
     source, readers = slow
     readers.read(BROKERS, PLANS, WAIT_S)
     settled(source)
@@ -88,13 +88,13 @@ def test_the_newest_answer_counts(slow: tuple[Slow, BrokerReaders]) -> None:
     assert said(readers.read(BROKERS, PLANS, 10 * WAIT_S)) == 2
 
 
-def test_a_broker_gets_three_seconds_though_ticks_wait_for_less(slow: tuple[Slow, BrokerReaders]) -> None:
+def test_a_broker_gets_three_seconds_though_ticks_wait_for_less(slow: tuple[Slow, BrokerMetricsReader]) -> None:
     source, readers = slow
     readers.read(BROKERS, PLANS, WAIT_S)
     assert source.timeouts_s[0] == pytest.approx(3.0, abs=0.5)
 
 
-def test_a_broker_that_is_gone_is_not_told_of(slow: tuple[Slow, BrokerReaders]) -> None:
+def test_a_broker_that_is_gone_is_not_told_of(slow: tuple[Slow, BrokerMetricsReader]) -> None:
     source, readers = slow
     readers.read(BROKERS, PLANS, WAIT_S)
     settled(source)
@@ -106,7 +106,7 @@ def test_a_broker_that_is_gone_is_not_told_of(slow: tuple[Slow, BrokerReaders]) 
 
 @pytest.mark.parametrize("error", [RuntimeError("closed"), ValueError("10 MB"), KafkaTimeoutError("late")])
 def test_rates_that_cannot_be_read_cost_one_broker_its_rates(
-    slow: tuple[Slow, BrokerReaders], monkeypatch: pytest.MonkeyPatch, error: Exception
+    slow: tuple[Slow, BrokerMetricsReader], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     known = BrokerConfigs(BrokerThrottles(known=True))
 
@@ -125,12 +125,12 @@ def test_rates_that_cannot_be_read_cost_one_broker_its_rates(
 
 
 def test_what_nobody_foresaw_of_one_broker_costs_its_rows_alone(
-    slow: tuple[Slow, BrokerReaders], monkeypatch: pytest.MonkeyPatch
+    slow: tuple[Slow, BrokerMetricsReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, readers = slow
     read_one = readers._read_one
 
-    def failing(broker: Broker, plan: Plan, timeout_s: float) -> BrokerRead:
+    def failing(broker: Broker, plan: ReadPlan, timeout_s: float) -> BrokerRead:
         if broker.broker == 2:
             raise RuntimeError("can't start new thread")
         return read_one(broker, plan, timeout_s)
@@ -143,7 +143,7 @@ def test_what_nobody_foresaw_of_one_broker_costs_its_rows_alone(
 
 
 def test_a_machine_without_threads_costs_the_broker_one_tick(
-    slow: tuple[Slow, BrokerReaders], monkeypatch: pytest.MonkeyPatch
+    slow: tuple[Slow, BrokerMetricsReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, readers = slow
     one = {1: PLANS[1]}

@@ -17,23 +17,23 @@ from cluster.metrics import http as http_reader
 from cluster.metrics.http import Deadline, HttpReader, Request
 from cluster.metrics.jmx_exporter import PrometheusSource
 from cluster.metrics.jolokia import JolokiaSource
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
 from cluster.model import TopicPartition
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
 from tests.support.certificates import Certificate, make_certificate
 from tests.unit.fakes import jmx_exporter_output as expositions
-from tests.unit.fakes.http_agent import Agent, Answers, agent, saying
+from tests.unit.fakes.http_agent import Agent, ElectionResults, agent, saying
 
-PLAN = Plan(["orders"], [TopicPartition("orders", 0)], [])
+PLAN = ReadPlan(["orders"], [TopicPartition("orders", 0)], [])
 SCRAPE = expositions.EXAMPLE.encode()
 QUESTION = Request("/metrics", None, {})
 # Far more than an answer takes, far less than a test may hang.
 PATIENCE_S = 10.0
 
 
-def scrape(answers: Answers, timeout_s: float = PATIENCE_S, collect: CollectSettings | None = None) -> str:
+def scrape(answers: ElectionResults, timeout_s: float = PATIENCE_S, collect: CollectSettings | None = None) -> str:
     """Return why a scrape of an agent that answers so fails."""
     with agent(answers) as server, pytest.raises(MetricsError) as refused:
         PrometheusSource(HttpReader(collect or CollectSettings()), "").read(1, server.endpoint, PLAN, timeout_s)
@@ -121,7 +121,7 @@ def silent(connection: Agent) -> None:
 
 
 @pytest.mark.parametrize("slow", [trickled_head, trickled_body, trickled_chunks, silent])
-def test_no_answer_outlasts_its_time_however_it_comes(slow: Answers) -> None:
+def test_no_answer_outlasts_its_time_however_it_comes(slow: ElectionResults) -> None:
     began = time.monotonic()
     assert "/metrics: did not answer in time. See whether the broker hangs" in scrape(slow, timeout_s=0.4)
     # Each piece comes well within the time; the whole would take 50 s.
@@ -168,7 +168,7 @@ def cut_without_length(connection: Agent) -> None:
         (lambda connection: setattr(connection, "close_connection", True), "closed the connection without an answer"),
     ],
 )
-def test_a_bad_answer_says_what_is_bad(answers: Answers, why: str) -> None:
+def test_a_bad_answer_says_what_is_bad(answers: ElectionResults, why: str) -> None:
     assert why in scrape(answers)
 
 

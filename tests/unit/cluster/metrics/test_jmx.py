@@ -7,7 +7,7 @@ import pytest
 from cluster.metrics.jmx import JmxSource
 from cluster.metrics.jmx_gateway import JmxGateway
 from cluster.metrics.jmx_request import JmxRequest
-from cluster.metrics.mbeans import Plan
+from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
 from cluster.model import TopicPartition
 from schemas.config import CollectSettings
@@ -36,7 +36,7 @@ class FakeGateway:
 def test_a_plan_is_written_once_for_the_bulk_reader_and_another_one_anew() -> None:
     gateway = FakeGateway()
     source = JmxSource(gateway)  # type: ignore[arg-type]
-    small, large = Plan([], [], []), Plan(["orders"], [TopicPartition("orders", 0)], [])
+    small, large = ReadPlan([], [], []), ReadPlan(["orders"], [TopicPartition("orders", 0)], [])
     for broker, plan in ((1, small), (1, small), (2, large), (1, small), (1, large)):
         (gauge,) = source.read(broker, "host:9999", plan, 1.0).gauges
         assert gauge.meter == "ReplicaManager.PartitionCount"
@@ -46,7 +46,7 @@ def test_a_plan_is_written_once_for_the_bulk_reader_and_another_one_anew() -> No
 
 
 def test_ten_times_the_lags_are_refused() -> None:
-    plan = Plan([], [], [], replicas=150)
+    plan = ReadPlan([], [], [], replicas=150)
     index = next(n for n, line in enumerate(JmxRequest(plan).text.splitlines()) if "ConsumerLag" in line)
     lag = "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,clientId=ReplicaFetcherThread-0-1,topic=t,partition={}"
     gateway = FakeGateway()

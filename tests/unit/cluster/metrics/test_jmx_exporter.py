@@ -6,23 +6,23 @@ import time
 
 import pytest
 
-from cluster.metrics.http import Answer
+from cluster.metrics.http import Response
 from cluster.metrics.jmx_exporter import parse
-from cluster.metrics.mbeans import LEADER_QUOTA, Plan, topic_bytes, topic_messages
-from cluster.metrics.missing_metrics import losses, told
-from cluster.metrics.source import MetricsError, plausible
+from cluster.metrics.mbeans import LEADER_QUOTA, ReadPlan, topic_bytes, topic_messages
+from cluster.metrics.missing_metrics import describe_missing, find_missing_metrics
+from cluster.metrics.source import MetricsError, check_plausible
 from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
 from schemas.config import Source
 from tests.unit.fakes import jmx_exporter_output as expositions
 
 LAG = "kafka_server_fetcherlagmetrics_consumerlag"
 ORDERS, PAY = TopicPartition("orders", 0), TopicPartition("Pay.v2", 3)
-PLAN = Plan({"orders", "Pay.v2"}, [ORDERS, PAY], [ORDERS], replicas=3, follows=True)
+PLAN = ReadPlan({"orders", "Pay.v2"}, [ORDERS, PAY], [ORDERS], replicas=3, follows=True)
 FETCHER = Meter("FetcherStats.BytesPerSec", None, "ReplicaFetcherThread-0-2", 2)
 
 
-def parsed(text: str, plan: Plan = PLAN) -> Metrics:
-    return parse(Answer(5000, text.encode()), plan)
+def parsed(text: str, plan: ReadPlan = PLAN) -> Metrics:
+    return parse(Response(5000, text.encode()), plan)
 
 
 @pytest.mark.parametrize("name", expositions.WHOLE)
@@ -43,7 +43,7 @@ def test_every_known_form_means_the_same(name: str) -> None:
     assert metrics.gauges[Meter("ReplicaManager.UnderReplicatedPartitions")] == Reading(5000, 1)
     assert metrics.gauges[Meter("ReplicaManager.PartitionCount")] == Reading(5000, 3)
     assert metrics.rates_only == ()
-    assert losses(PLAN, metrics) == []
+    assert find_missing_metrics(PLAN, metrics) == []
 
 
 def test_the_start_of_the_broker_comes_before_that_of_an_exporter_of_its_own() -> None:
@@ -64,7 +64,7 @@ def test_a_mean_rate_under_the_name_of_a_count_is_no_count() -> None:
 
 
 def test_what_a_configuration_leaves_out_is_told_with_what_is_lost() -> None:
-    said = told(losses(PLAN, parsed(expositions.RATES_ONLY)), Source.PROMETHEUS)
+    said = describe_missing(find_missing_metrics(PLAN, parsed(expositions.RATES_ONLY)), Source.PROMETHEUS)
     assert said is not None
     for part in (
         "Log LogEndOffset of 2 of 2 logs (without it: no write rate, progress or verdict)",
@@ -90,12 +90,12 @@ def test_what_a_configuration_leaves_out_is_told_with_what_is_lost() -> None:
 def test_each_metric_that_is_left_out_is_named(left_out: str, lost: set[str]) -> None:
     lines = expositions.EXAMPLE.splitlines(keepends=True)
     text = "".join(line for line in lines if not line.startswith(left_out))
-    assert {loss.metric for loss in losses(PLAN, parsed(text))} == lost
+    assert {loss.metric for loss in find_missing_metrics(PLAN, parsed(text))} == lost
 
 
 def test_topics_that_look_alike_in_a_name_are_not_guessed_at() -> None:
     name = f"{LAG}_clientid_replicafetcherthread_0_2_topic_a_b_partition_1_value"
-    sure, unsure = Plan(["a.b"], [], []), Plan(["a.b", "a-b"], [], [])
+    sure, unsure = ReadPlan(["a.b"], [], []), ReadPlan(["a.b", "a-b"], [], [])
     assert parsed(f"{name} 5\n", sure).lags == (Lag(TopicPartition("a.b", 1), 2, "ReplicaFetcherThread-0-2", 5),)
     assert parsed(f"{name} 5\n", unsure).lags == ()
 
@@ -124,7 +124,7 @@ def test_a_count_that_is_no_number_in_all_is_an_answer_without_metrics() -> None
         f"{line.rpartition(' ')[0]} NaN\n" for line in expositions.EXAMPLE.splitlines() if not line.startswith("#")
     )
     with pytest.raises(MetricsError, match="answers, but has no Kafka metrics yet"):
-        plausible(parsed(text), PLAN, "jmx_exporter h:1")
+        check_plausible(parsed(text), PLAN, "jmx_exporter h:1")
 
 
 @pytest.mark.parametrize("cut", range(1, len(expositions.KRAFT), 97))
@@ -148,7 +148,7 @@ def test_a_line_that_matters_and_is_none_is_named(line: str) -> None:
 def test_lags_of_far_more_replicas_than_the_broker_has_are_refused() -> None:
     text = "".join(f'{LAG}{{clientId="ReplicaFetcherThread-0-2",topic="t",partition="{n}"}} 1\n' for n in range(1100))
     with pytest.raises(MetricsError, match="tells 1100 lags, but the broker has 3 replicas"):
-        plausible(parsed(text), PLAN, "jmx_exporter h:1")
+        check_plausible(parsed(text), PLAN, "jmx_exporter h:1")
 
 
 @pytest.mark.parametrize("form", expositions.FUTURES)
@@ -182,6 +182,6 @@ def test_ten_thousand_replicas_are_parsed_in_a_fraction_of_a_tick() -> None:
         for part in ("logendoffset", "logstartoffset", "size")
     )
     began = time.process_time()
-    assert len(parsed(text, Plan([], names, names)).logs) == 10_000
+    assert len(parsed(text, ReadPlan([], names, names)).logs) == 10_000
     # 30,000 lines take about 0.1 s; this fails when a line costs ten times that.
     assert time.process_time() - began < 2

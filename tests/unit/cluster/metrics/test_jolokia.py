@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from cluster.metrics.http import Answer
+from cluster.metrics.http import Response
 from cluster.metrics.jolokia import bulks, take
-from cluster.metrics.mbeans import LEADER_QUOTA, Gathered, Plan, Read, topic_bytes, topic_consumed
+from cluster.metrics.mbeans import LEADER_QUOTA, MBeanRead, MetricsAccumulator, ReadPlan, topic_bytes, topic_consumed
 from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
 
 LED, WATCHED = TopicPartition("orders", 0), TopicPartition("orders", 1)
-PLAN = Plan(["orders"], [LED, WATCHED], [WATCHED])
+PLAN = ReadPlan(["orders"], [LED, WATCHED], [WATCHED])
 LOG = "kafka.log:type=Log,name={},topic=orders,partition={}"
 
 
-def answered(values: dict[str, Any], plan: Plan = PLAN) -> tuple[Metrics, list[str]]:
+def answered(values: dict[str, Any], plan: ReadPlan = PLAN) -> tuple[Metrics, list[str]]:
     """Return what becomes of answers in which these MBeans have these results and all others are not there."""
-    gathered, refusals = Gathered(plan), []
+    gathered, refusals = MetricsAccumulator(plan), []
     for reads in bulks(plan):
         results = [{"status": 404, "error": "not found", **result(values.get(read.mbean))} for read in reads]
-        refusals += take(Answer(1000, json.dumps(results).encode()), reads, gathered)
+        refusals += take(Response(1000, json.dumps(results).encode()), reads, gathered)
     return gathered.metrics(), refusals
 
 
@@ -32,7 +32,7 @@ def result(value: Any) -> dict[str, Any]:
     return {"status": 200, "value": value}
 
 
-def patterns(plan: Plan) -> list[str]:
+def patterns(plan: ReadPlan) -> list[str]:
     return [read.mbean for reads in bulks(plan) for read in reads if read.kind == "Log"]
 
 
@@ -42,7 +42,7 @@ def test_few_logs_are_asked_for_by_name_and_the_watched_ones_whole() -> None:
 
 
 def test_what_consumers_fetch_of_topics_comes_with_that_of_the_broker_where_it_is_asked_for() -> None:
-    plan = Plan(["orders"], [LED], [], consumed=True)
+    plan = ReadPlan(["orders"], [LED], [], consumed=True)
     names = {read.mbean for reads in bulks(plan) for read in reads if read.name == "BytesOutPerSec"}
     (pattern,) = names
     mbean = "kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec"
@@ -54,14 +54,14 @@ def test_what_consumers_fetch_of_topics_comes_with_that_of_the_broker_where_it_i
 
 def test_many_logs_are_asked_for_by_one_pattern() -> None:
     names = [TopicPartition("orders", n) for n in range(201)]
-    assert patterns(Plan([], names, [])) == ["kafka.log:type=Log,name=LogEndOffset,*"]
-    ends = len([mbean for mbean in patterns(Plan([], names, names)) if "LogEndOffset" in mbean])
+    assert patterns(ReadPlan([], names, [])) == ["kafka.log:type=Log,name=LogEndOffset,*"]
+    ends = len([mbean for mbean in patterns(ReadPlan([], names, names)) if "LogEndOffset" in mbean])
     assert ends == 1
 
 
 def test_of_very_many_watched_logs_the_ends_of_all_come_with_theirs() -> None:
     names = [TopicPartition("orders", n) for n in range(300)]
-    plan = Plan([], names, names[:201])
+    plan = ReadPlan([], names, names[:201])
     parts = ("LogEndOffset", "Size", "LogStartOffset")
     assert patterns(plan) == [f"kafka.log:type=Log,name={part},*" for part in parts]
     ends = {LOG.format("LogEndOffset", n): {"Value": n} for n in range(300)}
@@ -77,7 +77,7 @@ def test_the_logs_of_a_pattern_are_found_however_the_agent_orders_the_keys(spell
     led = [TopicPartition("orders", n) for n in range(201)]
     # Partition 7 was deleted since, 8 tells no number, and 201 is another broker's to lead.
     told = {spelling.format(n): {"Value": n if n != 8 else "NaN"} for n in range(202) if n != 7}
-    metrics, _ = answered({"kafka.log:type=Log,name=LogEndOffset,*": told}, Plan([], led, []))
+    metrics, _ = answered({"kafka.log:type=Log,name=LogEndOffset,*": told}, ReadPlan([], led, []))
     found = {name.partition: log.log_end_offset for name, log in metrics.logs.items()}
     assert found == {n: n for n in range(201) if n not in (7, 8)}
 
@@ -92,7 +92,7 @@ def test_a_pattern_gives_no_log_that_is_copied_to_another_directory(future: str,
     real = {LOG.format("LogEndOffset", n): {"Value": 900 + n} for n in range(201) if n not in (7, 8)}
     copies = {future.format(n): {"Value": n} for n in range(201)}
     values = {**copies, **real} if future_first else {**real, **copies}
-    metrics, _ = answered({"kafka.log:type=Log,name=LogEndOffset,*": values}, Plan([], led, []))
+    metrics, _ = answered({"kafka.log:type=Log,name=LogEndOffset,*": values}, ReadPlan([], led, []))
     found = {name.partition: log.log_end_offset for name, log in metrics.logs.items()}
     assert found == {n: 900 + n for n in range(201) if n not in (7, 8)}
 
@@ -140,14 +140,16 @@ def test_what_the_policy_refuses_is_told() -> None:
 
 
 def test_a_refusal_of_the_whole_is_told() -> None:
-    whole = Answer(1, json.dumps({"status": 403, "error": "no access from this host"}).encode())
-    assert take(whole, [Read("Runtime", None, "StartTime")], Gathered(PLAN)) == ["no access from this host"]
+    whole = Response(1, json.dumps({"status": 403, "error": "no access from this host"}).encode())
+    assert take(whole, [MBeanRead("Runtime", None, "StartTime")], MetricsAccumulator(PLAN)) == [
+        "no access from this host"
+    ]
 
 
 @pytest.mark.parametrize("body", [b"", b"[", b"{}", b"[]", b"[1,2]", b"<html>", b"\xff"])
 def test_an_answer_that_is_not_one_result_for_each_read_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of json's own words, or of ours
-        take(Answer(1, body), [Read("Runtime", None, "StartTime")], Gathered(PLAN))
+        take(Response(1, body), [MBeanRead("Runtime", None, "StartTime")], MetricsAccumulator(PLAN))
 
 
 def test_a_pattern_without_an_object_is_refused() -> None:

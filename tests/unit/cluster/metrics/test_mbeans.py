@@ -10,9 +10,9 @@ from cluster.metrics.jmx_request import JmxRequest
 from cluster.metrics.mbeans import (
     FOLLOWER_QUOTA,
     LAGS,
-    Gathered,
-    Plan,
-    Read,
+    MBeanRead,
+    MetricsAccumulator,
+    ReadPlan,
     keys_of,
     reading,
     source_broker,
@@ -24,7 +24,7 @@ from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
 
 LED = TopicPartition("orders", 0)
 WATCHED = TopicPartition("orders", 1)
-PLAN = Plan({"orders"}, [LED, WATCHED], [WATCHED])
+PLAN = ReadPlan({"orders"}, [LED, WATCHED], [WATCHED])
 
 
 def answered(values: dict[str, str]) -> Metrics:
@@ -48,15 +48,15 @@ def test_watched_logs_are_read_whole_and_led_ones_by_their_end() -> None:
 
 
 def test_a_read_names_its_mbean_or_its_pattern() -> None:
-    assert Read("Runtime", None, "StartTime").mbean == "java.lang:type=Runtime"
-    assert Read("LeaderReplication", None, "byte-rate").mbean == "kafka.server:type=LeaderReplication"
+    assert MBeanRead("Runtime", None, "StartTime").mbean == "java.lang:type=Runtime"
+    assert MBeanRead("LeaderReplication", None, "byte-rate").mbean == "kafka.server:type=LeaderReplication"
     assert LAGS.mbean == "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,*"
 
 
 def test_what_consumers_fetch_of_a_topic_is_read_where_it_is_asked_for() -> None:
     mbean = "kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec,topic=orders\tCount"
     assert mbean not in JmxRequest(PLAN).text.splitlines()
-    plan = Plan({"orders"}, [LED], [], consumed=True)
+    plan = ReadPlan({"orders"}, [LED], [], consumed=True)
     lines = JmxRequest(plan).text.splitlines()
     metrics = JmxRequest(plan).parse(f"{lines.index(mbean)}\t1000\t70")
     assert metrics.counters[topic_consumed("orders")].value == 70
@@ -115,7 +115,7 @@ def test_what_is_no_finite_number_is_no_value(value: float) -> None:
 @pytest.mark.parametrize("value", [2.0**63, -(2.0**63), 1e300, 10**400, -2])
 @pytest.mark.parametrize(("kind", "name"), [("Log", "Size"), ("Runtime", None), ("FollowerReplication", None)])
 def test_what_no_broker_can_mean_is_named_and_not_believed(kind: str, name: str | None, value: float) -> None:
-    gathered = Gathered(PLAN)
+    gathered = MetricsAccumulator(PLAN)
     watched = PLAN.watched[0]
     keys = {"topic": watched.topic, "partition": str(watched.partition)} if kind == "Log" else {}
     gathered.take(kind, name, keys, reading(1, value))
@@ -126,7 +126,7 @@ def test_what_no_broker_can_mean_is_named_and_not_believed(kind: str, name: str 
 
 
 def test_what_the_plan_did_not_ask_for_is_dropped() -> None:
-    gathered, value = Gathered(PLAN), reading(1, 5)
+    gathered, value = MetricsAccumulator(PLAN), reading(1, 5)
     gathered.take("Log", "Size", {"topic": "orders", "partition": "0"}, value)
     gathered.take("Log", "LogEndOffset", {"topic": "others", "partition": "0"}, value)
     gathered.take("BrokerTopicMetrics", "BytesInPerSec", {"topic": "others"}, value)
@@ -156,7 +156,7 @@ FUTURE_KEYS = LOG_KEYS | {"is-future": "true"}
 def test_a_log_that_is_copied_to_another_directory_never_counts_as_the_real_one(
     order: tuple[dict[str, str], ...],
 ) -> None:
-    gathered = Gathered(PLAN)
+    gathered = MetricsAccumulator(PLAN)
     for keys in order:
         # The copy ends at 10 of 900, or was cut back less than the log since.
         gathered.take("Log", "LogEndOffset", keys, reading(1, 10 if "is-future" in keys else 900))
@@ -165,14 +165,14 @@ def test_a_log_that_is_copied_to_another_directory_never_counts_as_the_real_one(
 
 
 def test_a_copy_alone_is_no_log() -> None:
-    gathered = Gathered(PLAN)
+    gathered = MetricsAccumulator(PLAN)
     gathered.take("Log", "LogEndOffset", FUTURE_KEYS, reading(1, 10))
     assert gathered.metrics().logs == {}
 
 
 @pytest.mark.parametrize("values", [(900, 10), (10, 900)])
 def test_of_two_values_of_one_log_the_greater_counts_whichever_comes_first(values: tuple[int, int]) -> None:
-    gathered = Gathered(PLAN)
+    gathered = MetricsAccumulator(PLAN)
     for value in values:
         for part in ("LogEndOffset", "LogStartOffset", "Size"):
             gathered.take("Log", part, LOG_KEYS, reading(1, value))
@@ -183,7 +183,7 @@ def test_of_two_values_of_one_log_the_greater_counts_whichever_comes_first(value
     "number", ["", "x", "0, is-future=true", "-1", "+1", " 1", "1_0", "1.0", "\u0661", "\u00b2", "9" * 10, "9" * 5000]
 )
 def test_a_value_whose_partition_has_no_number_costs_itself_alone(number: str) -> None:
-    gathered = Gathered(PLAN)
+    gathered = MetricsAccumulator(PLAN)
     fetcher = {"clientId": "ReplicaFetcherThread-0-3"}
     for keys in ({"topic": "orders", "partition": number}, {"topic": "orders"}, LOG_KEYS):
         gathered.take("Log", "LogEndOffset", keys, reading(1, 900))

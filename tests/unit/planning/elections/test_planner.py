@@ -21,35 +21,37 @@ from planning.elections.planner import (
     Balance,
     Batch,
     BatchLimits,
+    ClusterConstraints,
     ElectionPlan,
-    Led,
-    LeftOut,
     Name,
-    Raise,
+    PartitionState,
     Reason,
-    Surroundings,
+    RequiredThrottleIncrease,
+    SkippedPartition,
     balances,
     out_of_balance,
     plan_elections,
 )
-from planning.throttles.load import PartitionTraffic, Side, demands
+from planning.throttles.load import BrokerRole, PartitionTraffic, throttle_loads
 from schemas.alerts import Role, Verdict
 from schemas.errors import HeadroomError
 
 MB = 1_000_000.0
 BROKERS = (1, 2, 3, 4)
 ALIVE = frozenset(BROKERS)
-ANY = Surroundings(ALIVE)
+ANY = ClusterConstraints(ALIVE)
 NO_LIMIT = BatchLimits()
 
 
-def led(partition: int, leader: int | None, *replicas: int, **more: Any) -> Led:
+def led(partition: int, leader: int | None, *replicas: int, **more: Any) -> PartitionState:
     """A partition of topic ``t`` with all its replicas in sync."""
     fields: dict[str, Any] = {"topic": "t", "isr": replicas} | more
-    return Led(partition=partition, leader=leader, replicas=replicas, **fields)
+    return PartitionState(partition=partition, leader=leader, replicas=replicas, **fields)
 
 
-def away(preferred: int, leader: int, count: int, rate_mb: float | None = 1.0, topic: str = "t") -> list[Led]:
+def away(
+    preferred: int, leader: int, count: int, rate_mb: float | None = 1.0, topic: str = "t"
+) -> list[PartitionState]:
     """So many partitions that prefer one broker and are led by another, named after the two."""
     rate = None if rate_mb is None else rate_mb * MB
     return [
@@ -58,11 +60,11 @@ def away(preferred: int, leader: int, count: int, rate_mb: float | None = 1.0, t
     ]
 
 
-def at_home(broker: int, count: int, rate_mb: float = 1.0) -> list[Led]:
+def at_home(broker: int, count: int, rate_mb: float = 1.0) -> list[PartitionState]:
     return [led(100_000 * broker + n, broker, broker, 9, write_bytes_per_s=rate_mb * MB) for n in range(count)]
 
 
-def plan(some: Iterable[Led], around: Surroundings = ANY, **limits: Any) -> ElectionPlan:
+def plan(some: Iterable[PartitionState], around: ClusterConstraints = ANY, **limits: Any) -> ElectionPlan:
     return plan_elections(some, BatchLimits(**limits), around)
 
 
@@ -156,16 +158,16 @@ def test_a_sum_of_rates_is_unknown_where_one_of_them_is() -> None:
         (led(0, 2, 3, 2, moving=True), Reason.NOT_CHOSEN),
     ],
 )
-def test_a_partition_is_elected_or_has_one_reason_why_not(partition: Led, reason: Reason | None) -> None:
-    around = Surroundings(ALIVE, chosen_topics=frozenset({"t"}), chosen_brokers=frozenset({1, 9}))
+def test_a_partition_is_elected_or_has_one_reason_why_not(partition: PartitionState, reason: Reason | None) -> None:
+    around = ClusterConstraints(ALIVE, chosen_topics=frozenset({"t"}), chosen_brokers=frozenset({1, 9}))
     found = plan([partition], around)
     name = (partition.topic, partition.partition)
     assert elected(found) == ([] if reason else [[name]])
-    assert found.left_out == ((LeftOut(*name, partition.replicas[0], reason),) if reason else ())
+    assert found.left_out == ((SkippedPartition(*name, partition.replicas[0], reason),) if reason else ())
 
 
 @pytest.mark.parametrize("partitions", [[], [led(0, None)], at_home(1, 3), [led(0, 1, 1)]])
-def test_where_nothing_is_wrong_there_is_nothing_to_elect(partitions: list[Led]) -> None:
+def test_where_nothing_is_wrong_there_is_nothing_to_elect(partitions: list[PartitionState]) -> None:
     found = plan(partitions)
     assert (found.batches, found.left_out, found.raise_first) == ((), (), ())
     assert found.before == found.after
@@ -289,7 +291,7 @@ def test_room_that_one_cannot_use_goes_to_another() -> None:
         PartitionTraffic("t", 0, 3, (1,), frozenset({1, 3}), frozenset(), listed, frozenset(), 2 * MB),
         PartitionTraffic("t", 3, 1, (4,), frozenset({1}), frozenset({4}), listed, frozenset({4}), 1 * MB),
     )
-    around = Surroundings(ALIVE, traffic, {(b, role): 2 * MB for b in BROKERS for role in Role})
+    around = ClusterConstraints(ALIVE, traffic, {(b, role): 2 * MB for b in BROKERS for role in Role})
     found = plan(partitions, around, capacity_bytes_per_s=10 * MB)
     assert elected(found) == [[("t", 2)], [("t", 1)]]
     # By then broker 1 is full as well.
@@ -312,7 +314,7 @@ def test_a_broker_over_its_capacity_gives_leads_away_and_takes_what_is_not_writt
 
 # Brokers 1 and 2 lead 2 MB/s each. Partition 0 has moved, and is listed still; broker 3 is being added to partition 1.
 # Broker 2 sends 2 to each of two replicas, and 4 more once it leads partition 0 too, which is what it is preferred for.
-def switching(throttle_mb: float | None, **more: Any) -> tuple[list[Led], Surroundings]:
+def switching(throttle_mb: float | None, **more: Any) -> tuple[list[PartitionState], ClusterConstraints]:
     rate = 2 * MB
     partitions = [
         led(0, 1, 2, 1, 3, write_bytes_per_s=rate),
@@ -325,7 +327,7 @@ def switching(throttle_mb: float | None, **more: Any) -> tuple[list[Led], Surrou
         PartitionTraffic("t", 1, 2, (1, 3), frozenset({1, 2}), frozenset({3}), listed, frozenset({3}), rate),
     ]
     rates = {(broker, role): None if throttle_mb is None else throttle_mb * MB for broker in BROKERS for role in Role}
-    return partitions, Surroundings(ALIVE, throttled=tuple(traffic), throttles=rates)
+    return partitions, ClusterConstraints(ALIVE, throttled=tuple(traffic), throttles=rates)
 
 
 def test_no_election_makes_a_move_starve() -> None:
@@ -333,7 +335,7 @@ def test_no_election_makes_a_move_starve() -> None:
     found = plan_elections(partitions, NO_LIMIT, around)
     assert elected(found) == []
     assert reasons(found) == {("t", 0): Reason.OVER_THROTTLE, ("t", 1): Reason.MOVING}
-    assert found.raise_first == (Raise((2, Role.LEADER), 5.6 * MB, 8 * MB),)
+    assert found.raise_first == (RequiredThrottleIncrease((2, Role.LEADER), 5.6 * MB, 8 * MB),)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +370,7 @@ def test_nothing_is_added_to_a_move_that_loses_already() -> None:
     partitions, around = switching(4.0)
     found = plan_elections(partitions, NO_LIMIT, around)
     assert reasons(found)[("t", 0)] is Reason.OVER_THROTTLE
-    assert found.raise_first == (Raise((2, Role.LEADER), 4 * MB, 8 * MB),)
+    assert found.raise_first == (RequiredThrottleIncrease((2, Role.LEADER), 4 * MB, 8 * MB),)
 
 
 def test_a_throttle_may_be_too_low_for_what_the_old_leader_then_receives() -> None:
@@ -378,7 +380,7 @@ def test_a_throttle_may_be_too_low_for_what_the_old_leader_then_receives() -> No
     throttles = {**around.throttles, (1, Role.FOLLOWER): 2.5 * MB}
     found = plan(partitions, replace(around, throttled=(*around.throttled, copied), throttles=throttles))
     assert reasons(found)[("t", 0)] is Reason.OVER_THROTTLE
-    assert found.raise_first == (Raise((1, Role.FOLLOWER), 2.5 * MB, 3 * MB),)
+    assert found.raise_first == (RequiredThrottleIncrease((1, Role.FOLLOWER), 2.5 * MB, 3 * MB),)
 
 
 def test_a_side_that_gives_traffic_away_can_take_other_traffic_in_a_later_batch() -> None:
@@ -411,7 +413,7 @@ def test_sums_that_depend_on_their_order_make_no_difference() -> None:
     ]
     throttles = {(b, role): 0.5 for b in BROKERS for role in Role}
     first, *others = (
-        plan([some[n] for n in order], Surroundings(ALIVE, tuple(traffic[n] for n in order), throttles))
+        plan([some[n] for n in order], ClusterConstraints(ALIVE, tuple(traffic[n] for n in order), throttles))
         for order in permutations(range(4))
     )
     assert first.raise_first
@@ -423,13 +425,13 @@ _rate = st.sampled_from(_RATES)
 
 
 @st.composite
-def leds(draw: st.DrawFn, number: int) -> Led:
+def leds(draw: st.DrawFn, number: int) -> PartitionState:
     """Any partition; the broker 5 is dead. Rates are few whole hundreds: their sums are exact and often on a mark."""
     replicas = tuple(draw(st.lists(st.sampled_from((*BROKERS, 5)), max_size=3, unique=True)))
     leader = draw(st.sampled_from((*(replicas * 4), None))) if replicas else None
     usual = draw(st.integers(0, 3)) > 0
     isr = tuple(b for b in replicas if b == leader or usual or draw(st.booleans()))
-    return Led(
+    return PartitionState(
         topic=draw(st.sampled_from(("a", "b.long-name", "__consumer_offsets"))),
         partition=number,
         leader=leader,
@@ -442,12 +444,12 @@ def leds(draw: st.DrawFn, number: int) -> Led:
     )
 
 
-def fetching(p: Led, leader: int | None) -> tuple[int, ...]:
+def fetching(p: PartitionState, leader: int | None) -> tuple[int, ...]:
     return tuple(b for b in p.replicas if b != leader and b in ALIVE)
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[tuple[Led, ...], BatchLimits, Surroundings]:
+def cases(draw: st.DrawFn) -> tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints]:
     """Partitions of four brokers, limits, and what throttles list."""
     partitions = tuple(draw(leds(number)) for number in range(draw(st.integers(0, 14))))
     limits = BatchLimits(
@@ -474,13 +476,13 @@ def cases(draw: st.DrawFn) -> tuple[tuple[Led, ...], BatchLimits, Surroundings]:
     )
     throttle = st.sampled_from((None, *(hundreds * 100.0 for hundreds in range(1, 16))))
     throttles = {(b, role): draw(throttle) for b in BROKERS for role in Role if draw(st.integers(0, 9))}
-    return partitions, limits, Surroundings(ALIVE, throttled=traffic, throttles=throttles)
+    return partitions, limits, ClusterConstraints(ALIVE, throttled=traffic, throttles=throttles)
 
 
 class Cluster:
     """The cluster to which batches are done one after the other, counted anew each time."""
 
-    def __init__(self, partitions: Iterable[Led], around: Surroundings) -> None:
+    def __init__(self, partitions: Iterable[PartitionState], around: ClusterConstraints) -> None:
         self.leds = {(p.topic, p.partition): p for p in partitions}
         self.around = around
 
@@ -508,7 +510,7 @@ class Cluster:
             found.append(replace(p, leader=now.leader, followers=fetching(now, now.leader)))
         return found
 
-    def short(self) -> dict[Side, tuple[int, float]]:
+    def short(self) -> dict[BrokerRole, tuple[int, float]]:
         """The sides whose throttle is known not to be enough: how bad that is, and what they would need.
 
         With a partition of unknown rate among them no throttle is known to be enough.
@@ -516,19 +518,19 @@ class Cluster:
         grades = {Verdict.LOSING: 1, Verdict.STARVED: 2}
         return {
             (d.broker, d.role): (grades[d.verdict], math.inf if (need := d.required_bytes_per_s) is None else need)
-            for d in demands(self.traffic(), self.around.throttles)
+            for d in throttle_loads(self.traffic(), self.around.throttles)
             if d.verdict in grades
         }
 
-    def unknown(self) -> dict[Side, int]:
+    def unknown(self) -> dict[BrokerRole, int]:
         """The sides of which something is not known, and how many replicas their throttle holds back for sure."""
-        found = demands(self.traffic(), self.around.throttles)
+        found = throttle_loads(self.traffic(), self.around.throttles)
         return {(d.broker, d.role): d.limited_replicas for d in found if d.verdict is Verdict.NO_DATA}
 
 
 @given(cases())
 def test_each_partition_that_is_not_where_it_should_be_is_elected_or_left_out_once(
-    case: tuple[tuple[Led, ...], BatchLimits, Surroundings],
+    case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
 ) -> None:
     partitions, limits, around = case
     found = plan_elections(partitions, limits, around)
@@ -539,7 +541,7 @@ def test_each_partition_that_is_not_where_it_should_be_is_elected_or_left_out_on
 
 
 @given(cases())
-def test_only_what_can_be_elected_is(case: tuple[tuple[Led, ...], BatchLimits, Surroundings]) -> None:
+def test_only_what_can_be_elected_is(case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints]) -> None:
     partitions, limits, around = case
     by_name = {(p.topic, p.partition): p for p in partitions}
     for batch in plan_elections(partitions, limits, around).batches:
@@ -553,7 +555,9 @@ def test_only_what_can_be_elected_is(case: tuple[tuple[Led, ...], BatchLimits, S
 
 
 @given(cases())
-def test_no_batch_is_empty_or_over_a_limit(case: tuple[tuple[Led, ...], BatchLimits, Surroundings]) -> None:
+def test_no_batch_is_empty_or_over_a_limit(
+    case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
+) -> None:
     partitions, limits, around = case
     by_name = {(p.topic, p.partition): p for p in partitions}
     for batch in plan_elections(partitions, limits, around).batches:
@@ -569,7 +573,7 @@ def test_no_batch_is_empty_or_over_a_limit(case: tuple[tuple[Led, ...], BatchLim
 
 
 @given(cases())
-def test_what_is_foretold_comes_true(case: tuple[tuple[Led, ...], BatchLimits, Surroundings]) -> None:
+def test_what_is_foretold_comes_true(case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints]) -> None:
     partitions, limits, around = case
     found = plan_elections(partitions, limits, around)
     cluster = Cluster(partitions, around)
@@ -587,7 +591,7 @@ def some_of(batch: Batch, chance: random.Random) -> list[Name]:
 
 @given(cases(), st.randoms(use_true_random=False))
 def test_no_broker_gains_more_than_it_can_carry_though_other_elections_fail(
-    case: tuple[tuple[Led, ...], BatchLimits, Surroundings], chance: random.Random
+    case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints], chance: random.Random
 ) -> None:
     partitions, limits, around = case
     cluster = Cluster(partitions, around)
@@ -602,7 +606,7 @@ def test_no_broker_gains_more_than_it_can_carry_though_other_elections_fail(
 
 @given(cases(), st.randoms(use_true_random=False))
 def test_no_throttle_gets_too_low_by_a_batch_though_some_of_its_elections_fail(
-    case: tuple[tuple[Led, ...], BatchLimits, Surroundings], chance: random.Random
+    case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints], chance: random.Random
 ) -> None:
     partitions, limits, around = case
     cluster = Cluster(partitions, around)
@@ -618,7 +622,7 @@ def test_no_throttle_gets_too_low_by_a_batch_though_some_of_its_elections_fail(
 
 @given(cases(), st.randoms(use_true_random=False))
 def test_the_order_of_what_is_told_makes_no_difference(
-    case: tuple[tuple[Led, ...], BatchLimits, Surroundings], chance: random.Random
+    case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints], chance: random.Random
 ) -> None:
     partitions, limits, around = case
     # Rates whose sums depend on their order.
@@ -635,7 +639,7 @@ def test_the_order_of_what_is_told_makes_no_difference(
 
 @given(cases())
 def test_nothing_is_left_out_that_there_is_room_for(
-    case: tuple[tuple[Led, ...], BatchLimits, Surroundings],
+    case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
 ) -> None:
     partitions, limits, around = case
     found = plan_elections(partitions, limits, around)
@@ -649,7 +653,7 @@ def test_nothing_is_left_out_that_there_is_room_for(
 
 @given(cases())
 def test_throttles_raised_as_told_let_go_what_they_held_back(
-    case: tuple[tuple[Led, ...], BatchLimits, Surroundings],
+    case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
 ) -> None:
     partitions, limits, some = case
     known = tuple(p for p in some.throttled if None not in (p.write_bytes_per_s, p.leader_listed, p.follower_listed))

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from cli.common.quantities import parse_window
-from planning.elections.quiet_hours import Quiet
+from planning.elections.quiet_hours import QuietPolicy
 
 
 def at(text: str) -> float:
@@ -36,20 +36,20 @@ def test_a_window_comes_back_every_day_by_the_clock_of_its_zone(window: str, mom
 
 
 def test_without_conditions_it_is_always_quiet() -> None:
-    assert Quiet().holds(0, None)
+    assert QuietPolicy().holds(0, None)
 
 
 def test_a_rate_is_quiet_below_the_limit_only_and_an_unknown_one_never() -> None:
-    quiet = Quiet(below_bytes_per_s=100)
+    quiet = QuietPolicy(below_bytes_per_s=100)
     assert quiet.holds(0, 99.9)
     assert not quiet.holds(0, 100)
     assert not quiet.holds(0, None)
 
 
 def test_either_condition_is_enough() -> None:
-    both = Quiet(parse_window("01:00-05:00"), 100)
+    both = QuietPolicy(parse_window("01:00-05:00"), 100)
     night, noon = at("2026-01-15T03:00"), at("2026-01-15T12:00")
     assert both.holds(night, 500)
     assert both.holds(noon, 50)
     assert not both.holds(noon, 500)
-    assert not Quiet(parse_window("01:00-05:00")).holds(noon, 50)
+    assert not QuietPolicy(parse_window("01:00-05:00")).holds(noon, 50)

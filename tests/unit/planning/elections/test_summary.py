@@ -9,10 +9,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.inputs.leader_balance import election_outline
-from planning.elections.planner import Balance, BatchLimits, Led, Surroundings, balances, plan_elections
-from planning.elections.summary import ElectionOutline, Outlook, outline
-from planning.throttles.load import PartitionTraffic, Side
+from alerts.inputs.leader_balance import plan_summary
+from planning.elections.planner import (
+    Balance,
+    BatchLimits,
+    ClusterConstraints,
+    PartitionState,
+    balances,
+    plan_elections,
+)
+from planning.elections.summary import BalanceForecast, ElectionPlanSummary, summarize
+from planning.throttles.load import BrokerRole, PartitionTraffic
 from schemas.alerts import Role
 from streaming.transforms.leaders.election_plan import planned
 from tests.support.random_clusters import BROKERS
@@ -70,11 +77,11 @@ def test_rows_of_a_tick_give_the_plan_of_the_whole_cluster(
     brokers = [{"broker": b, "alive": told.alive} | THROTTLE for b, told in cluster.brokers.items()]
     row = planned(limits, TICK_MS, balance_rows(cluster, alive), brokers, away, watched or None)
 
-    throttles: dict[Side, float | None] = {
+    throttles: dict[BrokerRole, float | None] = {
         (b, role): 400 if role is Role.LEADER else 100_000 for b in cluster.brokers for role in Role
     }
-    plan = plan_elections(as_planned(cluster), limits, Surroundings(alive, traffic(watched, alive), throttles))
-    assert election_outline(row | {"tick_ms": TICK_MS}) == outline(plan, TICK_MS)
+    plan = plan_elections(as_planned(cluster), limits, ClusterConstraints(alive, traffic(watched, alive), throttles))
+    assert plan_summary(row | {"tick_ms": TICK_MS}) == summarize(plan, TICK_MS)
 
 
 @given(leaderships())
@@ -85,7 +92,7 @@ def test_what_is_not_known_takes_no_election_away(cluster: Leadership) -> None:
     counted = [row | {"write_bytes_per_s": None} for row in balance_rows(cluster, alive)]
     row = planned(BatchLimits(), TICK_MS, counted, brokers, unknown, None)
     unmeasured = [replace(led, write_bytes_per_s=None) for led in as_planned(cluster)]
-    plan = outline(plan_elections(unmeasured, BatchLimits(), Surroundings(alive)), TICK_MS)
+    plan = summarize(plan_elections(unmeasured, BatchLimits(), ClusterConstraints(alive)), TICK_MS)
     assert (row["elections"], row["write_bytes_per_s"]) == (plan.elections, None if plan.elections else 0)
     assert {o["broker"]: o["last_batch_ratio"] for o in row["outlooks"]} == {
         o.broker: o.last_batch_ratio for o in plan.outlooks
@@ -93,12 +100,14 @@ def test_what_is_not_known_takes_no_election_away(cluster: Leadership) -> None:
 
 
 def test_an_outline_has_the_first_batch_and_what_all_come_to() -> None:
-    away = [Led("t", n, 2, (1, 2), (1, 2), write_bytes_per_s=100.0 + n) for n in range(5)]
-    moving = Led("t", 5, 2, (1, 2), (1, 2), moving=True, write_bytes_per_s=1.0)
-    at_home = [Led("u", n, 1, (1, 2), (1, 2), write_bytes_per_s=1.0) for n in range(4)]
+    away = [PartitionState("t", n, 2, (1, 2), (1, 2), write_bytes_per_s=100.0 + n) for n in range(5)]
+    moving = PartitionState("t", 5, 2, (1, 2), (1, 2), moving=True, write_bytes_per_s=1.0)
+    at_home = [PartitionState("u", n, 1, (1, 2), (1, 2), write_bytes_per_s=1.0) for n in range(4)]
     limits = BatchLimits(partitions=3)
-    found = outline(plan_elections([*away, moving, *at_home], limits, Surroundings(frozenset(BROKERS))), TICK_MS)
-    assert found == ElectionOutline(
+    found = summarize(
+        plan_elections([*away, moving, *at_home], limits, ClusterConstraints(frozenset(BROKERS))), TICK_MS
+    )
+    assert found == ElectionPlanSummary(
         tick_ms=TICK_MS,
         batches=2,
         elections=5,
@@ -106,7 +115,7 @@ def test_an_outline_has_the_first_batch_and_what_all_come_to() -> None:
         # Those to which most is written come first.
         first_batch=(("t", 4), ("t", 3), ("t", 2)),
         first_batch_write_bytes_per_s=309.0,
-        outlooks=(Outlook(1, 0.3, 0.1),),
+        outlooks=(BalanceForecast(1, 0.3, 0.1),),
         left_out=(("moving", 1),),
     )
     assert (found.greatest_first_batch_ratio, found.greatest_last_batch_ratio) == (0.3, 0.1)
@@ -122,13 +131,18 @@ def test_numbers_have_the_types_of_their_columns_where_there_is_nothing_to_elect
 
 
 def test_what_is_written_is_not_known_where_one_rate_is_not() -> None:
-    away = [Led("t", n, 2, (1, 2), (1, 2), write_bytes_per_s=rate) for n, rate in enumerate((9.0, 8.0, None))]
-    found = outline(plan_elections(away, BatchLimits(partitions=2), Surroundings(frozenset(BROKERS))), TICK_MS)
+    away = [
+        PartitionState("t", n, 2, (1, 2), (1, 2), write_bytes_per_s=rate) for n, rate in enumerate((9.0, 8.0, None))
+    ]
+    found = summarize(plan_elections(away, BatchLimits(partitions=2), ClusterConstraints(frozenset(BROKERS))), TICK_MS)
     assert (found.first_batch_write_bytes_per_s, found.write_bytes_per_s) == (17.0, None)
 
 
 def test_a_cluster_where_nothing_can_be_elected_has_an_outline_as_it_is() -> None:
-    moving = Led("t", 0, 2, (1, 2), (1, 2), moving=True)
-    found = outline(plan_elections([moving], BatchLimits(), Surroundings(frozenset(BROKERS))), TICK_MS)
-    assert (found.batches, found.first_batch, found.outlooks) == (0, (), (Outlook(1, 1.0, 1.0),))
-    assert outline(plan_elections([], BatchLimits(), Surroundings(frozenset())), TICK_MS).greatest_last_batch_ratio == 0
+    moving = PartitionState("t", 0, 2, (1, 2), (1, 2), moving=True)
+    found = summarize(plan_elections([moving], BatchLimits(), ClusterConstraints(frozenset(BROKERS))), TICK_MS)
+    assert (found.batches, found.first_batch, found.outlooks) == (0, (), (BalanceForecast(1, 1.0, 1.0),))
+    assert (
+        summarize(plan_elections([], BatchLimits(), ClusterConstraints(frozenset())), TICK_MS).greatest_last_batch_ratio
+        == 0
+    )

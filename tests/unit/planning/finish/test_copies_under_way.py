@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from planning.finish.copies import Copy, End
+from planning.finish.copies import CopyStream, QuotaEndpoint
 from planning.finish.copies_under_way import copies_between
 from planning.finish.limits import DEFAULT_WINDOW, FetchLimits
 from planning.finish.quota import steady
-from planning.throttles.load import CatchingUp, Demand, Side, SourceLoad
+from planning.throttles.load import BrokerRole, CatchingUpReplica, SourceLoad, ThrottleLoad
 from schemas.alerts import Role
 
 MB = 1_000_000
 
 
-def demand(broker: int, role: Role, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> Demand:
-    return Demand(
+def demand(broker: int, role: Role, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> ThrottleLoad:
+    return ThrottleLoad(
         broker=broker,
         role=role,
         throttle_bytes_per_s=3.0 * MB,
@@ -30,30 +30,31 @@ def demand(broker: int, role: Role, replicas: int, remaining_mb: float, behind_m
     )
 
 
-def leader(broker: int, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> Demand:
+def leader(broker: int, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> ThrottleLoad:
     return demand(broker, Role.LEADER, replicas, remaining_mb, behind_mb)
 
 
-def destination(broker: int, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> Demand:
+def destination(broker: int, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> ThrottleLoad:
     return demand(broker, Role.FOLLOWER, replicas, remaining_mb, behind_mb)
 
 
 def replica(
     number: int, leader: int, remaining_mb: float, replicas: tuple[int, ...], target: tuple[int, ...]
-) -> CatchingUp:
-    return CatchingUp("t", number, leader, round(remaining_mb * MB), 0.5 * MB, replicas, target)
+) -> CatchingUpReplica:
+    return CatchingUpReplica("t", number, leader, round(remaining_mb * MB), 0.5 * MB, replicas, target)
 
 
 class Found:
     """The copies between some brokers."""
 
-    def __init__(self, demands: Sequence[Demand]) -> None:
-        self.ends: dict[Side, End] = {
-            (d.broker, d.role): End(steady(0.0, 0.0, DEFAULT_WINDOW), 1.0 * MB, 3.0 * MB, 3.0 * MB) for d in demands
+    def __init__(self, throttle_loads: Sequence[ThrottleLoad]) -> None:
+        self.ends: dict[BrokerRole, QuotaEndpoint] = {
+            (d.broker, d.role): QuotaEndpoint(steady(0.0, 0.0, DEFAULT_WINDOW), 1.0 * MB, 3.0 * MB, 3.0 * MB)
+            for d in throttle_loads
         }
-        self.copies = copies_between(demands, self.ends)
+        self.copies = copies_between(throttle_loads, self.ends)
 
-    def name(self, end: End | None) -> int | None:
+    def name(self, end: QuotaEndpoint | None) -> int | None:
         return next((broker for (broker, _), one in self.ends.items() if one is end), None)
 
     def parts(self) -> dict[tuple[int | None, int | None], list[float]]:
@@ -69,7 +70,7 @@ class Found:
         parts = [part.moving.leaving if part.moving else () for part in self.copies[0].parts]
         return [[(self.name(end), rate / MB) for end, rate in ended] for ended in parts]
 
-    def _pair(self, copy: Copy) -> tuple[int | None, int | None]:
+    def _pair(self, copy: CopyStream) -> tuple[int | None, int | None]:
         return self.name(copy.leader), self.name(copy.destination)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from planning.finish import finish_time as duration
 from planning.finish.finish_time import COMPLETE_S, Finish, applied_rate, finish, finish_s, throttle_for
 from planning.finish.limits import FetchLimits, QuotaWindow
-from planning.throttles.load import CatchingUp, Demand, Side, SourceLoad
+from planning.throttles.load import BrokerRole, CatchingUpReplica, SourceLoad, ThrottleLoad
 from schemas.alerts import Role
 
 MB = 1_000_000.0
@@ -29,8 +29,8 @@ def demand(
     role: Role = Role.LEADER,
     broker: int = 1,
     replicas: int = 1,
-) -> Demand:
-    return Demand(
+) -> ThrottleLoad:
+    return ThrottleLoad(
         broker=broker,
         role=role,
         throttle_bytes_per_s=None if throttle_mb is None else throttle_mb * MB,
@@ -45,15 +45,15 @@ def demand(
 
 def destination(
     required_mb: float, remaining_mb: float, broker: int = 3, replicas: int = 1, throttle_mb: float | None = 3
-) -> Demand:
+) -> ThrottleLoad:
     return demand(required_mb, remaining_mb, 0, throttle_mb, 3, Role.FOLLOWER, broker, replicas)
 
 
-def ticks(*earlier: tuple[float, Demand]) -> list[tuple[float, dict[Side, Demand]]]:
+def ticks(*earlier: tuple[float, ThrottleLoad]) -> list[tuple[float, dict[BrokerRole, ThrottleLoad]]]:
     return [(age_s, {(d.broker, d.role): d}) for age_s, d in earlier]
 
 
-def begun(age_s: int, now: Demand) -> list[tuple[float, Demand]]:
+def begun(age_s: int, now: ThrottleLoad) -> list[tuple[float, ThrottleLoad]]:
     """Ticks of every second, the move having begun between ``age_s`` - 1 and ``age_s`` seconds ago; none was copied."""
     grown = (now.required_bytes_per_s or 0) - (now.in_sync_bytes_per_s or 0)
     idle = replace(now, in_sync_bytes_per_s=0.0, required_bytes_per_s=0.0, limited_replicas=0, remaining_bytes=0)
@@ -63,8 +63,10 @@ def begun(age_s: int, now: Demand) -> list[tuple[float, Demand]]:
     ]
 
 
-def middle_s(demands: Sequence[Demand], throttle_mb: float, earlier: Sequence[tuple[float, Demand]] = ()) -> float:
-    found = finish(demands, throttle_mb * MB, ticks(*earlier))
+def middle_s(
+    throttle_loads: Sequence[ThrottleLoad], throttle_mb: float, earlier: Sequence[tuple[float, ThrottleLoad]] = ()
+) -> float:
+    found = finish(throttle_loads, throttle_mb * MB, ticks(*earlier))
     assert found is not None
     return found.middle_s
 
@@ -98,10 +100,10 @@ def test_a_destination_that_draws_on_two_leaders_gets_less_than_its_throttle() -
 
 def replica(
     leader: int, remaining_mb: float, write_mb: float, target: tuple[int, ...], partition: int = 0
-) -> CatchingUp:
+) -> CatchingUpReplica:
     """One that moves from broker 1 or 2, or both, to its target."""
     replicas = (*target, *(broker for broker in (1, 2) if broker not in target))
-    return CatchingUp("t", partition, leader, round(remaining_mb * MB), write_mb * MB, replicas, target)
+    return CatchingUpReplica("t", partition, leader, round(remaining_mb * MB), write_mb * MB, replicas, target)
 
 
 def test_each_destination_draws_on_the_leaders_of_its_own_replicas() -> None:
@@ -150,8 +152,8 @@ def test_sums_per_leader_are_nearly_as_good_as_the_replicas_one_by_one() -> None
     # Twelve of 5 MB each from broker 1, and twelve from broker 2 that have ten times as much to copy.
     leaders = [demand(4, mb, 2, used_mb=3, broker=broker, replicas=12) for broker, mb in ((1, 60), (2, 600))]
     gained = destination(4, 660, replicas=24, throttle_mb=9)
-    near = tuple(CatchingUp("t", n, 1, round(5 * MB), 2 / 12 * MB, (1, 3), (1, 3)) for n in range(12))
-    far = tuple(CatchingUp("u", n, 2, round(50 * MB), 2 / 12 * MB, (2, 3), (2, 3)) for n in range(12))
+    near = tuple(CatchingUpReplica("t", n, 1, round(5 * MB), 2 / 12 * MB, (1, 3), (1, 3)) for n in range(12))
+    far = tuple(CatchingUpReplica("u", n, 2, round(50 * MB), 2 / 12 * MB, (2, 3), (2, 3)) for n in range(12))
     sums = SourceLoad(1, 12, round(60 * MB), 2 * MB, round(5 * MB)), SourceLoad(2, 12, round(600 * MB), 2 * MB)
     one_by_one = middle_s([*leaders, replace(gained, catching_up=near + far)], 5.2)
     assert middle_s([*leaders, replace(gained, sources=sums)], 5.2) == pytest.approx(one_by_one, rel=0.1)
@@ -274,14 +276,14 @@ def test_a_deadline_must_lie_ahead(within: float) -> None:
         throttle_for([demand()], within)
 
 
-def between_brokers(brokers: int, partitions: int) -> list[Demand]:
+def between_brokers(brokers: int, partitions: int) -> list[ThrottleLoad]:
     """A move of RF 3 between many brokers: each partition from one leader to one new broker."""
-    known: dict[int, list[CatchingUp]] = {broker: [] for broker in range(brokers)}
+    known: dict[int, list[CatchingUpReplica]] = {broker: [] for broker in range(brokers)}
     for number in range(partitions):
         leader, new = number % brokers, (number * 7 + 1 + number // brokers) % brokers
         target = (leader, (leader + 1) % brokers, new)
         remaining = round((10 + number % 20) * MB)
-        known[new].append(CatchingUp("t", number, leader, remaining, 0.2 * MB, (*target, -1), target))
+        known[new].append(CatchingUpReplica("t", number, leader, remaining, 0.2 * MB, (*target, -1), target))
     led = {broker: [r for found in known.values() for r in found if r.leader == broker] for broker in known}
     leaders = [
         demand(
@@ -306,16 +308,16 @@ def between_brokers(brokers: int, partitions: int) -> list[Demand]:
 
 
 def test_a_move_between_many_brokers_takes_little_time_to_work_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    demands = between_brokers(20, 600)
-    earlier = [(5.0 * age, {(d.broker, d.role): d for d in demands}) for age in (1, 2, 3)]
+    throttle_loads = between_brokers(20, 600)
+    earlier = [(5.0 * age, {(d.broker, d.role): d for d in throttle_loads}) for age in (1, 2, 3)]
     began_s = time.process_time()
-    found = finish(demands, 1.2 * 18 * MB, earlier)
+    found = finish(throttle_loads, 1.2 * 18 * MB, earlier)
     # 0.2 s on a machine of two cores that is not idle.
     assert time.process_time() - began_s < 1.0
     assert found is not None
     # And it is not far from what more simulations come to.
     monkeypatch.setattr(duration, "_MOST_EVENTS", 10**6)
     monkeypatch.setattr(duration, "_EVENTS_EACH", 10**6)
-    more = finish(demands, 1.2 * 18 * MB, earlier)
+    more = finish(throttle_loads, 1.2 * 18 * MB, earlier)
     assert more is not None
     assert found.low_s < more.middle_s < found.high_s

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from planning.finish.copies import Copy, End, Moving, Part
+from planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
 from planning.finish.flow import Flow
 from planning.finish.limits import DEFAULT_WINDOW
 from planning.finish.long_run import YIELD_RATIOS
@@ -17,13 +17,15 @@ from planning.finish.simulation import Conditions, Simulation
 MB = 1_000_000.0
 
 
-def end(throttle_mb: float | None, in_sync_mb: float = 0.0) -> End:
+def end(throttle_mb: float | None, in_sync_mb: float = 0.0) -> QuotaEndpoint:
     rate = None if throttle_mb is None else throttle_mb * MB
-    return End(steady(rate or 0.0, 0.0, DEFAULT_WINDOW), in_sync_mb * MB, rate, rate)
+    return QuotaEndpoint(steady(rate or 0.0, 0.0, DEFAULT_WINDOW), in_sync_mb * MB, rate, rate)
 
 
-def copy(leader: End | None, destination: End | None, *remaining_mb: float, write_mb: float = 0.0) -> Copy:
-    return Copy(leader, destination, deque(Part(mb * MB, write_mb * MB) for mb in remaining_mb))
+def copy(
+    leader: QuotaEndpoint | None, destination: QuotaEndpoint | None, *remaining_mb: float, write_mb: float = 0.0
+) -> CopyStream:
+    return CopyStream(leader, destination, deque(ReplicaCopy(mb * MB, write_mb * MB) for mb in remaining_mb))
 
 
 def test_it_takes_what_remains_by_what_the_scarcest_quota_leaves() -> None:
@@ -53,13 +55,13 @@ def test_copies_that_are_done_leave_their_share_to_others() -> None:
 
 def test_replicas_that_leave_make_room() -> None:
     leader = end(4, 3)
-    moved = Moving(1, [(leader, 2 * MB)])
-    parts = deque([Part(2 * MB, 0.0, moved), Part(60 * MB, 0.0)])
+    moved = CopiedPartition(1, [(leader, 2 * MB)])
+    parts = deque([ReplicaCopy(2 * MB, 0.0, moved), ReplicaCopy(60 * MB, 0.0)])
     # Both get half of 1 MB/s for 4 s, then one gets 3 MB/s.
-    assert Flow([Copy(leader, None, parts)], 0.0).run() == pytest.approx(4 + 58 / 3, rel=0.1)
+    assert Flow([CopyStream(leader, None, parts)], 0.0).run() == pytest.approx(4 + 58 / 3, rel=0.1)
 
 
-def moves() -> list[list[Copy]]:
+def moves() -> list[list[CopyStream]]:
     """Some moves: a replica; three destinations of one leader; leaders and destinations that share each other."""
     leader, other, one, two = end(4.8, 2), end(4.8, 2), end(4.8), end(4.8)
     shared = end(3.0, 1.0)
@@ -75,7 +77,7 @@ def moves() -> list[list[Copy]]:
     ]
 
 
-def simulated_s(copies: Sequence[Copy]) -> float:
+def simulated_s(copies: Sequence[CopyStream]) -> float:
     found = Simulation(copies, 0.0, Conditions()).run(5000)
     assert found is not None
     return found

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planning.finish.copies import Copy, End, Part
+from planning.finish.copies import CopyStream, QuotaEndpoint, ReplicaCopy
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, QuotaWindow
 from planning.finish.long_run import CopyRate, burst_bytes, catch_up, copy_bytes_per_s, copy_rate
 from planning.finish.quota import steady
 from planning.finish.quota_state import steady_bytes_per_s
 from planning.finish.simulation import Conditions, Simulation
-from planning.throttles.load import Demand
+from planning.throttles.load import ThrottleLoad
 from schemas.alerts import Role, Verdict
 
 MB = 1_000_000.0
@@ -56,8 +56,8 @@ def simulated_bytes_per_s(
 ) -> float:
     """What a leader lets through of partitions that never end, over two minutes, the first left out."""
     in_sync = steady_bytes_per_s(Role.LEADER, in_sync)
-    leader = End(steady(in_sync, 0.0, DEFAULT_WINDOW, phase), in_sync, throttle, throttle)
-    copy = Copy(leader, None, deque(Part(1e15, 0.0) for _ in range(replicas)))
+    leader = QuotaEndpoint(steady(in_sync, 0.0, DEFAULT_WINDOW, phase), in_sync, throttle, throttle)
+    copy = CopyStream(leader, None, deque(ReplicaCopy(1e15, 0.0) for _ in range(replicas)))
     simulation = Simulation([copy], 0.0, Conditions(batch_bytes=batch_bytes))
     left = []
     for until_s in (60.0, 180.0):
@@ -169,9 +169,11 @@ def test_a_destination_of_several_leaders_gets_less_than_all_at_once() -> None:
     assert alone.middle < 2.284 * MB < rate.middle
 
 
-def demand(throttle_mb: float, in_sync_mb: float, required_mb: float, burst: float | None, replicas: int = 1) -> Demand:
+def demand(
+    throttle_mb: float, in_sync_mb: float, required_mb: float, burst: float | None, replicas: int = 1
+) -> ThrottleLoad:
     rates = throttle_mb * MB, in_sync_mb * MB, required_mb * MB
-    return Demand(1, Role.LEADER, *rates, replicas, 0, 10**8, burst_bytes=burst)
+    return ThrottleLoad(1, Role.LEADER, *rates, replicas, 0, 10**8, burst_bytes=burst)
 
 
 @pytest.mark.parametrize(

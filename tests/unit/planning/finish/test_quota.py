@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.finish.quota import Window, steady, unused
+from planning.finish.quota import QuotaSamples, steady, unused
 
 MB = 1_000_000.0
 
 
-def full(bytes_per_s: float = MB) -> Window:
+def full(bytes_per_s: float = MB) -> QuotaSamples:
     """Twelve samples that began eleven seconds ago to now, the youngest still empty: 11 MB in 11 s."""
     return steady(bytes_per_s, 0.0, DEFAULT_WINDOW, phase=0.0)
 

@@ -9,18 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.finish.quota import Window
+from planning.finish.quota import QuotaSamples
 from planning.finish.quota_state import Guess, at_quantile, guesses
-from planning.throttles.load import Demand
+from planning.throttles.load import ThrottleLoad
 from schemas.alerts import Role
 
 MB = 1_000_000.0
 PHASES, PLACES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.25, 0.75)
 
 
-def demand(used_mb: float | None, remaining_mb: float = 50, role: Role = Role.LEADER, in_sync_mb: float = 2) -> Demand:
+def demand(
+    used_mb: float | None, remaining_mb: float = 50, role: Role = Role.LEADER, in_sync_mb: float = 2
+) -> ThrottleLoad:
     """A broker that has to carry 2 MB/s more than in-sync followers take, for one new replica."""
-    return Demand(
+    return ThrottleLoad(
         broker=1,
         role=role,
         throttle_bytes_per_s=3 * MB,
@@ -33,7 +35,7 @@ def demand(used_mb: float | None, remaining_mb: float = 50, role: Role = Role.LE
     )
 
 
-def before(now: Demand, used_mb: float | None = 0.0) -> Demand:
+def before(now: ThrottleLoad, used_mb: float | None = 0.0) -> ThrottleLoad:
     """The same broker before the move began."""
     used = None if used_mb is None else used_mb * MB
     return replace(
@@ -46,7 +48,7 @@ def before(now: Demand, used_mb: float | None = 0.0) -> Demand:
     )
 
 
-def begun(now: Demand, means_mb: Sequence[float], idle_s: int = 8) -> list[tuple[float, Demand]]:
+def begun(now: ThrottleLoad, means_mb: Sequence[float], idle_s: int = 8) -> list[tuple[float, ThrottleLoad]]:
     """Ticks of every second, youngest first: with these means, and before the move began. Nothing was copied since."""
     moving = [
         (
@@ -58,11 +60,11 @@ def begun(now: Demand, means_mb: Sequence[float], idle_s: int = 8) -> list[tuple
     return moving + [(len(moving) + 1.0 + age, before(now)) for age in range(idle_s)]
 
 
-def likeliest(now: Demand, earlier: Sequence[tuple[float, Demand]]) -> Window:
+def likeliest(now: ThrottleLoad, earlier: Sequence[tuple[float, ThrottleLoad]]) -> QuotaSamples:
     return guesses(now, earlier, PHASES, PLACES)[0].window
 
 
-def left_bytes(window: Window, after_s: float) -> float:
+def left_bytes(window: QuotaSamples, after_s: float) -> float:
     """What still counts some seconds later, in MB."""
     window.elapsed_s(after_s)
     return round(window.total_bytes / MB, 1)

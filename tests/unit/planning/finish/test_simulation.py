@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.finish.copies import Copy, End, Moving, Part
+from planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
 from planning.finish.limits import DEFAULT_WINDOW, FetchLimits
 from planning.finish.quota import steady
 from planning.finish.simulation import Conditions, Simulation
@@ -20,18 +20,24 @@ MB = 1_000_000.0
 EXACT = Conditions(batch_bytes=0.0)
 
 
-def end(counted_mb: float = 0.0, in_sync_mb: float = 0.0, throttle_mb: float = 4, before_mb: float | None = -1) -> End:
+def end(
+    counted_mb: float = 0.0, in_sync_mb: float = 0.0, throttle_mb: float = 4, before_mb: float | None = -1
+) -> QuotaEndpoint:
     """One end whose quota has counted that much in every second; before the change its rate is the same."""
     before = throttle_mb if before_mb == -1 else before_mb
     window = steady(counted_mb * MB, 0.0, DEFAULT_WINDOW)
-    return End(window, in_sync_mb * MB, None if before is None else before * MB, throttle_mb * MB)
+    return QuotaEndpoint(window, in_sync_mb * MB, None if before is None else before * MB, throttle_mb * MB)
 
 
-def copy(leader: End | None, destination: End | None, remaining_mb: float, write_mb: float = 0.0) -> Copy:
-    return Copy(leader, destination, deque([Part(remaining_mb * MB, write_mb * MB)]))
+def copy(
+    leader: QuotaEndpoint | None, destination: QuotaEndpoint | None, remaining_mb: float, write_mb: float = 0.0
+) -> CopyStream:
+    return CopyStream(leader, destination, deque([ReplicaCopy(remaining_mb * MB, write_mb * MB)]))
 
 
-def ended_s(*copies: Copy, applied_s: float = 0.0, conditions: Conditions = EXACT, until_s: float = 2000) -> float:
+def ended_s(
+    *copies: CopyStream, applied_s: float = 0.0, conditions: Conditions = EXACT, until_s: float = 2000
+) -> float:
     found = Simulation(copies, applied_s, conditions).run(until_s)
     assert found is not None
     return found
@@ -63,7 +69,7 @@ def test_a_quota_cuts_no_response() -> None:
     # each of ten windows of 11 to 12 s.
     assert 110 <= ended_s(copy(end(3.99, 3.99), None, 11 * 1.048)) <= 121
     # Of ten partitions 10 MB pass at once.
-    ten = Copy(end(3.99, 3.99), None, deque(Part(11 * 1.048 * MB, 0.0) for _ in range(10)))
+    ten = CopyStream(end(3.99, 3.99), None, deque(ReplicaCopy(11 * 1.048 * MB, 0.0) for _ in range(10)))
     assert 110 <= ended_s(ten) <= 121
 
 
@@ -107,7 +113,7 @@ def test_a_copy_that_has_to_pass_two_scarce_ends_gets_least() -> None:
 def test_partitions_get_their_turn() -> None:
     # Of 40 partitions each response brings ten: after 21 MB of 10.5 MB each, twenty have got 1 MB, the others nothing.
     window = end(3.99, 3.99)
-    many = Copy(window, None, deque(Part(50 * MB, 0.0) for _ in range(40)))
+    many = CopyStream(window, None, deque(ReplicaCopy(50 * MB, 0.0) for _ in range(40)))
     Simulation([many], 0.0, EXACT).run(15)
     left = sorted(round(50 - part.remaining_bytes / MB, 2) for part in many.parts)
     assert left == [0.0] * 20 + [1.05] * 20
@@ -115,8 +121,8 @@ def test_partitions_get_their_turn() -> None:
 
 def test_the_last_one_of_many_decides() -> None:
     def taken(largest_mb: float) -> float:
-        parts = [Part(1 * MB, 0.0) for _ in range(20)] + [Part(largest_mb * MB, 0.0)]
-        return ended_s(Copy(end(4, 3), None, deque(parts)))
+        parts = [ReplicaCopy(1 * MB, 0.0) for _ in range(20)] + [ReplicaCopy(largest_mb * MB, 0.0)]
+        return ended_s(CopyStream(end(4, 3), None, deque(parts)))
 
     # 20 + 20 MB at 1 MB/s and some more: no longer than two of 20 MB each.
     assert taken(20) == pytest.approx(ended_s(copy(end(4, 3), None, 40)), rel=0.3)
@@ -141,8 +147,8 @@ def test_limits_of_a_fetch_are_settings() -> None:
 def test_what_leaves_when_a_partition_has_moved_makes_room_for_the_others() -> None:
     def both(leaving_mb: float) -> float:
         leader = end(4, 3)
-        moved = Moving(1, [(leader, leaving_mb * MB)])
-        return ended_s(Copy(leader, None, deque([Part(1 * MB, 0.0, moved), Part(60 * MB, 0.0)])))
+        moved = CopiedPartition(1, [(leader, leaving_mb * MB)])
+        return ended_s(CopyStream(leader, None, deque([ReplicaCopy(1 * MB, 0.0, moved), ReplicaCopy(60 * MB, 0.0)])))
 
     # 60 MB at 4 - 3 MB/s, or soon at 4 - 1.
     assert both(0.0) == pytest.approx(55, rel=0.15)
@@ -158,8 +164,8 @@ def test_a_replica_that_is_in_sync_takes_part_of_the_room() -> None:
 
 def test_a_partition_has_moved_when_the_last_of_its_replicas_has_caught_up() -> None:
     leader = end(4, 3)
-    moving = Moving(2, [(leader, 3 * MB)])
-    copies = [Copy(leader, None, deque([Part(mb * MB, 0.0, moving)])) for mb in (1, 20)]
+    moving = CopiedPartition(2, [(leader, 3 * MB)])
+    copies = [CopyStream(leader, None, deque([ReplicaCopy(mb * MB, 0.0, moving)])) for mb in (1, 20)]
     assert ended_s(*copies) == pytest.approx(19, rel=0.15)
     assert (moving.behind, leader.in_sync_bytes_per_s) == (0, 0.0)
 

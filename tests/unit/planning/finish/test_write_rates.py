@@ -7,20 +7,20 @@ from dataclasses import replace
 import pytest
 
 from planning.finish.write_rates import at_rate, forecast
-from planning.throttles.load import CatchingUp, Demand, Side, SourceLoad
+from planning.throttles.load import BrokerRole, CatchingUpReplica, SourceLoad, ThrottleLoad
 from schemas.alerts import Role
 
 MB = 1_000_000.0
 
 
-def demand(required_mb: float | None, broker: int = 1, replicas: int = 1, in_sync_ratio: float = 0.25) -> Demand:
+def demand(required_mb: float | None, broker: int = 1, replicas: int = 1, in_sync_ratio: float = 0.25) -> ThrottleLoad:
     required = None if required_mb is None else required_mb * MB
     in_sync = None if required is None else in_sync_ratio * required
-    return Demand(broker, Role.LEADER, 3 * MB, in_sync, required, replicas, 0, 10**8)
+    return ThrottleLoad(broker, Role.LEADER, 3 * MB, in_sync, required, replicas, 0, 10**8)
 
 
-def ticks(*demands: Demand) -> list[tuple[float, dict[Side, Demand]]]:
-    return [(float(age), {(d.broker, d.role): d}) for age, d in enumerate(demands, 1)]
+def ticks(*throttle_loads: ThrottleLoad) -> list[tuple[float, dict[BrokerRole, ThrottleLoad]]]:
+    return [(float(age), {(d.broker, d.role): d}) for age, d in enumerate(throttle_loads, 1)]
 
 
 def test_a_single_tick_is_no_better_than_the_ticks_before_it() -> None:
@@ -47,7 +47,7 @@ def test_brokers_count_by_what_they_carry() -> None:
         [demand(None)],
     ],
 )
-def test_what_cannot_be_compared_changes_nothing(before: list[Demand]) -> None:
+def test_what_cannot_be_compared_changes_nothing(before: list[ThrottleLoad]) -> None:
     assert forecast([demand(4.0)], ticks(*before)).ratio == 1.0
 
 
@@ -65,7 +65,7 @@ def test_rates_are_never_known_for_sure_nor_unknown_altogether() -> None:
 
 
 def test_everything_that_is_written_scales_and_nothing_else() -> None:
-    replica = CatchingUp("t", 0, 1, 10**7, 2 * MB, (1, 2, 3), (1, 3))
+    replica = CatchingUpReplica("t", 0, 1, 10**7, 2 * MB, (1, 2, 3), (1, 3))
     source = SourceLoad(1, 3, 10**7, 6 * MB, 10**6, 2 * MB)
     found = at_rate(replace(demand(4.0), catching_up=(replica,), sources=(source,)), 1.5)
     assert (found.in_sync_bytes_per_s, found.required_bytes_per_s) == (1.5 * MB, 6 * MB)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.throttles.load import Demand, PartitionTraffic, Side, demands
+from planning.throttles.load import BrokerRole, PartitionTraffic, ThrottleLoad, throttle_loads
 from schemas.alerts import Role, Verdict
 from tests.support.random_clusters import Cluster, clusters
 
@@ -32,13 +32,13 @@ def traffic(
     )
 
 
-def sides(partitions: list[PartitionTraffic], rate_mb: float | None = None) -> dict[Side, Demand]:
+def sides(partitions: list[PartitionTraffic], rate_mb: float | None = None) -> dict[BrokerRole, ThrottleLoad]:
     rate = None if rate_mb is None else rate_mb * MB
     throttles = {(broker, role): rate for broker in range(1, 9) for role in Role}
-    return by_side(demands(partitions, throttles))
+    return by_side(throttle_loads(partitions, throttles))
 
 
-def by_side(found: list[Demand]) -> dict[Side, Demand]:
+def by_side(found: list[ThrottleLoad]) -> dict[BrokerRole, ThrottleLoad]:
     return {(d.broker, d.role): d for d in found}
 
 
@@ -51,7 +51,7 @@ TWO = [traffic(0, 1, (2, 3), {1, 2}, 2.0), traffic(1, 2, (1, 3), {1, 2}, 2.0)]
     ("side", "in_sync_mb", "required_mb"),
     [((1, LEADER), 2, 4), ((2, LEADER), 2, 4), ((3, FOLLOWER), 0, 4), ((1, FOLLOWER), 0, 0)],
 )
-def test_two_partitions_with_one_new_replica_each(side: Side, in_sync_mb: float, required_mb: float) -> None:
+def test_two_partitions_with_one_new_replica_each(side: BrokerRole, in_sync_mb: float, required_mb: float) -> None:
     demand = sides(TWO)[side]
     assert (demand.in_sync_bytes_per_s, demand.required_bytes_per_s) == (in_sync_mb * MB, required_mb * MB)
 
@@ -110,7 +110,7 @@ def test_an_unknown_write_rate_forbids_a_verdict_only_where_it_counts() -> None:
 
 
 def test_a_throttle_that_could_not_be_read_is_no_data_and_not_unthrottled() -> None:
-    (leader,) = [d for d in demands(TWO, {}) if (d.broker, d.role) == (1, LEADER)]
+    (leader,) = [d for d in throttle_loads(TWO, {}) if (d.broker, d.role) == (1, LEADER)]
     assert leader.verdict is Verdict.NO_DATA
 
 
@@ -145,7 +145,7 @@ def test_what_is_required_never_falls_when_a_partition_is_written_faster(cluster
     if slow.write_bytes_per_s is None:
         slow = replace(slow, write_bytes_per_s=0.0)
     before, after = (
-        demands([*cluster.partitions[:index], p, *cluster.partitions[index + 1 :]], cluster.throttles())
+        throttle_loads([*cluster.partitions[:index], p, *cluster.partitions[index + 1 :]], cluster.throttles())
         for p in (slow, fast)
     )
     for less, more in zip(before, after, strict=True):
@@ -158,7 +158,9 @@ def test_what_is_required_never_falls_when_a_partition_is_written_faster(cluster
 def test_in_sync_followers_are_counted_as_any_other(cluster: Cluster) -> None:
     behind = [replace(p, in_sync=frozenset()) for p in cluster.partitions]
     caught_up = [replace(p, in_sync=frozenset(p.followers)) for p in cluster.partitions]
-    some, none, every = (by_side(demands(p, cluster.throttles())) for p in (cluster.partitions, behind, caught_up))
+    some, none, every = (
+        by_side(throttle_loads(p, cluster.throttles())) for p in (cluster.partitions, behind, caught_up)
+    )
     for side, demand in some.items():
         assert demand.required_bytes_per_s == none[side].required_bytes_per_s == every[side].required_bytes_per_s
         assert every[side].in_sync_bytes_per_s == every[side].required_bytes_per_s
@@ -168,13 +170,13 @@ def test_in_sync_followers_are_counted_as_any_other(cluster: Cluster) -> None:
 @given(clusters())
 def test_partitions_that_no_list_names_need_no_throttle(cluster: Cluster) -> None:
     unlisted = [replace(p, leader_listed=frozenset(), follower_listed=frozenset()) for p in cluster.partitions]
-    for demand in demands(unlisted, cluster.throttles()):
+    for demand in throttle_loads(unlisted, cluster.throttles()):
         assert (demand.in_sync_bytes_per_s, demand.required_bytes_per_s, demand.limited_replicas) == (0, 0, 0)
 
 
 @given(clusters())
 def test_the_verdict_follows_from_the_two_marks(cluster: Cluster) -> None:
-    for demand in demands(cluster.partitions, cluster.throttles()):
+    for demand in throttle_loads(cluster.partitions, cluster.throttles()):
         in_sync, required = demand.in_sync_bytes_per_s, demand.required_bytes_per_s
         if not demand.limited_replicas or in_sync is None or required is None:
             continue
@@ -191,6 +193,6 @@ def test_the_verdict_follows_from_the_two_marks(cluster: Cluster) -> None:
 
 @given(clusters())
 def test_each_side_that_takes_part_stands_once_in_order(cluster: Cluster) -> None:
-    found = [(d.broker, d.role) for d in demands(cluster.partitions, cluster.throttles())]
+    found = [(d.broker, d.role) for d in throttle_loads(cluster.partitions, cluster.throttles())]
     assert found == sorted(set(found))
-    assert by_side(demands(cluster.partitions[::-1], cluster.throttles())).keys() == set(found)
+    assert by_side(throttle_loads(cluster.partitions[::-1], cluster.throttles())).keys() == set(found)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.throttles.load import Demand, demands
-from planning.throttles.recommendation import Advice, Wish, advise
+from planning.throttles.load import ThrottleLoad, throttle_loads
+from planning.throttles.recommendation import ThrottlePolicy, ThrottleRecommendation, recommend
 from schemas.alerts import Role, Verdict
 from tests.support.random_clusters import Cluster, clusters
 
@@ -19,8 +19,8 @@ MB = 1_000_000.0
 
 def demand(
     broker: int, required_mb: float | None, remaining_mb: float | None = 0, role: Role = Role.LEADER, limited: int = 1
-) -> Demand:
-    return Demand(
+) -> ThrottleLoad:
+    return ThrottleLoad(
         broker=broker,
         role=role,
         throttle_bytes_per_s=MB,
@@ -32,8 +32,8 @@ def demand(
     )
 
 
-def advised(demands: list[Demand], **wish: float) -> Advice:
-    advice = advise(demands, Wish(**wish))
+def advised(throttle_loads: list[ThrottleLoad], **wish: float) -> ThrottleRecommendation:
+    advice = recommend(throttle_loads, ThrottlePolicy(**wish))
     assert advice is not None
     return advice
 
@@ -62,15 +62,15 @@ def test_it_is_no_less_than_what_kafka_keeps_accurately() -> None:
 def test_a_broker_without_a_rate_holds_nobody_back_and_asks_for_none() -> None:
     unlimited = replace(demand(2, 50), throttle_bytes_per_s=None)
     assert advised([demand(1, 4), unlimited]).throttle_bytes_per_s == 4_800_000
-    assert advise([unlimited], Wish()) is None
+    assert recommend([unlimited], ThrottlePolicy()) is None
     # One whose rate is not known may have one.
     unknown = replace(unlimited, throttle_known=False)
     assert advised([demand(1, 4), unknown]).throttle_bytes_per_s == 60_000_000
 
 
 def test_without_a_replica_that_is_held_back_there_is_nothing_to_advise() -> None:
-    assert advise([], Wish()) is None
-    assert advise([demand(1, 4, limited=0)], Wish()) is None
+    assert recommend([], ThrottlePolicy()) is None
+    assert recommend([demand(1, 4, limited=0)], ThrottlePolicy()) is None
 
 
 def test_one_side_whose_need_is_unknown_forbids_a_number() -> None:
@@ -116,8 +116,8 @@ def test_the_advice_is_enough_on_every_side_and_not_wasteful(
     cluster: Cluster, margin: float, capacity: float | None
 ) -> None:
     known = [replace(p, write_bytes_per_s=p.write_bytes_per_s or 0.0) for p in cluster.partitions]
-    sides = demands(known, cluster.throttles())
-    advice = advise(sides, Wish(margin_ratio=margin, capacity_bytes_per_s=capacity))
+    sides = throttle_loads(known, cluster.throttles())
+    advice = recommend(sides, ThrottlePolicy(margin_ratio=margin, capacity_bytes_per_s=capacity))
     if advice is None or advice.throttle_bytes_per_s is None:
         return
     assert advice.smallest_bytes_per_s is not None
@@ -134,10 +134,10 @@ def test_the_advice_is_enough_on_every_side_and_not_wasteful(
 def test_there_is_a_number_unless_the_capacity_or_something_unknown_forbids_it(
     cluster: Cluster, margin: float, capacity: float
 ) -> None:
-    sides = demands(cluster.partitions, cluster.throttles())
+    sides = throttle_loads(cluster.partitions, cluster.throttles())
     rated = [d for d in sides if d.throttle_bytes_per_s is not None or not d.throttle_known]
     limited = [d for d in rated if d.limited_replicas]
-    advice = advise(sides, Wish(margin_ratio=margin, capacity_bytes_per_s=capacity))
+    advice = recommend(sides, ThrottlePolicy(margin_ratio=margin, capacity_bytes_per_s=capacity))
     assert (advice is None) == (not limited)
     if advice is None:
         return

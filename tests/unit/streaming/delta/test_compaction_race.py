@@ -17,7 +17,7 @@ from deltalake.schema import PrimitiveType
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, LEADER_IMBALANCE, PROMPT_TABLES
 from streaming.delta import append as plain_table
-from streaming.delta.maintenance import Maintained, maintain_prompt
+from streaming.delta.maintenance import MaintenanceResult, maintain_prompt
 from streaming.delta.query import rows
 from tests.unit.streaming.delta.test_damage import event
 
@@ -45,8 +45,8 @@ from pathlib import Path
 from tests.unit.streaming.delta.test_compaction_race import TODAY, balance
 from tests.unit.streaming.tables.test_deliveries import PlainStore
 from schemas.tables import LEADER_IMBALANCE
-from streaming.delta.low_latency_table import PromptTable
-table = PromptTable(None, PlainStore(Path(sys.argv[1])), LEADER_IMBALANCE)
+from streaming.delta.low_latency_table import LowLatencyTable
+table = LowLatencyTable(None, PlainStore(Path(sys.argv[1])), LEADER_IMBALANCE)
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     table.append([balance(TODAY - timedelta(days=number % 4), number)])
 """
@@ -123,7 +123,7 @@ def test_no_row_is_lost_or_doubled_by_a_compaction_in_another_process(tmp_path: 
         subprocess.Popen([sys.executable, "-c", _WRITER, path, str(n * APPENDS), str((n + 1) * APPENDS)])
         for n in range(WRITERS)
     ]
-    done: list[Maintained] = []
+    done: list[MaintenanceResult] = []
     while any(writer.poll() is None for writer in writers):
         done.append(maintain_prompt(path, ALERT_EVENTS, attempts=5))
     assert [writer.returncode for writer in writers] == [0] * WRITERS

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from alerts.delivery.suppression import Marks
+from alerts.delivery.suppression import Suppressions
 from cli.alerts.command import alerts
 from cli.check.local import local_store
-from cli.check.result import Answer
+from cli.check.result import CheckStatus
 from cli.maintain.command import maintain
 from cli.watch.pipeline import build_pipeline, configured
 from schemas.errors import HeadroomError
 from streaming.delta.locations import require_writable
-from streaming.tables.suppressions import MarkFollower, append_mark
+from streaming.tables.suppressions import SuppressionFollower, append_record
 from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.cli.alerts.test_command import _event, _written
 from tests.unit.fakes.users import without_root
@@ -37,7 +37,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("HEADROOM_STORE__PATH", str(folder))
         monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "localhost:1")
         _written(folder, _event("a", "firing", 1))
-        append_mark(str(folder / "alerts" / "marks"), SILENCE)
+        append_record(str(folder / "alerts" / "marks"), SILENCE)
         yield folder
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o755)
@@ -92,9 +92,9 @@ def test_where_there_is_no_store_there_is_no_alert_yet(store: Path, monkeypatch:
 def test_marks_that_may_not_be_read_are_not_taken_for_none(store: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = store / "alerts" / "marks"
     table.chmod(0)
-    taken: list[Marks] = []
+    taken: list[Suppressions] = []
     with without_root():
-        MarkFollower(str(table), (), taken.append, lambda: 5).look()
+        SuppressionFollower(str(table), (), taken.append, lambda: 5).look()
     assert [marks.silences for marks in taken] == [()]
     assert "silences and acknowledgements do not hold: " in caplog.text
     assert "Permission denied" in caplog.text
@@ -114,7 +114,7 @@ def test_a_table_that_may_not_be_written_is_an_error_and_no_panic(
         path.chmod(0o777)
     spoil(store)
     with without_root(), pytest.raises(HeadroomError) as told:
-        append_mark(str(store / "alerts" / "marks"), SILENCE)
+        append_record(str(store / "alerts" / "marks"), SILENCE)
     assert (told.value.subject, told.value.rule) == (str(store / where), "cannot be written")
     assert "panicked" not in capfd.readouterr().err
 
@@ -132,7 +132,7 @@ def test_a_table_that_is_to_be_made_needs_the_right_in_the_folder_above(store: P
 
 def test_the_check_names_a_store_that_may_not_be_written_or_looked_into(store: Path) -> None:
     with without_root():
-        assert local_store(store / "new").answer is Answer.NO
+        assert local_store(store / "new").answer is CheckStatus.NO
     store.chmod(0)
     with without_root():
-        assert local_store(store / "alerts").answer is Answer.NO
+        assert local_store(store / "alerts").answer is CheckStatus.NO

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from streaming.delta.maintenance import Schedule
+from streaming.delta.maintenance import MaintenanceSchedule
 
 _DEADLINE_S = 5.0
 
@@ -20,7 +20,7 @@ def test_a_run_that_fails_does_not_end_the_schedule() -> None:
             third.set()
         raise RuntimeError("this one fails")
 
-    schedule = Schedule(run, 0.01)
+    schedule = MaintenanceSchedule(run, 0.01)
     schedule.start()
     try:
         assert third.wait(_DEADLINE_S), f"{runs} runs"
@@ -31,7 +31,7 @@ def test_a_run_that_fails_does_not_end_the_schedule() -> None:
 def test_the_first_run_does_not_wait_for_a_whole_period() -> None:
     ran = threading.Event()
     # A tenth of the period is over long before the deadline, a whole one is not.
-    schedule = Schedule(ran.set, 2 * _DEADLINE_S)
+    schedule = MaintenanceSchedule(ran.set, 2 * _DEADLINE_S)
     schedule.start()
     try:
         assert ran.wait(_DEADLINE_S)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from streaming.queries import batch_gate as gates
-from streaming.queries.batch_gate import Gate, Stopping, wait_idle
+from streaming.queries.batch_gate import BatchGate, Stopping, wait_idle
 
 
 def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> None:
-    gate, seen = Gate(), []
+    gate, seen = BatchGate(), []
 
     def batch(rows: Any, batch_id: int) -> None:
         seen.append(gate.batch_s)
@@ -29,7 +29,7 @@ def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> No
 
 def test_a_batch_that_is_broken_off_says_no_more_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "_LONGEST_BATCH_S", 0.01)
-    gate = Gate()
+    gate = BatchGate()
 
     def batch(rows: Any, batch_id: int) -> None:
         gate.close()
@@ -42,7 +42,7 @@ def test_a_batch_that_is_broken_off_says_no_more_than_that(monkeypatch: pytest.M
 
 def test_it_tells_how_long_a_batch_took_that_was_done_and_of_no_other() -> None:
     took: list[float] = []
-    gate = Gate(took.append)
+    gate = BatchGate(took.append)
 
     def batch(rows: Any, batch_id: int) -> None:
         if batch_id == 7:
@@ -56,7 +56,7 @@ def test_it_tells_how_long_a_batch_took_that_was_done_and_of_no_other() -> None:
     assert took[0] >= 0
 
 
-def busy(gate: Gate) -> tuple[threading.Thread, threading.Event]:
+def busy(gate: BatchGate) -> tuple[threading.Thread, threading.Event]:
     """A thread whose batch is within until the event is set."""
     within, done = threading.Event(), threading.Event()
 
@@ -71,17 +71,17 @@ def busy(gate: Gate) -> tuple[threading.Thread, threading.Event]:
 
 
 def test_who_gives_way_goes_on_when_the_batches_are_done() -> None:
-    gate = Gate()
+    gate = BatchGate()
     thread, done = busy(gate)
     threading.Timer(0.1, done.set).start()
-    wait_idle([Gate(), gate], 10.0)
+    wait_idle([BatchGate(), gate], 10.0)
     assert done.is_set()
     thread.join()
     assert gate.batches == 1
 
 
 def test_who_gives_way_does_not_do_so_for_ever() -> None:
-    gate = Gate()
+    gate = BatchGate()
     thread, done = busy(gate)
     wait_idle([gate], 0.1)
     assert gate.batch_s is not None

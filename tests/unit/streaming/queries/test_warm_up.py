@@ -8,7 +8,7 @@ import time
 import pytest
 
 from streaming.queries import warm_up as rehearsal
-from streaming.queries.warm_up import Rehearsal
+from streaming.queries.warm_up import WarmUp
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ class Stage:
     def __init__(self) -> None:
         self.idle_s = 10.0
         self.played: list[str] = []
-        self.rehearsal = Rehearsal(lambda: self.idle_s)
+        self.rehearsal = WarmUp(lambda: self.idle_s)
 
     def take(self, name: str) -> None:
         """Take a batch of this name."""

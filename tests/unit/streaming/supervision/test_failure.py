@@ -8,7 +8,7 @@ import pytest
 
 from schemas.errors import HeadroomError
 from streaming.supervision.failure import cause_of
-from streaming.supervision.restarting_job import KeptJob
+from streaming.supervision.restarting_job import RestartingJob
 
 # How every failure in a function that Spark calls begins, and what follows it.
 _BEGINS = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
@@ -112,7 +112,7 @@ class Failed:
 def test_a_job_that_stops_again_and_again_is_told_with_its_cause() -> None:
     now_s = [0.0]
     query: Any = Failed()
-    job = KeptJob("alert_path", lambda: [query], now_s=lambda: now_s[0])
+    job = RestartingJob("alert_path", lambda: [query], now_s=lambda: now_s[0])
     job.start()
 
     def wait(seconds: int) -> None:

@@ -13,17 +13,17 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from alerts.engine import AlertDesk, Watched
+from alerts.engine import AlertEngine, WatchedCluster
 from alerts.metrics import Collected
 from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.delta.locations import trouble_of
 from streaming.jobs.alert_path import AlertPath, Listeners
-from streaming.pipeline import Inputs, Pipeline
-from streaming.queries.whole_ticks import WholeTicks
+from streaming.pipeline import Pipeline, PipelineConfig
+from streaming.queries.whole_ticks import CompleteTicks
 from streaming.supervision.failure import cause_of
-from streaming.supervision.restarting_job import KeptJob
+from streaming.supervision.restarting_job import RestartingJob
 from tests.unit.fakes.receivers import event
 
 NO_ROOM = OSError(28, "No space left on device")
@@ -59,10 +59,10 @@ class Starts:
         return [self.queries[-1]]
 
 
-def kept(starts: Starts) -> tuple[KeptJob, Callable[[float], None]]:
+def kept(starts: Starts) -> tuple[RestartingJob, Callable[[float], None]]:
     """A job that runs, and what lets seconds pass, one look at it in each."""
     now_s = [0.0]
-    job = KeptJob("gold", starts, now_s=lambda: now_s[0])
+    job = RestartingJob("gold", starts, now_s=lambda: now_s[0])
     job.start()
 
     def wait(seconds: float) -> None:
@@ -157,7 +157,7 @@ class Judge:
     def whole(self, batch: Any) -> Any:
         rows: Any = [{"cluster": "c", "tick_ms": at, "end_offset": at, "record_ms": at} for at in batch]
         ticks = [("c", at) for at in batch]
-        yield WholeTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
+        yield CompleteTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
 
     def batch(self, number: int, *places: int) -> None:
         batch: Any = places
@@ -205,7 +205,7 @@ def test_without_a_store_what_comes_to_the_lane_is_judged_from_where_the_query_s
         asked.append(offset)
         return (20, 30)
 
-    monkeypatch.setattr(judge.path._topic, "lane_since", since)
+    monkeypatch.setattr(judge.path._topic, "alert_messages_since", since)
     judge.log.error = NO_ROOM
     for offset in (11, 31):
         assert judge.path._judge_since(offset) == 31
@@ -234,7 +234,7 @@ class Trouble:
     def __init__(self, folder: Path) -> None:
         self.store = folder / "store"
         settings = Settings(store=StoreSettings(path=str(self.store)))
-        self.pipeline = Pipeline(MagicMock(), Inputs(settings, KafkaSettings()))
+        self.pipeline = Pipeline(MagicMock(), PipelineConfig(settings, KafkaSettings()))
         self.path, self.outbox, self.starts = MagicMock(), MagicMock(), Starts()
         self.path.trouble = None
         self.pipeline._alert_path, self.pipeline._outbox = self.path, self.outbox
@@ -322,18 +322,20 @@ def test_a_store_that_hangs_is_trouble_and_holds_up_no_check(tmp_path: Path, mon
 
 def test_trouble_is_an_alert_though_no_tick_comes_and_ends_without_one() -> None:
     now_ms = [0]
-    desk = AlertDesk(Settings(), lambda: now_ms[0], None, [Watched(Settings(cluster=ClusterSettings(name="b")))])
+    desk = AlertEngine(
+        Settings(), lambda: now_ms[0], None, [WatchedCluster(Settings(cluster=ClusterSettings(name="b")))]
+    )
 
     def after(second: int) -> set[tuple[str, str, str]]:
         now_ms[0] = second * 1000
         return {(one.cluster, one.kind, one.state) for one in desk.silence()}
 
-    desk.take_trouble("/data cannot be written (No space left on device)")
+    desk.update_store_trouble("/data cannot be written (No space left on device)")
     # The first tick is waited for 90 s.
     assert after(89) == set()
     silent = {(cluster, "no_data", state) for cluster in ("kafka", "b") for state in ("pending", "firing")}
     assert after(91) == silent | {("kafka", "store_unwritable", state) for state in ("pending", "firing")}
-    desk.take_trouble(None)
+    desk.update_store_trouble(None)
     resolved = set[tuple[str, str, str]]().union(*(after(second) for second in range(92, 140)))
     assert resolved == {("kafka", "store_unwritable", "resolved")}
 
@@ -341,7 +343,7 @@ def test_trouble_is_an_alert_though_no_tick_comes_and_ends_without_one() -> None
 def test_trouble_is_an_alert_of_the_first_cluster_alone(tmp_path: Path) -> None:
     at = Trouble(tmp_path)
     desk = at.pipeline.desk
-    desk.take_trouble("/data cannot be written (No space left on device)")
+    desk.update_store_trouble("/data cannot be written (No space left on device)")
     assert desk.observe("another", 1000, []) == []
     events = desk.observe("kafka", 1000, [])
     assert [(one.kind, one.severity, one.state) for one in events] == [
@@ -349,14 +351,14 @@ def test_trouble_is_an_alert_of_the_first_cluster_alone(tmp_path: Path) -> None:
         ("store_unwritable", "critical", "firing"),
     ]
     assert json.loads(events[-1].evidence)["trouble"].startswith("/data cannot")
-    desk.take_trouble(None)
+    desk.update_store_trouble(None)
     assert [one.state for s in range(2, 30) for one in desk.observe("kafka", s * 1000, [])] == ["resolved"]
 
 
 def test_a_job_waits_for_what_it_cannot_do_without_and_is_not_blamed() -> None:
     now_s, damaged = [0.0], [True]
     starts = Starts(*[HeadroomError("table", "is damaged", "Repair it.")] * 1)
-    job = KeptJob("gold", starts, lambda: damaged[0], lambda: now_s[0])
+    job = RestartingJob("gold", starts, lambda: damaged[0], lambda: now_s[0])
     job.begin()
     for _ in range(1000):
         now_s[0] += 1
@@ -373,4 +375,4 @@ def test_a_job_waits_for_what_it_cannot_do_without_and_is_not_blamed() -> None:
 def test_a_job_that_waits_for_nothing_says_at_once_why_it_does_not_begin() -> None:
     starts = Starts(HeadroomError("table", "is somebody else's", "Move it."))
     with pytest.raises(HeadroomError, match="somebody else's"):
-        KeptJob("gold", starts).begin()
+        RestartingJob("gold", starts).begin()

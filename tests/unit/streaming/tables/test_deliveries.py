@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from deltalake import write_deltalake
 
-from alerts.delivery.delivery_log import Backlog, Step, event_key
+from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
 from schemas.alerts import AlertEvent
 from schemas.errors import ENDINGS, HeadroomError
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
 from streaming.delta import append as plain_table
 from streaming.delta import query as plain_sql
-from streaming.delta.low_latency_table import PromptTable
+from streaming.delta.low_latency_table import LowLatencyTable
 from streaming.tables.deliveries import DeliveryTable
-from streaming.tables.suppressions import append_mark
+from streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.fakes.receivers import event
 
@@ -41,8 +41,8 @@ class PlainStore:
                 plain_table.create(self.location(table), table)
 
 
-def step(of: AlertEvent, receiver: str, state: str = "delivered") -> Step:
-    return Step(receiver, event_key(of), of.alert_id, of.cluster, state, 1, "ok", '{"ts": "1"}', 7)
+def step(of: AlertEvent, receiver: str, state: str = "delivered") -> DeliveryAttempt:
+    return DeliveryAttempt(receiver, event_key(of), of.alert_id, of.cluster, state, 1, "ok", '{"ts": "1"}', 7)
 
 
 def test_a_start_gets_the_alerts_that_fire_or_are_owed_to_somebody(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_start_gets_the_alerts_that_fire_or_are_owed_to_somebody(tmp_path: Pat
     firing = [event("fires", "pending"), event("fires")]
     ended = [event("ended"), event("ended", "resolved", 1_800_000_001_000)]
     passed = [event("passed", "pending"), event("passed", "resolved", 1_800_000_001_000)]
-    PromptTable(nothing, store, ALERT_EVENTS).append([*firing, *ended, *passed], ("w", 1))
+    LowLatencyTable(nothing, store, ALERT_EVENTS).append([*firing, *ended, *passed], ("w", 1))
     told = [step(firing[1], "log"), *(step(e, "log") for e in ended), step(ended[0], "webhook")]
     deliveries.append(told)
     assert _sorted(deliveries.backlog(["log"])) == _sorted(Backlog(firing[1:], told[:1]))
@@ -66,7 +66,7 @@ def test_rows_that_are_appended_as_one_batch_twice_are_there_once(tmp_path: Path
     nothing: Any = None
     store: Any = PlainStore(tmp_path)
     for version in (1, 1, 2):
-        PromptTable(nothing, store, ALERT_EVENTS).append([event(tick_ms=version)], ("w", version))
+        LowLatencyTable(nothing, store, ALERT_EVENTS).append([event(tick_ms=version)], ("w", version))
     assert [e.tick_ms for e in DeliveryTable(nothing, store).backlog(["log"]).events] in ([1, 2], [2, 1])
 
 
@@ -109,7 +109,7 @@ def test_a_panic_of_the_library_is_an_error_that_names_table_cause_and_remedy(
 def test_a_panic_while_a_mark_is_made_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain_table, "write_deltalake", panicking(1))
     with pytest.raises(HeadroomError, match="No space left on device"):
-        append_mark(str(tmp_path / "marks"), silence())
+        append_record(str(tmp_path / "marks"), silence())
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

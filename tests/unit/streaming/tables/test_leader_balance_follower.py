@@ -14,12 +14,12 @@ from arro3.core import Array, DataType
 from arro3.core import Table as ArrowTable
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from alerts.inputs.leader_balance import BalanceState
+from alerts.inputs.leader_balance import LeaderBalance
 from planning.elections.planner import Balance
-from planning.elections.summary import ElectionOutline
+from planning.elections.summary import ElectionPlanSummary
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.delta.store import Store
-from streaming.tables.leader_balance_follower import BalanceFollower
+from streaming.tables.leader_balance_follower import LeaderBalanceFollower
 from tests.unit.builders.leader_balance import OUTLINE
 from tests.unit.builders.throttle_status import TICK_MS
 
@@ -76,21 +76,21 @@ class Followed:
 
     def __init__(self, folder: Path) -> None:
         self.taken: list[tuple[str, int, list[int]]] = []
-        self.plans: list[tuple[str, ElectionOutline]] = []
-        self.balances: Sequence[BalanceState] = ()
+        self.plans: list[tuple[str, ElectionPlanSummary]] = []
+        self.balances: Sequence[LeaderBalance] = ()
         no_spark: Any = None
         store = Store(no_spark, str(folder))
         self.location = store.location(LEADER_IMBALANCE)
         self.now_ms = TICK_MS
-        self.start = lambda: BalanceFollower(no_spark, store, self._take, self._take_plan, lambda: self.now_ms)
+        self.start = lambda: LeaderBalanceFollower(no_spark, store, self._take, self._take_plan, lambda: self.now_ms)
         self.follower = self.start()
         self.plans_location = store.location(ELECTION_PLAN)
 
-    def _take(self, cluster: str, tick_ms: int, balances: Sequence[BalanceState]) -> None:
+    def _take(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
         self.taken.append((cluster, tick_ms - TICK_MS, sorted(state.broker for state in balances)))
         self.balances = balances
 
-    def _take_plan(self, cluster: str, plan: ElectionOutline) -> None:
+    def _take_plan(self, cluster: str, plan: ElectionPlanSummary) -> None:
         # It is there before the balances that call for it.
         assert all(taken[0] != cluster for taken in self.taken)
         self.plans.append((cluster, plan))

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from alerts.delivery.suppression import Marks
+from alerts.delivery.suppression import Suppressions
 from schemas.config import DAYS, MaintenanceWindow
 from schemas.tables import ALERT_MARKS
 from streaming.delta.properties import properties
 from streaming.delta.query import rows
 from streaming.tables import suppressions as table
-from streaming.tables.suppressions import ALL_SQL, MarkFollower, append_mark, mark_of
+from streaming.tables.suppressions import ALL_SQL, SuppressionFollower, append_record, record_of
 from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, silence
 from tests.unit.fakes.receivers import event
 
@@ -26,11 +26,11 @@ WINDOW = MaintenanceWindow(DAYS, "00:00", 3600)
 # One of the writers of the race.
 WRITER = """
 import sys
-from streaming.tables.suppressions import append_mark
+from streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_suppression import silence
 sys.stdin.read(1)
 for number in range(5):
-    append_mark(sys.argv[1], silence(f"{sys.argv[2]}-{number}"))
+    append_record(sys.argv[1], silence(f"{sys.argv[2]}-{number}"))
 """
 
 
@@ -40,13 +40,13 @@ def location(tmp_path: Path) -> str:
 
 
 def found(location: str) -> list[str]:
-    return sorted(mark_of(row).mark_id for row in rows({"data": location}, ALL_SQL))
+    return sorted(record_of(row).mark_id for row in rows({"data": location}, ALL_SQL))
 
 
 def test_a_mark_comes_back_as_it_was_made_and_the_table_is_as_the_schema_says(location: str) -> None:
-    append_mark(location, silence(kind="no_data"))
-    append_mark(location, ack())
-    read = {mark.mark_id: mark for mark in (mark_of(row) for row in rows({"data": location}, ALL_SQL))}
+    append_record(location, silence(kind="no_data"))
+    append_record(location, ack())
+    read = {mark.mark_id: mark for mark in (record_of(row) for row in rows({"data": location}, ALL_SQL))}
     assert read == {mark.mark_id: mark for mark in (silence(kind="no_data"), ack())}
     made = DeltaTable(location)
     assert made.metadata().configuration == properties(ALERT_MARKS)
@@ -71,7 +71,7 @@ def test_writers_that_make_the_table_and_write_at_once_lose_no_row(location: str
 def test_many_small_files_are_put_together(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "_MOST_FILES", 3)
     for number in range(5):
-        append_mark(location, silence(str(number)))
+        append_record(location, silence(str(number)))
     assert len(DeltaTable(location).file_uris()) < 4
     assert found(location) == ["0", "1", "2", "3", "4"]
 
@@ -83,7 +83,7 @@ def test_a_mark_is_kept_though_the_files_cannot_be_put_together(
         raise OSError("disk full")
 
     monkeypatch.setattr(table, "_keep_small", full)
-    append_mark(location, silence())
+    append_record(location, silence())
     assert found(location) == ["s"]
     assert "could not be compacted: disk full" in caplog.text
 
@@ -93,8 +93,8 @@ class Following:
 
     def __init__(self, location: str) -> None:
         self.now_ms = NOW_MS
-        self.taken: list[Marks] = []
-        self.follower = MarkFollower(location, [WINDOW], self.taken.append, lambda: self.now_ms)
+        self.taken: list[Suppressions] = []
+        self.follower = SuppressionFollower(location, [WINDOW], self.taken.append, lambda: self.now_ms)
 
     def look(self, after_s: float = 0) -> int:
         self.now_ms += round(after_s * 1000)
@@ -104,24 +104,24 @@ class Following:
 
 def test_a_follower_hands_over_what_has_changed_and_nothing_else(location: str) -> None:
     following = Following(location)
-    assert (following.look(), following.look(), following.taken[0]) == (1, 1, Marks(windows=[WINDOW]))
-    append_mark(location, silence())
+    assert (following.look(), following.look(), following.taken[0]) == (1, 1, Suppressions(windows=[WINDOW]))
+    append_record(location, silence())
     assert (following.look(), following.look()) == (2, 2)
     assert following.taken[-1].covered(event(), NOW_MS)
-    append_mark(location, ack())
+    append_record(location, ack())
     assert following.look() == 3
-    assert following.taken[-1] == Marks.of([silence(), ack()], [WINDOW])
+    assert following.taken[-1] == Suppressions.of([silence(), ack()], [WINDOW])
 
 
 def test_silences_of_long_ago_are_not_handed_over(location: str) -> None:
-    append_mark(location, silence())
+    append_record(location, silence())
     following = Following(location)
     following.look(8 * 86_400)
     assert following.taken[-1].silences == ()
 
 
 def test_what_cannot_be_read_hides_nothing(location: str, caplog: pytest.LogCaptureFixture) -> None:
-    append_mark(location, silence())
+    append_record(location, silence())
     following = Following(location)
     assert following.look() == 1
     log = Path(location) / "_delta_log" / f"{DeltaTable(location).version() + 1:020}.json"
@@ -130,7 +130,7 @@ def test_what_cannot_be_read_hides_nothing(location: str, caplog: pytest.LogCapt
     assert following.look(59) == 1
     assert caplog.text == ""
     assert following.look(1) == 2
-    assert following.taken[-1] == Marks(windows=[WINDOW])
+    assert following.taken[-1] == Suppressions(windows=[WINDOW])
     assert (following.look(600), caplog.text.count("cannot be read, so silences")) == (2, 1)
     log.unlink()
     assert following.look() == 3
@@ -143,7 +143,7 @@ def test_what_cannot_be_read_at_the_start_hides_nothing(location: str, caplog: p
     following = Following(location)
     with caplog.at_level(logging.WARNING):
         assert (following.look(), following.look()) == (1, 1)
-    assert following.taken == [Marks(windows=[WINDOW])]
+    assert following.taken == [Suppressions(windows=[WINDOW])]
     assert caplog.text.count("cannot be read") == 1
 
 
@@ -151,7 +151,7 @@ def test_a_follower_looks_by_itself_and_stops(location: str, monkeypatch: pytest
     monkeypatch.setattr(table, "_EVERY_S", 0.01)
     following = Following(location)
     following.follower.start()
-    append_mark(location, silence())
+    append_record(location, silence())
     following.follower._thread.join(0.5)
     following.follower.stop()
     following.follower._thread.join(5)
