@@ -106,7 +106,7 @@ class Pipeline:
             deliveries = DeliveryTable(spark, self._store)
             self._outbox = Outbox(inputs.receivers, deliveries, settings.notify, inputs.clock_ms, inputs.elapsed_ms)
             location, windows = table_url(settings.store.path, ALERT_MARKS.path), settings.alerts.maintenance
-            self._marks = SuppressionFollower(location, windows, self._outbox.mark, inputs.clock_ms)
+            self._marks = SuppressionFollower(location, windows, self._outbox.update_suppressions, inputs.clock_ms)
         self._alert_path: AlertPath | None = None
         self._run = f"watchdog-{uuid.uuid4()}"
         self._jobs: list[RestartingJob] = []

@@ -195,12 +195,12 @@ class AlertPath:
         for tick in ticks:
             try:
                 of_tick = [throttle_status_of(row.asDict(recursive=True)) for row in found[tick]]
-                events.extend(self._desk.observe(*tick, of_tick))
+                events.extend(self._desk.evaluate(*tick, of_tick))
             except Exception as error:
                 # What is wrong with one cluster is no reason to leave the others alone. That this one is not judged is
                 # told as that its ticks stay away.
                 what = f"tick {tick[1]} of cluster {tick[0]} gives no verdict, for its evaluation failed"
-                self._faults.tell(tick[0], what, error)
+                self._faults.report(tick[0], what, error)
                 continue
             sides[tick] = of_tick
         if events:
@@ -239,7 +239,7 @@ class AlertPath:
         Args:
             writer: names this run for ever.
         """
-        events = self._desk.silence(self.gate.batch_s)
+        events = self._desk.check_missing_ticks(self.gate.batch_s)
         if events:
             self._watchdog_version += 1
             self._commit(events, writer, self._watchdog_version)

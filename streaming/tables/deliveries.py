@@ -38,17 +38,17 @@ class DeliveryTable:
         self._writing = threading.Lock()
         self._in_time = InTime[None](store.location(ALERT_DELIVERIES))
 
-    def append(self, steps: Sequence[DeliveryAttempt]) -> None:
-        """Keep steps; they are durable when this returns.
+    def append(self, records: Sequence[DeliveryAttempt]) -> None:
+        """Append records; they are durable when this returns.
 
         Raises:
             NoAnswer: the disk hangs. They may be kept yet, and twice then, which says no more than once.
         """
         with self._writing:
             if self._table.path is None:
-                self._table.append(steps)
+                self._table.append(records)
             else:
-                self._in_time.call(lambda: self._table.append(steps))
+                self._in_time.call(lambda: self._table.append(records))
 
     def backlog(self, receivers: Sequence[str]) -> Backlog:
         """Return what is kept of alerts that fire, or of which one of these receivers is still owed an event; of tables

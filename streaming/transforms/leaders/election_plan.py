@@ -20,7 +20,7 @@ from planning.throttles.load import BrokerRole, PartitionTraffic, partition_traf
 from schemas.alerts import Role
 from schemas.tables import ELECTION_PLAN
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, non_preferred_traffic
-from streaming.transforms.moves.replicas import WATCHED
+from streaming.transforms.moves.replicas import MOVES_OR_LISTED
 from streaming.transforms.moves.write_rate import with_write_rate
 from streaming.transforms.tick_status import TICK
 
@@ -63,7 +63,7 @@ def election_plans(seen: ImbalanceInputs, moves: DataFrame, balances: DataFrame,
     brokers = seen.brokers.groupBy(*TICK).agg(_all(_BROKER, "brokers"))
     away = _away(seen).groupBy(*TICK).agg(_all((*_PARTITION, "min_insync_replicas"), "away"))
     watched = (
-        with_write_rate(moves.where(WATCHED))
+        with_write_rate(moves.where(MOVES_OR_LISTED))
         .groupBy(*TICK)
         .agg(_all((*_PARTITION, "leader_listed", "follower_listed"), "watched"))
     )

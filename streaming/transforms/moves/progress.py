@@ -1,23 +1,26 @@
-"""Progress of a reassignment: how far each adding replica is, and when it will be there."""
+"""Progress of a reassignment: remaining bytes, state and expected finish of each adding replica."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from streaming.transforms.moves.long_run import SEEN_RATIO
+from streaming.transforms.moves.long_run import MEASURED_RATIO
 from streaming.transforms.moves.throttle_headroom import AT_THROTTLE
 from streaming.transforms.steps import with_columns
 
-# The slower of the two sides that limit a replica says when it is there; an unlimited one goes on as it is seen to, and
-# while it waits for its turn as all of its destination do.
-_LIMITS = "CASE WHEN {side}_listed AND {side}_throttle IS NOT NULL THEN {side}_verdict ELSE 'unthrottled' END"
+# The slower of the two throttles that limit a replica decides when it is in sync. An unlimited replica continues at its
+# measured rate. While it waits for its turn, the expected finish is that of its whole destination.
+_LIMIT = "CASE WHEN {role}_listed AND {role}_throttle IS NOT NULL THEN {role}_verdict ELSE 'unthrottled' END"
 _THROTTLED = "leader_limit != 'unthrottled' OR follower_limit != 'unthrottled'"
-_MADE_KNOWN = ("leader_listed", "follower_listed", "leader_verdict", "follower_verdict")
-_KNOWN = {
+_REPLACED = ("leader_listed", "follower_listed", "leader_verdict", "follower_verdict")
+_JOINED = {
+    # Whether the throttle of the leader, and that of the destination, count this replica.
     "leader_listed": "coalesce(array_contains(leader_listed, leader), false)",
     "follower_listed": "coalesce(array_contains(follower_listed, follower), false)",
+    # Verdict on each of the two throttles; no_data if the broker has no row.
     "leader_verdict": "coalesce(leader_verdict, 'no_data')",
     "follower_verdict": "coalesce(follower_verdict, 'no_data')",
+    # Bytes per second by which the remaining bytes shrink; null if unknown.
     "catch_up_bytes_per_s": "copied_bytes_per_s - write_bytes_per_s",
 }
 _STATE = """CASE
@@ -31,50 +34,59 @@ _STATE = """CASE
     ELSE 'catching_up' END"""
 
 
-def _eta(name: str, seen_ratio: float) -> str:
-    """Return when a replica is in sync: ``eta_s``, or one end of its range."""
+def _eta(name: str, measured_ratio: float) -> str:
+    """Return the seconds until a replica is in sync, as an expression; null if unknown.
+
+    Args:
+        name: ``eta_s``, or one end of its range: ``eta_low_s``, ``eta_high_s``.
+        measured_ratio: factor on the time at the measured rate of a replica that no throttle limits.
+    """
     return f"""CASE
     WHEN state = 'in_sync' THEN 0D
     WHEN state != 'catching_up' THEN NULL
     WHEN NOT throttled AND waiting THEN follower_{name}
-    WHEN NOT throttled THEN {seen_ratio}D * remaining_bytes / catch_up_bytes_per_s
+    WHEN NOT throttled THEN {measured_ratio}D * remaining_bytes / catch_up_bytes_per_s
     ELSE greatest(CASE WHEN leader_limit != 'unthrottled' THEN leader_{name} END,
         CASE WHEN follower_limit != 'unthrottled' THEN follower_{name} END) END"""
 
 
+# Seconds until the replica is in sync: earliest, expected, latest.
 _ETAS = {
-    "eta_low_s": _eta("eta_low_s", 1 - SEEN_RATIO),
+    "eta_low_s": _eta("eta_low_s", 1 - MEASURED_RATIO),
     "eta_s": _eta("eta_s", 1.0),
-    "eta_high_s": _eta("eta_high_s", 1 + SEEN_RATIO),
+    "eta_high_s": _eta("eta_high_s", 1 + MEASURED_RATIO),
 }
 
 
 def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame:
-    """Return the rows of ``gold/reassignment_progress`` but for ``date``, one per tick, partition and adding replica.
+    """Return the rows of ``gold/reassignment_progress`` without ``date``, one per tick, partition and adding replica.
 
     Args:
-        replicas: of ``streaming.transforms.moves.replicas.replicas``.
-        headroom: of ``streaming.transforms.moves.throttle_headroom.throttle_headroom``, of the same ticks,
-            with ``AT_THROTTLE`` besides.
+        replicas: rows of ``streaming.transforms.moves.replicas.replicas``.
+        headroom: rows of ``streaming.transforms.moves.throttle_headroom.throttle_headroom`` for the same ticks, with
+            the extra column ``AT_THROTTLE``.
     """
     joined = (
         replicas.where("is_adding")
-        .join(_side(headroom, "leader"), ["cluster", "tick_ms", "leader"], "left")
-        .join(_side(headroom, "follower"), ["cluster", "tick_ms", "follower"], "left")
+        .join(_headroom_of(headroom, "leader"), ["cluster", "tick_ms", "leader"], "left")
+        .join(_headroom_of(headroom, "follower"), ["cluster", "tick_ms", "follower"], "left")
     )
-    known = with_columns(joined, _KNOWN, without=_MADE_KNOWN)
-    limited = with_columns(known, {f"{side}_limit": _LIMITS.format(side=side) for side in ("leader", "follower")})
-    judged = with_columns(with_columns(limited, {"throttled": _THROTTLED}), {"state": _STATE})
-    return with_columns(judged, {**_ETAS, "adding_replica": "follower", "rate_window_ms": "window_ms"})
+    known = with_columns(joined, _JOINED, without=_REPLACED)
+    # leader_limit, follower_limit: the verdict on the throttle if it limits this replica, otherwise unthrottled.
+    limited = with_columns(known, {f"{role}_limit": _LIMIT.format(role=role) for role in ("leader", "follower")})
+    # throttled: whether a throttle limits the replica. state: in_sync, catching_up, never or no_data.
+    evaluated = with_columns(with_columns(limited, {"throttled": _THROTTLED}), {"state": _STATE})
+    return with_columns(evaluated, {**_ETAS, "adding_replica": "follower", "rate_window_ms": "window_ms"})
 
 
-def _side(headroom: DataFrame, role: str) -> DataFrame:
+def _headroom_of(headroom: DataFrame, role: str) -> DataFrame:
+    """Return verdict, expected finish and rate of the brokers in one role, in columns that begin with the role."""
     return headroom.where(f"role = '{role}'").selectExpr(
         "cluster",
         "tick_ms",
         f"broker AS {role}",
         f"verdict AS {role}_verdict",
-        # Of a replica its own source counts, not that another one of its destination is short.
+        # Only the replica's own source counts here, not another source of the same destination with a low throttle.
         *[f"{AT_THROTTLE}.{eta} AS {role}_{eta}" for eta in _ETAS],
         f"throttle_bytes_per_s AS {role}_throttle",
     )

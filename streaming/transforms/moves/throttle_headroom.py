@@ -1,6 +1,6 @@
-"""Throttle headroom: what each broker's throttles carry, against the rates in force.
+"""Throttle headroom: the load on each broker's throttles, compared with the rates in force.
 
-The verdict is the one of ``planning.throttles.load.ThrottleLoad``, as expressions; a property test holds the two equal.
+The verdict is that of ``planning.throttles.load.ThrottleLoad``, as SQL expressions. A property test compares the two.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from pyspark.sql import DataFrame
 
 from schemas.tables import THROTTLE_HEADROOM
 from streaming.transforms.moves.long_run import BURST_BYTES, ETAS, copied
-from streaming.transforms.moves.throttle_loads import SIDE, STALL_NAMES, sides
+from streaming.transforms.moves.throttle_loads import BROKER_ROLE, STALL_NAMES, throttle_loads
 from streaming.transforms.steps import named, with_columns
 
+# Most partitions and topics that a group lists by name.
 _NAMES, _TOPICS = 3, 50
+# 0 for a broker and role without load.
 _COUNTS = (
     "limited_replicas",
     "free_replicas",
@@ -33,7 +35,7 @@ _COUNTS = (
     "lost_leaderless_replicas",
     "lost_leaderless_moving_replicas",
 )
-# Settings of a broker that shape a throttled copy, passed on as they are.
+# Broker settings that shape a throttled copy, copied unchanged.
 _SETTINGS = (
     "quota_window_num",
     "quota_window_size_s",
@@ -44,13 +46,14 @@ _SETTINGS = (
     "log_dirs_throttle_bytes_per_s",
     "log_dirs_throttle_source",
 )
-# Columns of the join of which one side may be missing.
-_MADE_WHOLE = (
+# Columns of the join that a broker without load, or a load of an unknown broker, does not have: _DEFAULTED fills them.
+_MAY_BE_MISSING = (
     *("alive", "throttle_known", *_COUNTS, "lost", "moves", "partitions", "resting_topics", "stalls", "switches"),
     *("known_in_sync_bytes_per_s", "known_required_bytes_per_s", "down_required_bytes_per_s"),
 )
 
-# What is certain is said though a part is unknown: more traffic would only be worse.
+# ``starved`` and ``losing`` are certain even if a part is unknown, because more traffic only makes them worse.
+# Hence they come first, and use the known sums.
 VERDICT = f"""CASE
     WHEN limited_replicas + free_replicas = 0 THEN 'idle'
     WHEN limited_replicas > 0 AND throttle_bytes_per_s < known_in_sync_bytes_per_s THEN 'starved'
@@ -79,12 +82,12 @@ _ROLES = """array(
 
 
 def _grouped(array: str, key: str, fields: str) -> str:
-    """Return an array of structs by a key of them, as an expression.
+    """Return an array with one struct per distinct key of another array's structs, as an expression.
 
     Args:
-        array: column with structs, in an order of its own.
-        key: of the element ``x``.
-        fields: of the structs that come out, of the elements ``g`` that have the same key.
+        array: column with an array of structs, sorted.
+        key: expression over an element ``x``.
+        fields: fields of the resulting structs: expressions over the elements ``g`` with the same key.
     """
     keys = f"array_sort(array_distinct(transform({array}, x -> {key})))"
     groups = f"transform({keys}, k -> filter({array}, x -> {key} <=> k))"
@@ -92,11 +95,12 @@ def _grouped(array: str, key: str, fields: str) -> str:
 
 
 def _first_names(elements: str) -> str:
+    """Return the first partitions of an array as topic-partition, as an expression."""
     names = f"transform({elements}, x -> concat(x.topic, '-', x.partition))"
     return f"slice({names}, 1, {_NAMES})"
 
 
-# Sums of which a part is unknown are null.
+# Limited copies by the broker at their other end; rates in bytes per second. A sum with an unknown part is null.
 _PEERS = _grouped(
     "limited_copies",
     "x.broker",
@@ -107,12 +111,14 @@ _PEERS = _grouped(
     'leaving_bytes_per_s', aggregate(g, 0D, (sum, x) -> sum + coalesce(x.leaving, 0D)),
     'leading_bytes_per_s', aggregate(g, 0D, (sum, x) -> sum + coalesce(x.leading, 0D))""",
 )
+# Stalled replicas by cause and leader.
 _STALL_GROUPS = _grouped(
     "stalls",
     "struct(x.stall, x.leader)",
     f"""'cause', element_at({STALL_NAMES}, g[0].stall), 'leader', g[0].leader, 'replicas', size(g),
     'partitions', {_first_names("g")}""",
 )
+# Partitions with a recent leader switch, by the earlier leader, with the traffic that they brought, bytes per second.
 _SWITCH_GROUPS = _grouped(
     "switches",
     "x.previous_leader",
@@ -121,66 +127,89 @@ _SWITCH_GROUPS = _grouped(
     'switch_tick_ms', array_max(transform(g, x -> x.switch_tick_ms)), 'names', {_first_names("g")}""",
 )
 
-
-_WHOLE = {
+# In the order of computation, from the join of the rates in force with the loads.
+_DEFAULTED = {
+    # Whether the broker is up; false if only partitions name it.
     "alive": "coalesce(alive, false)",
+    # Number of topics with left-over list entries; the names in resting_topics are cut.
     "resting_topic_count": "greatest(size(resting_topics), 0)",
+    # Whether the rate and all lists that it needs could be read.
     "throttle_known": "coalesce(throttle_known, false) AND coalesce(unknown_lists, 0) = 0",
     **{name: f"coalesce({name}, 0)" for name in _COUNTS},
     **{name: f"coalesce({name}, array())" for name in ("lost", "moves", "partitions")},
     "resting_topics": f"slice(coalesce(resting_topics, array()), 1, {_TOPICS})",
+    # Groups of copies, stalls and switches; empty if there are none.
     "peers": f"coalesce({_PEERS}, array())",
     "stalls": f"coalesce({_STALL_GROUPS}, array())",
     "switches": f"coalesce({_SWITCH_GROUPS}, array())",
-    "takes_part": "partitions IS NOT NULL",
+    # Whether the broker and role has a load at all.
+    "has_load": "partitions IS NOT NULL",
+    # Lower bounds of in-sync use and required rate, and what replicas on dead brokers will need, bytes per second.
     "known_in_sync_bytes_per_s": "coalesce(known_in_sync_bytes_per_s, 0D)",
     "known_required_bytes_per_s": "coalesce(known_required_bytes_per_s, 0D)",
     "down_required_bytes_per_s": "coalesce(down_required_bytes_per_s, 0D)",
 }
-_JUDGED = {"verdict": VERDICT, "moving_replicas": "limited_replicas + free_replicas"}
-_TAKING_PART = {
-    "in_sync_bytes_per_s": "CASE WHEN takes_part THEN in_sync_bytes_per_s ELSE 0D END",
-    "required_bytes_per_s": "CASE WHEN takes_part THEN required_bytes_per_s ELSE 0D END",
-    "remaining_bytes": "CASE WHEN takes_part THEN remaining_bytes ELSE 0 END",
-    "moving_bytes_per_s": "CASE WHEN takes_part THEN moving_bytes_per_s ELSE 0D END",
+_EVALUATED = {
+    # Effect of the throttle on the out-of-sync replicas; see schemas.alerts.Verdict.
+    "verdict": VERDICT,
+    # Number of out-of-sync replicas, limited or not.
+    "moving_replicas": "limited_replicas + free_replicas",
 }
-# Copies whose leader lets nothing through, or too little, are never in sync, whatever the destination's throttle is.
-_SHORT_LEADERS = "collect_list(CASE WHEN role = 'leader' AND verdict IN ('starved', 'losing') THEN broker END)"
-_SHORT_SOURCE = f"""coalesce(arrays_overlap(limiting_leaders,
-    {_SHORT_LEADERS} OVER (PARTITION BY cluster, tick_ms)), false)"""
-# What the etas are by a side's own throttle, wherever its copies come from.
+# Without a load the sums are 0, not unknown. Bytes per second, or bytes.
+_ZERO_WITHOUT_LOAD = {
+    "in_sync_bytes_per_s": "CASE WHEN has_load THEN in_sync_bytes_per_s ELSE 0D END",
+    "required_bytes_per_s": "CASE WHEN has_load THEN required_bytes_per_s ELSE 0D END",
+    "remaining_bytes": "CASE WHEN has_load THEN remaining_bytes ELSE 0 END",
+    "moving_bytes_per_s": "CASE WHEN has_load THEN moving_bytes_per_s ELSE 0D END",
+}
+# A copy whose leader sends nothing, or too little, never gets in sync, whatever the destination's throttle is.
+_TOO_LOW_LEADERS = "collect_list(CASE WHEN role = 'leader' AND verdict IN ('starved', 'losing') THEN broker END)"
+_SOURCE_TOO_LOW = f"""coalesce(arrays_overlap(limiting_leaders,
+    {_TOO_LOW_LEADERS} OVER (PARTITION BY cluster, tick_ms)), false)"""
+# Struct of the expected finish times at this broker and role's own throttle, whatever the sources of its copies send.
 AT_THROTTLE = "at_throttle"
-_SOURCED = {
-    "short_source": _SHORT_SOURCE,
+_EXPECTED_FINISH = {
+    # Whether the throttle of a source is starved or losing.
+    "source_too_low": _SOURCE_TOO_LOW,
+    # eta_low_s, eta_s and eta_high_s, seconds; null if unknown.
     AT_THROTTLE: f"struct({', '.join(f'{eta} AS {name}' for name, eta in ETAS.items())})",
 }
-_PROMISED_ETAS = {name: f"CASE WHEN NOT short_source THEN {AT_THROTTLE}.{name} END" for name in ETAS}
-_HEADROOM = "throttle_bytes_per_s - required_bytes_per_s"
+# No finish with such a source: some replicas of the destination never get in sync, however fast the others copy.
+_ETAS_OF_ROW = {name: f"CASE WHEN NOT source_too_low THEN {AT_THROTTLE}.{name} END" for name in ETAS}
 
 
-def throttles(brokers: DataFrame) -> DataFrame:
-    """Return the rates in force, one row per tick, broker and role.
+def throttles_in_force(brokers: DataFrame) -> DataFrame:
+    """Return the rates in force, bytes per second, one row per tick, broker and role.
 
     Args:
         brokers: one row per tick and broker, with the columns of the message kind ``brokers``.
     """
+    # ``error``: why the rates could not be read.
     kept = ("cluster", "tick_ms", "broker", "alive", "error", *_SETTINGS)
     return brokers.selectExpr(*kept, "throttles_known AS throttle_known", f"inline({_ROLES})")
 
 
-def throttle_headroom(replicas: DataFrame, brokers: DataFrame, besides: Sequence[str] = ()) -> DataFrame:
-    """Return the rows of ``gold/throttle_headroom`` but for ``date``, one per tick, broker and role.
+def throttle_headroom(replicas: DataFrame, brokers: DataFrame, extra_columns: Sequence[str] = ()) -> DataFrame:
+    """Return the rows of ``gold/throttle_headroom`` except for ``date``, one per tick, broker and role.
 
     Args:
         replicas: of ``streaming.transforms.moves.replicas.replicas``.
         brokers: one row per tick and broker, with the columns of the message kind ``brokers``.
-        besides: columns that the rows have beside those of the table: ``AT_THROTTLE``.
+        extra_columns: columns that the rows have in addition to those of the table: ``AT_THROTTLE``.
     """
-    # Spark does not know of a full join of what is in one place that it is in one place too, and would shuffle it.
-    joined = throttles(brokers).join(sides(replicas), list(SIDE), "full_outer").coalesce(1)
-    whole = with_columns(with_columns(joined, _WHOLE, without=_MADE_WHOLE), {"burst_bytes": BURST_BYTES})
-    judged = with_columns(whole, {**_JUDGED, **_TAKING_PART}, without=list(_TAKING_PART))
-    sourced = with_columns(judged, _SOURCED)
-    promised = {"headroom_bytes_per_s": _HEADROOM, "reason": _REASON, **_PROMISED_ETAS}
-    kept = [name for name in THROTTLE_HEADROOM.names() if name != "date" and name not in promised]
-    return sourced.selectExpr(*kept, *named(promised), *besides)
+    # Both inputs have one partition. Spark does not know that their full join has one too, and would shuffle it.
+    joined = throttles_in_force(brokers).join(throttle_loads(replicas), list(BROKER_ROLE), "full_outer").coalesce(1)
+    # Bytes that one check of the quota lets through.
+    complete = with_columns(with_columns(joined, _DEFAULTED, without=_MAY_BE_MISSING), {"burst_bytes": BURST_BYTES})
+    evaluated = with_columns(complete, {**_EVALUATED, **_ZERO_WITHOUT_LOAD}, without=list(_ZERO_WITHOUT_LOAD))
+    with_finish = with_columns(evaluated, _EXPECTED_FINISH)
+    last = {
+        # Throttle minus required rate, bytes per second; null if one of them is unknown or no rate is set.
+        "headroom_bytes_per_s": "throttle_bytes_per_s - required_bytes_per_s",
+        # Why the verdict is no_data, as text; null for other verdicts.
+        "reason": _REASON,
+        # Expected finish, seconds from the tick; null if unknown.
+        **_ETAS_OF_ROW,
+    }
+    kept = [name for name in THROTTLE_HEADROOM.names() if name != "date" and name not in last]
+    return with_finish.selectExpr(*kept, *named(last), *extra_columns)

@@ -1,12 +1,16 @@
-"""The write rate of a partition, from samples that carry their own earlier sample.
+"""Write rate of each partition, from samples that carry their own earlier sample.
 
-Two ways, the better first. (1) What the leader's log grew by in bytes: exact for this very partition, unless retention
-deleted a segment (the log's start moved), the log was cut, the topic is compacted, or its older segments go to remote
-storage (a segment deleted locally moves no gauge). (2) What its log end offset grew by, times the bytes per message
-that the topic's BytesInPerSec and MessagesInPerSec show on the leader: a mean over the topic's partitions there. These
-count what producers sent; where the broker compresses it in another way, the mean over the log itself comes first. For
-one rate window after a leader switch the rate from before it holds, for the new leader's own readings reach back over
-the switch. A counter or offset that fell gives no rate. To a partition without a leader nothing can be written.
+Kafka has no byte counter per partition. Two methods replace it, the better one first:
+
+1. ``log_size``: growth of the leader's log in bytes. It is exact for the partition. It does not apply if retention has
+   deleted a segment (the log start has moved), the log was truncated, the topic is compacted, or the topic has remote
+   storage (a segment that is deleted locally moves no gauge).
+2. ``end_offset``: growth of the leader's log end offset, times the topic's mean bytes per message on that broker
+   (BytesInPerSec / MessagesInPerSec). Those meters count bytes as producers sent them. If the broker recompresses, the
+   mean size of the log's own records comes first.
+
+For one rate window after a leader switch the rate from before the switch is used, because the new leader's readings
+reach back over it. A counter or offset that fell gives no rate. A partition without a leader has the rate 0.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from streaming.transforms.steps import named, with_columns
 
 
 def _log_size_rate(log: str) -> str:
+    """Return the rate of method 1, bytes per second, as an expression; null if the method does not apply."""
     return f"""CASE WHEN NOT coalesce(compacted, true) AND NOT coalesce(remote_storage, false)
         AND {log}.read_ms > {log}.prev_read_ms
         AND {log}.log_start_offset = {log}.prev_log_start_offset AND {log}.log_end_offset >= {log}.prev_log_end_offset
@@ -26,11 +31,12 @@ def _log_size_rate(log: str) -> str:
 
 
 def end_offset_rate(log: str, counters: str) -> str:
-    """Return the rate of the second way, as an expression; null where it is not known.
+    """Return the rate of method 2, bytes per second, as an expression; null if it is unknown.
 
     Args:
-        log: name of a struct with the end of the log and its earlier sample.
-        counters: name of one with what the topic counted on its leader, and the earlier sample; it may be null.
+        log: name of a struct with the log end offset and its earlier sample.
+        counters: name of a struct with the topic's byte and message counters on the leader, and their earlier samples.
+            The struct may be null.
     """
     grown = f"({log}.log_end_offset - {log}.prev_log_end_offset)"
     bytes_in = f"({counters}.bytes_in - {counters}.prev_bytes_in)"
@@ -40,8 +46,11 @@ def end_offset_rate(log: str, counters: str) -> str:
         THEN {grown} * 1000D / ({log}.read_ms - {log}.prev_read_ms) * {bytes_in} / {messages} END"""
 
 
-def _own_mean_rate(log: str) -> str:
-    """Return the rate by the mean size of the log's own records, where that is better than what producers sent."""
+def _mean_record_rate(log: str) -> str:
+    """Return the rate by the mean size of the log's own records, bytes per second, if the broker recompresses.
+
+    Null for compacted topics and topics with remote storage: their local log has other records than producers sent.
+    """
     grown = f"({log}.log_end_offset - {log}.prev_log_end_offset)"
     return f"""CASE WHEN recompressed AND NOT coalesce(compacted, true) AND NOT coalesce(remote_storage, false)
         AND {log}.read_ms > {log}.prev_read_ms AND {grown} >= 0 AND {log}.log_end_offset > {log}.log_start_offset
@@ -49,15 +58,15 @@ def _own_mean_rate(log: str) -> str:
             * {log}.size_bytes / ({log}.log_end_offset - {log}.log_start_offset) END"""
 
 
-def _by_offsets(log: str, counters: str) -> str:
-    return f"coalesce({_own_mean_rate(log)}, {end_offset_rate(log, counters)})"
+def _offset_rate(log: str, counters: str) -> str:
+    return f"coalesce({_mean_record_rate(log)}, {end_offset_rate(log, counters)})"
 
 
-# A rate takes two readings of the leader's log, or, where bytes are counted by topic, of its leader's counters.
+# A rate needs two readings of the leader's log, and two of the topic's counters on the leader if it has them.
 _FIRST_READING = """leader_log IS NOT NULL AND (leader_log.prev_read_ms IS NULL
     OR (topic_counters IS NOT NULL AND topic_counters.prev_read_ms IS NULL))"""
 
-
+# The sample of the log on the leader, with its earlier sample.
 _LEADER_LOG = "get(filter(logs, x -> x.broker = leader), 0)"
 _RATE = "CASE WHEN leader IS NULL THEN 0D ELSE coalesce(_before, _log_size, _end_offset) END"
 _METHOD = """CASE WHEN leader IS NULL THEN 'no_leader' WHEN _before IS NOT NULL THEN 'before_switch'
@@ -74,15 +83,24 @@ def with_write_rate(moves: DataFrame) -> DataFrame:
         moves: one row per partition that moves or is listed, with the columns of the message kind ``moves``.
 
     Returns:
-        The same rows with ``leader_log``, ``write_bytes_per_s`` (null: unknown; if ``first_reading``, for want of a
-        second one), ``method`` (log_size, end_offset, before_switch or no_leader) and ``window_ms``.
+        The same rows with ``leader_log``, ``first_reading``, ``write_bytes_per_s`` (null if it is unknown), ``method``
+        (log_size, end_offset, before_switch or no_leader) and ``window_ms``.
     """
-    before = f"coalesce({_log_size_rate('before_log')}, {_by_offsets('before_log', 'before_topic_counters')})"
-    own = moves.selectExpr("cluster", "tick_ms", *row_columns("moves"), *named({"leader_log": _LEADER_LOG}))
-    ways = {
-        "_before": before,
+    with_log = moves.selectExpr("cluster", "tick_ms", *row_columns("moves"), *named({"leader_log": _LEADER_LOG}))
+    # Rates by each method, bytes per second; null if the method does not apply.
+    by_method = {
+        # Of the earlier leader; the collector sends its samples for one rate window after a switch.
+        "_before": f"coalesce({_log_size_rate('before_log')}, {_offset_rate('before_log', 'before_topic_counters')})",
         "_log_size": _log_size_rate("leader_log"),
-        "_end_offset": _by_offsets("leader_log", "topic_counters"),
+        "_end_offset": _offset_rate("leader_log", "topic_counters"),
     }
-    rates = {"write_bytes_per_s": _RATE, "method": _METHOD, "window_ms": _WINDOW_MS}
-    return with_columns(with_columns(own, {"first_reading": _FIRST_READING, **ways}), rates, without=list(ways))
+    with_methods = with_columns(with_log, {"first_reading": _FIRST_READING, **by_method})
+    rates = {
+        # Bytes per second that producers add to the partition.
+        "write_bytes_per_s": _RATE,
+        # Method of the rate: log_size, end_offset, before_switch or no_leader.
+        "method": _METHOD,
+        # Time between the two readings of the rate, milliseconds.
+        "window_ms": _WINDOW_MS,
+    }
+    return with_columns(with_methods, rates, without=list(by_method))
