@@ -1,4 +1,4 @@
-"""Findings and alert events: the words that the verdicts, rules and receivers share."""
+"""Findings, alert events and their vocabulary, shared by verdicts, rules and receivers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 
 
 class Role(str, Enum):
-    """Which of a broker's two throttles is meant."""
+    """Role of a broker in replication; each role has its own throttle."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
 
 
 class Verdict(str, Enum):
-    """What a throttle means for the replicas that are out of sync behind it.
+    """Effect of a throttle on the out-of-sync replicas behind it.
 
     Attributes:
-        IDLE: none is out of sync, so the throttle holds nobody back.
-        CATCHING_UP: it exceeds what is required: they get there.
-        SLOW: it does not exceed what is required, but they gain all the same: no quota cuts a response, so they get at
-            least one in every window of the quota.
-        LOSING: it exceeds the in-sync traffic but not what is required: their lag grows.
-        STARVED: it is below the in-sync traffic: they get nothing.
-        UNTHROTTLED: no rate and list limits them.
-        NO_DATA: something that the verdict needs is not known.
+        IDLE: no replica is out of sync, so the throttle limits nothing.
+        CATCHING_UP: the throttle exceeds the required rate; replicas catch up.
+        SLOW: the throttle does not exceed the required rate, but replicas still gain. No quota cuts a response, so they
+            get at least one response per quota window.
+        LOSING: the throttle exceeds the in-sync traffic, but not the required rate; the lag grows.
+        STARVED: the throttle is below the in-sync traffic; replicas get nothing.
+        UNTHROTTLED: no rate and list limit the replicas.
+        NO_DATA: an input of the verdict is unknown.
     """
 
     IDLE = "idle"
@@ -40,7 +40,7 @@ class Verdict(str, Enum):
 
 
 class AlertKind(str, Enum):
-    """What an alert is about."""
+    """Kind of an alert: the condition that it reports."""
 
     THROTTLE_BELOW_LEADER_WRITE = "throttle_below_leader_write"
     THROTTLE_BELOW_INBOUND = "throttle_below_inbound"
@@ -59,7 +59,7 @@ class AlertKind(str, Enum):
 
 
 class AlertState(str, Enum):
-    """Where an alert stands."""
+    """State of an alert in its lifecycle."""
 
     PENDING = "pending"
     FIRING = "firing"
@@ -67,7 +67,7 @@ class AlertState(str, Enum):
 
 
 class Severity(str, Enum):
-    """How soon a person has to look."""
+    """Urgency of an alert."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -75,29 +75,34 @@ class Severity(str, Enum):
 
     @property
     def rank(self) -> int:
-        """Return its place, 0 for the gravest."""
+        """Return the position in the order of severity; 0 is the most severe."""
         return list(Severity).index(self)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong in one tick.
+    """One problem found in one tick.
 
     Attributes:
-        kind: what it is about.
-        subject: whom it is about; with cluster and kind it names the alert, so it holds no number that changes.
-        severity: how soon a person has to look.
-        summary: one sentence for a person.
-        evidence: the numbers behind it, ready for JSON.
-        recommendation: what puts it right, its values ready for JSON; it may be worked out only when it is read.
-        hold_s: how long it must last before it fires; 0: at once.
-        hold_of: what must last so long: one of the same kind and subject that says other here begins anew.
-        cause: what makes it one with other findings of its cluster, of which one is told for all; empty: nothing.
-        precedence: which of those is told: of the lowest, the gravest, then the one of the greatest weight.
-        weight: see there.
-        joins: whether it counts as told by an alert of its cause that fired without it; else it gets one of its own.
-        affected: how many replicas or partitions it is about; 0: it does not say.
-        continues: causes whose alert goes on while this is found, though what that was about first has ended.
+        kind: kind of the alert.
+        subject: affected broker, role or component. Cluster, kind and subject identify the alert, so it contains no
+            changing number.
+        severity: urgency.
+        summary: one sentence for the operator.
+        evidence: numbers of the finding, ready for JSON.
+        recommendation: recommended action, with values ready for JSON; it may be computed only when it is read.
+        hold_s: time for which the problem must last before the alert fires, in seconds. 0: fires at once.
+        cause: group key: findings of a cluster with the same key form one group, and one of them is announced for all.
+            Empty: no group.
+        precedence: order within the group: the lowest value is announced, then the most severe, then the greatest
+            weight.
+        weight: tie-break after precedence and severity.
+        joins: true if an active alert of the group also covers this finding; otherwise it gets an alert of its own.
+        affected: number of affected replicas or partitions. 0: not counted.
+        continues: group keys whose active alert continues while this problem lasts, although its own condition has
+            ended.
+        hold_of: key of the condition that must last for ``hold_s``. Another key for the same kind and subject restarts
+            the time.
     """
 
     kind: AlertKind
@@ -118,7 +123,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class AlertEvent:
-    """One change of one alert's state: a row of ``alerts/events``, whose table tells the columns."""
+    """One state change of one alert: a row of ``alerts/events``, with the columns of that table."""
 
     alert_id: str
     kind: str
@@ -133,6 +138,6 @@ class AlertEvent:
     event_ms: int
 
     def as_objects(self) -> dict[str, Any]:
-        """Return the event with its evidence and recommendation as objects, ready for JSON."""
+        """Return the event with evidence and recommendation as parsed objects, ready for JSON."""
         parsed = {"evidence": json.loads(self.evidence), "recommendation": json.loads(self.recommendation)}
         return asdict(self) | parsed

@@ -1,27 +1,27 @@
-"""What the numbers of tick messages can be: what lies outside of this no broker means, and no sum has room for.
+"""Plausible ranges of the numbers in tick messages. Values outside are corrupt, and sums of them could overflow.
 
-A petabyte, or a quadrillion of records, in one log; an exabyte, or as many records, since a broker started; a time
-before the next century. Differences of such numbers, and sums over all partitions of a cluster, stay within 64 bits.
-Numbers of 32 bits need no bounds: what is larger is no number of its column's type.
+The limits are a petabyte or 2^50 records in one log, an exabyte or 2^60 records since the start of a broker, and a time
+before the next century. Differences of such numbers, and sums over all partitions of a cluster, fit in 64 bits. 32-bit
+columns need no bounds, because their type rejects larger numbers.
 """
 
 from __future__ import annotations
 
 from types import MappingProxyType
 
-# Most that a log, a count and a time can be.
+# Upper bounds of a log, a counter and a time.
 MOST_OF_LOG, MOST_COUNTED, LATEST_MS = 2**50, 2**60, 2**42
 _TIME_MS = (0, LATEST_MS)
-# Of a clock that was set back meanwhile, it is negative.
+# Negative if a clock was set back in between.
 _DURATION_MS = (-LATEST_MS, LATEST_MS)
-# Neither a log nor a count is negative, but a sum of such has room: the collector believes none.
+# Negative values are implausible too, but the collector rejects them itself, and sums of them cannot overflow.
 _LOG = (-MOST_OF_LOG, MOST_OF_LOG)
 _COUNT = (-MOST_COUNTED, MOST_COUNTED)
 _RATE = (0, 2**63 - 1)
 
-# Most values of an array in a row. A partition has a replica on a broker once at most, while it moves those of before
-# and of after, and nobody keeps a hundred copies. Every replica becomes a row that has all arrays of its partition with
-# it: of 20,000 in one row that is gigabytes.
+# Maximum length of an array in a row. A partition has at most one replica per broker, during a move the old and the new
+# ones, and a hundred copies are unheard of. Every replica becomes a row with all arrays of its partition, so an array
+# of 20,000 values would need gigabytes.
 MOST_IN_ARRAY = 256
 
 _BY_NAME = {
@@ -33,21 +33,25 @@ _BY_NAME = {
     **dict.fromkeys(("bytes_in", "messages_in", "count_total"), _COUNT),
     **dict.fromkeys(("leader_quota_bytes_per_s", "follower_quota_bytes_per_s"), _LOG),
     "gauge_value": (-1, MOST_OF_LOG),
-    # Kafka's own default is the greatest number that there is.
+    # Kafka's default is the maximum of a 64-bit integer.
     **dict.fromkeys(
         ("leader_throttle_bytes_per_s", "follower_throttle_bytes_per_s", "log_dirs_throttle_bytes_per_s"), _RATE
     ),
     **dict.fromkeys(("replica_fetch_max_bytes", "replica_fetch_response_max_bytes"), _LOG),
     "leader_imbalance_check_s": _TIME_MS,
-    # Their product is a time.
+    # Their product is a duration.
     **dict.fromkeys(("quota_window_num", "quota_window_size_s"), (1, 2**15)),
     **dict.fromkeys(("lane_messages", "skipped_ticks"), (0, 2**31 - 1)),
 }
-# By column: least and most that it can be.
+# Minimum and maximum by column.
 BOUNDS = MappingProxyType(
     _BY_NAME
-    | {f"prev_{name}": of for name, of in _BY_NAME.items() if of in (_TIME_MS, _LOG, _COUNT) and "quota" not in name}
+    | {
+        f"prev_{name}": bounds
+        for name, bounds in _BY_NAME.items()
+        if bounds in (_TIME_MS, _LOG, _COUNT) and "quota" not in name
+    }
 )
-# How far a tick's time may be from that of its record, either way, and how far ahead of who reads it, seconds. Clocks
-# that nobody set are off by less; a tick from the future would keep the ticks of now from being judged.
+# Maximum difference between the time of a tick and the timestamp of its record, and maximum lead of a tick over the
+# reader's clock, seconds. Unsynchronized clocks differ by less. A tick from the future would block current ticks.
 TICK_OFF_S = 600

@@ -1,4 +1,4 @@
-"""Headroom's variables of the environment: settings, which may be secrets, and the folder of the jars."""
+"""Headroom's environment variables: settings, which may be secrets, and the folder of the jars."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 PREFIX = "HEADROOM_"
-# Folder with the jars that set-up fetches, in place of .jars of the checkout.
+# Folder of the jars that set-up fetches; it replaces .jars in the checkout.
 JARS = "HEADROOM_JARS"
 
 
 def is_setting(name: str) -> bool:
-    """Return whether a variable is a setting: ``HEADROOM_CLUSTER__NAME`` does, ``HEADROOM_JARS`` does not."""
+    """Return whether a variable is a setting: ``HEADROOM_CLUSTER__NAME`` is one, ``HEADROOM_JARS`` is not."""
     return name.startswith(PREFIX) and "__" in name
 
 
 @contextmanager
 def without_settings() -> Iterator[None]:
-    """Start processes that get no setting by their environment, such as JVMs: they need none, and some are secrets."""
+    """Hide all settings from processes started in this block, such as JVMs: they need none, and some are secrets."""
     hidden = {name: os.environ.pop(name) for name in [name for name in os.environ if is_setting(name)]}
     try:
         yield

@@ -1,19 +1,19 @@
-"""The one error that a user's mistake or surroundings may raise."""
+"""The base class of all errors caused by the user's input or environment."""
 
 from __future__ import annotations
 
-# What ends a thread or a process on purpose. Any other BaseException is a failure that is told as none, such as a panic
-# of the Delta library.
+# Exceptions that end a thread or a process on purpose. Any other BaseException is a failure in disguise, such as a
+# panic of the Delta library.
 ENDINGS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class HeadroomError(Exception):
-    """What went wrong, told as subject, rule and remedy; the command prints it in one line and exits with 1.
+    """An error in three parts: subject, rule and remedy. A command prints it in one line and exits with code 1.
 
     Attributes:
-        subject: what it is about, e.g. ``cluster.bootstrap_servers`` or ``broker 3``.
-        rule: what was expected and was not so.
-        remedy: what the reader can do now.
+        subject: affected setting, broker or file, e.g. ``cluster.bootstrap_servers`` or ``broker 3``.
+        rule: violated expectation.
+        remedy: action for the user.
     """
 
     def __init__(self, subject: str, rule: str, remedy: str) -> None:

@@ -1,4 +1,4 @@
-"""Secrets taken out of what a server answers: some repeat the request that they got."""
+"""Removal of secrets from server responses, because some servers repeat the request."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 _HIDDEN = "***"
-# A part of a URL that is shorter is hidden only with the rest of it: "hook" or "v1" alone say nothing.
-_LEAST_PART = 8
+# Shorter parts of a URL are hidden only as part of the whole URL: "hook" or "v1" alone reveal nothing.
+_MIN_PART_LENGTH = 8
 
 
 def redacted(text: str, secrets: Iterable[str | None]) -> str:
-    """Return text without the secrets, as they are or as JSON, HTML, URLs and base 64 write them.
+    """Return a text with every secret replaced by ``***``, in plain form and as encoded in JSON, HTML, URLs and base64.
 
     Args:
-        text: what is to be shown or kept.
-        secrets: each whole; None and empty ones are passed over.
+        text: text to be shown or stored.
+        secrets: complete secrets; None and empty ones are skipped.
     """
     forms = {form for secret in secrets if secret for form in _forms(secret)}
-    # The longest first: a part of a secret may be one too.
+    # Longest first, because one secret may be a part of another.
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, _HIDDEN)
     return text
 
 
 def secrets_of(url: str, headers: Mapping[str, str]) -> list[str]:
-    """Return the secrets of a request.
+    """Return the secrets in the URL and headers of a request.
 
     Args:
-        url: where it goes: its path and query may be a token.
-        headers: its headers: ``Authorization`` is a secret, and each of its words.
+        url: URL of the request; its path and query may contain a token.
+        headers: headers of the request; ``Authorization`` is a secret, and so is its credential alone.
     """
     parts = urlsplit(url)
     target = f"{parts.path}?{parts.query}" if parts.query else parts.path
     pieces = [*parts.path.split("/"), *(value for _, value in parse_qsl(parts.query)), parts.query]
-    found = [piece for piece in pieces if len(piece) >= _LEAST_PART]
+    found = [piece for piece in pieces if len(piece) >= _MIN_PART_LENGTH]
     if len(target) > 1:
         found += [url, target]
     authorization = headers.get("Authorization", "")

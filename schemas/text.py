@@ -1,4 +1,4 @@
-"""Text from outside, made fit for a terminal, a log line or a shell."""
+"""Escaping of external text for terminals, log lines and shells."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ import shlex
 
 
 def printable(text: str) -> str:
-    r"""Return text with every character that a terminal would act on written as an escape, such as ``\x1b``.
+    r"""Return text with every character that controls a terminal escaped, such as ``\x1b``.
 
-    These are control characters, line breaks, marks that turn the direction of writing, and halves of surrogate
-    pairs: what ``str.isprintable`` refuses. Everything else stays as it is, in any script.
+    Escaped are control characters, line breaks, characters that change the writing direction, and halves of surrogate
+    pairs: everything that ``str.isprintable`` rejects. Other text is unchanged in any script.
     """
     return text if text.isprintable() else "".join(map(_escaped, text))
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """Return text in one printable line: white space is a single space.
+    """Return text as one printable line, with runs of white space replaced by one space.
 
     Args:
         text: any text.
-        most: longest result, in characters; None: any length.
+        most: maximum length in characters; None: unlimited.
     """
     line = printable(" ".join(text.split()))
     return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
 
 
 def printable_json(text: str) -> str:
-    r"""Return JSON text with every character that is not printable as JSON's own escape, such as ``\u007f``.
+    r"""Return JSON text with unprintable characters as JSON escapes, such as ``\u007f``.
 
-    The value stays the same. Line breaks stand between values only, and are kept.
+    The parsed value is the same. Line breaks occur only between values and are kept.
     """
     return "\n".join(line if line.isprintable() else "".join(map(_json_escaped, line)) for line in text.split("\n"))
 
 
 def shell_quoted(text: str) -> str:
-    r"""Return text as one word of a shell, in one line: with a control character in it as ``$'...'``.
+    r"""Return text quoted as one shell word in one line; control characters become ``$'...'`` escapes.
 
-    Bash, zsh, ksh and POSIX 2024 read ``$'a\nb'``; a plain quotation would begin a line of its own, which a reader
-    takes for a command.
+    Bash, zsh, ksh and POSIX 2024 read ``$'a\nb'``. With plain quotes, a line break would start a new line that looks
+    like a command.
     """
     if text.isprintable():
         return shlex.quote(text)
@@ -59,5 +59,5 @@ def _shell_escaped(character: str) -> str:
         return f"\\{character}"
     if character.isprintable():
         return character
-    # Byte by byte, in octal of three digits: a digit that follows is not taken for a part of it.
+    # Three octal digits per byte, so that a following digit is not read as part of the escape.
     return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))

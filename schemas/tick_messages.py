@@ -1,21 +1,21 @@
-"""The tick messages: what the collector writes to ``headroom.ticks`` and Spark reads.
+"""Tick messages, which the collector writes to ``headroom.ticks`` and Spark reads.
 
 Every message is one JSON object in UTF-8. It starts with the envelope (``version``, ``cluster``, ``tick_ms``, ``kind``,
-``seq``, ``row_count``) and, but for ``tick_end``, carries many rows: kinds of few rows in ``rows``, an object each;
-kinds with rows for every partition in ``columns``, an array each, which is a third of the bytes and of the parsing. A
-column that is null in every row of a message may be left out.
+``seq``, ``row_count``). Except for ``tick_end``, it contains many rows. Kinds with few rows use ``rows``, one object
+per row. Kinds with rows for every partition use ``columns``, one array per column, which needs a third of the bytes and
+of the parsing time. A column that is null in every row of a message may be omitted.
 
-The record's key is the envelope alone, so that a reader knows a message without parsing it; a key that is just the
-kind will do. ``seq`` numbers the messages of a tick from 0; with cluster and tick it names a message for ever, so a
-second delivery is known as one.
+The record's key is the envelope alone, so a reader can identify a message without parsing its value; a key with just
+the kind is accepted too. ``seq`` numbers the messages of a tick from 0. Cluster, tick and ``seq`` identify a message,
+so duplicates are recognized.
 
-Counters and positions carry an earlier sample of themselves (``prev_*`` with the time ``prev_read_ms``), taken about
-one rate window before, so that a rate needs no state: not in Spark, and not over a restart of Spark. A ``prev_*`` of
-null says that there is no earlier sample: the broker restarted, or was not read before.
+Counters and positions include an earlier sample of themselves (``prev_*``, taken at ``prev_read_ms``) from about one
+rate window before. Rates therefore need no state in Spark and survive its restart. A null ``prev_*`` means that there
+is no earlier sample: the broker restarted, or was not read before.
 
-Lanes: partition 0 of the topic is the alert lane and carries the kinds ``brokers``, ``moves`` and ``tick_end``, which
-are few; the other partitions carry history. ``tick_end`` is written after every other message of its tick was
-acknowledged, and names the lane's offset at which its tick begins.
+Partition 0 of the topic is the alert partition. It carries the kinds ``brokers``, ``moves`` and ``tick_end``, which
+have few messages; the other partitions carry history. ``tick_end`` is written after every other message of its tick was
+acknowledged. It contains the offset of the tick's first message in the alert partition.
 """
 
 from __future__ import annotations
@@ -35,82 +35,82 @@ _TOPIC_SAMPLE = (
 ENVELOPE = "version INT, cluster STRING, tick_ms BIGINT, kind STRING, seq INT, row_count INT"
 
 ROWS: dict[str, str] = {
-    # One row per broker that the cluster lists, or that a watched partition names. error: why it did not answer, or,
-    # of one that did, what could not be read of it.
+    # One row per broker that the cluster lists or a watched partition refers to. error: why it did not answer, or which
+    # part of its answer could not be read.
     "brokers": (
         "broker INT, host STRING, port INT, alive BOOLEAN, answered BOOLEAN, error STRING, "
-        # Rates in force; null with throttles_known = true says that none is set, with false that it is unknown.
+        # Rates in force. null means no rate if throttles_known is true, otherwise unknown.
         "throttles_known BOOLEAN, leader_throttle_bytes_per_s BIGINT, follower_throttle_bytes_per_s BIGINT, "
         # broker, default or none: which entity the rate in force comes from.
         "leader_throttle_source STRING, follower_throttle_source STRING, "
         # LeaderReplication and FollowerReplication byte-rate: what counts against the quota; null: no such MBean now.
         "leader_quota_bytes_per_s DOUBLE, follower_quota_bytes_per_s DOUBLE, "
-        # What the broker is told of Kafka's own balancing of leaders; null: unknown, or a key that it does not have, as
-        # those of Kafka 4 have no leader.imbalance.per.broker.percentage. The first two are null also of a broker that
-        # is no controller in KRaft mode, the last one if it is not set explicitly.
+        # Settings of Kafka's own leader balancing. null: unknown, or a key that the version does not have, such as
+        # leader.imbalance.per.broker.percentage in Kafka 4. In KRaft mode the first two are null also for brokers that
+        # are no controllers. The last one is null also if it is not set explicitly.
         "auto_leader_rebalance BOOLEAN, leader_imbalance_check_s BIGINT, leader_imbalance_percentage INT, "
-        # A replication quota is a mean over quota_window_num samples of quota_window_size_s seconds each. Then how much
-        # a replica's fetch takes of one partition and in all, by how many threads for each broker fetched from, and how
-        # long one waits after an error or while there is no partition that it may fetch. null: unknown.
+        # A replication quota is a mean over quota_window_num samples of quota_window_size_s seconds each. Then: limits
+        # of a replica's fetch per partition and in total, threads per source broker, and the wait of a thread after an
+        # error or without a partition to fetch. null: unknown.
         "quota_window_num INT, quota_window_size_s INT, replica_fetch_max_bytes BIGINT, "
         "replica_fetch_response_max_bytes BIGINT, num_replica_fetchers INT, replica_fetch_backoff_ms INT, "
-        # The throttle of moves between log directories, replica.alter.log.dirs.io.max.bytes.per.second; null: none, or,
-        # with a source of null, unknown.
+        # The throttle of moves between log directories, replica.alter.log.dirs.io.max.bytes.per.second. null: none, or
+        # unknown if the source is null too.
         "log_dirs_throttle_bytes_per_s BIGINT, log_dirs_throttle_source STRING"
     ),
-    # One row per partition that moves, or that a throttled replica list names: all that its verdict needs. And one
-    # without logs, rates and lists per partition that lacks a replica in the ISR: who lacks which is all of it.
+    # One row per partition that is in a reassignment or in a throttled replica list, with all inputs of its verdict.
+    # Also one row per other under-replicated partition, without logs, rates and lists.
     "moves": (
         "topic STRING, partition INT, leader INT, leader_epoch INT, replicas ARRAY<INT>, isr ARRAY<INT>, "
         "adding ARRAY<INT>, removing ARRAY<INT>, offline ARRAY<INT>, compacted BOOLEAN, "
-        # Throttled replica lists with '*' spelled out as the replicas; null: they could not be read.
+        # Throttled replica lists with '*' expanded to the replicas; null: they could not be read.
         "leader_listed ARRAY<INT>, follower_listed ARRAY<INT>, "
-        # The last switch seen while the partition was watched; null: none.
+        # The last leader switch observed while the partition was watched; null: none.
         "previous_leader INT, switch_tick_ms BIGINT, "
-        # One per replica whose broker answered; lag_offsets is the gauge (null: -1, gone), lag_source whom it fetches.
-        # unchanged_since_ms: the earliest reading since which the log's end has been the same as now, further back than
-        # a rate window; of a log first read now, now. Readings that failed neither count nor end it.
+        # One per replica whose broker answered. lag_offsets is the gauge (null: -1 or missing), lag_source is its
+        # source broker. unchanged_since_ms: the earliest reading with the same log end as now, which may be older than
+        # a rate window; for a log read for the first time, now. Failed readings are ignored.
         f"logs ARRAY<STRUCT<{_LOG_SAMPLE}, lag_offsets BIGINT, prev_lag_offsets BIGINT, lag_source INT, "
         "unchanged_since_ms BIGINT>>, "
         # The topic's counters on the partition's leader; null: not read.
         f"topic_counters STRUCT<{_TOPIC_SAMPLE}>, "
         # The last samples under the previous leader, kept for one rate window after a switch; null otherwise.
         f"before_log STRUCT<{_LOG_SAMPLE}>, before_topic_counters STRUCT<{_TOPIC_SAMPLE}>, "
-        # Whether remote.storage.enable is true: segments that are deleted locally then do not raise the log start; and
-        # whether compression.type is another than producer: the log may grow by other bytes than BytesInPerSec counts.
+        # remote_storage: remote.storage.enable is true, so locally deleted segments do not raise the log start offset.
+        # recompressed: compression.type is not producer, so the log may grow by other bytes than BytesInPerSec counts.
         # null: unknown.
         "remote_storage BOOLEAN, recompressed BOOLEAN, "
-        # Replicas out of the ISR whose brokers have told of their logs for ten seconds or longer without one of it,
-        # though the leader's was read: Kafka calls not all replicas offline whose log directory has failed. null: none.
+        # Out-of-sync replicas without a log: for at least ten seconds their brokers reported logs, but none of this
+        # partition, while the leader's was read. Kafka does not list every replica on a failed log directory as
+        # offline. null: none.
         "without_log ARRAY<INT>"
     ),
     # One row per partition of the cluster.
     "leaders": (
         "topic STRING, partition INT, leader INT, leader_epoch INT, replicas ARRAY<INT>, isr ARRAY<INT>, "
-        # How long before the tick this was read; very many partitions are not read every tick.
+        # metadata_age_ms: age of this metadata at the tick, because large clusters are not read completely every tick.
         "adding ARRAY<INT>, removing ARRAY<INT>, metadata_age_ms BIGINT, "
-        # min.insync.replicas of its topic, of a partition that lacks a replica in the ISR; null: it lacks none, or
-        # unknown.
+        # min.insync.replicas of the topic of an under-replicated partition; null: not under-replicated, or unknown.
         "min_insync_replicas INT"
     ),
     # One row per topic with a throttled replica list, as Kafka stores it: 'partition:broker,...' or '*'.
     "topic_throttles": "topic STRING, leader_throttled_replicas STRING, follower_throttled_replicas STRING",
-    # One row per meter of a broker; count_total null: a gauge that gives bytes_per_s itself.
+    # One row per meter of a broker; count_total null: a gauge with bytes_per_s itself.
     "meters": (
         "broker INT, meter STRING, topic STRING, fetcher STRING, source_broker INT, read_ms BIGINT, "
         "count_total BIGINT, prev_read_ms BIGINT, prev_count_total BIGINT, gauge_value DOUBLE"
     ),
-    # One row per follower replica that fetches; lag_offsets null: the gauge said -1.
+    # One row per fetching follower replica; lag_offsets null: the gauge was -1.
     "lags": "broker INT, topic STRING, partition INT, source_broker INT, fetcher STRING, lag_offsets BIGINT",
-    # One row per log that was read: of every leader, and of every replica of a watched partition. preferred: the
-    # preferred leader, of a log whose broker leads in its place; else null.
+    # One row per log that was read: the log of every leader, and of every replica of a watched partition. preferred:
+    # the preferred leader, if another broker leads in its place; otherwise null.
     "logs": f"topic STRING, partition INT, is_leader BOOLEAN, preferred INT, {_LOG_SAMPLE}",
 }
 
-# Kinds whose rows travel as columns; their types are plain, or arrays of plain ones.
+# Kinds whose rows are sent as columns; the types are scalars or arrays of scalars.
 COLUMNAR: tuple[str, ...] = ("leaders", "meters", "lags", "logs")
 
-# What each row must have; a message with a row that lacks one is rejected whole.
+# Required columns of each row; a message with one missing in any row is rejected as a whole.
 REQUIRED: dict[str, tuple[str, ...]] = {
     "brokers": ("broker", "alive", "throttles_known"),
     "moves": ("topic", "partition", "replicas", "isr", "adding", "removing", "logs"),
@@ -123,18 +123,18 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 
 TICK_END = (
     "interval_ms BIGINT, started_ms BIGINT, ended_ms BIGINT, "
-    # How late this tick began against the pace, and how many ticks were left out before it to keep the pace.
+    # Delay of this tick against its schedule, and number of ticks skipped before it to return to the schedule.
     "lateness_ms BIGINT, skipped_ticks INT, rate_window_ms BIGINT, "
-    # Messages sent per kind, and brokers whose rows are missing with the reason.
+    # Messages sent per kind, and brokers whose rows are missing, with the reason.
     "messages MAP<STRING, INT>, unanswered ARRAY<STRUCT<broker INT, reason STRING>>, "
-    # Where this tick begins in the alert lane, and how many messages it has there before tick_end.
+    # First offset of this tick in the alert partition, and number of its messages there before tick_end.
     "first_offset BIGINT, lane_messages INT, "
-    # The greatest of the leaders' metadata_age_ms.
+    # Maximum of the leaders' metadata_age_ms.
     "metadata_age_ms BIGINT, "
-    # Where the messages that are not of the alert kinds lie: in each partition from the first up to, not including, the
-    # end; others may lie between them. null: not told.
+    # Offset ranges of the messages of the other kinds, per partition: first inclusive, end exclusive. Messages of other
+    # ticks may lie in between. null: not reported.
     "ranges ARRAY<STRUCT<partition INT, first_offset BIGINT, end_offset BIGINT>>, "
-    # Which collector wrote the tick: its machine, its process there, and when that was started; null: not told.
+    # The collector that wrote the tick: host, process id and start time; null: not reported.
     "collector_host STRING, collector_pid BIGINT, collector_started_ms BIGINT"
 )
 
@@ -157,12 +157,12 @@ def message_ddl(kind: str) -> str:
 
 
 def column_types(kind: str) -> dict[str, str]:
-    """Return the columns of a kind of ``COLUMNAR`` and their types, in order."""
+    """Return the columns of a kind of ``COLUMNAR`` with their types, in order."""
     return {column.split(" ")[0]: column.split(" ")[1] for column in ROWS[kind].split(", ")}
 
 
 def row_columns(kind: str) -> list[str]:
-    """Return the names of the columns of a kind's rows, in order."""
+    """Return the column names of a kind's rows, in order."""
     return [column.split()[0] for column in _columns(kind)]
 
 
@@ -179,17 +179,17 @@ def _columns(kind: str) -> list[str]:
 
 
 def scalar_columns(kind: str) -> list[str]:
-    """Return the names of the columns of a kind's rows, or of ``tick_end`` itself, that hold one value each."""
+    """Return the names of columns with scalar values in a kind's rows, or in ``tick_end`` itself."""
     return [column.split()[0] for column in _columns(kind) if "<" not in column]
 
 
 def array_columns(kind: str) -> list[str]:
-    """Return the names of the columns of a kind's rows that hold arrays."""
+    """Return the names of array columns in a kind's rows."""
     return [column.split()[0] for column in _columns(kind) if column.split()[1].startswith("ARRAY<")]
 
 
 def samples(kind: str) -> dict[str, tuple[bool, list[str]]]:
-    """Return the columns of a kind's rows that are structs: whether as an array, and the names of their fields."""
+    """Return the struct columns of a kind's rows: name to a pair of whether it is an array and its field names."""
     found = {}
     for column in _columns(kind):
         name, _, of = column.partition(" ")

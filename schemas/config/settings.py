@@ -1,4 +1,4 @@
-"""Every setting of Headroom with its default and meaning: the one place where defaults stand."""
+"""All settings with their defaults, units and meanings. Defaults are defined here and nowhere else."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from enum import Enum
 
 
 class Source(str, Enum):
-    """Where a broker's metrics are read."""
+    """Interface through which a broker's metrics are read."""
 
     JMX = "jmx"
     JOLOKIA = "jolokia"
     PROMETHEUS = "prometheus"
 
 
-# Where /metrics is found unless it is told otherwise.
+# Of /metrics: this machine only, because the endpoint has neither TLS nor a password.
 DEFAULT_LISTEN = "127.0.0.1:9644"
 
-# Where each is found unless it is told otherwise.
+# Usual ports of remote JMX, the Jolokia agent and jmx_exporter.
 _PORTS = {Source.JMX: 9999, Source.JOLOKIA: 8778, Source.PROMETHEUS: 9404}
 
 
 class SecurityProtocol(str, Enum):
-    """How the Kafka clients of Headroom connect."""
+    """Security protocol of Headroom's Kafka clients."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -32,21 +32,21 @@ class SecurityProtocol(str, Enum):
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """How to reach one Kafka cluster.
+    """Connection to one Kafka cluster.
 
     Attributes:
-        bootstrap_servers: ``host:port`` list, separated by commas.
+        bootstrap_servers: comma-separated ``host:port`` list.
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
-        sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; None unless SASL is used.
-        sasl_username: user of SASL; None unless SASL is used.
-        sasl_password: the password itself: give it by ``HEADROOM_CLUSTER__SASL_PASSWORD``, not in the file.
-        sasl_password_file: a file whose only content is the password; None: not used.
-        ssl_cafile: PEM file of the authorities to trust; None: the system's.
-        ssl_certfile: PEM file of the client's certificate; None: no client certificate.
-        ssl_keyfile: PEM file of the client's key, PKCS 8; None: no client certificate.
-        ssl_key_password: password of the key file; give it by the environment.
-        ssl_check_hostname: whether a broker's certificate must carry its host name.
-        request_timeout_ms: longest wait for one answer of a broker.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; None: no SASL.
+        sasl_username: SASL user; None: no SASL.
+        sasl_password: SASL password. Set it with ``HEADROOM_CLUSTER__SASL_PASSWORD``, not in the file.
+        sasl_password_file: file that contains only the SASL password; None: not used.
+        ssl_cafile: PEM file of the trusted authorities; None: those of the system.
+        ssl_certfile: PEM file of the client certificate; None: no client certificate.
+        ssl_keyfile: PEM file of the client key (PKCS 8); None: no client certificate.
+        ssl_key_password: password of the key file. Set it in the environment.
+        ssl_check_hostname: check of the host name in the broker's certificate.
+        request_timeout_ms: timeout of one request to a broker, in milliseconds.
     """
 
     bootstrap_servers: str = ""
@@ -65,12 +65,12 @@ class KafkaSettings:
 
 @dataclass(frozen=True)
 class ClusterSettings(KafkaSettings):
-    """The cluster that is watched.
+    """The watched cluster.
 
     Attributes:
-        name: the cluster's name in every table and alert.
-        replication_capacity: most replication traffic in bytes per second that one broker can carry, in or out
-            ("100MB" is understood); None: not known, and no recommendation is capped.
+        name: name of the cluster in every table and alert.
+        replication_capacity: maximum replication traffic of one broker, in or out, in bytes per second (or "100MB");
+            None: unknown, recommendations have no upper limit.
     """
 
     name: str = "kafka"
@@ -82,11 +82,12 @@ class TicksSettings(KafkaSettings):
     """The topic that carries ticks from the collector to Spark.
 
     Attributes:
-        bootstrap_servers: of the cluster that holds the topic; empty: the watched cluster, with its security.
+        bootstrap_servers: comma-separated ``host:port`` list of the cluster with the topic. Empty: the watched cluster,
+            with its security settings.
         topic: name of the topic.
-        partitions: partitions when the topic is created; partition 0 is the alert lane, the others carry history.
-        replication_factor: replicas when the topic is created; 0: the lesser of 3 and the number of brokers.
-        retention_ms: how long the topic keeps ticks, when it is created.
+        partitions: number of partitions at creation. Partition 0 is the alert partition, the others carry history.
+        replication_factor: replication factor at creation. 0: 3, or the number of brokers if that is lower.
+        retention_ms: retention at creation, in milliseconds.
     """
 
     topic: str = "headroom.ticks"
@@ -97,41 +98,41 @@ class TicksSettings(KafkaSettings):
 
 @dataclass(frozen=True)
 class CollectSettings:
-    """The collector.
+    """The collector, which reads metadata and metrics and writes ticks.
 
     Attributes:
-        interval_s: time from one tick to the next.
-        source: where metrics come from: jmx (RMI, nothing to install on brokers), jolokia (its agent; cheapest for
-            large brokers) or prometheus (jmx_exporter).
-        port: port of the metrics of brokers that have no entry in ``endpoints``; None: 9999 for jmx, 8778 for
-            jolokia, 9404 for prometheus.
-        endpoints: broker id to ``host:port`` of its metrics; a broker without one is asked at its advertised host
-            and ``port``.
-        rate_window_s: least time over which rates are taken; 0: the greater of 10 s and 5 intervals.
-        broker_timeout_s: longest wait for one broker in a tick; 0: 0.8 of the interval, at most 10 s.
-        topic_config_max_age_s: a topic's throttled replica lists are read again at least this often; topics that
-            move, or had lists when last read, are read every tick.
-        metadata_max_age_s: leaders and in-sync replicas are read again at least this often. Up to 5,000 partitions are
-            read every tick; of more, every tick those of topics that move, have lists, or changed or seem to have
-            changed just now, and the others in turn; 0: as soon as time allows.
-        jmx_username: user of JMX; None: no authentication.
-        jmx_password: its password; give it by ``HEADROOM_COLLECT__JMX_PASSWORD``.
-        jmx_password_file: a file whose only content is that password; None: not used.
-        jmx_ssl: whether JMX speaks TLS.
-        jmx_truststore: Java trust store (PKCS 12 or JKS) with the authority of the brokers' JMX; None: Java's own.
-        jmx_truststore_password: its password; give it by the environment.
-        http_path: path of jolokia or prometheus on the broker; empty: ``/jolokia/`` or ``/metrics``.
-        http_username: user of jolokia or prometheus; None: no user.
-        http_password: its password; give it by ``HEADROOM_COLLECT__HTTP_PASSWORD``.
-        http_password_file: a file whose only content is that password; None: not used.
-        http_token: bearer token in place of a user; give it by ``HEADROOM_COLLECT__HTTP_TOKEN``.
-        http_token_file: a file whose only content is that token; None: not used.
-        http_ssl: whether jolokia or prometheus speaks TLS.
-        http_cafile: PEM file of the authorities to trust; None: the system's.
-        http_certfile: PEM file of the client's certificate; None: no client certificate.
-        http_keyfile: PEM file of the client's key; None: no client certificate.
-        http_key_password: password of the key file; give it by the environment.
-        http_check_hostname: whether a broker's certificate must carry its host name.
+        interval_s: interval between ticks, in seconds.
+        source: metric source: jmx (RMI, nothing to install on brokers), jolokia (its agent, cheapest for large brokers)
+            or prometheus (jmx_exporter).
+        port: port of the metrics of brokers without an entry in ``endpoints``; None: 9999 for jmx, 8778 for jolokia,
+            9404 for prometheus.
+        endpoints: metrics address ``host:port`` by broker id. Brokers without an entry are read at their advertised
+            host and ``port``.
+        rate_window_s: minimum time over which rates are measured, in seconds. 0: the greater of 10 s and 5 intervals.
+        broker_timeout_s: timeout of one broker in a tick, in seconds. 0: 0.8 of the interval, at most 10 s.
+        topic_config_max_age_s: maximum age of a topic's throttled replica lists, in seconds. Topics in a reassignment,
+            or with lists at the last read, are read every tick.
+        metadata_max_age_s: maximum age of leaders and in-sync replicas, in seconds. Up to 5,000 partitions are read
+            every tick. In larger clusters, every tick reads topics in a reassignment, with lists, or with recent or
+            suspected changes, and some of the others in turn. 0: as soon as possible.
+        jmx_username: JMX user; None: no authentication.
+        jmx_password: JMX password. Set it with ``HEADROOM_COLLECT__JMX_PASSWORD``.
+        jmx_password_file: file that contains only the JMX password; None: not used.
+        jmx_ssl: TLS for JMX.
+        jmx_truststore: Java trust store (PKCS 12 or JKS) with the authority of the brokers' JMX; None: Java's default.
+        jmx_truststore_password: password of the trust store. Set it in the environment.
+        http_path: path of jolokia or prometheus on the broker. Empty: ``/jolokia/`` or ``/metrics``.
+        http_username: user of jolokia or prometheus; None: no authentication.
+        http_password: password of that user. Set it with ``HEADROOM_COLLECT__HTTP_PASSWORD``.
+        http_password_file: file that contains only that password; None: not used.
+        http_token: bearer token instead of a user. Set it with ``HEADROOM_COLLECT__HTTP_TOKEN``.
+        http_token_file: file that contains only that token; None: not used.
+        http_ssl: TLS for jolokia or prometheus.
+        http_cafile: PEM file of the trusted authorities; None: those of the system.
+        http_certfile: PEM file of the client certificate; None: no client certificate.
+        http_keyfile: PEM file of the client key; None: no client certificate.
+        http_key_password: password of the key file. Set it in the environment.
+        http_check_hostname: check of the host name in the certificate of jolokia or prometheus.
     """
 
     interval_s: float = 5.0
@@ -162,29 +163,29 @@ class CollectSettings:
     http_check_hostname: bool = True
 
     def metrics_port(self) -> int:
-        """Return the port that is asked where ``endpoints`` names none."""
+        """Return the metrics port of brokers without an entry in ``endpoints``."""
         return self.port or _PORTS[self.source]
 
     def window_s(self) -> float:
-        """Return the rate window in seconds that is in force."""
+        """Return the effective rate window in seconds."""
         return self.rate_window_s or max(10.0, 5 * self.interval_s)
 
     def timeout_s(self) -> float:
-        """Return the longest wait for one broker in seconds that is in force."""
+        """Return the effective timeout of one broker in seconds."""
         return self.broker_timeout_s or min(10.0, 0.8 * self.interval_s)
 
 
 @dataclass(frozen=True)
 class StoreSettings:
-    """Where the Delta tables are.
+    """The Delta tables.
 
     Attributes:
         path: folder or Hadoop file system URL of all tables.
-        checkpoint_path: folder or URL of the streaming checkpoints; empty: ``_checkpoints`` under ``path``.
-        bronze_keep_days: days of the bronze tables that are kept; 0: all.
-        silver_keep_days: days of the silver tables that are kept; 0: all.
-        gold_keep_days: days of the gold tables that are kept; 0: all.
-        maintain_every_s: time from one maintenance of the tables by the record job to the next; 0: it does none.
+        checkpoint_path: folder or URL of the streaming checkpoints. Empty: ``_checkpoints`` under ``path``.
+        bronze_keep_days: retention of the bronze tables, in days. 0: unlimited.
+        silver_keep_days: retention of the silver tables, in days. 0: unlimited.
+        gold_keep_days: retention of the gold tables, in days. 0: unlimited.
+        maintain_every_s: interval between maintenance runs in the record job, in seconds. 0: never.
     """
 
     path: str = "headroom-data"
@@ -195,7 +196,7 @@ class StoreSettings:
     maintain_every_s: float = 3600.0
 
     def keep_days(self, table: str) -> int:
-        """Return how many days of a table, named by its path, are kept; 0: all."""
+        """Return the retention of the table with this path in days; 0: unlimited."""
         layer = table.split("/")[0]
         days = {"bronze": self.bronze_keep_days, "silver": self.silver_keep_days, "gold": self.gold_keep_days}
         return days.get(layer, 0)
@@ -207,18 +208,21 @@ class StoreSettings:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """Spark.
+    """The Spark session and the triggers of its queries.
 
     Attributes:
-        master: Spark master; empty: ``local[*]``. By ``spark-submit`` it is the one given there.
-        driver_memory: heap of the driver when Headroom starts it.
-        driver_java_options: further options of the driver's JVM when Headroom starts it, separated by spaces; for
-            instance ``-XX:+HeapDumpOnOutOfMemoryError``.
-        shuffle_partitions: partitions of every shuffle; the data of a tick is small.
-        gold_trigger_s: least time between two commits to the gold tables.
-        record_trigger_s: least time between two commits to the bronze tables; the silver ones follow each.
-        jars: folder of the connector's and Delta's jars; empty: the project's own, or as ``spark-submit`` set it.
-        conf: further Spark settings, which win over Headroom's; what ``spark-submit`` was given wins over both.
+        master: Spark master. Empty: ``local[*]``. With ``spark-submit``, the master given there applies.
+        driver_memory: heap size of the driver, if Headroom starts it.
+        driver_java_options: additional JVM options of the driver, separated by spaces, if Headroom starts it; for
+            example ``-XX:+HeapDumpOnOutOfMemoryError``.
+        shuffle_partitions: partitions of every shuffle. Few are enough, because the data of a tick is small.
+        gold_trigger_s: minimum interval between two commits to the gold tables, in seconds.
+        record_trigger_s: minimum interval between two commits to the bronze tables, in seconds. The silver tables
+            follow each commit.
+        jars: folder of the jars of the Kafka connector and Delta. Empty: the project's own, or those set by
+            ``spark-submit``.
+        conf: additional Spark settings. They override Headroom's settings; settings given to ``spark-submit`` override
+            both.
     """
 
     master: str = ""
@@ -231,21 +235,21 @@ class SparkSettings:
     conf: dict[str, str] = field(default_factory=dict, repr=False)
 
 
-# The days of the week, as windows name them.
+# Names of the weekdays in maintenance windows.
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 @dataclass(frozen=True)
 class MaintenanceWindow:
-    """A time that comes back every week, in which receivers are told of no alert that it covers.
+    """A weekly maintenance window: matching alerts are not sent to receivers.
 
     Attributes:
-        days: the days on which it begins, in UTC: mon, tue, wed, thu, fri, sat, sun.
-        at: when it begins, ``HH:MM`` in UTC.
-        lasts: how long it lasts, in seconds ("4h" is understood), at most a week.
-        clusters: names of the clusters whose alerts it covers; empty: all.
-        kinds: kinds of the alerts that it covers; empty: all.
-        subjects: subjects of the alerts that it covers, ``*`` standing for any text; empty: all.
+        days: weekdays of its start, in UTC: mon, tue, wed, thu, fri, sat, sun.
+        at: start time, ``HH:MM`` in UTC.
+        lasts: duration in seconds (or "4h"), at most a week.
+        clusters: names of the matching clusters. Empty: all.
+        kinds: matching alert kinds. Empty: all.
+        subjects: matching alert subjects, with ``*`` for any text. Empty: all.
     """
 
     days: tuple[str, ...]
@@ -258,32 +262,32 @@ class MaintenanceWindow:
 
 @dataclass(frozen=True)
 class AlertSettings:
-    """When alerts are raised and what they recommend.
+    """Conditions of alerts and goals of recommendations.
 
     Attributes:
-        hold_s: how long a throttle must fall short before its alert fires; a shortfall caused by a leader switch
-            fires at once, for its rates are known from before.
-        resolve_s: how long a throttle must be enough again before its alert resolves.
-        exit_ratio: a throttle counts as enough again from ``required x exit_ratio`` on, and leaders as balanced again
-            from ``threshold / exit_ratio`` down.
-        stalled_s: how long an adding replica may make no progress before ``reassignment_stalled`` fires.
-        no_data_s: how long a verdict may be unknown, or, and 5 s more, ticks stay away, before ``no_data`` fires.
-        under_replicated_s: how long replicas that no move brings may be out of the ISR before ``under_replicated`` or
-            ``isr_shrink_during_move`` fires; a restart of a broker takes less.
-        left_behind_s: how long rates or throttled replica lists may stay without a reassignment before
-            ``throttle_left_behind`` fires.
-        leader_imbalance_percentage: ``leader_imbalance`` is about a broker that lacks the lead of more than this share
-            of the partitions that prefer it, percent, though an election would give it back; 0: of any, 100: never. A
-            broker's own ``leader.imbalance.per.broker.percentage`` goes before it, where it has one.
-        imbalance_s: how long that must last before ``leader_imbalance`` fires, and how long preferred leaders may be
-            down or out of sync before ``preferred_leader_unavailable`` does. Where brokers balance leaders by
-            themselves, the former waits for two of their checks.
-        slip_ratio: ``eta_slipping`` fires once the expected finish is later than it was expected first by more than
-            this share of the time that was left then.
-        margin_ratio: the recommended throttle is the smallest that is enough times this.
-        finish_within: wished length in seconds of the rest of a move ("30m" is understood); None: no wish.
-        bootstrap_servers: what stands in the commands of alerts; empty: ``cluster.bootstrap_servers``.
-        maintenance: times that come back every week, in which receivers are told of no alert.
+        hold_s: time for which a throttle must be too low before its alert fires, in seconds. After a leader switch the
+            alert fires at once, because the write rates are known from before.
+        resolve_s: time for which a throttle must be sufficient again before its alert resolves, in seconds.
+        exit_ratio: hysteresis of alerts. A throttle is sufficient again from ``required x exit_ratio`` upwards; leaders
+            are balanced again from ``threshold / exit_ratio`` downwards.
+        stalled_s: time without progress of an adding replica before ``reassignment_stalled`` fires, in seconds.
+        no_data_s: time without a verdict before ``no_data`` fires, in seconds. For missing ticks 5 s are added.
+        under_replicated_s: time for which replicas that are not being added must be out of the ISR before
+            ``under_replicated`` or ``isr_shrink_during_move`` fires, in seconds. A normal broker restart is shorter.
+        left_behind_s: time for which rates or throttled replica lists must remain without a reassignment before
+            ``throttle_left_behind`` fires, in seconds.
+        leader_imbalance_percentage: threshold of ``leader_imbalance``: share of a broker's preferred partitions that it
+            does not lead but an election would return, in percent. 0: any partition, 100: never. A broker's own
+            ``leader.imbalance.per.broker.percentage`` takes precedence.
+        imbalance_s: duration of an imbalance before ``leader_imbalance`` fires, and of a preferred leader being down or
+            out of sync before ``preferred_leader_unavailable`` fires, in seconds. If brokers rebalance leaders
+            automatically, ``leader_imbalance`` waits for two of their checks.
+        slip_ratio: threshold of ``eta_slipping``: delay of the expected finish, as a ratio of the time that was left at
+            the first estimate.
+        margin_ratio: safety factor of recommended throttles above the smallest sufficient rate.
+        finish_within: desired time to the end of a move, in seconds (or "30m"); None: no deadline.
+        bootstrap_servers: bootstrap servers in the commands of alerts. Empty: ``cluster.bootstrap_servers``.
+        maintenance: weekly maintenance windows, in which matching alerts are not sent to receivers.
     """
 
     hold_s: float = 3.0
@@ -304,18 +308,19 @@ class AlertSettings:
 
 @dataclass(frozen=True)
 class SlackSettings:
-    """Slack: one message per alert, kept up to date, with a thread of what changed.
+    """Slack: one message per alert, updated in place, with changes in its thread.
 
     Attributes:
-        token: bot token (``xoxb-...``, scopes chat:write and channels:history, in a private channel groups:history);
-            give it by ``HEADROOM_NOTIFY__SLACK__TOKEN``. With ``channel``, it turns Slack on.
-        token_file: a file whose only content is that token; None: not used.
-        channel: id of the channel, such as ``C0123456789``; it stands at the end of the channel's details.
-        webhook_url: an incoming webhook in place of a token: every event is a message of its own; give it by
+        token: bot token (``xoxb-...``) with the scopes chat:write and channels:history, in a private channel
+            groups:history. Set it with ``HEADROOM_NOTIFY__SLACK__TOKEN``. Slack is enabled by this token and
+            ``channel``.
+        token_file: file that contains only that token; None: not used.
+        channel: channel id, such as ``C0123456789``. Slack shows it at the end of the channel's details.
+        webhook_url: incoming webhook instead of a token, with one message per event. Set it with
             ``HEADROOM_NOTIFY__SLACK__WEBHOOK_URL``.
-        webhook_url_file: a file whose only content is that URL; None: not used.
-        api_url: Slack's API.
-        timeout_s: longest time for one request and its whole answer.
+        webhook_url_file: file that contains only that URL; None: not used.
+        api_url: URL of the Slack API.
+        timeout_s: timeout of one request including its response, in seconds.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -327,26 +332,27 @@ class SlackSettings:
     timeout_s: float = 10.0
 
     def by_token(self) -> bool:
-        """Return whether Slack is told by a bot."""
+        """Return whether a bot token sends alerts to Slack."""
         return bool(self.token or self.token_file)
 
     def by_webhook(self) -> bool:
-        """Return whether Slack is told by an incoming webhook."""
+        """Return whether an incoming webhook sends alerts to Slack."""
         return bool(self.webhook_url or self.webhook_url_file)
 
 
 @dataclass(frozen=True)
 class AlertmanagerSettings:
-    """Alertmanager, by its API v2.
+    """Alertmanager, through its API v2.
 
     Attributes:
-        urls: ``http://host:port`` of every instance, separated by commas; empty: Alertmanager is not told.
-        username: user of basic authentication; None: none.
-        password: its password; give it by ``HEADROOM_NOTIFY__ALERTMANAGER__PASSWORD``.
-        password_file: a file whose only content is that password; None: not used.
-        ssl_cafile: PEM file of the authorities to trust; None: the system's.
-        resend_s: a firing alert is sent again this often; one that is not for four times as long ends there by itself.
-        timeout_s: longest time for one request and its whole answer.
+        urls: comma-separated ``http://host:port`` of every Alertmanager instance. Empty: disabled.
+        username: user of basic authentication; None: no authentication.
+        password: password of that user. Set it with ``HEADROOM_NOTIFY__ALERTMANAGER__PASSWORD``.
+        password_file: file that contains only that password; None: not used.
+        ssl_cafile: PEM file of the trusted authorities; None: those of the system.
+        resend_s: interval at which firing alerts are re-sent, in seconds. Alertmanager resolves an alert that was not
+            re-sent for four intervals.
+        timeout_s: timeout of one request including its response, in seconds.
     """
 
     urls: str = ""
@@ -358,21 +364,21 @@ class AlertmanagerSettings:
     timeout_s: float = 10.0
 
     def instances(self) -> list[str]:
-        """Return the URL of each instance."""
+        """Return the URL of each instance, without a trailing slash."""
         return [url.strip().rstrip("/") for url in self.urls.split(",") if url.strip()]
 
 
 @dataclass(frozen=True)
 class WebhookSettings:
-    """A web server of yours that takes each event as JSON.
+    """A web server of yours that receives each event as JSON.
 
     Attributes:
-        url: where events are posted to; empty: nowhere. A token in it is kept out of tables and logs.
-        secret: what each post is signed with, by HMAC-SHA256; None: not signed. Give it by
+        url: URL to which events are posted. Empty: disabled. A token in it never appears in tables or logs.
+        secret: key of the HMAC-SHA256 signature of each post; None: no signature. Set it with
             ``HEADROOM_NOTIFY__WEBHOOK__SECRET``.
-        secret_file: a file whose only content is that secret; None: not used.
-        ssl_cafile: PEM file of the authorities to trust; None: the system's.
-        timeout_s: longest time for one request and its whole answer.
+        secret_file: file that contains only that secret; None: not used.
+        ssl_cafile: PEM file of the trusted authorities; None: those of the system.
+        timeout_s: timeout of one request including its response, in seconds.
     """
 
     url: str = field(default="", repr=False)
@@ -384,17 +390,17 @@ class WebhookSettings:
 
 @dataclass(frozen=True)
 class NotifySettings:
-    """Who is told of alerts besides the terminal, and how hard it is tried.
+    """Alert receivers besides the terminal, and retries of their delivery.
 
     Attributes:
-        log: whether every event goes to the process's log too.
-        least_severity: info, warning or critical: they are told of alerts that are at least as grave.
-        retry_s: wait after the first failed attempt; it doubles with each further one.
-        retry_max_s: longest wait between two attempts.
-        give_up_s: an event that could not be delivered is dropped once its alert has been resolved for this long.
-        digest_after: if more alerts than this fire at once, Slack gets one message for all of them.
-        dashboard_url: link to a dashboard in every message; ``{cluster}`` and ``{kind}`` are filled in; empty: none.
-        runbook_url: link to a runbook in every message, filled in likewise; empty: none.
+        log: output of every event in the log of the process.
+        least_severity: lowest severity sent to receivers: info, warning or critical.
+        retry_s: wait after the first failed attempt, in seconds. It doubles with every further attempt.
+        retry_max_s: maximum wait between two attempts, in seconds.
+        give_up_s: time after the resolution of an alert at which its undelivered events are dropped, in seconds.
+        digest_after: number of alerts firing at once above which Slack gets a single message for all of them.
+        dashboard_url: dashboard link in every message; ``{cluster}`` and ``{kind}`` are replaced. Empty: no link.
+        runbook_url: runbook link in every message, with the same replacements. Empty: no link.
     """
 
     log: bool = False
@@ -410,29 +416,29 @@ class NotifySettings:
     webhook: WebhookSettings = field(default_factory=WebhookSettings)
 
     def receivers(self) -> list[str]:
-        """Return the names of those who are told, as ``alerts/deliveries`` calls them."""
-        told = {
+        """Return the names of the enabled receivers, as in ``alerts/deliveries``."""
+        enabled = {
             "log": self.log,
             "slack": self.slack.by_token(),
             "slack_webhook": self.slack.by_webhook(),
             "alertmanager": bool(self.alertmanager.instances()),
             "webhook": bool(self.webhook.url),
         }
-        return [name for name, wanted in told.items() if wanted]
+        return [name for name, is_enabled in enabled.items() if is_enabled]
 
 
 @dataclass(frozen=True)
 class MetricsSettings:
-    """What Headroom tells of itself: /metrics for Prometheus, and /health for probes.
+    """Headroom's own HTTP endpoints: /metrics for Prometheus and /health for probes.
 
     Attributes:
-        listen: ``host:port`` that answers; port 0: any that is free, told at the start; ``off`` or empty: none does;
-            None: ``127.0.0.1:9644``, and none, with a warning, while another process has that port.
-        stale_after_s: age of a cluster's last tick from which its numbers are gone from /metrics and /health is red;
-            0: the greater of 30 s and 3 intervals. It holds for the first tick after the start too, which without it
-            may take 90 s.
-        top_n: most moving partitions of a cluster that have series of their own, those of greatest write rate x
-            followers; of a leading broker 20 at most.
+        listen: listen address as ``host:port``. Port 0: a free port, printed at start. ``off`` or empty: disabled;
+            None: ``127.0.0.1:9644``, or disabled with a warning while another process uses that port.
+        stale_after_s: age of a cluster's last tick, in seconds, at which its series disappear from /metrics and /health
+            becomes unhealthy. 0: the greater of 30 s and 3 intervals. If set, it also limits the first tick after the
+            start, which otherwise may take 90 s.
+        top_n: maximum number of partitions per cluster with series of their own: the moving ones with the greatest
+            write rate x followers, at most 20 per leading broker.
     """
 
     listen: str | None = None
@@ -440,37 +446,37 @@ class MetricsSettings:
     top_n: int = 50
 
     def address(self) -> str:
-        """Return the ``host:port`` that is in force; empty: none."""
+        """Return the effective listen address as ``host:port``; empty: disabled."""
         listen = DEFAULT_LISTEN if self.listen is None else self.listen.strip()
         return "" if listen == "off" else listen
 
     def stale_s(self, interval_s: float) -> float:
-        """Return the age of a tick in seconds from which it is too old, of a cluster with this interval."""
+        """Return the age in seconds at which a tick of a cluster with this interval is too old."""
         return self.stale_after_s or max(30.0, 3 * interval_s)
 
     def first_s(self, interval_s: float) -> float:
-        """Return how many seconds the first tick may take: the collector and Spark have to start before it."""
+        """Return the maximum time to the first tick in seconds; it includes the start of the collector and of Spark."""
         return self.stale_after_s or max(90.0, self.stale_s(interval_s))
 
 
 @dataclass(frozen=True)
 class ElectionSettings:
-    """Elections of preferred leaders: how many at a time, and when.
+    """Batches and times of preferred leader elections.
 
     Attributes:
-        batch_partitions: most partitions of one batch.
-        batch_partitions_per_broker: most partitions of one batch whose lead one broker gains or gives up.
-        batch_write_bytes_per_s: most that may be written to the partitions of one batch together ("20MB" is
-            understood); None: no limit.
-        capacity_bytes_per_s: most that producers may write to the partitions that one broker leads; None: not known,
-            and no election is left out for it.
-        quiet_below: elections run only while producers write less than this to the whole cluster, in bytes per second
-            ("50MB" is understood), or within ``window`` if that is set too; None: at any rate.
-        window: time of day in which elections run, such as "01:00-05:00" in UTC or "22:00-02:00 Europe/Berlin"; empty:
-            at any time.
-        settle_s: how long the leaders of a batch may take to move, and their followers to be in sync again; then no
-            further batch is elected.
-        pause_s: wait between two batches.
+        batch_partitions: maximum number of partitions per batch.
+        batch_partitions_per_broker: maximum number of leaders that one broker gains or loses per batch.
+        batch_write_bytes_per_s: maximum total write rate of the partitions of one batch, in bytes per second (or
+            "20MB"); None: no limit.
+        capacity_bytes_per_s: maximum write rate of the partitions that one broker leads, in bytes per second; None:
+            unknown, elections are not limited by it.
+        quiet_below: cluster write rate below which elections run, in bytes per second (or "50MB"). If ``window`` is set
+            too, either condition is enough; None: elections run at any rate.
+        window: time of day in which elections run, such as "01:00-05:00" in UTC or "22:00-02:00 Europe/Berlin". Empty:
+            any time.
+        settle_s: maximum time for the leaders of a batch to change and their followers to be in sync again, in seconds.
+            After that, no further batch is elected.
+        pause_s: wait between two batches, in seconds.
     """
 
     batch_partitions: int = 200

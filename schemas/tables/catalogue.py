@@ -9,7 +9,7 @@ _SKIP_BY = ("cluster", "tick_ms", "timestamp")
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, Spark type, and meaning with the unit and what null says."""
+    """One column: name, Spark type, and meaning with its unit and the meaning of null."""
 
     name: str
     type: str
@@ -21,11 +21,11 @@ class Table:
     """One Delta table.
 
     Attributes:
-        path: below ``store.path``.
-        grain: what one row stands for.
-        keys: columns that name a row for ever.
+        path: path below ``store.path``.
+        grain: content of one row.
+        keys: columns that identify a row.
         partition_by: columns of the folder layout.
-        columns: in the order of the table.
+        columns: columns in the order of the table.
     """
 
     path: str
@@ -44,7 +44,7 @@ class Table:
 
     @property
     def skip_by(self) -> tuple[str, ...]:
-        """The columns whose least and greatest values in a file tell a query whether it needs the file."""
+        """Columns with minimum and maximum statistics per file, by which a query skips files."""
         return tuple(name for name in self.names() if name in _SKIP_BY)
 
 
@@ -55,7 +55,7 @@ def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
 _TICK = (
     ("cluster", "STRING", "name of the watched cluster"),
     ("tick_ms", "BIGINT", "time of the tick, epoch milliseconds UTC"),
-    ("date", "DATE", "day of tick_ms in UTC; the folder"),
+    ("date", "DATE", "day of tick_ms in UTC; folder of the row"),
 )
 _PARTITION = (
     ("topic", "STRING", "topic"),
@@ -69,34 +69,34 @@ _EVIDENCE = (
 
 BRONZE_TICKS = Table(
     "bronze/ticks",
-    "one record of the ticks topic, untouched",
+    "one unchanged record of the ticks topic",
     ("topic", "partition", "offset"),
     ("date",),
     _columns(
-        ("key", "BINARY", "the record's key: the message's envelope, or just its kind"),
-        ("value", "BINARY", "the record's value: the message"),
-        ("topic", "STRING", "topic the record was read from"),
-        ("partition", "INT", "its partition"),
-        ("offset", "BIGINT", "its offset"),
-        ("timestamp", "TIMESTAMP", "the record's own time"),
-        ("date", "DATE", "day of timestamp in UTC; the folder"),
+        ("key", "BINARY", "key of the record: the message's envelope, or its kind alone"),
+        ("value", "BINARY", "value of the record: the message"),
+        ("topic", "STRING", "topic of the record"),
+        ("partition", "INT", "partition of the record"),
+        ("offset", "BIGINT", "offset of the record"),
+        ("timestamp", "TIMESTAMP", "timestamp of the record"),
+        ("date", "DATE", "day of timestamp in UTC; folder of the row"),
     ),
 )
 
 MESSAGES = Table(
     "silver/messages",
-    "one message that was decoded",
+    "one decoded message",
     ("cluster", "tick_ms", "kind", "seq"),
     ("date",),
     _columns(
         *_TICK,
         ("kind", "STRING", "kind of the message"),
-        ("seq", "INT", "its number within the tick"),
-        ("rows", "INT", "rows it carried; null for tick_end"),
+        ("seq", "INT", "number of the message within the tick"),
+        ("rows", "INT", "rows in the message; null for tick_end"),
         (
             "metadata_age_ms",
             "BIGINT",
-            "of tick_end: how long before the tick its oldest metadata was read, ms; null: not told, or no tick_end",
+            "age of the oldest metadata at the tick, ms, from tick_end; null: not reported, or another kind",
         ),
     ),
 )
@@ -108,11 +108,11 @@ FETCHER_LAG = Table(
     ("date",),
     _columns(
         *_TICK,
-        ("broker", "INT", "the follower"),
+        ("broker", "INT", "broker of the follower replica"),
         *_PARTITION,
-        ("source_broker", "INT", "the broker it fetches from"),
+        ("source_broker", "INT", "broker it fetches from"),
         ("fetcher", "STRING", "client id of the fetcher thread"),
-        ("lag_offsets", "BIGINT", "FetcherLagMetrics ConsumerLag, offsets; null: the gauge said -1"),
+        ("lag_offsets", "BIGINT", "lag in offsets (FetcherLagMetrics ConsumerLag); null: the gauge was -1"),
     ),
 )
 
@@ -123,12 +123,12 @@ BYTES_PER_SEC = Table(
     ("date",),
     _columns(
         *_TICK,
-        ("broker", "INT", "the broker that has the meter"),
+        ("broker", "INT", "broker of the meter"),
         ("meter", "STRING", "type and name of the MBean, e.g. FetcherStats.BytesPerSec"),
-        ("topic", "STRING", "topic of the meter; null: all of the broker"),
-        ("fetcher", "STRING", "client id of the fetcher thread; null: not of a fetcher"),
-        ("source_broker", "INT", "broker the fetcher fetches from; null: not of a fetcher"),
-        ("count_total", "BIGINT", "the meter's Count (bytes; messages for MessagesInPerSec); null: a gauge"),
+        ("topic", "STRING", "topic of the meter; null: whole broker"),
+        ("fetcher", "STRING", "client id of the fetcher thread; null: not a fetcher's meter"),
+        ("source_broker", "INT", "broker the fetcher fetches from; null: not a fetcher's meter"),
+        ("count_total", "BIGINT", "Count of the meter (bytes; messages for MessagesInPerSec); null: a gauge"),
         ("bytes_per_s", "DOUBLE", "rate over window_ms, per second; null: no earlier sample, or the counter fell"),
         ("window_ms", "BIGINT", "time between the two samples, ms; null: a gauge or no earlier sample"),
     ),
@@ -141,13 +141,25 @@ LOG_END_OFFSETS = Table(
     ("date",),
     _columns(
         *_TICK,
-        ("broker", "INT", "the broker that holds the log"),
+        ("broker", "INT", "broker with the log"),
         *_PARTITION,
-        ("is_leader", "BOOLEAN", "whether the broker led the partition"),
+        ("is_leader", "BOOLEAN", "true if the broker led the partition"),
         ("log_end_offset", "BIGINT", "log end offset"),
-        ("log_start_offset", "BIGINT", "log start offset; null: read for watched partitions only"),
-        ("size_bytes", "BIGINT", "size of the log, bytes; null: read for watched partitions only"),
-        ("offsets_per_s", "DOUBLE", "growth of the log end offset over window_ms; null: no earlier sample, or it fell"),
+        (
+            "log_start_offset",
+            "BIGINT",
+            "log start offset; null: partition neither in a reassignment nor in a throttled replica list",
+        ),
+        (
+            "size_bytes",
+            "BIGINT",
+            "size of the log, bytes; null: partition neither in a reassignment nor in a throttled replica list",
+        ),
+        (
+            "offsets_per_s",
+            "DOUBLE",
+            "growth of the log end offset over window_ms, per second; null: no earlier sample, or it fell",
+        ),
         ("window_ms", "BIGINT", "time between the two samples, ms; null: no earlier sample"),
     ),
 )
@@ -160,17 +172,18 @@ LEADER_DISTRIBUTION = Table(
     _columns(
         *_TICK,
         *_PARTITION,
-        ("leader", "INT", "leading broker; null: none"),
-        ("preferred_leader", "INT", "first of replicas"),
-        ("replicas", "ARRAY<INT>", "replicas in order, adding and removing ones included"),
+        ("leader", "INT", "broker id of the leader; null: no leader"),
+        ("preferred_leader", "INT", "broker id of the preferred leader: the first of replicas"),
+        ("replicas", "ARRAY<INT>", "replicas in order, including adding and removing ones"),
         ("isr", "ARRAY<INT>", "in-sync replicas"),
         ("adding", "ARRAY<INT>", "replicas that the reassignment adds"),
         ("removing", "ARRAY<INT>", "replicas that the reassignment removes"),
-        ("leader_epoch", "INT", "leader epoch; null: not told"),
+        ("leader_epoch", "INT", "leader epoch; null: not reported"),
         (
             "metadata_age_ms",
             "BIGINT",
-            "how long before the tick this was read, ms: 0 but where there are very many partitions; null: not told",
+            "age of this metadata at the tick, ms; above 0 only in clusters with very many partitions; null: not "
+            "reported",
         ),
     ),
 )
@@ -185,15 +198,15 @@ THROTTLES = Table(
         ("entity", "STRING", "broker or topic"),
         ("broker", "INT", "broker; null for a topic"),
         ("topic", "STRING", "topic; null for a broker"),
-        ("known", "BOOLEAN", "whether the values could be read"),
+        ("known", "BOOLEAN", "true if the values could be read"),
         ("leader_throttle_bytes_per_s", "BIGINT", "leader.replication.throttled.rate in force, bytes/s; null: none"),
         (
             "follower_throttle_bytes_per_s",
             "BIGINT",
             "follower.replication.throttled.rate in force, bytes/s; null: none",
         ),
-        ("leader_throttle_source", "STRING", "broker, default or none: the entity that sets it; null for a topic"),
-        ("follower_throttle_source", "STRING", "broker, default or none: the entity that sets it; null for a topic"),
+        ("leader_throttle_source", "STRING", "entity that sets the rate: broker, default or none; null for a topic"),
+        ("follower_throttle_source", "STRING", "entity that sets the rate: broker, default or none; null for a topic"),
         ("leader_throttled_replicas", "STRING", "leader.replication.throttled.replicas of the topic; null: none"),
         ("follower_throttled_replicas", "STRING", "follower.replication.throttled.replicas of the topic; null: none"),
     ),
@@ -205,15 +218,15 @@ QUARANTINE = Table(
     ("topic", "partition", "offset"),
     ("date",),
     _columns(
-        ("topic", "STRING", "topic the record was read from"),
-        ("partition", "INT", "its partition"),
-        ("offset", "BIGINT", "its offset"),
-        ("timestamp", "TIMESTAMP", "the record's own time"),
-        ("date", "DATE", "day of timestamp in UTC; the folder"),
-        ("cluster", "STRING", "cluster that the record names; null: unreadable"),
-        ("tick_ms", "BIGINT", "tick that the record names; null: unreadable"),
-        ("payload", "STRING", "the value as text"),
-        ("reason", "STRING", "why it was rejected"),
+        ("topic", "STRING", "topic of the record"),
+        ("partition", "INT", "partition of the record"),
+        ("offset", "BIGINT", "offset of the record"),
+        ("timestamp", "TIMESTAMP", "timestamp of the record"),
+        ("date", "DATE", "day of timestamp in UTC; folder of the row"),
+        ("cluster", "STRING", "cluster named in the record; null: unreadable"),
+        ("tick_ms", "BIGINT", "tick named in the record; null: unreadable"),
+        ("payload", "STRING", "value of the record as text"),
+        ("reason", "STRING", "reason of the rejection"),
     ),
 )
 
@@ -224,148 +237,171 @@ THROTTLE_HEADROOM = Table(
     ("date",),
     _columns(
         *_TICK,
-        ("broker", "INT", "the broker"),
-        ("role", "STRING", "leader (what it sends) or follower (what it receives)"),
-        ("throttle_bytes_per_s", "DOUBLE", "rate in force for the role, bytes/s; null: none, or unknown (no_data)"),
+        ("broker", "INT", "broker"),
+        ("role", "STRING", "leader (traffic that it sends) or follower (traffic that it receives)"),
+        (
+            "throttle_bytes_per_s",
+            "DOUBLE",
+            "throttle rate in force for the role, bytes/s; null: none, or unknown (no_data)",
+        ),
         (
             "in_sync_bytes_per_s",
             "DOUBLE",
-            "traffic of in-sync followers that counts against it, bytes/s; null: unknown",
+            "traffic of in-sync followers that counts against the throttle, bytes/s; null: unknown",
         ),
-        ("required_bytes_per_s", "DOUBLE", "traffic of all followers that counts against it, bytes/s; null: unknown"),
+        (
+            "required_bytes_per_s",
+            "DOUBLE",
+            "traffic of all followers that counts against the throttle, bytes/s; null: unknown",
+        ),
         ("headroom_bytes_per_s", "DOUBLE", "throttle - required, bytes/s; null: no throttle, or unknown"),
         ("verdict", "STRING", "idle, catching_up, slow, losing, starved, unthrottled or no_data"),
-        ("reason", "STRING", "for no_data: what is unknown; else null"),
+        ("reason", "STRING", "unknown input of the verdict no_data; null for other verdicts"),
         (
             "quota_bytes_per_s",
             "DOUBLE",
-            "what the broker itself measures against the quota, bytes/s; null: no such gauge",
+            "traffic measured by the broker against its quota, bytes/s; null: no such gauge",
         ),
-        ("moving_replicas", "INT", "replicas out of sync that the role serves or receives"),
-        ("remaining_bytes", "BIGINT", "bytes these still have to copy; null: unknown"),
-        ("eta_s", "DOUBLE", "seconds until they are in sync at this throttle; null: never, or unknown"),
-        ("stalled_replicas", "INT", "adding replicas that copy nothing, though it is or was their turn"),
-        ("rate_window_ms", "BIGINT", "window of the rates, ms"),
+        ("moving_replicas", "INT", "out-of-sync replicas that the role serves or receives"),
+        ("remaining_bytes", "BIGINT", "bytes that these still have to copy; null: unknown"),
+        ("eta_s", "DOUBLE", "expected time until they are in sync at this throttle, seconds; null: never, or unknown"),
+        ("stalled_replicas", "INT", "adding replicas without progress, although it is or was their turn"),
+        ("rate_window_ms", "BIGINT", "time over which the rates were measured, ms"),
         (
             "partitions",
             _EVIDENCE,
-            "the partitions that count, greatest traffic first, at most 20, those that move before others",
+            "evidence: partitions that count, moving ones first, then by traffic in descending order, at most 20",
         ),
-        ("alive", "BOOLEAN", "the broker is registered with the cluster"),
-        ("throttle_source", "STRING", "broker or default: where the rate is set; none: it is not; null: unknown"),
-        ("free_replicas", "INT", "those of moving_replicas that no throttled replica list of the role names"),
+        ("alive", "BOOLEAN", "true if the broker is registered with the cluster"),
+        ("throttle_source", "STRING", "entity that sets the rate: broker or default; none: no rate; null: unknown"),
+        ("free_replicas", "INT", "replicas of moving_replicas that are in no throttled replica list of the role"),
         ("moving_partitions", "INT", "partitions in a reassignment that it leads, or follows"),
-        ("resting_listed_partitions", "INT", "partitions that a list of the role names, and that do not move"),
+        ("resting_listed_partitions", "INT", "partitions in a list of the role that are in no reassignment"),
         (
             "planned_partitions",
             "INT",
-            "as leader: partitions under-replicated as planned, for none but adding replicas are out of sync",
+            "as leader: partitions whose only out-of-sync replicas are adding ones (planned under-replication)",
         ),
-        ("lost_replicas", "INT", "as follower: its replicas, but for adding ones, that are out of the ISR"),
-        ("lost_moving_replicas", "INT", "those of lost_replicas whose partition moves"),
+        ("lost_replicas", "INT", "as follower: its out-of-sync replicas, except adding ones"),
+        ("lost_moving_replicas", "INT", "replicas of lost_replicas whose partition is in a reassignment"),
         (
             "lost",
             "ARRAY<STRUCT<topic STRING, partition INT, leader INT, moving BOOLEAN>>",
-            "lost_replicas by name, those that move first, at most 20",
+            "replicas of lost_replicas by name, those in a reassignment first, at most 20",
         ),
         (
             "stall",
             "STRING",
-            "why its stalled replicas copy nothing: offline, no_leader, not_fetching or unknown; null: none is stalled",
+            "cause of its stalled replicas: offline, no_leader, not_fetching or unknown; null: no stalled replica",
         ),
         (
             "takeover",
             "STRUCT<bytes_per_s DOUBLE, topic STRING, partition INT, leader INT>",
-            "as follower: what it would send more, at worst, if it came to lead one more moving partition that it has "
-            "in sync and that lists it, and that partition; null: there is none, or its write rate is unknown",
+            "as follower: largest traffic that it would additionally send as the new leader of one moving "
+            "partition (in sync here, and in the leader list for this broker), with that partition; null: no such "
+            "partition, or its write rate is unknown",
         ),
         (
             "lost_leaving_replicas",
             "INT",
-            "those of lost_replicas that the running move removes, so that it takes their place",
+            "replicas of lost_replicas that the running reassignment removes",
         ),
-        ("waiting_replicas", "INT", "adding replicas that copied nothing over the window, for they wait their turn"),
+        (
+            "waiting_replicas",
+            "INT",
+            "adding replicas without progress over the window because they wait for their turn",
+        ),
         ("down_replicas", "INT", "as leader: adding replicas on brokers that are down"),
         (
             "known_in_sync_bytes_per_s",
             "DOUBLE",
-            "in_sync_bytes_per_s as far as it is known, bytes/s: the least that it can be",
+            "known part of in_sync_bytes_per_s, bytes/s: its minimum",
         ),
         (
             "known_required_bytes_per_s",
             "DOUBLE",
-            "required_bytes_per_s as far as it is known, bytes/s: the least that it can be",
+            "known part of required_bytes_per_s, bytes/s: its minimum",
         ),
         (
             "moving_bytes_per_s",
             "DOUBLE",
-            "as leader: what moving partitions send to all their followers; as follower: what new replicas receive; "
-            "with or without lists, bytes/s; null: unknown",
+            "as leader: traffic of moving partitions to all their followers; as follower: traffic of moving "
+            "partitions to its out-of-sync replicas; with or without lists, bytes/s; null: unknown",
         ),
-        ("counting_partitions", "INT", "how many partitions count, of which partitions names at most 20"),
-        ("limited_partitions", "INT", "moving partitions with replicas out of sync that a list of the role names"),
-        ("free_partitions", "INT", "moving partitions with replicas out of sync that no list of the role names"),
+        (
+            "counting_partitions",
+            "INT",
+            "number of partitions that count; the column partitions lists at most 20 of them",
+        ),
+        ("limited_partitions", "INT", "moving partitions with out-of-sync replicas in a list of the role"),
+        ("free_partitions", "INT", "moving partitions with out-of-sync replicas in no list of the role"),
         (
             "peers",
             "ARRAY<STRUCT<broker INT, replicas INT, remaining_bytes BIGINT, write_bytes_per_s DOUBLE, "
             "largest_remaining_bytes BIGINT, leaving_bytes_per_s DOUBLE, leading_bytes_per_s DOUBLE>>",
-            "the brokers at the other end of the copies that a list of the role limits (of a leader its destinations, "
-            "of a destination its leaders): replicas, what they still have to copy, what is written to them, what the "
-            "one with most has to copy, what the leader sends no more once they are in sync, and what the destination "
-            "fetches no more then because it leads; null: unknown",
+            "brokers at the other end of the copies that a list of the role throttles (of a leader its "
+            "destinations, of a destination its leaders), each with: number of replicas, bytes that they still "
+            "have to copy, write rate of their partitions, bytes that the largest has to copy, traffic that the "
+            "leader stops sending once they are in sync, and traffic that the destination stops fetching then "
+            "because it leads; null in a field: unknown",
         ),
         (
             "stalls",
             "ARRAY<STRUCT<cause STRING, leader INT, replicas INT, partitions ARRAY<STRING>>>",
-            "as follower: stalled_replicas by cause (as stall) and leader (null: none), with three names of each",
+            "as follower: stalled_replicas by cause (as in stall) and leader (null: no leader), with three "
+            "partitions each",
         ),
         (
             "switches",
             "ARRAY<STRUCT<previous_leader INT, partitions INT, bytes_per_s DOUBLE, switch_tick_ms BIGINT, "
             "names ARRAY<STRING>>>",
-            "as leader: listed partitions that it came to lead within the last rate window, by previous leader: how "
-            "many, what it sends for them (as far as it is known), the last such tick, and three names",
+            "as leader: listed partitions that it came to lead within the last rate window, by previous leader: "
+            "number, traffic that it sends for them (as far as known), last such tick, and three partitions",
         ),
         (
             "moves",
             "ARRAY<STRUCT<topic STRING, partition INT, target ARRAY<INT>>>",
-            "partitions in a reassignment by name, with their replicas once it is done, at most 20",
+            "partitions in a reassignment with their final replicas, by name, at most 20",
         ),
         (
             "resting_topics",
             "ARRAY<STRING>",
-            "topics whose list of the role has entries of partitions that do not move, by name, at most 50",
+            "topics with entries of partitions in no reassignment in their list of the role, by name, at most 50",
         ),
-        ("resting_topic_count", "INT", "how many topics these are"),
-        ("quota_window_num", "INT", "replication.quota.window.num of the broker; null: not told"),
-        ("quota_window_size_s", "INT", "replication.quota.window.size.seconds of the broker; null: not told"),
-        ("replica_fetch_max_bytes", "BIGINT", "replica.fetch.max.bytes of the broker; null: not told"),
+        ("resting_topic_count", "INT", "number of these topics"),
+        ("quota_window_num", "INT", "replication.quota.window.num of the broker; null: not reported"),
+        ("quota_window_size_s", "INT", "replication.quota.window.size.seconds of the broker; null: not reported"),
+        ("replica_fetch_max_bytes", "BIGINT", "replica.fetch.max.bytes of the broker; null: not reported"),
         (
             "replica_fetch_response_max_bytes",
             "BIGINT",
-            "replica.fetch.response.max.bytes of the broker; null: not told",
+            "replica.fetch.response.max.bytes of the broker; null: not reported",
         ),
-        ("num_replica_fetchers", "INT", "num.replica.fetchers of the broker; null: not told"),
-        ("replica_fetch_backoff_ms", "INT", "replica.fetch.backoff.ms of the broker; null: not told"),
+        ("num_replica_fetchers", "INT", "num.replica.fetchers of the broker; null: not reported"),
+        ("replica_fetch_backoff_ms", "INT", "replica.fetch.backoff.ms of the broker; null: not reported"),
         (
             "log_dirs_throttle_bytes_per_s",
             "BIGINT",
-            "replica.alter.log.dirs.io.max.bytes.per.second of the broker; null: none, or not told",
+            "replica.alter.log.dirs.io.max.bytes.per.second of the broker; null: none, or not reported",
         ),
         (
             "log_dirs_throttle_source",
             "STRING",
-            "broker or default: where that is set; none: it is not; null: not told",
+            "entity that sets that rate: broker or default; none: no rate; null: not reported",
         ),
-        ("eta_low_s", "DOUBLE", "eta_s at the earliest, by what is not known; null: never, or unknown"),
-        ("eta_high_s", "DOUBLE", "eta_s at the latest; null: never, or unknown"),
-        ("lost_leaderless_replicas", "INT", "those of lost_replicas whose partition has no leader"),
-        ("lost_leaderless_moving_replicas", "INT", "those of lost_leaderless_replicas whose partition moves"),
+        ("eta_low_s", "DOUBLE", "earliest eta_s, given what brokers do not report, seconds; null: never, or unknown"),
+        ("eta_high_s", "DOUBLE", "latest eta_s, seconds; null: never, or unknown"),
+        ("lost_leaderless_replicas", "INT", "replicas of lost_replicas whose partition has no leader"),
+        (
+            "lost_leaderless_moving_replicas",
+            "INT",
+            "replicas of lost_leaderless_replicas whose partition is in a reassignment",
+        ),
         (
             "down_required_bytes_per_s",
             "DOUBLE",
-            "as leader: what required_bytes_per_s would have more if its followers on brokers that are down were up, "
-            "as far as it is known, bytes/s",
+            "as leader: known increase of required_bytes_per_s if its followers on brokers that are down came "
+            "back, bytes/s",
         ),
     ),
 )
@@ -378,145 +414,160 @@ REASSIGNMENT_PROGRESS = Table(
     _columns(
         *_TICK,
         *_PARTITION,
-        ("adding_replica", "INT", "the broker that receives the replica"),
-        ("leader", "INT", "the broker it copies from; null: no leader"),
+        ("adding_replica", "INT", "broker that receives the replica"),
+        ("leader", "INT", "broker it copies from; null: no leader"),
         ("lag_offsets", "BIGINT", "offsets behind the leader's log end; null: unknown"),
-        ("lag_gauge_offsets", "BIGINT", "FetcherLagMetrics of the replica; null: -1 or gone"),
+        ("lag_gauge_offsets", "BIGINT", "FetcherLagMetrics of the replica, offsets; null: -1 or no gauge"),
         ("remaining_bytes", "BIGINT", "bytes behind the leader's log end; null: unknown"),
         ("write_bytes_per_s", "DOUBLE", "write rate of the partition, bytes/s; null: unknown"),
         (
             "catch_up_bytes_per_s",
             "DOUBLE",
-            "fall of remaining_bytes over the window, bytes/s; negative: it grows; null: unknown",
+            "decrease of remaining_bytes over the window, bytes/s; negative: it grows; null: unknown",
         ),
-        ("eta_s", "DOUBLE", "seconds until in sync; null: never, or unknown"),
-        ("state", "STRING", "in_sync, catching_up, never or no_data: what eta_s says, or why it says nothing"),
-        ("frozen", "BOOLEAN", "the lag gauge stands still or is gone while the real lag does not"),
-        ("in_sync", "BOOLEAN", "the replica is in the ISR"),
-        ("throttled", "BOOLEAN", "a rate and a list limit the copy at its leader or destination"),
-        ("rate_window_ms", "BIGINT", "window of the rates, ms"),
-        ("eta_low_s", "DOUBLE", "eta_s at the earliest, by what is not known; null: never, or unknown"),
-        ("eta_high_s", "DOUBLE", "eta_s at the latest; null: never, or unknown"),
+        ("eta_s", "DOUBLE", "expected time until in sync, seconds; null: never, or unknown"),
+        ("state", "STRING", "state of the copy, and meaning of a null eta_s: in_sync, catching_up, never or no_data"),
+        ("frozen", "BOOLEAN", "true if the lag gauge is missing or does not change while the real lag does"),
+        ("in_sync", "BOOLEAN", "true if the replica is in the ISR"),
+        ("throttled", "BOOLEAN", "true if a rate and a list limit the copy at its leader or destination"),
+        ("rate_window_ms", "BIGINT", "time over which the rates were measured, ms"),
+        ("eta_low_s", "DOUBLE", "earliest eta_s, given what brokers do not report, seconds; null: never, or unknown"),
+        ("eta_high_s", "DOUBLE", "latest eta_s, seconds; null: never, or unknown"),
     ),
 )
 
 PARTITION_WRITE_RATE = Table(
     "gold/partition_write_rate",
-    "tick, topic, partition that moves or is listed",
+    "tick, topic, partition in a reassignment or a throttled replica list",
     ("cluster", "tick_ms", "topic", "partition"),
     ("date",),
     _columns(
         *_TICK,
         *_PARTITION,
-        ("leader", "INT", "leading broker; null: none"),
+        ("leader", "INT", "broker id of the leader; null: no leader"),
         ("write_bytes_per_s", "DOUBLE", "bytes appended per second; null: unknown"),
         (
             "method",
             "STRING",
-            "log_size, end_offset, before_switch or no_leader (nothing can be written); null: unknown",
+            "source of the rate: log_size, end_offset, before_switch or no_leader (nothing can be written); null: "
+            "unknown",
         ),
-        ("window_ms", "BIGINT", "window of the rate, ms; null: unknown"),
+        ("window_ms", "BIGINT", "time over which the rate was measured, ms; null: unknown"),
     ),
 )
 
 LEADER_IMBALANCE = Table(
     "gold/leader_imbalance",
-    "tick, broker that is preferred to lead a partition",
+    "tick, broker that is the preferred leader of a partition",
     ("cluster", "tick_ms", "broker"),
     ("date",),
     _columns(
         *_TICK,
-        ("broker", "INT", "the broker"),
-        ("alive", "BOOLEAN", "the broker is registered with the cluster"),
-        ("preferred_partitions", "INT", "partitions that prefer it: it is the first of their replicas"),
-        ("non_preferred_partitions", "INT", "those of them that another broker leads, as Kafka counts"),
+        ("broker", "INT", "broker"),
+        ("alive", "BOOLEAN", "true if the broker is registered with the cluster"),
+        ("preferred_partitions", "INT", "partitions whose preferred leader it is (first of their replicas)"),
+        ("non_preferred_partitions", "INT", "partitions of these that another broker leads, by Kafka's count"),
         (
             "electable_now",
             "INT",
-            "those of these that an election would give back: it is alive and in sync, none moves",
+            "partitions of non_preferred_partitions that an election would return: it is alive and in sync, and "
+            "the partition is in no reassignment",
         ),
-        ("waiting_for_move", "INT", "those of these that move: their replicas are in the final order already"),
-        ("unavailable", "INT", "those of these that it cannot lead: it is down, or out of sync"),
-        ("leaderless", "INT", "partitions that prefer it and that nobody leads; in preferred_partitions alone"),
-        ("leader_partitions", "INT", "partitions that it leads, whomever they prefer"),
+        (
+            "waiting_for_move",
+            "INT",
+            "partitions of non_preferred_partitions in a reassignment, whose replicas already have their final order",
+        ),
+        (
+            "unavailable",
+            "INT",
+            "partitions of non_preferred_partitions that it cannot lead, because it is down or out of sync",
+        ),
+        ("leaderless", "INT", "partitions of preferred_partitions without a leader; they count in no other column"),
+        ("leader_partitions", "INT", "partitions that it leads, preferred or not"),
         ("imbalance_ratio", "DOUBLE", "non_preferred_partitions / preferred_partitions, 0 to 1"),
         (
             "threshold_ratio",
             "DOUBLE",
-            "what a share has to exceed to be told, 0 to 1: leader.imbalance.per.broker.percentage or the setting",
+            "threshold above which an imbalance is reported, 0 to 1: leader.imbalance.per.broker.percentage or "
+            "the setting",
         ),
-        ("threshold_source", "STRING", "broker: it has the key; setting: alerts.leader_imbalance_percentage"),
-        ("write_bytes_per_s", "DOUBLE", "written to the partitions that it leads, bytes/s; null: unknown"),
+        (
+            "threshold_source",
+            "STRING",
+            "source of the threshold: broker (its own configuration) or setting (alerts.leader_imbalance_percentage)",
+        ),
+        ("write_bytes_per_s", "DOUBLE", "write rate of the partitions that it leads, bytes/s; null: unknown"),
         (
             "preferred_write_bytes_per_s",
             "DOUBLE",
-            "what would be if every preferred leader led, bytes/s: from the growth of logs; null: unknown",
+            "write rate if every preferred leader led, bytes/s, from the growth of logs; null: unknown",
         ),
-        ("read_bytes_per_s", "DOUBLE", "consumers read of it, bytes/s; null: unknown"),
+        ("read_bytes_per_s", "DOUBLE", "read rate of its consumers, bytes/s; null: unknown"),
         (
             "preferred_read_bytes_per_s",
             "DOUBLE",
-            "what would be if every preferred leader led, bytes/s: a leader's reads divided like its writes; "
+            "read rate if every preferred leader led, bytes/s, with a leader's reads distributed like its writes; "
             "null: unknown",
         ),
-        ("auto_leader_rebalance", "BOOLEAN", "auto.leader.rebalance.enable of the broker; null: not told"),
-        ("check_interval_s", "BIGINT", "leader.imbalance.check.interval.seconds of the broker; null: not told"),
-        ("metadata_age_ms", "BIGINT", "how long before the tick its oldest partition was read, ms; null: not told"),
-        ("rate_window_ms", "BIGINT", "window of the rates, ms; null: unknown"),
+        ("auto_leader_rebalance", "BOOLEAN", "auto.leader.rebalance.enable of the broker; null: not reported"),
+        ("check_interval_s", "BIGINT", "leader.imbalance.check.interval.seconds of the broker; null: not reported"),
+        ("metadata_age_ms", "BIGINT", "age of its oldest partition metadata at the tick, ms; null: not reported"),
+        ("rate_window_ms", "BIGINT", "time over which the rates were measured, ms; null: unknown"),
     ),
 )
 
 ELECTION_PLAN = Table(
     "gold/election_plan",
-    "tick at which a broker was out of balance and elections were planned: anew as leaders change, else every minute",
+    "tick with a plan of elections, made while a broker is out of balance: when leaders change, otherwise every minute",
     ("cluster", "tick_ms"),
     ("date",),
     _columns(
         *_TICK,
-        ("batches", "INT", "batches of preferred elections; 0: nothing can be elected now"),
+        ("batches", "INT", "batches of preferred leader elections; 0: no election is possible now"),
         ("elections", "INT", "partitions in all batches"),
-        ("write_bytes_per_s", "DOUBLE", "what is written to them, bytes/s; null: a rate is unknown"),
+        ("write_bytes_per_s", "DOUBLE", "write rate of these partitions, bytes/s; null: a rate is unknown"),
         (
             "first_batch",
             "ARRAY<STRUCT<topic STRING, partition INT>>",
             "partitions of the first batch, in order",
         ),
-        ("first_batch_write_bytes_per_s", "DOUBLE", "what is written to them, bytes/s; null: a rate is unknown"),
+        ("first_batch_write_bytes_per_s", "DOUBLE", "write rate of these partitions, bytes/s; null: a rate is unknown"),
         (
             "outlooks",
             "ARRAY<STRUCT<broker INT, first_batch_ratio DOUBLE, last_batch_ratio DOUBLE>>",
-            "imbalance of every preferred broker once the first batch is done, and once all are, 0 to 1",
+            "imbalance of every preferred broker after the first and after the last batch, 0 to 1",
         ),
         (
             "left_out",
             "ARRAY<STRUCT<reason STRING, partitions INT>>",
-            "partitions that their preferred broker does not lead and that are in no batch, by reason",
+            "number of partitions that their preferred broker does not lead and that are in no batch, by reason",
         ),
         (
             "raise_first",
             "ARRAY<STRUCT<broker INT, role STRING, throttle_bytes_per_s DOUBLE, required_bytes_per_s DOUBLE>>",
-            "throttles to raise before the rest can be elected: rate in force, and what it has to exceed",
+            "throttles to raise before the other partitions can be elected: rate in force, and rate to exceed",
         ),
     ),
 )
 
 ALERT_EVENTS = Table(
     "alerts/events",
-    "one change of one alert's state",
+    "one state change of one alert",
     ("alert_id", "state", "tick_ms"),
     (),
     _columns(
-        ("alert_id", "STRING", "names the alert from pending to resolved"),
-        ("kind", "STRING", "what it is about, as docs/alerts.md lists it: throttle_below_leader_write, ..."),
+        ("alert_id", "STRING", "id of the alert, the same from pending to resolved"),
+        ("kind", "STRING", "kind of the alert, as listed in docs/alerts.md: throttle_below_leader_write, ..."),
         ("severity", "STRING", "critical, warning or info"),
         ("state", "STRING", "pending, firing or resolved"),
         ("cluster", "STRING", "name of the watched cluster"),
-        ("subject", "STRING", "what it is about, e.g. broker 2 as leader"),
-        ("summary", "STRING", "one sentence for a person"),
-        ("evidence", "STRING", "JSON: the numbers behind it"),
-        ("recommendation", "STRING", "JSON: what puts it right; action none where nothing is known"),
+        ("subject", "STRING", "subject of the alert, e.g. broker 2 as leader"),
+        ("summary", "STRING", "summary in one sentence"),
+        ("evidence", "STRING", "numbers of the finding, as JSON"),
+        ("recommendation", "STRING", "recommended action, as JSON; action none if no action is known"),
         ("tick_ms", "BIGINT", "tick that changed the state, epoch milliseconds UTC"),
-        ("event_ms", "BIGINT", "when the event was written, epoch milliseconds UTC"),
+        ("event_ms", "BIGINT", "time of writing, epoch milliseconds UTC"),
     ),
 )
 
@@ -526,21 +577,25 @@ ALERT_DELIVERIES = Table(
     ("receiver", "event_key", "attempt", "state"),
     (),
     _columns(
-        ("receiver", "STRING", "who is told: log, slack, slack_webhook, alertmanager or webhook"),
-        ("event_key", "STRING", "which event of alerts/events: alert_id/tick_ms/state"),
-        ("alert_id", "STRING", "names the alert from pending to resolved"),
+        ("receiver", "STRING", "receiver: log, slack, slack_webhook, alertmanager or webhook"),
+        ("event_key", "STRING", "event of alerts/events: alert_id/tick_ms/state"),
+        ("alert_id", "STRING", "id of the alert, the same from pending to resolved"),
         ("cluster", "STRING", "name of the watched cluster"),
         (
             "state",
             "STRING",
-            "sending: about to be sent; delivered: the receiver has it; failed: it is tried again; "
-            "dropped: it is not, for its alert was resolved long ago; "
-            "silenced: it is not told, for a silence, a maintenance window or an acknowledgement",
+            "sending: attempt started; delivered: accepted by the receiver; failed: will be retried; dropped: not "
+            "retried, the alert resolved too long ago; silenced: suppressed by a silence, a maintenance window or "
+            "an acknowledgement",
         ),
-        ("attempt", "BIGINT", "number of the attempt, from 1; 0: none was made"),
-        ("answer", "STRING", "what the receiver said, or why it got nothing, in short; empty while sending"),
-        ("reference", "STRING", "JSON: what later messages on the alert need, such as a message to reply to; or empty"),
-        ("delivery_ms", "BIGINT", "when the step was taken, epoch milliseconds UTC"),
+        ("attempt", "BIGINT", "number of the attempt, from 1; 0: no attempt"),
+        ("answer", "STRING", "response of the receiver, or cause of the failure, shortened; empty while sending"),
+        (
+            "reference",
+            "STRING",
+            "data for later messages on the alert, such as the message to reply to, as JSON; or empty",
+        ),
+        ("delivery_ms", "BIGINT", "time of the step, epoch milliseconds UTC"),
     ),
 )
 
@@ -553,28 +608,32 @@ ALERT_MARKS = Table(
         (
             "mark_id",
             "STRING",
-            "names the acknowledgement or silence; the end of a silence has that of the silence",
+            "id of the acknowledgement or silence; the end of a silence has the id of that silence",
         ),
-        ("action", "STRING", "ack: an alert is known; silence: receivers are not told; unsilence: that silence ends"),
-        ("cluster", "STRING", "of an ack the alert's cluster; of a silence the one that it covers; null: all"),
-        ("kind", "STRING", "of an ack the alert's kind; of a silence the one that it covers; null: all"),
+        (
+            "action",
+            "STRING",
+            "ack: acknowledgement of an alert; silence: receivers are not notified; unsilence: end of that silence",
+        ),
+        ("cluster", "STRING", "ack: cluster of the alert; silence: matching cluster; null: all"),
+        ("kind", "STRING", "ack: kind of the alert; silence: matching kind; null: all"),
         (
             "subject",
             "STRING",
-            "of an ack the alert's subject; of a silence those that it covers, * standing for any text; null: all",
+            "ack: subject of the alert; silence: matching subjects, with * for any text; null: all",
         ),
-        ("alert_id", "STRING", "of an ack the alert; else null"),
-        ("severity", "STRING", "of an ack the alert's severity then, above which it does not hold; else null"),
-        ("starts_ms", "BIGINT", "of a silence when it begins, epoch milliseconds UTC; else null"),
-        ("ends_ms", "BIGINT", "of a silence when it is to end, epoch milliseconds UTC; else null"),
-        ("by", "STRING", "who says so"),
-        ("note", "STRING", "why; or empty"),
-        ("mark_ms", "BIGINT", "when it was said, epoch milliseconds UTC"),
+        ("alert_id", "STRING", "id of the acknowledged alert; null for silences"),
+        ("severity", "STRING", "ack: severity at that time, above which it does not apply; null for silences"),
+        ("starts_ms", "BIGINT", "start of the silence, epoch milliseconds UTC; null for acknowledgements"),
+        ("ends_ms", "BIGINT", "planned end of the silence, epoch milliseconds UTC; null for acknowledgements"),
+        ("by", "STRING", "author"),
+        ("note", "STRING", "reason; or empty"),
+        ("mark_ms", "BIGINT", "time of writing, epoch milliseconds UTC"),
     ),
 )
 
-# Those that jobs write, and maintenance looks after. Marks are not among them: commands write them, and on a path or S3
-# Spark and another library that commit to one table may lose a row.
+# Tables that jobs write and maintenance compacts. alerts/marks is missing: commands write it with another library, and
+# on a path or S3 concurrent commits by Spark and that library could lose rows.
 TABLES: tuple[Table, ...] = (
     BRONZE_TICKS,
     MESSAGES,
@@ -592,5 +651,5 @@ TABLES: tuple[Table, ...] = (
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )
-# Those that are written without Spark where the store is a disk, and so must be looked after without it as well.
+# Tables written without Spark if the store is a local disk; they must then be maintained without Spark too.
 PROMPT_TABLES: tuple[Table, ...] = (LEADER_IMBALANCE, ALERT_EVENTS, ALERT_DELIVERIES)
