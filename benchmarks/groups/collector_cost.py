@@ -1,8 +1,8 @@
-"""Group ``metadata``: what a tick of a cluster with 20,000 and 200,000 partitions costs the collector itself.
+"""Group ``metadata``: cost of a tick for the collector itself, on clusters with 20,000 and 200,000 partitions.
 
-Metadata, lists and rates come over connections from brokers on paper, which speak Kafka's protocol in a process of
-their own; the ticks go to a real broker. What brokers' metrics say is made beforehand and handed over as a source
-would after parsing: reading and parsing it is not measured here. Between ticks leaders switch.
+Simulated brokers answer in Kafka's protocol from a process of their own: metadata, throttled replica lists and rates.
+The ticks go to a real broker. Metrics are prepared in advance and handed over as parsed values, so that reading and
+parsing them is not part of the figures. Leaders switch between ticks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statistics import median
 
 from kafka.protocol.metadata import MetadataRequest
 
-from benchmarks.fixtures.bench_cluster import Ground, Say, failure
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.synthetic.fake_brokers import workload
 from benchmarks.fixtures.synthetic.synthetic_ticks import RECORD_BYTES, Partition, SyntheticCluster
 from benchmarks.results import Figure
@@ -41,7 +41,7 @@ _INTERVAL_S = 10.0
 _TICKS = {20_000: 3, 200_000: 8}
 _SWITCHES_PER_TICK = 10
 # A switch of a partition that nothing is known of is told by its followers in one tick and seen in the next.
-_SEEN_WITHIN = 2
+_VISIBLE_WITHIN_TICKS = 2
 _CLIENT_TIMEOUT_S = 60.0
 _ACK_S = 30.0
 
@@ -50,17 +50,17 @@ _ACK_S = 30.0
 class Cost:
     """What the ticks of one size took, seconds each, and what they showed."""
 
-    look_s: list[float] = field(default_factory=list)
+    observe_s: list[float] = field(default_factory=list)
     encode_s: list[float] = field(default_factory=list)
     publish_s: list[float] = field(default_factory=list)
     tick_s: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
     age_s: list[float] = field(default_factory=list)
-    seen_after: list[int] = field(default_factory=list)
-    whole_s: float = 0.0
+    visible_after_ticks: list[int] = field(default_factory=list)
+    full_read_s: float = 0.0
 
 
-class MadeMetrics:
+class CannedMetrics:
     """A source of metrics that were made before they are asked for.
 
     Args:
@@ -69,7 +69,7 @@ class MadeMetrics:
 
     def __init__(self, cluster: SyntheticCluster) -> None:
         self._cluster = cluster
-        self._made: dict[int, Metrics] = {}
+        self._prepared: dict[int, Metrics] = {}
 
     def start(self) -> None:
         """Need nothing."""
@@ -77,16 +77,16 @@ class MadeMetrics:
     def stop(self) -> None:
         """Hold nothing."""
 
-    def make(self, at_s: float) -> None:
+    def prepare(self, at_s: float) -> None:
         """Make what every broker says at a time, seconds since the first tick."""
         read_ms, at_ms = int(time.time() * 1000), int(at_s * 1000)
         logs: dict[int, dict[TopicPartition, LogReading]] = defaultdict(dict)
         written: dict[tuple[int, str], int] = defaultdict(int)
         for p in self._cluster.partitions:
             size = p.size(at_ms)
-            start, whole = (0, size) if p.added else (None, None)
+            start, size_bytes = (0, size) if p.added else (None, None)
             for broker in (*p.replicas, *p.added) if p.added else (p.leader,):
-                logs[broker][p.name] = LogReading(read_ms, size // RECORD_BYTES, start, whole)
+                logs[broker][p.name] = LogReading(read_ms, size // RECORD_BYTES, start, size_bytes)
             written[p.leader, p.topic] += size
         lags = self._cluster.lags()
         counters = {b: _readings(self._cluster.counts(b, at_ms), read_ms) for b in lags}
@@ -94,32 +94,32 @@ class MadeMetrics:
             counted = {topic_bytes(topic): size, topic_messages(topic): size // RECORD_BYTES}
             counters[broker] |= _readings(counted, read_ms)
         gauges = _readings({Meter("ReplicaManager.UnderReplicatedPartitions"): 0}, read_ms)
-        self._made = {b: Metrics(1, counters[b], gauges, tuple(lags[b]), logs[b]) for b in lags}
+        self._prepared = {b: Metrics(1, counters[b], gauges, tuple(lags[b]), logs[b]) for b in lags}
 
     def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
         """Return what was made of a broker."""
-        return self._made[broker]
+        return self._prepared[broker]
 
 
 def _readings(values: Mapping[Meter, int], read_ms: int) -> dict[Meter, Reading]:
     return {meter: Reading(read_ms, value) for meter, value in values.items()}
 
 
-class Paper:
+class FakeBrokers:
     """The brokers on paper, and the same cluster here."""
 
     def __init__(self, brokers: int, partitions: int) -> None:
         self.cluster = SyntheticCluster(workload(brokers, partitions))
         command = [sys.executable, "-m", "benchmarks.fixtures.synthetic.fake_brokers", str(brokers), str(partitions)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.port = int(self._said())
+        self.port = int(self._read_line())
 
     def switch(self, partition: Partition) -> None:
         """Let the next replica of a partition lead, there and here."""
         assert self._process.stdin is not None
         self.cluster.switch(partition, 0)
         print(partition.topic, partition.partition, file=self._process.stdin, flush=True)
-        self._said()
+        self._read_line()
 
     def close(self) -> None:
         """End the brokers."""
@@ -127,7 +127,7 @@ class Paper:
         self._process.stdin.close()
         self._process.wait(10)
 
-    def _said(self) -> str:
+    def _read_line(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -135,16 +135,16 @@ class Paper:
         return line
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return what ticks of 20,000 and of 200,000 partitions cost, and how old their metadata was.
 
     Raises:
         HeadroomError: a leader switch was not seen in time.
     """
     figures = []
-    with Ground(1) as ground:
+    with BenchCluster(1) as bench:
         for size, ticks in _TICKS.items():
-            figures += _figures(size, _run(ground, size, ticks, say))
+            figures += _figures(size, _run(bench, size, ticks, on_progress))
     return figures
 
 
@@ -157,53 +157,58 @@ def _figures(size: int, cost: Cost) -> list[Figure]:
         Figure(
             f"collector_core_ratio_{name}", sum(cost.cpu_s) / len(cost.cpu_s) / _INTERVAL_S, "ratio", len(cost.cpu_s)
         ),
-        Figure(f"collector_look_s_{name}", median(cost.look_s), "s", len(cost.look_s)),
+        Figure(f"collector_look_s_{name}", median(cost.observe_s), "s", len(cost.observe_s)),
         Figure(f"collector_encode_s_{name}", median(cost.encode_s), "s", len(cost.encode_s)),
         Figure(f"collector_publish_s_{name}", median(cost.publish_s), "s", len(cost.publish_s)),
         # With the made metrics of one tick in it.
         Figure(f"collector_peak_memory_bytes_{name}", peak_bytes, "bytes", 1),
-        Figure(f"metadata_whole_s_{name}", cost.whole_s, "s", 1),
+        Figure(f"metadata_whole_s_{name}", cost.full_read_s, "s", 1),
         Figure(f"metadata_age_s_max_{name}", max(cost.age_s), "s", len(cost.age_s)),
-        Figure(f"metadata_switch_seen_ticks_max_{name}", max(cost.seen_after), "ticks", len(cost.seen_after)),
+        Figure(
+            f"metadata_switch_seen_ticks_max_{name}",
+            max(cost.visible_after_ticks),
+            "ticks",
+            len(cost.visible_after_ticks),
+        ),
     ]
 
 
-def _run(ground: Ground, size: int, ticks: int, say: Say) -> Cost:
+def _run(bench: BenchCluster, size: int, ticks: int, on_progress: OnProgress) -> Cost:
     cost = Cost()
-    with closing(Paper(max(6, min(100, size // 2000)), size)) as paper:
-        watched = ClusterSettings(bootstrap_servers=f"127.0.0.1:{paper.port}", name="paper")
+    with closing(FakeBrokers(max(6, min(100, size // 2000)), size)) as fake:
+        watched = ClusterSettings(bootstrap_servers=f"127.0.0.1:{fake.port}", name="paper")
         settings = replace(
-            ground.settings,
+            bench.settings,
             cluster=watched,
-            ticks=replace(ground.settings.ticks, bootstrap_servers=ground.bootstrap_servers),
+            ticks=replace(bench.settings.ticks, bootstrap_servers=bench.bootstrap_servers),
             collect=CollectSettings(interval_s=_INTERVAL_S),
         )
         with closing(AdminConnection(watched)) as link, closing(Publisher(settings, _ACK_S)) as publisher:
-            cost.whole_s = _whole_s(link, size)
+            cost.full_read_s = _full_read_s(link, size)
             publisher.open()
-            source = MadeMetrics(paper.cluster)
-            survey = _survey(link, source, settings.collect)
-            _ticks(paper, source, survey, publisher, ticks, cost)
-    say(
-        f"{size} partitions: tick {median(cost.tick_s):.2f} s (look {median(cost.look_s):.2f}, encode "
+            source = CannedMetrics(fake.cluster)
+            observer = _observer(link, source, settings.collect)
+            _ticks(fake, source, observer, publisher, ticks, cost)
+    on_progress(
+        f"{size} partitions: tick {median(cost.tick_s):.2f} s (look {median(cost.observe_s):.2f}, encode "
         f"{median(cost.encode_s):.2f}, publish {median(cost.publish_s):.2f}), {median(cost.cpu_s):.2f} s of a core; "
-        f"metadata whole {cost.whole_s:.2f} s, at most {max(cost.age_s):.0f} s old; "
-        f"switches seen after {max(cost.seen_after)} ticks"
+        f"metadata whole {cost.full_read_s:.2f} s, at most {max(cost.age_s):.0f} s old; "
+        f"switches seen after {max(cost.visible_after_ticks)} ticks"
     )
     return cost
 
 
-def _whole_s(link: AdminConnection, size: int) -> float:
+def _full_read_s(link: AdminConnection, size: int) -> float:
     """Return the seconds that all topics take in one answer, which is what a tick would cost that reads them whole."""
     began_s, known = time.monotonic(), TopicCache()
-    answer = link.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), 1, _CLIENT_TIMEOUT_S)
-    known.take_range("", None, answer.topics, began_s)
+    answer = link.send(MetadataRequest(topics=None, allow_auto_topic_creation=False), 1, _CLIENT_TIMEOUT_S)
+    known.put_range("", None, answer.topics, began_s)
     if len(known.partitions()) != size:
         raise failure(f"{len(known.partitions())} partitions were told, not {size}")
     return time.monotonic() - began_s
 
 
-def _survey(link: AdminConnection, source: MadeMetrics, collect: CollectSettings) -> Observer:
+def _observer(link: AdminConnection, source: CannedMetrics, collect: CollectSettings) -> Observer:
     metadata = SnapshotReader(
         link, collect.timeout_s(), collect.topic_config_max_age_s, metadata_max_age_s=collect.metadata_max_age_s
     )
@@ -211,32 +216,34 @@ def _survey(link: AdminConnection, source: MadeMetrics, collect: CollectSettings
     return Observer(metadata, BrokerMetricsReader(link, source, collect), builder, collect.timeout_s())
 
 
-def _ticks(paper: Paper, source: MadeMetrics, survey: Observer, publisher: Publisher, count: int, cost: Cost) -> None:
+def _ticks(
+    fake: FakeBrokers, source: CannedMetrics, observer: Observer, publisher: Publisher, count: int, cost: Cost
+) -> None:
     chance = random.Random(1)
     pending: dict[TopicPartition, tuple[int, int]] = {}
     began_s = time.monotonic()
     for number in range(count + 1):
-        source.make(number * _INTERVAL_S)
+        source.prepare(number * _INTERVAL_S)
         time.sleep(max(0.0, began_s + number * _INTERVAL_S - time.monotonic()))
         # The first tick reads everything once, and connects.
-        rows = _tick(survey, publisher, cost if number else Cost())
-        _note_seen(rows, number, pending, cost)
-        for p in chance.sample(paper.cluster.partitions, _SWITCHES_PER_TICK):
-            paper.switch(p)
+        rows = _tick(observer, publisher, cost if number else Cost())
+        _note_visible(rows, number, pending, cost)
+        for p in chance.sample(fake.cluster.partitions, _SWITCHES_PER_TICK):
+            fake.switch(p)
             pending[p.name] = (number, p.leader)
 
 
-def _tick(survey: Observer, publisher: Publisher, cost: Cost) -> Rows:
+def _tick(observer: Observer, publisher: Publisher, cost: Cost) -> Rows:
     tick_ms = int(time.time() * 1000)
     with _timed(cost.tick_s), _timed(cost.cpu_s, time.process_time):
-        with _timed(cost.look_s):
-            seen = survey.look(tick_ms)
+        with _timed(cost.observe_s):
+            observation = observer.observe(tick_ms)
         with _timed(cost.encode_s):
-            messages = encode_rows("paper", tick_ms, seen.rows)
+            messages = encode_rows("paper", tick_ms, observation.rows)
         with _timed(cost.publish_s):
             publisher.send(messages)
-    cost.age_s.append(seen.metadata_age_ms / 1000)
-    return seen.rows
+    cost.age_s.append(observation.metadata_age_ms / 1000)
+    return observation.rows
 
 
 @contextmanager
@@ -246,14 +253,15 @@ def _timed(into: list[float], clock: Callable[[], float] = time.monotonic) -> It
     into.append(clock() - began_s)
 
 
-def _note_seen(rows: Rows, number: int, pending: dict[TopicPartition, tuple[int, int]], cost: Cost) -> None:
+def _note_visible(rows: Rows, number: int, pending: dict[TopicPartition, tuple[int, int]], cost: Cost) -> None:
     """Note after how many ticks the switches are seen."""
     leaders = {TopicPartition(row["topic"], row["partition"]): row["leader"] for row in rows["leaders"]}
     for name, (switched, leader) in list(pending.items()):
         if leaders[name] == leader:
-            cost.seen_after.append(number - switched)
+            cost.visible_after_ticks.append(number - switched)
             del pending[name]
-        elif number - switched >= _SEEN_WITHIN:
+        elif number - switched >= _VISIBLE_WITHIN_TICKS:
             raise failure(
-                f"the new leader {leader} of {name.topic}-{name.partition} was not seen in {_SEEN_WITHIN} ticks"
+                f"the new leader {leader} of {name.topic}-{name.partition} was not seen in "
+                f"{_VISIBLE_WITHIN_TICKS} ticks"
             )

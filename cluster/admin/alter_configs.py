@@ -64,13 +64,13 @@ class Failure:
         return f"no answer ({self.reason}), so the configuration was perhaps not changed"
 
 
-def alter_configs(link: AdminConnection, changes: Sequence[ConfigChange], timeout_s: float) -> None:
+def alter_configs(connection: AdminConnection, changes: Sequence[ConfigChange], timeout_s: float) -> None:
     """Make changes; other keys stay as they are. Every change is tried, also when one before it was refused.
 
     Raises:
         HeadroomError: some changes were refused, or their broker did not answer; it names which, and why.
     """
-    answers = alter_each(link, changes, timeout_s)
+    answers = alter_each(connection, changes, timeout_s)
     failures = {c.subject: f for c, f in zip(changes, answers, strict=True) if f is not None}
     if failures:
         rules = "; ".join(dict.fromkeys(failure.rule for failure in failures.values()))
@@ -78,26 +78,26 @@ def alter_configs(link: AdminConnection, changes: Sequence[ConfigChange], timeou
         raise HeadroomError(", ".join(failures), f"{rules}{done}", REMEDY)
 
 
-def alter_each(link: AdminConnection, changes: Sequence[ConfigChange], timeout_s: float) -> list[Failure | None]:
+def alter_each(connection: AdminConnection, changes: Sequence[ConfigChange], timeout_s: float) -> list[Failure | None]:
     """Return for each change why it failed, None where it was made; each is one request, several are under way at once.
 
     Args:
-        link: the admin connection.
+        connection: the admin connection.
         changes: each of another resource.
         timeout_s: longest wait for one answer, seconds.
     """
-    nodes = link.nodes()
+    nodes = connection.nodes()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda change: _alter(link, nodes, change, timeout_s), changes))
+        return list(pool.map(lambda change: _alter(connection, nodes, change, timeout_s), changes))
 
 
-def _alter(link: AdminConnection, nodes: Sequence[int], change: ConfigChange, timeout_s: float) -> Failure | None:
+def _alter(connection: AdminConnection, nodes: Sequence[int], change: ConfigChange, timeout_s: float) -> Failure | None:
     entries = [_entry(key, value) for key, value in change.values.items()]
     request = IncrementalAlterConfigsRequest(
         resources=[(change.resource_type, change.name, entries)], validate_only=False
     )
     try:
-        result = _ask(link, nodes, change, request, timeout_s).responses[0]
+        result = _ask(connection, nodes, change, request, timeout_s).responses[0]
     except KafkaError as error:
         return Failure(type(error).__name__, refused=False)
     if not result.error_code:
@@ -106,16 +106,18 @@ def _alter(link: AdminConnection, nodes: Sequence[int], change: ConfigChange, ti
     return Failure(f"{name}: {result.error_message or 'no reason given'}".rstrip("."), refused=True)
 
 
-def _ask(link: AdminConnection, nodes: Sequence[int], change: ConfigChange, request: Any, timeout_s: float) -> Any:
+def _ask(
+    connection: AdminConnection, nodes: Sequence[int], change: ConfigChange, request: Any, timeout_s: float
+) -> Any:
     # A broker takes its own configuration from nobody else; all other changes are passed on to the controller.
     if change.resource_type == BROKER and change.name:
-        return link.ask(request, int(change.name), timeout_s)
+        return connection.send(request, int(change.name), timeout_s)
     *others, last = nodes
     for node in others:
         # Asking another broker after a lost answer is safe: setting a value twice sets it once.
         with contextlib.suppress(KafkaError):
-            return link.ask(request, node, timeout_s)
-    return link.ask(request, last, timeout_s)
+            return connection.send(request, node, timeout_s)
+    return connection.send(request, last, timeout_s)
 
 
 def _entry(key: str, value: str | None) -> tuple[str, int, str | None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cluster.connection.admin_connection import AdminConnection
-from cluster.metadata.snapshot_reader import SnapshotReader, read_whole
+from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from cluster.model import Snapshot
 from schemas.config import ClusterSettings
 
@@ -23,22 +23,22 @@ def open_connection(cluster: ClusterSettings) -> Iterator[AdminConnection]:
     Raises:
         HeadroomError: no broker could be reached.
     """
-    link = AdminConnection(cluster)
+    connection = AdminConnection(cluster)
     try:
-        link.client()
-        yield link
+        connection.client()
+        yield connection
     finally:
-        link.close()
+        connection.close()
 
 
-def read_snapshot(link: AdminConnection, cluster: ClusterSettings) -> Snapshot:
+def read_snapshot(connection: AdminConnection, cluster: ClusterSettings) -> Snapshot:
     """Return the whole cluster as it is now.
 
     Raises:
         HeadroomError: no broker reported the metadata.
     """
     # There is no earlier reading to fall back on, and no tick that waits: the controller gets all the time.
-    return read_whole(SnapshotReader(link, timeout_s(cluster), 0.0, reassignments_share=1.0))
+    return read_snapshot_once(SnapshotReader(connection, timeout_s(cluster), 0.0, reassignments_share=1.0))
 
 
 def timeout_s(cluster: ClusterSettings) -> float:

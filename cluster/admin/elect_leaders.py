@@ -35,13 +35,13 @@ class ElectionResults:
     refused: Mapping[Name, str] = field(default_factory=dict)
 
 
-def elect_preferred(link: AdminConnection, names: Collection[Name], timeout_s: float) -> ElectionResults:
+def elect_preferred(connection: AdminConnection, names: Collection[Name], timeout_s: float) -> ElectionResults:
     """Ask for the election of the preferred leaders of some partitions, and return what became of each.
 
     Asking again after a lost answer is safe: a partition that has its preferred leader needs no election.
 
     Args:
-        link: the admin connection.
+        connection: the admin connection.
         names: the partitions, one at least: no partitions would mean all of the cluster to Kafka.
         timeout_s: longest wait for the answer of one broker, seconds.
 
@@ -53,7 +53,7 @@ def elect_preferred(link: AdminConnection, names: Collection[Name], timeout_s: f
     request = ElectLeadersRequest(
         election_type=_PREFERRED, topic_partitions=_by_topic(names), timeout_ms=int(timeout_s * 1000)
     )
-    return _answers(names, _ask(link, request, timeout_s))
+    return _answers(names, _ask(connection, request, timeout_s))
 
 
 def _by_topic(names: Collection[Name]) -> list[Any]:
@@ -63,9 +63,9 @@ def _by_topic(names: Collection[Name]) -> list[Any]:
     ]
 
 
-def _ask(link: AdminConnection, request: Any, timeout_s: float) -> Any:
+def _ask(connection: AdminConnection, request: Any, timeout_s: float) -> Any:
     asked = ControllerRequest(request, _SUBJECT, "is not allowed", "ALTER", "was taken by no broker", "none is known")
-    return asked.ask(link, timeout_s, _error_code)
+    return asked.send(connection, timeout_s, _error_code)
 
 
 def _error_code(answer: Any) -> int:

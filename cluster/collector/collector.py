@@ -26,10 +26,10 @@ from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
-_HEALTH_EVERY_S = 60.0
+_LOG_EVERY_S = 60.0
 
 
-class Sink(Protocol):
+class TickSink(Protocol):
     """Where ticks go."""
 
     def open(self) -> None:
@@ -71,7 +71,7 @@ class Collector:
     def __init__(
         self,
         settings: Settings,
-        sink: Sink | None = None,
+        sink: TickSink | None = None,
         on_tick: Callable[[TickReport], None] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -79,18 +79,18 @@ class Collector:
         self._settings = settings
         self._window_ms = int(collect.window_s() * 1000)
         self._interval_ms = int(collect.interval_s * 1000)
-        self._link = AdminConnection(settings.cluster)
+        self._connection = AdminConnection(settings.cluster)
         self._source = metrics_source(collect)
         metadata = SnapshotReader(
-            self._link,
+            self._connection,
             collect.timeout_s(),
             collect.topic_config_max_age_s,
             metadata_max_age_s=collect.metadata_max_age_s,
         )
-        readers = BrokerMetricsReader(self._link, self._source, collect)
+        broker_reader = BrokerMetricsReader(self._connection, self._source, collect)
         builder = TickBuilder(self._window_ms, self._interval_ms)
         self._clock = clock or Clock()
-        self._survey = Observer(metadata, readers, builder, collect.timeout_s(), self._clock)
+        self._observer = Observer(metadata, broker_reader, builder, collect.timeout_s(), self._clock)
         # A tick that cannot be written must not hold up the sampling for much longer than its interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
         self._id = CollectorId.own(self._clock.now_ms())
@@ -103,7 +103,7 @@ class Collector:
         Raises:
             HeadroomError: the cluster or the ticks topic is out of reach, or Java is missing.
         """
-        self._link.client()
+        self._connection.client()
         self._source.start()
         self._sink.open()
 
@@ -119,7 +119,7 @@ class Collector:
             self.open()
             if not self._is_alone:
                 others.start()
-            run_paced(self._settings.collect.interval_s, self._tick_safely, stop)
+            run_paced(self._settings.collect.interval_s, self._tick_or_report, stop)
             others.require_none()
         finally:
             others.stop()
@@ -129,7 +129,7 @@ class Collector:
         """End every connection, and the gateway JVM if JMX is the source."""
         self._source.stop()
         self._sink.close()
-        self._link.close()
+        self._connection.close()
 
     def tick(self, lateness_ms: int = 0, skipped_ticks: int = 0) -> TickReport:
         """Collect and write one tick and return what became of it.
@@ -140,9 +140,9 @@ class Collector:
             HeadroomError: no broker could be reached at all.
         """
         began_s = self._clock.elapsed_s()
-        seen = self._survey.look(self._clock.now_ms())
-        tick_ms = seen.tick_ms
-        messages = encode_rows(self._settings.cluster.name, tick_ms, seen.rows)
+        observation = self._observer.observe(self._clock.now_ms())
+        tick_ms = observation.tick_ms
+        messages = encode_rows(self._settings.cluster.name, tick_ms, observation.rows)
         sent = self._sink.send(messages)
         end = tick_end(
             sent,
@@ -153,33 +153,33 @@ class Collector:
             rate_window_ms=self._window_ms,
             lateness_ms=lateness_ms,
             skipped_ticks=skipped_ticks,
-            unanswered=seen.unanswered,
-            metadata_age_ms=seen.metadata_age_ms,
+            unanswered=observation.unanswered,
+            metadata_age_ms=observation.metadata_age_ms,
             collector=self._id,
         )
         self._sink.send_end(self._settings.cluster.name, tick_ms, len(messages), end)
-        counts = {kind: len(of_kind) for kind, of_kind in seen.rows.items()}
+        counts = {kind: len(of_kind) for kind, of_kind in observation.rows.items()}
         duration_s = self._clock.elapsed_s() - began_s
-        return TickReport(tick_ms, duration_s, sent.messages, counts, seen.unanswered, None)
+        return TickReport(tick_ms, duration_s, sent.messages, counts, observation.unanswered, None)
 
-    def _tick_safely(self, due: ScheduledTick, lateness_s: float) -> bool:
+    def _tick_or_report(self, scheduled: ScheduledTick, lateness_s: float) -> bool:
         start = time.monotonic()
         try:
-            report = self.tick(int(lateness_s * 1000), due.skipped)
+            report = self.tick(int(lateness_s * 1000), scheduled.skipped)
         except (MetadataError, PublishError, HeadroomError) as error:
             log.error("tick left out: %s", error)
-            report = self._left_out(start, str(error))
+            report = self._failed_tick(start, str(error))
         except Exception as error:  # costs this tick; the next one may go well
             log.exception("tick left out")
-            report = self._left_out(start, f"unexpected {type(error).__name__}: {error}")
+            report = self._failed_tick(start, f"unexpected {type(error).__name__}: {error}")
             # A client whose own thread ended gives the same error for ever.
             with contextlib.suppress(Exception):
-                self._link.close()
+                self._connection.close()
         self._on_tick(report)
         return report.failed is None
 
-    def _left_out(self, start_s: float, why: str) -> TickReport:
-        return TickReport(self._clock.now_ms(), time.monotonic() - start_s, {}, {}, [], why)
+    def _failed_tick(self, start_s: float, reason: str) -> TickReport:
+        return TickReport(self._clock.now_ms(), time.monotonic() - start_s, {}, {}, [], reason)
 
 
 def run_paced(
@@ -189,16 +189,16 @@ def run_paced(
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Call ``tick`` with what is due and its lateness in seconds, at a steady pace until ``stop`` is set."""
-    pace = FixedRateSchedule(clock(), interval_s)
-    health = TickCounters(clock())
+    schedule = FixedRateSchedule(clock(), interval_s)
+    counters = TickCounters(clock())
     while not stop.is_set():
-        due = pace.next(clock())
-        if stop.wait(max(0.0, due.at_s - clock())):
+        scheduled = schedule.next(clock())
+        if stop.wait(max(0.0, scheduled.at_s - clock())):
             return
         began = clock()
-        whole = tick(due, max(0.0, began - due.at_s))
-        health.count(whole, due.skipped, clock() - began)
-        health.report(clock())
+        written = tick(scheduled, max(0.0, began - scheduled.at_s))
+        counters.count(written, scheduled.skipped, clock() - began)
+        counters.report(clock())
 
 
 class TickCounters:
@@ -206,23 +206,23 @@ class TickCounters:
 
     def __init__(self, now_s: float) -> None:
         self._since_s = now_s
-        self._whole = self._failed = self._skipped = 0
+        self._written = self._failed = self._skipped = 0
         self._longest_s = 0.0
 
-    def count(self, whole: bool, skipped: int, duration_s: float) -> None:
+    def count(self, written: bool, skipped: int, duration_s: float) -> None:
         """Count one tick and those left out before it."""
-        self._whole += whole
-        self._failed += not whole
+        self._written += written
+        self._failed += not written
         self._skipped += skipped
         self._longest_s = max(self._longest_s, duration_s)
 
     def report(self, now_s: float) -> None:
         """Log the counts when a minute has passed, and begin anew."""
-        if now_s - self._since_s < _HEALTH_EVERY_S:
+        if now_s - self._since_s < _LOG_EVERY_S:
             return
         log.info(
             "%d ticks written, %d failed, %d skipped; longest %.2f s",
-            self._whole,
+            self._written,
             self._failed,
             self._skipped,
             self._longest_s,

@@ -58,11 +58,11 @@ class Observer:
         self._builder = builder
         self._timeout_s = timeout_s
         self._plans = ReadPlanner()
-        self._doubts = StalenessDetector()
+        self._staleness = StalenessDetector()
         self._clock = clock
         self._steps = ClockSteps(clock)
 
-    def look(self, tick_ms: int) -> Observation:
+    def observe(self, tick_ms: int) -> Observation:
         """Return what is seen of the cluster now.
 
         Raises:
@@ -78,7 +78,7 @@ class Observer:
         if step_ms:
             tick_ms += step_ms
             reads = self._on_one_clock(reads, began_s, step_ms)
-        self._metadata.doubt(self._doubts.new_topics(snapshot, reads))
+        self._metadata.mark_stale(self._staleness.contradicted_topics(snapshot, reads))
         rows = self._builder.rows(tick_ms, snapshot, reads, watched)
         return Observation(tick_ms, rows, unanswered(snapshot, reads), _oldest_ms(snapshot))
 

@@ -16,7 +16,7 @@ from cluster.collector.other_collectors import CollectorId
 from cluster.collector.rows.encoder import Message, encode_end
 from cluster.collector.ticks_topic import ensure_topic
 from cluster.connection.admin_connection import ticks_options
-from cluster.connection.bootstrap import first_to_answer
+from cluster.connection.bootstrap import connect_to_first
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tick_messages import ALERT_PARTITION
@@ -167,7 +167,7 @@ class Publisher:
         if self._producer is None:
             options = self._options()
             servers = options.pop("bootstrap_servers")
-            self._producer = first_to_answer(
+            self._producer = connect_to_first(
                 servers,
                 lambda server: KafkaProducer(bootstrap_servers=[server], **options),
                 _discard,

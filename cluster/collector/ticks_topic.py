@@ -53,15 +53,15 @@ def ensure_topic(settings: Settings) -> int:
 def _ensured(settings: Settings) -> int:
     # With a link of its own, each try may come to another broker.
     home = _home(settings)
-    link = AdminConnection(home)
+    connection = AdminConnection(home)
     try:
-        client = link.client()
+        client = connection.client()
         if settings.ticks.topic not in client.list_topics():
             _create(client, settings)
         client.wait_for_topics([settings.ticks.topic], timeout_ms=home.request_timeout_ms)
         return len(client.describe_topics([settings.ticks.topic])[0]["partitions"])
     finally:
-        link.close()
+        connection.close()
 
 
 def _may_pass(error: KafkaError | RuntimeError) -> bool:

@@ -1,4 +1,4 @@
-"""Connections to Kafka: client options from the settings, and an admin link that asks one chosen broker."""
+"""Connections to Kafka: client options from the settings, and an admin connection that asks one chosen broker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError, UnknownBrokerIdError
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.connection.bootstrap import first_to_answer
+from cluster.connection.bootstrap import connect_to_first
 from cluster.connection.refusal import Refusal, why_refused
 from cluster.secrets import secret
 from schemas.config import KafkaSettings, SecurityProtocol, Settings, TicksSettings
@@ -20,7 +20,7 @@ CLIENT_ID = "headroom"
 _GIVE_UP_MS = 2000
 # How many brokers to greet at the start, and how long to wait for one of them.
 _GREETINGS, _GREETING_S = 3, 1.0
-# A restarted broker is to be found again within a second or so, not after kafka-python's 30 s.
+# Reconnect to a restarted broker within about 1 s; kafka-python backs off for up to 30 s.
 _RECONNECT = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
 
 
@@ -60,14 +60,14 @@ def _tls(kafka: KafkaSettings) -> dict[str, Any]:
         "ssl_cafile": kafka.ssl_cafile,
         "ssl_certfile": kafka.ssl_certfile,
         "ssl_keyfile": kafka.ssl_keyfile,
-        # Without one OpenSSL would ask for that of an encrypted key at the terminal.
+        # Without a password OpenSSL prompts at the terminal for that of an encrypted key.
         "ssl_password": kafka.ssl_key_password or "",
         "ssl_check_hostname": kafka.ssl_check_hostname,
     }
 
 
 def ticks_options(settings: Settings) -> dict[str, Any]:
-    """Return the client options for the cluster that holds the ticks topic: its own, else the watched cluster's.
+    """Return the client options for the cluster of the ticks topic: its own, otherwise those of the watched cluster.
 
     Raises:
         HeadroomError: no bootstrap servers, or a password file cannot be read.
@@ -78,10 +78,10 @@ def ticks_options(settings: Settings) -> dict[str, Any]:
 
 
 class AdminConnection:
-    """A connection to the brokers' admin API that can ask one chosen broker, within a time of its own.
+    """Connection to the brokers' admin API that sends a request to one chosen broker with its own timeout.
 
-    kafka-python picks the broker to ask by itself and waits the whole request timeout for it: one that hangs would
-    cost a tick. The client behind is made at first use and may be asked from several threads.
+    kafka-python picks the broker itself and waits the whole request timeout, so a broker that hangs would cost a tick.
+    The client is created at first use and may be used from several threads.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -92,10 +92,10 @@ class AdminConnection:
 
     @property
     def forwarding(self) -> AdminConnection:
-        """A second link, for requests that a broker passes on to the controller.
+        """A second connection, for requests that a broker forwards to the controller.
 
-        A broker answers one connection's requests in order: while the controller hangs, one that waits for it would
-        hold up everything behind it.
+        A broker answers the requests of one connection in order. While the controller hangs, a forwarded request would
+        block every later one.
         """
         if self._forwarding is None:
             self._forwarding = AdminConnection(self._kafka)
@@ -113,22 +113,22 @@ class AdminConnection:
         return self._client
 
     def _greet(self, client: KafkaAdminClient) -> None:
-        """Connect to a broker that answers: for its own requests the client picks one that it is connected to."""
+        """Connect to a broker that answers, because the client sends its own requests to a connected one."""
         nodes = self.nodes()
         for node in random.sample(nodes, min(_GREETINGS, len(nodes))):
             with contextlib.suppress(KafkaError):
-                self.ask(MetadataRequest(topics=[], allow_auto_topic_creation=False), node, _GREETING_S)
-                # Any broker passes on what is for the controller; one that does not says so, and the client looks it
-                # up. The broker that metadata calls the controller may be the one that hangs.
+                self.send(MetadataRequest(topics=[], allow_auto_topic_creation=False), node, _GREETING_S)
+                # Any KRaft broker forwards requests to the controller; the client looks the controller up after a
+                # NotController answer. The controller named in the metadata may be the broker that hangs.
                 self._greeted = client._controller_id = node
                 return
 
     def nodes(self) -> list[int]:
-        """Return the ids of the brokers that the client knows, the one that answered at the start first."""
+        """Return the ids of the known brokers; the one that answered at the start comes first."""
         nodes = [broker.node_id for broker in self.client()._manager.cluster.brokers()]
         return sorted(nodes, key=lambda node: (node != self._greeted, node))
 
-    def ask(self, request: Any, node: int, timeout_s: float) -> Any:
+    def send(self, request: Any, node: int, timeout_s: float) -> Any:
         """Return the answer of one broker.
 
         Raises:
@@ -137,20 +137,20 @@ class AdminConnection:
         manager = self.client()._manager
         timeout_ms = max(1, int(timeout_s * 1000))
 
-        async def send() -> Any:
-            # A request on a connection that is still being set up has no timeout of its own: hence wait_for.
-            # Unanswered requests are given up a while later: they count against the connection until then.
+        async def exchange() -> Any:
+            # wait_for, because a request on a connection that is still being set up has no timeout of its own.
+            # The longer request timeout drops unanswered requests later: they count against the connection until then.
             answer = manager.send(request, node_id=node, request_timeout_ms=max(_GIVE_UP_MS, 2 * timeout_ms))
             return await manager.wait_for(answer, timeout_ms)
 
         try:
-            return manager.run(send)
+            return manager.run(exchange)
         except UnknownBrokerIdError:
             manager.cluster.request_update()
             raise
 
     def close(self) -> None:
-        """Close the connections; the next question opens them anew."""
+        """Close the connections; the next request opens them again."""
         client, self._client = self._client, None
         forwarding, self._forwarding = self._forwarding, None
         if client is not None:
@@ -165,7 +165,7 @@ def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
     servers = options.pop("bootstrap_servers")
     limits = {"bootstrap_timeout_ms": kafka.request_timeout_ms}
     try:
-        return first_to_answer(
+        return connect_to_first(
             servers,
             lambda server: _client(bootstrap_servers=[server], **options, **limits),
             KafkaAdminClient.close,
@@ -181,7 +181,7 @@ def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
 
 
 def _client(**options: Any) -> KafkaAdminClient:
-    # Made in two steps so that a client that cannot connect can be closed: its I/O thread runs by then.
+    # Created in two steps so that a client that fails to connect can be closed: its I/O thread already runs.
     client = KafkaAdminClient.__new__(KafkaAdminClient)
     try:
         client.__init__(**options)

@@ -1,4 +1,4 @@
-"""Connecting by whichever bootstrap server answers first: one that hangs holds nothing up."""
+"""Connects to the first bootstrap server that answers, so that one that hangs delays nothing."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _HEAD_START_S = 0.5
 _T = TypeVar("_T")
 
 
-def first_to_answer(
+def connect_to_first(
     servers: Sequence[str], connect: Callable[[str], _T], discard: Callable[[_T], None], timeout_s: float
 ) -> _T:
     """Return the client of the server that answered first.
 
-    A broker that hangs takes the connection and says nothing, so a client told to try several servers may spend all its
-    time on that one. Here the next server, in random order, is tried as well while none has answered for a moment.
+    A broker that hangs accepts the connection and never answers, so a client with several servers may spend all its
+    time on that one. Here the servers are tried in random order; the next one starts while the others are pending.
 
     Args:
         servers: ``host:port`` of each.
-        connect: returns a client connected to a server; runs in a thread of its own, and is to end by itself.
-        discard: closes a client that came second.
+        connect: returns a client connected to a server; runs in its own thread and must end by itself.
+        discard: closes a client that connected too late.
         timeout_s: longest wait in seconds.
 
     Raises:
         KafkaTimeoutError: none answered in time.
-        Exception: all refused, or some did and the others did not answer; the first refusal, as ``connect`` raised it.
+        Exception: at least one server refused and none connected; the first refusal, as ``connect`` raised it.
     """
-    race = _Race(connect, discard)
+    race = _ConnectRace(connect, discard)
     deadline = time.monotonic() + timeout_s
-    # The last one in line is to have its time too.
+    # Short head starts, so that the last server has time too.
     head_start_s = min(_HEAD_START_S, timeout_s / (len(servers) + 1))
     for server in random.sample(servers, len(servers)):
         race.start(server)
@@ -44,11 +44,11 @@ def first_to_answer(
     while race.running and time.monotonic() < deadline:
         if (winner := race.winner(deadline - time.monotonic())) is not None:
             return winner.result()
-    raise race.lost()
+    raise race.failure()
 
 
-class _Race(Generic[_T]):
-    """Attempts to connect that run side by side."""
+class _ConnectRace(Generic[_T]):
+    """Concurrent attempts to connect."""
 
     def __init__(self, connect: Callable[[str], _T], discard: Callable[[_T], None]) -> None:
         self._connect = connect
@@ -70,9 +70,9 @@ class _Race(Generic[_T]):
         threading.Thread(target=work, name=f"connect-{server}", daemon=True).start()
 
     def winner(self, timeout_s: float) -> Future[_T] | None:
-        """Return the first attempt that succeeded, the others being given up; None: none did before the wait ended.
+        """Return the first attempt that succeeded and give up the others; None if none did before the wait ended.
 
-        The wait also ends when an attempt fails, for the next one need not wait then.
+        The wait also ends when an attempt fails, so that the next one starts at once.
         """
         done, self.running = wait(self.running, timeout_s, FIRST_COMPLETED)
         self._errors += [error for attempt in done if (error := attempt.exception()) is not None]
@@ -82,8 +82,8 @@ class _Race(Generic[_T]):
         self._give_up({*succeeded[1:], *self.running})
         return succeeded[0]
 
-    def lost(self) -> BaseException:
-        """Return why there is no winner, the attempts that still run being given up."""
+    def failure(self) -> BaseException:
+        """Give up the attempts that still run and return why none succeeded."""
         self._give_up(self.running)
         refusals = (error for error in self._errors if not isinstance(error, KafkaTimeoutError))
         return next(refusals, KafkaTimeoutError("no bootstrap server answered"))

@@ -1,4 +1,4 @@
-"""Requests that only the controller answers: with KRaft any broker passes them on to it."""
+"""Requests that only the controller answers; with KRaft any broker forwards them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from schemas.errors import HeadroomError
 
 @dataclass(frozen=True)
 class ControllerRequest:
-    """A request and the words for its failures.
+    """A request and the texts of its errors.
 
     Attributes:
-        request: what is asked.
-        subject: what it is about.
-        not_allowed: what a user who may not do it is told.
-        right: the right that this user lacks.
-        failed: what has happened if no broker takes it; the brokers' reasons follow.
-        no_broker: the reason if no broker is known.
+        request: the request itself.
+        subject: subject of its errors.
+        not_allowed: rule for a user without the permission.
+        right: the Kafka ACL operation that the user needs.
+        failed: rule if no broker accepts the request; the brokers' reasons follow.
+        no_broker: reason if no broker is known.
     """
 
     request: Any
@@ -33,21 +33,21 @@ class ControllerRequest:
     failed: str
     no_broker: str
 
-    def ask(self, link: AdminConnection, timeout_s: float, error_code: Callable[[Any], int]) -> Any:
-        """Return the answer of the first broker that has one: before KRaft only the controller has.
+    def send(self, connection: AdminConnection, timeout_s: float, error_code: Callable[[Any], int]) -> Any:
+        """Return the answer of the first broker that accepts the request; before KRaft only the controller does.
 
         Args:
-            link: the admin connection.
+            connection: the admin connection.
             timeout_s: longest wait for each broker, seconds.
-            error_code: gives the error code of an answer as a whole.
+            error_code: returns the error code of a whole answer.
 
         Raises:
-            HeadroomError: this user may not do it, or no broker took it.
+            HeadroomError: the user lacks the permission, or no broker accepted the request.
         """
         reasons = []
-        for node in link.nodes():
+        for node in connection.nodes():
             try:
-                answer = link.ask(self.request, node, timeout_s)
+                answer = connection.send(self.request, node, timeout_s)
             except KafkaError as error:
                 reasons.append(f"broker {node}: {type(error).__name__}")
                 continue

@@ -1,4 +1,4 @@
-"""Questions that any broker can answer, asked of one after the other until one does."""
+"""Failover of admin requests: sends a request to one broker after another until one answers."""
 
 from __future__ import annotations
 
@@ -15,75 +15,77 @@ log = logging.getLogger(__name__)
 # Two tries in a tick must fit: one on a broker that hangs, one on another.
 _TRIES = 2
 _LEAST_WAIT_S = 0.01
-# From one search for the controller to the next: an election of one takes some tenths of a second at least.
-_AGAIN_S = 0.2
+# Pause between two searches for the controller: electing one takes at least some 0.1 s.
+_RETRY_S = 0.2
 
 
 class MetadataError(Exception):
-    """No broker told the cluster's metadata within the tick; the text says what each was asked and answered."""
+    """No broker returned the cluster's metadata within the tick; the text lists each broker and its failure."""
 
 
 class UnsupportedRequestError(MetadataError):
-    """A broker does not know the request: it is older than that."""
+    """A broker is too old to support the request."""
 
 
 class BrokerFailover:
-    """Asks whichever broker answers, starting with the one that answered last.
+    """Sends requests to any broker that answers, first to the one that answered last.
 
     Args:
-        link: the admin connection.
-        timeout_s: longest wait for one answer, all tries together, seconds.
+        connection: the admin connection.
+        timeout_s: longest wait for one answer, all attempts together, seconds.
         clock: monotonic seconds.
-        sleep: waits for so many seconds.
+        sleep: waits for the given seconds.
 
     Attributes:
-        alive: brokers that the metadata lists; asked besides those that the connection knows.
+        alive: ids of the brokers in the metadata; tried in addition to those that the connection knows.
     """
 
     def __init__(
         self,
-        link: AdminConnection,
+        connection: AdminConnection,
         timeout_s: float,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._link = link
+        self._connection = connection
         self._timeout_s = timeout_s
         self._clock = clock
         self._sleep = sleep
         self._preferred: int | None = None
         self._behind: int | None = None
-        # Who answered what others had refused, for it is the controller and they pass nothing on; None: nobody had to.
+        # The controller, once it answered a request that others refused with NotController; None if none did.
         self._controller: int | None = None
         self.alive: Collection[int] = ()
 
-    def ask(self, what: str, request: Any) -> Any:
-        """Return the answer to a request; ``what`` names it in errors.
+    def send_to_any(self, subject: str, request: Any) -> Any:
+        """Return the answer of the first broker that answers; ``subject`` names the request in errors.
 
         Raises:
             MetadataError: no broker answered in time.
         """
-        return self._ask(what, request, self._link, self._timeout_s, self._preferred)
+        return self._send(subject, request, self._connection, self._timeout_s, self._preferred)
 
-    def ask_forwarded(self, what: str, request: Any, share: float) -> Any:
-        """Return the answer to a request that the broker passes on to the controller, in a share of the time.
+    def send_to_any_forwarding(self, subject: str, request: Any, share: float) -> Any:
+        """Return the answer to a request that the broker forwards to the controller, within a share of the time.
 
-        In ZooKeeper mode none is passed on: there the controller itself is looked for among all.
+        In ZooKeeper mode brokers forward nothing, so all are tried until the controller itself answers.
 
         Raises:
             MetadataError: no broker answered in time.
             HeadroomError: no broker could be reached at all.
         """
         first = self._preferred if self._controller is None else self._controller
-        return self._ask(what, request, self._link.forwarding, share * self._timeout_s, first)
+        return self._send(subject, request, self._connection.forwarding, share * self._timeout_s, first)
 
-    def ask_last(self) -> None:
-        """Ask the broker that answered last after all others from now on: its metadata is behind."""
+    def demote_last(self) -> None:
+        """Try the broker that answered last after all others from now on, because its metadata is stale."""
         if self._preferred is not None:
             log.warning("broker %d reports metadata from before what is known; others are asked first", self._preferred)
             self._behind, self._preferred = self._preferred, None
 
-    def _ask(self, what: str, request: Any, link: AdminConnection, timeout_s: float, first: int | None) -> Any:
+    def _send(
+        self, subject: str, request: Any, connection: AdminConnection, timeout_s: float, first: int | None
+    ) -> Any:
         deadline = self._clock() + timeout_s
         failures: dict[int, str] = {}
         while True:
@@ -92,37 +94,37 @@ class BrokerFailover:
                 if wait_s <= _LEAST_WAIT_S:
                     break
                 try:
-                    answer = link.ask(request, node, wait_s)
+                    answer = connection.send(request, node, wait_s)
                 except UnsupportedVersionError as error:
                     raise UnsupportedRequestError(
-                        f"{what} could not be read (broker {node}: {_short(error)})"
+                        f"{subject} could not be read (broker {node}: {_error_text(error)})"
                     ) from None
                 except KafkaError as error:
-                    failures[node] = _short(error)
+                    failures[node] = _error_text(error)
                     continue
                 if getattr(answer, "error_code", 0) == NotControllerError.errno:
                     failures[node] = NotControllerError.__name__
                     continue
-                self._note_answer(node, NotControllerError.__name__ in failures.values())
+                self._note_responder(node, NotControllerError.__name__ in failures.values())
                 return answer
-            # Where one has refused, the controller may be moving to another broker just now.
-            if NotControllerError.__name__ not in failures.values() or deadline - self._clock() <= _AGAIN_S:
+            # After a NotController answer the controller may be moving to another broker: search again.
+            if NotControllerError.__name__ not in failures.values() or deadline - self._clock() <= _RETRY_S:
                 break
-            self._sleep(_AGAIN_S)
+            self._sleep(_RETRY_S)
         reasons = "; ".join(f"broker {node}: {why}" for node, why in failures.items())
-        raise MetadataError(f"{what} could not be read ({reasons or 'no broker is known'})")
+        raise MetadataError(f"{subject} could not be read ({reasons or 'no broker is known'})")
 
-    def _note_answer(self, node: int, others_refused: bool) -> None:
-        """Ask a broker that has answered first from now on, what others refuse if it is the controller, else all."""
+    def _note_responder(self, node: int, others_refused: bool) -> None:
+        """Remember the responder: as the controller if others refused, otherwise as the broker to try first."""
         if others_refused:
             self._controller = node
         elif node != self._controller:
             self._preferred = node
 
     def _candidates(self, first: int | None) -> list[int]:
-        known = dict.fromkeys([*self._link.nodes(), *self.alive])
+        known = dict.fromkeys([*self._connection.nodes(), *self.alive])
         return sorted(known, key=lambda node: (node == self._behind, node != first))
 
 
-def _short(error: KafkaError) -> str:
+def _error_text(error: KafkaError) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]

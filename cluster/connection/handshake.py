@@ -1,7 +1,7 @@
-"""The first requests of a connection to a broker, on a bare socket: what a client that cannot connect asks itself.
+"""The first requests of a broker connection on a bare socket, to diagnose why a client cannot connect.
 
-Kafka's Python client loses the reason why a broker ended its connection: a wrong password and a port that speaks TLS
-both come out as a socket that was disconnected.
+kafka-python discards the reason why a broker closed the connection: a wrong password and a TLS port both appear as a
+disconnected socket.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from dataclasses import dataclass
 
 _CLIENT_ID = b"headroom"
 _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
-# An answer to these requests has some hundred bytes; what is longer is no Kafka broker's.
+# Answers to these requests have some hundred bytes; a longer one is not from a Kafka broker.
 _MOST_BYTES = 1_000_000
 
 
 class NoKafkaError(OSError):
-    """What answers does not speak Kafka's protocol, or ended the connection in place of an answer."""
+    """The server does not speak Kafka's protocol, or closed the connection instead of answering."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What a listener answers to a client that asks for SASL.
+    """A listener's answer to ``SaslHandshake``.
 
     Attributes:
         sasl: whether the listener uses SASL at all.
-        accepted: whether it takes the mechanism that was asked for.
-        mechanisms: those that it offers.
+        accepted: whether it accepts the requested mechanism.
+        mechanisms: the mechanisms that it offers.
     """
 
     sasl: bool
@@ -40,11 +40,11 @@ class Offer:
 
 
 class Wire:
-    """A connection to a broker, by which one request at a time is asked.
+    """A connection to a broker for one request at a time.
 
     Args:
         connection: connected socket, TLS or not.
-        deadline_s: when everything has to have come, in seconds of the monotonic clock.
+        deadline_s: deadline for all answers, monotonic seconds.
     """
 
     def __init__(self, connection: socket.socket, deadline_s: float) -> None:
@@ -52,7 +52,7 @@ class Wire:
         self._deadline_s = deadline_s
 
     def offer(self, mechanism: str) -> Offer:
-        """Return what the listener answers to ``SaslHandshake``.
+        """Return the listener's answer to ``SaslHandshake``.
 
         Raises:
             OSError: it did not answer; NoKafkaError: it ended the connection, or is no Kafka broker.
@@ -67,7 +67,7 @@ class Wire:
         return Offer(code != 34, code == 0, tuple(names))
 
     def authenticate(self, token: bytes) -> tuple[str | None, bytes]:
-        """Return why a broker refuses a token of SASL, None if it does not, and what it answers to it.
+        """Send a SASL token; return the reason for a refusal (None if accepted) and the broker's token.
 
         Raises:
             OSError: it did not answer; NoKafkaError: it ended the connection.
@@ -109,13 +109,13 @@ class Wire:
 
 @contextmanager
 def wire(host: str, port: int, tls: ssl.SSLContext | None, timeout_s: float) -> Iterator[Wire]:
-    """Give a connection to a listener.
+    """Yield a connection to a listener.
 
     Args:
         host: name or address.
         port: port.
-        tls: context of TLS; None: without.
-        timeout_s: longest time for everything that is asked by it.
+        tls: TLS context; None: without TLS.
+        timeout_s: longest time for all requests together, seconds.
 
     Raises:
         OSError: it cannot be reached, or TLS fails.

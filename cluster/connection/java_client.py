@@ -1,4 +1,4 @@
-"""Kafka's client in Java, in a small JVM of its own: whether it connects as Spark's will."""
+"""Connection test with Kafka's Java client in a small separate JVM, as Spark will connect."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _JAVA_OPTIONS = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
 
 class JavaClientError(Exception):
-    """Kafka's client in Java could not be made, or could not connect; the text is its own, in one line."""
+    """The Java client could not be created or could not connect; the text is its own error in one line."""
 
 
 def connect(jars: Path, options: Mapping[str, str], timeout_s: float) -> int:
-    """Return how many brokers a new client sees.
+    """Connect a new Java client and return how many brokers it finds.
 
     Args:
         jars: folder with the jar of Kafka's clients.
-        options: of the client, secrets among them: none of it reaches a command line or a file.
+        options: client options, including secrets; none reaches a command line or a file.
         timeout_s: longest wait for the answer.
 
     Raises:
-        JavaClientError: it could not be made, or did not connect.
-        HeadroomError: Java, or a jar, is not there.
+        JavaClientError: the client could not be created, or did not connect.
+        HeadroomError: Java or a jar is missing.
     """
     with _jvm(jars) as jvm:
         properties = jvm.java.util.Properties()
@@ -56,7 +56,7 @@ def connect(jars: Path, options: Mapping[str, str], timeout_s: float) -> int:
 @contextmanager
 def _jvm(jars: Path) -> Iterator[Any]:
     class_path = [*gateway_jars(), *_named(jars, "kafka-clients"), *_named(Path(gateway_jars()[0]).parent, "slf4j-api")]
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, without_settings():
+    with open(os.devnull, "w", encoding="utf-8") as devnull, without_settings():
         try:
             port, token, process = launch_gateway(
                 jarpath=class_path[0],
@@ -66,7 +66,7 @@ def _jvm(jars: Path) -> Iterator[Any]:
                 die_on_exit=True,
                 enable_auth=True,
                 return_proc=True,
-                redirect_stderr=nowhere,
+                redirect_stderr=devnull,
             )
         except (OSError, Py4JError, ValueError):
             raise HeadroomError("Java", "cannot be started", "Install Java 17 or later.") from None
@@ -88,7 +88,7 @@ def _named(folder: Path, name: str) -> list[str]:
 
 
 def _cause(exception: Any) -> str:
-    """Return the last cause of a Java exception: those before it only say that something failed."""
+    """Return the root cause of a Java exception; the outer ones name no reason."""
     while (cause := exception.getCause()) is not None:
         exception = cause
     return one_line(f"{exception.getClass().getSimpleName()}: {exception.getMessage()}", 300)

@@ -1,7 +1,7 @@
-"""Certificates and keys that every client of Kafka can read: Python's, and the Java client of Spark.
+"""Checks that both Kafka clients can read the certificates and keys: kafka-python and Spark's Java client.
 
-Python reads whatever OpenSSL reads. Java's client reads a single key in PKCS 8, of RSA, EC or DSA, and an encrypted one
-only in a form that Java has a factory for. A key that only one of them reads would pass every check and fail in Spark.
+Python reads every format of OpenSSL. The Java client reads one PKCS 8 key (RSA, EC or DSA), encrypted only in a form
+that Java has a factory for. A key that only Python reads would pass every check and fail in Spark.
 
 Source: ``DefaultSslEngineFactory.PemStore`` of Kafka's clients.
 """
@@ -29,19 +29,19 @@ _ALGORITHMS = {
 _PBE_SHA1_3DES = bytes.fromhex("2a864886f70d010c0103")
 _OBJECT_IDENTIFIER, _SEQUENCE = 0x06, 0x30
 
-# What OpenSSL calls a key that is not the certificate's: another one, or one of another algorithm.
+# OpenSSL's errors for a key that does not belong to the certificate: another key, or another algorithm.
 _OTHER_KEY = ("MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 _TLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 _NOT_JAVA = "which Spark's Kafka client, in Java, cannot read"
 
 
 def require_readable(kafka: KafkaSettings, section: str, *, by_spark: bool) -> None:
-    """Check the files of authorities, certificate and key, if TLS is used.
+    """Check the CA, certificate and key files, if TLS is used.
 
     Args:
         kafka: settings of one cluster.
         section: their section.
-        by_spark: whether Spark connects with them too.
+        by_spark: whether Spark uses them too.
 
     Raises:
         HeadroomError: a file cannot be read, does not hold what it should, or holds a key that one of the clients
@@ -84,7 +84,7 @@ def _require_password(section: str, kafka: KafkaSettings, pem: str) -> None:
 
 
 def _require_java(subject: str, file: str, pem: str) -> None:
-    """Refuse a key that Java's client cannot read."""
+    """Raise if the Java client cannot read the key."""
     blocks = _BLOCK.findall(pem)
     if len(blocks) != 1:
         count = f"{len(blocks)} private keys" if blocks else "no private key"
@@ -101,7 +101,7 @@ def _require_java(subject: str, file: str, pem: str) -> None:
 
 
 def _require_pair(section: str, kafka: KafkaSettings) -> None:
-    """Refuse a key that Python cannot read, or that is another certificate's."""
+    """Raise if Python cannot read the key, or if it belongs to another certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     assert kafka.ssl_certfile is not None
     try:
@@ -117,7 +117,7 @@ def _require_pair(section: str, kafka: KafkaSettings) -> None:
 
 
 def _converted(file: str, encrypted: bool) -> str:
-    """Return the advice to convert a key; one that was encrypted stays so, in the one form that both clients read."""
+    """Return the command that converts a key; an encrypted key stays encrypted, in the form that both clients read."""
     how = "-v1 PBE-SHA1-3DES" if encrypted else "-nocrypt"
     name = Path(file)
     new = name.with_name(f"{name.stem}.pkcs8{name.suffix}")
@@ -125,7 +125,7 @@ def _converted(file: str, encrypted: bool) -> str:
 
 
 def _first_identifier(body: str) -> bytes | None:
-    """Return the first object identifier in the base 64 of a key's DER: of its algorithm, or of its encryption."""
+    """Return the first object identifier of a base64 DER key: its algorithm, or its encryption."""
     try:
         der = base64.b64decode("".join(body.split()), validate=True)
         return _identifier(der)
@@ -143,6 +143,6 @@ def _identifier(der: bytes) -> bytes | None:
             length, at = int.from_bytes(der[at : at + count], "big"), at + count
         if tag == _OBJECT_IDENTIFIER:
             return der[at : at + length]
-        # A sequence is gone into, anything else is passed over.
+        # Descend into a sequence, skip any other element.
         at += 0 if tag == _SEQUENCE else length
     return None

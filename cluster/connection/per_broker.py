@@ -1,4 +1,4 @@
-"""What is kept of things on brokers, and forgotten with them."""
+"""Base of per-broker state: values by broker and key, dropped with their broker."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ _Kept = TypeVar("_Kept")
 
 
 class PerBroker(Generic[_Key, _Kept]):
-    """Something kept by broker and key."""
+    """Values by broker and key."""
 
     def __init__(self) -> None:
         self._kept: dict[int, dict[_Key, _Kept]] = {}
 
     def keep_only(self, broker: int, keys: Collection[_Key]) -> None:
-        """Drop what a broker that answered does not have any more."""
+        """Drop the keys that a broker no longer reports."""
         kept = self._kept.get(broker, {})
         for key in [key for key in kept if key not in keys]:
             del kept[key]
 
     def forget(self, broker: int) -> None:
-        """Drop everything of a broker."""
+        """Drop all values of one broker."""
         self._kept.pop(broker, None)
 
     def forget_keys(self, keys: Collection[_Key]) -> None:
-        """Drop some keys on every broker."""
+        """Drop the given keys on every broker."""
         for kept in self._kept.values():
             for key in keys:
                 kept.pop(key, None)
 
     def keep_brokers(self, brokers: Collection[int]) -> None:
-        """Drop brokers that the cluster does not name any more."""
+        """Drop the brokers that are not among the given ones."""
         for broker in [broker for broker in self._kept if broker not in brokers]:
             del self._kept[broker]

@@ -1,4 +1,4 @@
-"""Why a broker refuses a connection: authentication, trust, TLS where there is none, or a port without a listener."""
+"""Diagnoses why a broker refuses a connection: authentication, trust, a TLS mismatch, or no listener."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ TIMEOUT_S = 3.0
 _ANY_MECHANISM = "PLAIN"
 _SASL = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 _TLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
-# Alerts by which a broker tells that it wants another certificate of the client, or one at all.
+# TLS alerts of a broker that requires a client certificate, or another one.
 _CLIENT_CERTIFICATE = ("BAD_CERTIFICATE", "CERTIFICATE_REQUIRED", "CERTIFICATE_UNKNOWN", "UNKNOWN_CA")
-# Of the verification of a certificate: a name, an address that it does not carry (X509_V_ERR_*_MISMATCH).
+# Verification errors for a host name, email or address that the certificate does not carry (X509_V_ERR_*_MISMATCH).
 _MISMATCH = (62, 63, 64)
 
 
 class Refusal(NamedTuple):
-    """Why a connection fails, and what to do.
+    """Reason why a connection fails, with a remedy.
 
     Attributes:
-        rule: what was expected and is not so; names the server.
-        remedy: what the reader can do now.
-        reached: whether something answered there: its word is worth more than that another server is down.
+        rule: the violated expectation; names the server.
+        remedy: the operator's next step.
+        reached: whether the server answered; such a reason takes precedence over an unreachable server.
     """
 
     rule: str
@@ -40,11 +40,11 @@ class Refusal(NamedTuple):
 
 
 def why_refused(kafka: KafkaSettings, options: dict[str, Any], servers: list[str], section: str) -> Refusal | None:
-    """Return why none of the servers takes a connection; None: nothing is wrong with one of them now.
+    """Return why no server accepts a connection; None if one of them accepts it now.
 
     Args:
-        kafka: settings.
-        options: those of ``connection_options``.
+        kafka: connection settings.
+        options: client options of ``connection_options``.
         servers: ``host:port`` of each.
         section: section of the settings, for remedies.
     """
@@ -62,7 +62,7 @@ def why_refused(kafka: KafkaSettings, options: dict[str, Any], servers: list[str
 
 
 class _Probe:
-    """One server, asked step by step as a client connects."""
+    """One server, probed step by step in the order in which a client connects."""
 
     def __init__(self, kafka: KafkaSettings, options: dict[str, Any], section: str, server: str) -> None:
         self._kafka = kafka
@@ -76,11 +76,11 @@ class _Probe:
         try:
             tls = self._tls()
             with wire(*self._address, tls, TIMEOUT_S) as connection:
-                return self._by_sasl(connection, connection.offer(self._kafka.sasl_mechanism or _ANY_MECHANISM))
+                return self._check_sasl(connection, connection.offer(self._kafka.sasl_mechanism or _ANY_MECHANISM))
         except ssl.SSLCertVerificationError as error:
             return self._untrusted(error)
         except ssl.SSLError as error:
-            return self._by_tls(error.reason or type(error).__name__)
+            return self._tls_refusal(error.reason or type(error).__name__)
         except (NoKafkaError, ConnectionResetError, BrokenPipeError, struct.error):
             return self._not_kafka()
         except OSError as error:
@@ -92,7 +92,7 @@ class _Probe:
         names = KafkaSSLTransport.DEFAULT_CONFIG
         return KafkaSSLTransport._build_ssl_context({name: self._options.get(name) for name in names})
 
-    def _by_sasl(self, connection: Wire, offer: Offer) -> Refusal | None:
+    def _check_sasl(self, connection: Wire, offer: Offer) -> Refusal | None:
         wanted = self._kafka.security_protocol
         if not offer.sasl:
             without = "SSL" if wanted in _TLS else "PLAINTEXT"
@@ -105,9 +105,9 @@ class _Probe:
         if not offer.accepted:
             rule = f"{self._server} does not offer the mechanism {self._kafka.sasl_mechanism}; it offers {offered}"
             return Refusal(one_line(rule, 300), f"Set {self._section}.sasl_mechanism to one of these.")
-        return self._by_password(connection)
+        return self._authenticate(connection)
 
-    def _by_password(self, connection: Wire) -> Refusal | None:
+    def _authenticate(self, connection: Wire) -> Refusal | None:
         mechanism = get_sasl_mechanism(self._kafka.sasl_mechanism)(host=self._address[0], **self._options)
         try:
             while not mechanism.is_done():
@@ -117,17 +117,17 @@ class _Probe:
                 mechanism.receive(answer)
         except (NoKafkaError, ConnectionResetError):
             return self._denied("it ended the connection")
-        # The signature of a broker that does not know the password, or an answer that is none.
+        # A wrong server signature (SCRAM), or an answer that cannot be parsed.
         except (ValueError, KeyError):
             return self._denied("its answer does not prove that it knows the password")
         return None if mechanism.is_authenticated() else self._denied("it did not accept the password")
 
     def _denied(self, reason: str) -> Refusal:
-        # What a broker says comes from outside, and one that repeats what it got would show the password.
-        said = one_line(reason.replace(self._options["sasl_plain_password"] or "\0", "***"), 200)
+        # The broker's text is untrusted, and one that echoes the token would print the password.
+        reason_text = one_line(reason.replace(self._options["sasl_plain_password"] or "\0", "***"), 200)
         who = f"user {self._kafka.sasl_username} by {self._kafka.sasl_mechanism}"
         remedy = f"See {self._section}.sasl_username, its password, and {self._section}.sasl_mechanism."
-        return Refusal(f"{self._server} refused to authenticate {who} ({said})", remedy)
+        return Refusal(f"{self._server} refused to authenticate {who} ({reason_text})", remedy)
 
     def _untrusted(self, error: ssl.SSLCertVerificationError) -> Refusal:
         if error.verify_code in _MISMATCH:
@@ -138,13 +138,13 @@ class _Probe:
         rule = f"the certificate of {self._server} is not trusted by {authorities}: {error.verify_message}"
         return Refusal(rule, f"Set {self._section}.ssl_cafile to the authority that signed it.")
 
-    def _by_tls(self, reason: str) -> Refusal:
+    def _tls_refusal(self, reason: str) -> Refusal:
         if any(alert in reason for alert in _CLIENT_CERTIFICATE):
             own = self._kafka.ssl_certfile
             shown = f"refused the client's certificate {own}" if own else "asks for a certificate of the client"
             rule = f"{self._server} {shown} ({reason})"
             return Refusal(rule, f"Set {self._section}.ssl_certfile and ssl_keyfile to one that the broker trusts.")
-        if self._answers_in_plain():
+        if self._speaks_plaintext():
             rule = f"{self._server} does not speak TLS, but {self._protocol()}"
             return Refusal(rule, "Set it without SSL, or name the port of TLS.")
         return Refusal(
@@ -155,8 +155,8 @@ class _Probe:
         if self._kafka.security_protocol not in _TLS and self._speaks_tls():
             rule = f"{self._server} speaks TLS, but {self._protocol()}"
             return Refusal(rule, "Set it to SSL or SASL_SSL, or name another port.")
-        if self._kafka.security_protocol in _TLS and self._answers_in_plain():
-            return self._by_tls("the connection was ended")
+        if self._kafka.security_protocol in _TLS and self._speaks_plaintext():
+            return self._tls_refusal("the connection was ended")
         rule = f"{self._server} ended the connection, or gave no answer of Kafka's"
         return Refusal(rule, "See that a Kafka broker listens there.")
 
@@ -164,20 +164,20 @@ class _Probe:
         return f"{self._section}.security_protocol is {self._kafka.security_protocol.value}"
 
     def _speaks_tls(self) -> bool:
-        # Nothing is sent by it: that the certificate is not looked at gives nothing away.
+        # No data is sent, so skipping the certificate check is safe.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         try:
             with wire(*self._address, context, TIMEOUT_S):
                 return True
-        # An alert is TLS too: the broker may ask for a certificate.
+        # A TLS alert also proves TLS: the broker may require a client certificate.
         except ssl.SSLError as error:
             return "ALERT" in (error.reason or "")
         except OSError:
             return False
 
-    def _answers_in_plain(self) -> bool:
+    def _speaks_plaintext(self) -> bool:
         try:
             with wire(*self._address, None, TIMEOUT_S) as connection:
                 connection.offer(_ANY_MECHANISM)

@@ -12,7 +12,7 @@ from cluster.admin.elect_leaders import ElectionResults, elect_preferred
 from cluster.connection.admin_connection import AdminConnection
 from cluster.elections.leadership import LeadershipSnapshot, followers_behind, leadership_of, unchanged_partitions
 from cluster.elections.traffic import CounterSample, traffic_between
-from cluster.metadata.snapshot_reader import SnapshotReader, read_whole
+from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from cluster.metadata.throttled_partitions import ReadPlanner
 from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.factory import metrics_source
@@ -41,10 +41,10 @@ class LiveLeadership:
 
     def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
         self._timeout_s = settings.cluster.request_timeout_ms / 1000
-        self._link = AdminConnection(settings.cluster)
+        self._connection = AdminConnection(settings.cluster)
         self._source = metrics_source(settings.collect)
-        self._metadata = SnapshotReader(self._link, max(_METADATA_S, self._timeout_s), _CONFIG_MAX_AGE_S)
-        self._readers = BrokerMetricsReader(self._link, self._source, settings.collect)
+        self._metadata = SnapshotReader(self._connection, max(_METADATA_S, self._timeout_s), _CONFIG_MAX_AGE_S)
+        self._readers = BrokerMetricsReader(self._connection, self._source, settings.collect)
         self._plans = ReadPlanner(consumed=True)
         self._sleep = sleep
 
@@ -54,7 +54,7 @@ class LiveLeadership:
         Raises:
             HeadroomError: no broker could be reached.
         """
-        self._link.client()
+        self._connection.client()
         # Without metrics there are no rates, and every broker's reading says why.
         with suppress(HeadroomError):
             self._source.start()
@@ -63,7 +63,7 @@ class LiveLeadership:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Close the connections."""
         self._source.stop()
-        self._link.close()
+        self._connection.close()
 
     def look(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
         """Return who leads what now, with throttles and with the traffic of the seconds that this takes.
@@ -98,10 +98,10 @@ class LiveLeadership:
         Raises:
             HeadroomError: no broker took the request, or this user may not ask.
         """
-        return elect_preferred(self._link, names, self._timeout_s)
+        return elect_preferred(self._connection, names, self._timeout_s)
 
     def _snapshot(self) -> Snapshot:
-        snapshot = read_whole(self._metadata)
+        snapshot = read_snapshot_once(self._metadata)
         if max(snapshot.ages_ms.values(), default=0) > _MOST_AGE_MS:
             rule = f"did not tell all of its partitions within {_MOST_AGE_MS // 1000} s"
             raise HeadroomError("the cluster", rule, "See that its brokers are not overloaded, then try again.")

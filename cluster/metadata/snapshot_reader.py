@@ -22,14 +22,14 @@ RATES_REMEDY = "Grant DESCRIBE_CONFIGS on the cluster to this user, and see that
 # Half the time: without an answer there is still what was last known, and brokers wait to be read.
 _REASSIGNMENTS_SHARE = 0.5
 # Adding and removing replicas.
-_Move = tuple[tuple[int, ...], tuple[int, ...]]
+_Reassignment = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class SnapshotReader:
     """Reads a snapshot per tick from whichever broker answers, starting with the one that answered last.
 
     Args:
-        link: the admin connection.
+        connection: the admin connection.
         timeout_s: longest wait for one snapshot's metadata, seconds.
         config_max_age_s: a topic without lists that does not move is asked for lists again after this long.
         clock: monotonic seconds.
@@ -40,21 +40,21 @@ class SnapshotReader:
 
     def __init__(
         self,
-        link: AdminConnection,
+        connection: AdminConnection,
         timeout_s: float,
         config_max_age_s: float,
         clock: Callable[[], float] = time.monotonic,
         metadata_max_age_s: float = 0.0,
         reassignments_share: float = _REASSIGNMENTS_SHARE,
     ) -> None:
-        self._any_broker = BrokerFailover(link, timeout_s, clock)
+        self._any_broker = BrokerFailover(connection, timeout_s, clock)
         self._topics = TopicRefresh(self._any_broker, timeout_s, metadata_max_age_s, clock)
         self._configs = TopicConfigs(self._any_broker, config_max_age_s, clock)
         self._timeout_s = timeout_s
         self._reassignments_share = reassignments_share
         self._clock = clock
         self._last: Snapshot | None = None
-        self._moves: dict[TopicPartition, _Move] = {}
+        self._moves: dict[TopicPartition, _Reassignment] = {}
         self._addresses: dict[int, Broker] = {}
 
     def snapshot(self) -> Snapshot:
@@ -66,7 +66,7 @@ class SnapshotReader:
         """
         began_s, known = self._clock(), self._topics.known
         brokers = self._topics.read(_topics_of(self._moves) | self._configs.listed())
-        moves = self._told_moves()
+        moves = self._reassignments()
         moving = _topics_of(moves)
         configs = self._configs.read(known.ids(), moving)
         # Those that have just begun to move, or got their lists, are looked at as closely as all that do.
@@ -79,9 +79,9 @@ class SnapshotReader:
         self._last = Snapshot(named, partitions, known.ids(), configs, known.ages_ms(began_s))
         return self._last
 
-    def doubt(self, topics: Collection[str]) -> None:
+    def mark_stale(self, topics: Collection[str]) -> None:
         """Take note of topics, known or not, that may have changed since they were read: they come first now."""
-        self._topics.doubt(topics)
+        self._topics.mark_stale(topics)
 
     def _brokers(self, told: Sequence[Any], partitions: Mapping[TopicPartition, Partition]) -> dict[int, Broker]:
         alive = {b.node_id: Broker(b.node_id, b.host, b.port, True) for b in told}
@@ -92,10 +92,10 @@ class SnapshotReader:
         }
         return alive | gone
 
-    def _told_moves(self) -> dict[TopicPartition, _Move]:
+    def _reassignments(self) -> dict[TopicPartition, _Reassignment]:
         request = ListPartitionReassignmentsRequest(timeout_ms=int(self._timeout_s * 1000), topics=None)
         try:
-            answer = self._any_broker.ask_forwarded("reassignments", request, self._reassignments_share)
+            answer = self._any_broker.send_to_any_forwarding("reassignments", request, self._reassignments_share)
             if answer.error_code:
                 raise MetadataError(f"reassignments could not be read ({_error_name(answer.error_code)})")
         except (MetadataError, HeadroomError) as error:
@@ -126,7 +126,7 @@ class SnapshotReader:
                 raise MetadataError(f"{reason}, and the replicas of {_text(name)} changed since they were read")
 
 
-def read_whole(reader: SnapshotReader) -> Snapshot:
+def read_snapshot_once(reader: SnapshotReader) -> Snapshot:
     """Return a snapshot for a command, whose errors are told to a person.
 
     Raises:
@@ -140,7 +140,7 @@ def read_whole(reader: SnapshotReader) -> Snapshot:
         ) from None
 
 
-def read_broker_configs(link: AdminConnection, broker: int, timeout_s: float) -> BrokerConfigs:
+def read_broker_configs(connection: AdminConnection, broker: int, timeout_s: float) -> BrokerConfigs:
     """Return the throttle rates in force on a broker, and how it balances and replicates, as that broker reports it.
 
     Raises:
@@ -149,18 +149,18 @@ def read_broker_configs(link: AdminConnection, broker: int, timeout_s: float) ->
     request = DescribeConfigsRequest(
         resources=[(BROKER, str(broker), list(BROKER_KEYS))], include_synonyms=True, min_version=1
     )
-    result = link.ask(request, broker, timeout_s).results[0]
+    result = connection.send(request, broker, timeout_s).results[0]
     if result.error_code:
         raise kafka_errors.for_code(result.error_code)(result.error_message)
     return BrokerConfigs(rates_of(result.configs), leader_rebalance_of(result.configs), replication_of(result.configs))
 
 
-def _topics_of(moves: Mapping[TopicPartition, _Move]) -> set[str]:
+def _topics_of(moves: Mapping[TopicPartition, _Reassignment]) -> set[str]:
     return {name.topic for name in moves}
 
 
 def _with_moves(
-    partitions: Mapping[TopicPartition, Partition], moves: Mapping[TopicPartition, _Move]
+    partitions: Mapping[TopicPartition, Partition], moves: Mapping[TopicPartition, _Reassignment]
 ) -> dict[TopicPartition, Partition]:
     moving = {
         name: replace(partitions[name], adding=adding, removing=removing)

@@ -26,7 +26,7 @@ class StalenessDetector:
     def __init__(self) -> None:
         self._last: set[Contradiction] = set()
 
-    def new_topics(self, snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> set[str]:
+    def contradicted_topics(self, snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> set[str]:
         """Return the topics about which a broker says something against the metadata that it did not say before."""
         answered = {broker: read.metrics for broker, read in reads.items() if read.metrics is not None}
         found = {*_by_lags(snapshot, answered), *_by_logs(snapshot, answered)}

@@ -11,7 +11,7 @@ from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionE
 from cluster.model import Partition, TopicPartition
 
 # A topic that changed, or may have, is read again at the next chances, so many times: few changes come alone.
-_HOT_READINGS = 3
+_STALE_READINGS = 3
 _GONE = {UnknownTopicOrPartitionError.errno, TopicAuthorizationFailedError.errno}
 _NEVER = float("-inf")
 # Of brokers that report no topic ids, before Kafka 2.8: a topic made again cannot be known from the one before it.
@@ -30,13 +30,13 @@ class TopicCache:
 
     def __init__(self) -> None:
         self._topics: dict[str, _Topic] = {}
-        self._hot: dict[str, int] = {}
+        self._stale: dict[str, int] = {}
         self._all: dict[TopicPartition, Partition] | None = None
 
     def __contains__(self, topic: object) -> bool:
         return topic in self._topics
 
-    def take(self, topic: Any, read_s: float) -> bool:
+    def put(self, topic: Any, read_s: float) -> bool:
         """Take over a broker's answer about one topic, and return whether all of it was up to date.
 
         A topic that it could not describe, or a partition that it shows as it was before, stays as it is known, and its
@@ -48,7 +48,7 @@ class TopicCache:
             return self._keep(topic, read_s)
         return True
 
-    def take_range(self, first: str, end: str | None, topics: Collection[Any], read_s: float) -> bool:
+    def put_range(self, first: str, end: str | None, topics: Collection[Any], read_s: float) -> bool:
         """Take over all topics from the name ``first`` up to, not including, ``end``; None: up to the last.
 
         One in between that is not among them is gone.
@@ -58,7 +58,7 @@ class TopicCache:
         """
         told = {topic.name for topic in topics}
         self.forget([t for t in self._topics if t not in told and first <= t and (end is None or t < end)])
-        current = [self.take(topic, read_s) for topic in topics]
+        current = [self.put(topic, read_s) for topic in topics]
         return all(current)
 
     def _keep(self, topic: Any, read_s: float) -> bool:
@@ -70,38 +70,38 @@ class TopicCache:
         before = known.partitions if known is not None else {}
         partitions = dict(_partitions_of(topic, before))
         newer = _newer(before, partitions) if partitions != before and topic_id not in _NO_IDS else {}
-        left = self._hot.pop(topic.name, 0) - 1
+        left = self._stale.pop(topic.name, 0) - 1
         if known is not None and partitions == before:
             known.read_s = read_s
         else:
             # The age of a topic is that of the oldest of its partitions.
             age_s = known.read_s if known is not None and newer else read_s
             self._topics[topic.name] = _Topic(topic_id, partitions | newer, age_s)
-            self._all, left = None, _HOT_READINGS
+            self._all, left = None, _STALE_READINGS
         if left > 0:
-            self._hot[topic.name] = left
+            self._stale[topic.name] = left
         return not newer
 
     def forget(self, topics: Iterable[str]) -> None:
         """Drop topics that are gone."""
         for topic in topics:
-            self._hot.pop(topic, None)
+            self._stale.pop(topic, None)
             if self._topics.pop(topic, None) is not None:
                 self._all = None
 
-    def heat(self, topics: Iterable[str]) -> None:
+    def mark_stale(self, topics: Iterable[str]) -> None:
         """Mark topics that may have changed, known or not: they are ``hot`` for the next readings."""
-        self._hot |= dict.fromkeys(topics, _HOT_READINGS)
+        self._stale |= dict.fromkeys(topics, _STALE_READINGS)
 
-    def cool(self) -> None:
+    def clear_stale(self) -> None:
         """Mark no topic as changing."""
-        self._hot.clear()
+        self._stale.clear()
 
-    def hot(self) -> list[str]:
+    def stale_topics(self) -> list[str]:
         """Return the topics that change just now, the one that was read longest ago first."""
-        return sorted(self._hot, key=self.read_s)
+        return sorted(self._stale, key=self.read_s)
 
-    def held_by(self, brokers: Collection[int]) -> set[str]:
+    def topics_on(self, brokers: Collection[int]) -> set[str]:
         """Return the topics of which one of the brokers holds a replica."""
         return {name.topic for name, p in self.partitions().items() if not set(p.replicas).isdisjoint(brokers)}
 

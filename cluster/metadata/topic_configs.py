@@ -62,7 +62,7 @@ class TopicConfigs:
             resources=[(TOPIC, topic, list(TOPIC_KEYS)) for topic in topics], include_synonyms=False
         )
         try:
-            results = self._brokers.ask("topic configurations", request).results
+            results = self._brokers.send_to_any("topic configurations", request).results
         except MetadataError:
             if any(topic not in self._configs for topic in topics):
                 raise

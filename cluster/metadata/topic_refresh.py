@@ -50,7 +50,7 @@ class TopicRefresh:
         # DescribeTopicPartitions came with Kafka 3.7; older brokers tell topics by name, or all of them.
         self._pages = True
         self._next = ""
-        self._owed = 0.0
+        self._unread = 0.0
         self._last_s: float | None = None
 
     def read(self, first: Collection[str]) -> Sequence[Any]:
@@ -69,7 +69,7 @@ class TopicRefresh:
             brokers = self._read_whole()
         else:
             brokers = self.read_named(first)
-            self._heat_moved(brokers)
+            self._mark_moved_stale(brokers)
             self._read_rest(first, began_s)
         self._last_s = began_s
         self._brokers.alive = [broker.node_id for broker in brokers]
@@ -85,22 +85,22 @@ class TopicRefresh:
             brokers = self._read_names(names)
         return brokers
 
-    def doubt(self, topics: Collection[str]) -> None:
+    def mark_stale(self, topics: Collection[str]) -> None:
         """Take note of topics, known or not, that may have changed since they were read."""
         if len(self.known.partitions()) > WHOLE_PARTITIONS:
-            self.known.heat(topics)
+            self.known.mark_stale(topics)
 
     def _read_names(self, names: Sequence[str]) -> Sequence[Any]:
         asked_s = self._clock()
         wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-        answer = self._brokers.ask(_WHAT, MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
-        current = [self.known.take(topic, asked_s) for topic in answer.topics]
-        self._note_answer(all(current))
+        answer = self._brokers.send_to_any(_WHAT, MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        current = [self.known.put(topic, asked_s) for topic in answer.topics]
+        self._note_current(all(current))
         return list(answer.brokers)
 
-    def _note_answer(self, current: bool) -> None:
+    def _note_current(self, current: bool) -> None:
         if not current:
-            self._brokers.ask_last()
+            self._brokers.demote_last()
 
     def _by_request(self, topics: Collection[str]) -> Iterator[list[str]]:
         """Return the topics cut into requests; of no topics, one request without any."""
@@ -116,8 +116,8 @@ class TopicRefresh:
 
     def _read_whole(self) -> Sequence[Any]:
         asked_s = self._clock()
-        answer = self._brokers.ask(_WHAT, MetadataRequest(topics=None, allow_auto_topic_creation=False))
-        self._note_answer(self.known.take_range("", None, [topic for topic in answer.topics if topic.name], asked_s))
+        answer = self._brokers.send_to_any(_WHAT, MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        self._note_current(self.known.put_range("", None, [topic for topic in answer.topics if topic.name], asked_s))
         return list(answer.brokers)
 
     def _read_first(self, began_s: float) -> Sequence[Any]:
@@ -135,25 +135,25 @@ class TopicRefresh:
         brokers = self._read_names([]) if self._pages else self._read_whole()
         self._complete = True
         # Read for the first time is not changed.
-        self.known.cool()
+        self.known.clear_stale()
         return brokers
 
-    def _heat_moved(self, brokers: Sequence[Any]) -> None:
+    def _mark_moved_stale(self, brokers: Sequence[Any]) -> None:
         """When brokers came or went, leaders and in-sync replicas of what they hold change."""
         moved = set(self._brokers.alive).symmetric_difference(broker.node_id for broker in brokers)
         if moved:
-            self.known.heat(self.known.held_by(moved))
+            self.known.mark_stale(self.known.topics_on(moved))
 
     def _read_rest(self, first: Collection[str], began_s: float) -> None:
         try:
-            self._read_hot(set(first))
+            self._read_stale(set(first))
             self._read_in_turn(began_s - (began_s if self._last_s is None else self._last_s))
         except MetadataError as error:
             log.warning("topics stay as last read: %s", error)
 
-    def _read_hot(self, but: set[str]) -> None:
+    def _read_stale(self, but: set[str]) -> None:
         deadline_s = self._clock() + _SHARE * self._timeout_s
-        for names in self._by_request([topic for topic in self.known.hot() if topic not in but]):
+        for names in self._by_request([topic for topic in self.known.stale_topics() if topic not in but]):
             if not names or self._clock() >= deadline_s:
                 return
             self._read_names(names)
@@ -168,9 +168,9 @@ class TopicRefresh:
         deadline_s = self._clock() + _SHARE * self._timeout_s
         total = len(self.known.partitions())
         share = passed_s / self._max_age_s if passed_s < self._max_age_s else 1.0
-        self._owed = min(total, self._owed + share * total)
-        while self._owed > 0 and self._clock() < deadline_s:
-            self._owed -= max(1, self._read_page())
+        self._unread = min(total, self._unread + share * total)
+        while self._unread > 0 and self._clock() < deadline_s:
+            self._unread -= max(1, self._read_page())
 
     def _read_page(self) -> int:
         """Read the topics from the next one on, the last of the page to its end; return how many partitions."""
@@ -179,7 +179,7 @@ class TopicRefresh:
         after = (first, 0)
         while True:
             at = after
-            answer = self._brokers.ask(_WHAT, _page_request(*at))
+            answer = self._brokers.send_to_any(_WHAT, _page_request(*at))
             for topic in answer.topics:
                 whole = told.setdefault(topic.name, topic)
                 if whole is not topic:
@@ -191,7 +191,7 @@ class TopicRefresh:
             if not after[1]:
                 break
         self._next = after[0]
-        self._note_answer(self.known.take_range(first, self._next or None, told.values(), asked_s))
+        self._note_current(self.known.put_range(first, self._next or None, told.values(), asked_s))
         return sum(len(topic.partitions) for topic in told.values())
 
 

@@ -27,13 +27,13 @@ class BrokerMetricsReader:
     """One thread per broker and read, at most one of them at a time for a broker.
 
     Args:
-        link: asks each broker for its throttle rates.
+        connection: asks each broker for its throttle rates.
         source: where metrics are read.
         collect: endpoints and timeouts.
     """
 
-    def __init__(self, link: AdminConnection, source: MetricsSource, collect: CollectSettings) -> None:
-        self._link = link
+    def __init__(self, connection: AdminConnection, source: MetricsSource, collect: CollectSettings) -> None:
+        self._connection = connection
         self._source = source
         self._collect = collect
         self._running: dict[int, Future[BrokerRead]] = {}
@@ -124,7 +124,7 @@ class BrokerMetricsReader:
 
     def _configs(self, broker: Broker, timeout_s: float) -> tuple[BrokerConfigs, str | None]:
         try:
-            return read_broker_configs(self._link, broker.broker, timeout_s), None
+            return read_broker_configs(self._connection, broker.broker, timeout_s), None
         except HeadroomError as error:
             return BrokerConfigs(_UNKNOWN), str(error)
         except Exception as error:

@@ -61,30 +61,30 @@ def read_reassignments(settings: Settings) -> list[Reassignment]:
         HeadroomError: no broker could be reached or reported them, or this user may not see them.
     """
     wait_s = timeout_s(settings.cluster)
-    with open_connection(settings.cluster) as link:
-        answer = _running(link, wait_s)
-        leaders = _leaders(link, sorted({topic.name for topic in answer.topics}), wait_s)
+    with open_connection(settings.cluster) as connection:
+        answer = _running(connection, wait_s)
+        leaders = _leaders(connection, sorted({topic.name for topic in answer.topics}), wait_s)
     found = [_reassignment(topic.name, p, leaders) for topic in answer.topics for p in topic.partitions]
     return sorted(found, key=lambda r: (r.topic, r.partition))
 
 
-def _running(link: AdminConnection, wait_s: float) -> Any:
+def _running(connection: AdminConnection, wait_s: float) -> Any:
     request = ListPartitionReassignmentsRequest(timeout_ms=int(wait_s * 1000), topics=None)
     asked = ControllerRequest(
         request, _SUBJECT, "may not be seen", "DESCRIBE", "could not be read", "no broker is known"
     )
-    return asked.ask(link, wait_s, lambda answer: answer.error_code)
+    return asked.send(connection, wait_s, lambda answer: answer.error_code)
 
 
-def _leaders(link: AdminConnection, topics: Collection[str], wait_s: float) -> Mapping[TopicPartition, int]:
+def _leaders(connection: AdminConnection, topics: Collection[str], wait_s: float) -> Mapping[TopicPartition, int]:
     """Return the leaders of the partitions of some topics; one without a leader is missing."""
-    brokers, names = BrokerFailover(link, wait_s), list(topics)
+    brokers, names = BrokerFailover(connection, wait_s), list(topics)
     found: dict[TopicPartition, int] = {}
     for start in range(0, len(names), _TOPICS_PER_REQUEST):
         wanted = [MetadataRequest.MetadataRequestTopic(name=n) for n in names[start : start + _TOPICS_PER_REQUEST]]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         try:
-            answer = brokers.ask("leaders", request)
+            answer = brokers.send_to_any("leaders", request)
         except MetadataError as error:
             raise HeadroomError(_SUBJECT, str(error), "See that the brokers are up.") from None
         named = ((topic.name, p) for topic in answer.topics for p in topic.partitions)

@@ -56,25 +56,25 @@ def keys_from(rates: BrokerThrottles, *sources: str) -> tuple[str, ...]:
     return tuple(key for role, key in KEY_OF.items() if rate_of(rates, role)[1] in sources)
 
 
-def read_rates(link: AdminConnection, brokers: Collection[int], timeout_s: float) -> dict[int, BrokerThrottles]:
+def read_rates(connection: AdminConnection, brokers: Collection[int], timeout_s: float) -> dict[int, BrokerThrottles]:
     """Return the rates in force on each broker; ``known`` is false where a broker did not report them.
 
     Args:
-        link: the admin connection.
+        connection: the admin connection.
         brokers: broker ids, all asked at once.
         timeout_s: longest wait for one answer, seconds; 5 at most.
     """
     wait_s = min(_READ_S, timeout_s)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(zip(brokers, pool.map(lambda broker: _read(link, broker, wait_s), brokers), strict=True))
+        return dict(zip(brokers, pool.map(lambda broker: _read(connection, broker, wait_s), brokers), strict=True))
 
 
-def _read(link: AdminConnection, broker: int, timeout_s: float) -> BrokerThrottles:
+def _read(connection: AdminConnection, broker: int, timeout_s: float) -> BrokerThrottles:
     rates = _UNKNOWN
     for again in range(_READS):
         time.sleep(POLL_S if again else 0)
         try:
-            rates = read_broker_configs(link, broker, timeout_s).throttles
+            rates = read_broker_configs(connection, broker, timeout_s).throttles
         except KafkaError:
             return _UNKNOWN
         if rates.known:
@@ -82,7 +82,7 @@ def _read(link: AdminConnection, broker: int, timeout_s: float) -> BrokerThrottl
     return rates
 
 
-def read_default_rates(link: AdminConnection, timeout_s: float) -> BrokerThrottles:
+def read_default_rates(connection: AdminConnection, timeout_s: float) -> BrokerThrottles:
     """Return the rates that are set for all brokers without their own; ``known`` is false if no broker reported them.
 
     Source: Kafka 4.3.1, ``ConfigHelper.describeConfigs``: any broker has the entity whose name is empty, and reports
@@ -91,9 +91,9 @@ def read_default_rates(link: AdminConnection, timeout_s: float) -> BrokerThrottl
     request = DescribeConfigsRequest(
         resources=[(BROKER, "", list(ALL_RATE_KEYS))], include_synonyms=True, min_version=1
     )
-    for node in link.nodes():
+    for node in connection.nodes():
         try:
-            result = link.ask(request, node, min(_READ_S, timeout_s)).results[0]
+            result = connection.send(request, node, min(_READ_S, timeout_s)).results[0]
         except KafkaError:
             continue
         return _UNKNOWN if result.error_code else rates_of(result.configs)
@@ -101,12 +101,12 @@ def read_default_rates(link: AdminConnection, timeout_s: float) -> BrokerThrottl
 
 
 def await_rates(
-    link: AdminConnection, brokers: Collection[int], done: Done, timeout_s: float, deadline_s: float
+    connection: AdminConnection, brokers: Collection[int], done: Done, timeout_s: float, deadline_s: float
 ) -> dict[int, BrokerThrottles]:
     """Return the rates of the brokers that have read back what is wanted; others are missing.
 
     Args:
-        link: the admin connection.
+        connection: the admin connection.
         brokers: broker ids.
         done: whether a broker's rates are as wanted.
         timeout_s: longest wait for one answer, seconds.
@@ -115,7 +115,7 @@ def await_rates(
     give_up = time.monotonic() + deadline_s
     found: dict[int, BrokerThrottles] = {}
     while True:
-        seen = read_rates(link, [b for b in sorted(brokers) if b not in found], timeout_s)
+        seen = read_rates(connection, [b for b in sorted(brokers) if b not in found], timeout_s)
         found |= {broker: rates for broker, rates in seen.items() if rates.known and done(broker, rates)}
         if len(found) == len(brokers) or time.monotonic() >= give_up:
             return found

@@ -55,11 +55,11 @@ def read_throttles(settings: Settings) -> ThrottleState:
         HeadroomError: no broker could be reached, or none told the metadata.
     """
     wait_s = timeout_s(settings.cluster)
-    with open_connection(settings.cluster) as link:
-        snapshot = read_snapshot(link, settings.cluster)
-        rates = read_rates(link, [b for b, seen in snapshot.brokers.items() if seen.alive], wait_s)
+    with open_connection(settings.cluster) as connection:
+        snapshot = read_snapshot(connection, settings.cluster)
+        rates = read_rates(connection, [b for b, seen in snapshot.brokers.items() if seen.alive], wait_s)
         lists = {topic: config for topic, config in snapshot.topic_configs.items() if config.listed}
-        return ThrottleState(rates, lists, snapshot, read_default_rates(link, wait_s))
+        return ThrottleState(rates, lists, snapshot, read_default_rates(connection, wait_s))
 
 
 def apply_rates(
@@ -94,8 +94,8 @@ def apply_rates(
     def accepted(brokers: Collection[int]) -> None:
         on_step(f"rates set on {_names(brokers)}; waiting until they are in force")
 
-    with open_connection(settings.cluster) as link:
-        return _change_rates(link, changes, in_force, accepted, settings.cluster, deadline_s)
+    with open_connection(settings.cluster) as connection:
+        return _change_rates(connection, changes, in_force, accepted, settings.cluster, deadline_s)
 
 
 def clear_rates(
@@ -119,10 +119,10 @@ def clear_rates(
     Raises:
         RatesError: a broker refused, gave no answer, or still has its rates at the deadline.
     """
-    with open_connection(settings.cluster) as link:
+    with open_connection(settings.cluster) as connection:
         wait_s = timeout_s(settings.cluster)
-        now = read_rates(link, sorted(brokers), wait_s)
-        failures = _clear_default(link, wait_s) if cluster_default else {}
+        now = read_rates(connection, sorted(brokers), wait_s)
+        failures = _clear_default(connection, wait_s) if cluster_default else {}
         left = ("broker", "default") if cluster_default and not failures else ("broker",)
         changes = {broker: _cleared(rates, "broker") for broker, rates in now.items()}
 
@@ -132,17 +132,17 @@ def clear_rates(
         def accepted(brokers: Collection[int]) -> None:
             on_step(f"rates cleared on {_names(brokers)}; waiting until they are gone")
 
-        return _change_rates(link, changes, gone, accepted, settings.cluster, deadline_s, failures)
+        return _change_rates(connection, changes, gone, accepted, settings.cluster, deadline_s, failures)
 
 
-def _clear_default(link: AdminConnection, wait_s: float) -> dict[str, Failure]:
-    change = ConfigChange(BROKER, _CLUSTER_DEFAULT, _cleared(read_default_rates(link, wait_s), "default"))
-    (failure,) = alter_each(link, [change], wait_s) if change.values else (None,)
+def _clear_default(connection: AdminConnection, wait_s: float) -> dict[str, Failure]:
+    change = ConfigChange(BROKER, _CLUSTER_DEFAULT, _cleared(read_default_rates(connection, wait_s), "default"))
+    (failure,) = alter_each(connection, [change], wait_s) if change.values else (None,)
     return {} if failure is None else {change.subject: failure}
 
 
 def _change_rates(
-    link: AdminConnection,
+    connection: AdminConnection,
     changes: Mapping[int, Mapping[str, str | None]],
     done: Done,
     on_accepted: Callable[[Collection[int]], None],
@@ -153,15 +153,15 @@ def _change_rates(
     """Return what is in force on the brokers once it is as wanted; a broker without any change is only read back."""
     wait_s = timeout_s(cluster)
     asked = {b: ConfigChange(BROKER, str(b), values) for b, values in sorted(changes.items()) if values}
-    answers = dict(zip(asked, alter_each(link, list(asked.values()), wait_s), strict=True))
+    answers = dict(zip(asked, alter_each(connection, list(asked.values()), wait_s), strict=True))
     failed = {broker: failure for broker, failure in answers.items() if failure is not None}
     if changes.keys() - failed.keys():
         on_accepted(changes.keys() - failed.keys())
-    in_force = await_rates(link, changes.keys() - failed.keys(), done, wait_s, deadline_s)
+    in_force = await_rates(connection, changes.keys() - failed.keys(), done, wait_s, deadline_s)
     late = sorted(changes.keys() - failed.keys() - in_force.keys())
     # A change whose answer was lost may have been made.
     lost = [broker for broker, failure in failed.items() if not failure.refused]
-    in_force |= await_rates(link, lost, done, wait_s, 0.0)
+    in_force |= await_rates(connection, lost, done, wait_s, 0.0)
     ours = {asked[broker].subject: failure for broker, failure in failed.items() if broker not in in_force}
     require_all(in_force, late, {**(failures or {}), **ours}, deadline_s)
     return {broker: in_force[broker] for broker in sorted(changes)}

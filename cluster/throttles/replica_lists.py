@@ -61,19 +61,22 @@ def _change_lists(
 ) -> dict[str, TopicConfig]:
     if not changes:
         return {}
-    with open_connection(settings.cluster) as link:
+    with open_connection(settings.cluster) as connection:
         asked = [ConfigChange(TOPIC, topic, values) for topic, values in sorted(changes.items())]
-        alter_configs(link, asked, timeout_s(settings.cluster))
+        alter_configs(connection, asked, timeout_s(settings.cluster))
         on_step(f"lists {verb} on {', '.join(sorted(changes))}; waiting until they read back")
-        return _await_lists(link, changes, settings.cluster, deadline_s)
+        return _await_lists(connection, changes, settings.cluster, deadline_s)
 
 
 def _await_lists(
-    link: AdminConnection, changes: Mapping[str, Mapping[str, str | None]], cluster: ClusterSettings, deadline_s: float
+    connection: AdminConnection,
+    changes: Mapping[str, Mapping[str, str | None]],
+    cluster: ClusterSettings,
+    deadline_s: float,
 ) -> dict[str, TopicConfig]:
     give_up = time.monotonic() + deadline_s
     while True:
-        configs = read_snapshot(link, cluster).topic_configs
+        configs = read_snapshot(connection, cluster).topic_configs
         late = [topic for topic, wanted in sorted(changes.items()) if not _reads(configs.get(topic), wanted)]
         if not late:
             return {topic: configs[topic] for topic in changes}

@@ -29,7 +29,7 @@ def test_pages_names_and_all_at_once_tell_the_same_cluster(monkeypatch: pytest.M
         first = reader.snapshot()
         switched = next(p for p in made.partitions if p.adding is None)
         paper.switch(switched.topic, switched.partition)
-        reader.doubt({switched.topic})
+        reader.mark_stale({switched.topic})
         by_name = reader.snapshot()
         monkeypatch.setattr(cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", PARTITIONS)
         whole = reader.snapshot()

@@ -63,7 +63,7 @@ class ManyTopics:
     def nodes(self) -> list[int]:
         return self.known
 
-    def ask(self, request: Any, node: int, timeout_s: float) -> Any:
+    def send(self, request: Any, node: int, timeout_s: float) -> Any:
         kind = type(request).__name__
         self.nodes_asked.append(node)
         if kind in self.silent:

@@ -44,7 +44,7 @@ class ConfigBrokers:
     def nodes(self) -> list[int]:
         return [1, 2, 3, 4]
 
-    def ask(self, request: Any, node: int, timeout_s: float) -> Any:
+    def send(self, request: Any, node: int, timeout_s: float) -> Any:
         if node in self.down:
             raise KafkaConnectionError("refused")
         if node in self.hanging:

@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 
 from alerts.delivery.delivery_log import event_key
 from benchmarks.fixtures.leaders_in_turn import LeadersInTurn
-from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.stage.stage import ScenarioContext
 from benchmarks.groups.outages.watching.blind import Span
-from benchmarks.groups.outages.watching.notices import Notices
+from benchmarks.groups.outages.watching.notices import Notifications
 from cli.common.watch_output import Line
 from schemas.alerts import AlertEvent
 from schemas.config import Settings
@@ -90,7 +90,7 @@ class FakeLeaders(LeadersInTurn):
         self.starved += 1
         self._say("pending", "firing")
 
-    def relieve(self) -> None:
+    def restore(self) -> None:
         self._say("resolved")
 
     def _say(self, *states: str) -> None:
@@ -112,14 +112,14 @@ class FakeBrokers:
         self.spans: list[Span] = []
         self.comes_back = True
 
-    def settle(self) -> None:
+    def restore_leaders(self) -> None:
         pass
 
     def bring_back(self) -> None:
         if not self.comes_back:
             raise HeadroomError("broker 1", "does not come back", "Wait.")
 
-    def take_spans(self) -> list[Span]:
+    def pop_spans(self) -> list[Span]:
         spans, self.spans = self.spans, []
         return spans
 
@@ -139,22 +139,22 @@ class FakeFreshness:
         return 3
 
 
-def fake_stage(tmp_path: Path) -> Stage:
+def fake_context(tmp_path: Path) -> ScenarioContext:
     """Return a stage whose alerts come as its leaders starve."""
     watch: Any = FakeWatch(tmp_path)
     collect = SimpleNamespace(interval_s=1.0)
-    ground: Any = SimpleNamespace(settings=SimpleNamespace(collect=collect))
+    bench: Any = SimpleNamespace(settings=SimpleNamespace(collect=collect))
     receivers: Any = SimpleNamespace(shown=watch.shown, start=lambda: None)
     nothing: Any = None
     fakes: dict[str, Any] = {"brokers": FakeBrokers(), "fresh": FakeFreshness(), "leaders": FakeLeaders(watch)}
-    return Stage(
-        ground=ground,
-        scene=nothing,
+    return ScenarioContext(
+        bench=bench,
+        move=nothing,
         live=watch,
         receivers=receivers,
-        notices=Notices(str(tmp_path), watch, receivers),
+        notifications=Notifications(str(tmp_path), watch, receivers),
         ticks=nothing,
         store=tmp_path,
-        say=lambda text: None,
+        on_progress=lambda text: None,
         **fakes,
     )

@@ -9,7 +9,7 @@ from typing import Any
 from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataRequest
 
-from benchmarks.fixtures.bench_cluster import Ground
+from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.groups.outages.watching.blind import Span
 from cluster.connection.admin_connection import AdminConnection
 from schemas.errors import HeadroomError
@@ -27,17 +27,17 @@ class Failover:
     comes back and answers before that ends it, too.
 
     Args:
-        ground: the brokers, all up still.
+        bench: the brokers, all up still.
         broker: which one goes.
     """
 
-    def __init__(self, ground: Ground, broker: int) -> None:
-        self._topic = ground.settings.ticks.topic
+    def __init__(self, bench: BenchCluster, broker: int) -> None:
+        self._topic = bench.settings.ticks.topic
         self._broker = broker
-        self._others = [one for one in ground.brokers if one != broker]
+        self._others = [one for one in bench.brokers if one != broker]
         # Connected while all are up.
-        self._link = AdminConnection(ground.settings.cluster)
-        self._link.client()
+        self._connection = AdminConnection(bench.settings.cluster)
+        self._connection.client()
         self._is_back = threading.Event()
         self._ended = threading.Event()
         self._until_s: float | None = None
@@ -57,7 +57,7 @@ class Failover:
         """Watch no more."""
         self._ended.set()
         self._thread.join(_JOIN_S)
-        self._link.close()
+        self._connection.close()
 
     @property
     def span(self) -> Span:
@@ -66,29 +66,31 @@ class Failover:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            if self._is_over():
+            if self._has_recovered():
                 self._until_s = time.monotonic()
                 return
             self._ended.wait(_EVERY_S)
 
-    def _is_over(self) -> bool:
+    def _has_recovered(self) -> bool:
         for node in self._others:
-            answer = self._asked(node)
+            answer = self._topic_metadata(node)
             if answer is not None:
-                return not names(answer, self._broker) or (
-                    self._is_back.is_set() and self._asked(self._broker) is not None
+                return not depends_on(answer, self._broker) or (
+                    self._is_back.is_set() and self._topic_metadata(self._broker) is not None
                 )
         return False
 
-    def _asked(self, node: int) -> Any | None:
+    def _topic_metadata(self, node: int) -> Any | None:
         topics = [MetadataRequest.MetadataRequestTopic(name=self._topic)]
         try:
-            answer = self._link.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), node, _ASK_S)
+            answer = self._connection.send(
+                MetadataRequest(topics=topics, allow_auto_topic_creation=False), node, _ASK_S
+            )
         except (KafkaError, HeadroomError):
             return None
         return answer.topics[0] if answer.topics and not answer.topics[0].error_code else None
 
 
-def names(topic: Any, broker: int) -> bool:
+def depends_on(topic: Any, broker: int) -> bool:
     """Return whether metadata of a topic name a broker as leader or in-sync replica, or no leader, of a partition."""
     return any(one.leader_id in (broker, -1) or broker in one.isr_nodes or one.error_code for one in topic.partitions)

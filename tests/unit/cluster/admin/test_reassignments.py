@@ -15,7 +15,7 @@ from schemas.errors import HeadroomError
 NONE, NOT_AUTHORIZED, NOT_CONTROLLER, SERVER_ERROR = 0, 31, 41, -1
 
 
-class FakeLink:
+class FakeConnection:
     """Brokers 1 to 3: those in ``silent`` do not answer, the others with the error in ``errors``.
 
     Attributes:
@@ -39,7 +39,7 @@ class FakeLink:
     def nodes(self) -> list[int]:
         return [1, 2, 3]
 
-    def ask(self, request: Any, node: int, timeout_s: float) -> Any:
+    def send(self, request: Any, node: int, timeout_s: float) -> Any:
         if node in self.silent:
             raise KafkaTimeoutError(f"after {timeout_s} s")
         return getattr(self, type(request).__name__)(request, node)
@@ -67,8 +67,8 @@ class FakeLink:
 
 
 @pytest.fixture
-def link(monkeypatch: pytest.MonkeyPatch) -> FakeLink:
-    fake = FakeLink()
+def connection(monkeypatch: pytest.MonkeyPatch) -> FakeConnection:
+    fake = FakeConnection()
     monkeypatch.setattr("cluster.admin.command_connection.AdminConnection", lambda cluster: fake)
     return fake
 
@@ -79,34 +79,34 @@ def test_the_target_is_the_replicas_without_those_removed_in_their_order() -> No
     assert Reassignment("t", 0, 1, (1, 2, 3), (3,), ()).target == (1, 2, 3)
 
 
-def test_reassignments_are_sorted_and_have_their_leaders(link: FakeLink) -> None:
-    link.moving = {("b", 10): ([2, 1], [], [1]), ("b", 9): ([3, 1], [3], []), ("a", 0): ([1, 2], [2], [])}
-    link.leaders = {("b", 10): 1, ("b", 9): -1, ("b", 3): 2}
+def test_reassignments_are_sorted_and_have_their_leaders(connection: FakeConnection) -> None:
+    connection.moving = {("b", 10): ([2, 1], [], [1]), ("b", 9): ([3, 1], [3], []), ("a", 0): ([1, 2], [2], [])}
+    connection.leaders = {("b", 10): 1, ("b", 9): -1, ("b", 3): 2}
     assert read_reassignments(Settings()) == [
         Reassignment("a", 0, None, (1, 2), (2,), ()),
         Reassignment("b", 9, None, (3, 1), (3,), ()),
         Reassignment("b", 10, 1, (2, 1), (), (1,)),
     ]
-    assert link.topics_asked == ["a", "b"]
+    assert connection.topics_asked == ["a", "b"]
 
 
-def test_without_any_reassignment_no_leader_is_asked_for(link: FakeLink) -> None:
+def test_without_any_reassignment_no_leader_is_asked_for(connection: FakeConnection) -> None:
     assert read_reassignments(Settings()) == []
-    assert link.topics_asked == []
+    assert connection.topics_asked == []
 
 
-def test_another_broker_is_asked_when_one_is_silent_or_not_the_controller(link: FakeLink) -> None:
-    link.moving, link.silent, link.errors = {("a", 0): ([1, 2], [2], [])}, {1}, {2: NOT_CONTROLLER}
+def test_another_broker_is_asked_when_one_is_silent_or_not_the_controller(connection: FakeConnection) -> None:
+    connection.moving, connection.silent, connection.errors = {("a", 0): ([1, 2], [2], [])}, {1}, {2: NOT_CONTROLLER}
     assert [r.topic for r in read_reassignments(Settings())] == ["a"]
 
 
-def test_without_the_right_the_error_names_it(link: FakeLink) -> None:
-    link.errors = {1: NOT_AUTHORIZED}
+def test_without_the_right_the_error_names_it(connection: FakeConnection) -> None:
+    connection.errors = {1: NOT_AUTHORIZED}
     with pytest.raises(HeadroomError, match="Grant DESCRIBE on the cluster"):
         read_reassignments(Settings())
 
 
-def test_if_no_broker_has_them_each_is_named_with_its_answer(link: FakeLink) -> None:
-    link.silent, link.errors = {1, 3}, {2: NOT_CONTROLLER}
+def test_if_no_broker_has_them_each_is_named_with_its_answer(connection: FakeConnection) -> None:
+    connection.silent, connection.errors = {1, 3}, {2: NOT_CONTROLLER}
     with pytest.raises(HeadroomError, match=r"broker 1: KafkaTimeoutError; broker 2: NotController.*; broker 3"):
         read_reassignments(Settings())

@@ -34,7 +34,7 @@ class Cluster:
         self.links = self.closed = 0
         self.now_s = 0.0
 
-    def link(self, _kafka: object) -> Cluster:
+    def connection(self, _kafka: object) -> Cluster:
         self.links += 1
         return self
 
@@ -70,7 +70,7 @@ class Cluster:
 
 
 def ensured(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> int:
-    monkeypatch.setattr(ticks_topic, "AdminConnection", cluster.link)
+    monkeypatch.setattr(ticks_topic, "AdminConnection", cluster.connection)
     monkeypatch.setattr(ticks_topic, "time", cluster)
     return ensure_topic(SETTINGS)
 

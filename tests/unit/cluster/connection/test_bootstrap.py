@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from kafka.errors import KafkaTimeoutError, SaslAuthenticationFailedError
 
-from cluster.connection.bootstrap import first_to_answer
+from cluster.connection.bootstrap import connect_to_first
 
 # Ample for a busy machine: no test waits this long unless it fails.
 LONG_S = 60.0
@@ -38,7 +38,7 @@ class Servers:
         self.was_discarded.set()
 
     def first(self, *names: str, timeout_s: float = LONG_S) -> str:
-        return first_to_answer(names, self.connect, self.discard, timeout_s)
+        return connect_to_first(names, self.connect, self.discard, timeout_s)
 
 
 @pytest.fixture

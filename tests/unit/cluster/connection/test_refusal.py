@@ -193,11 +193,11 @@ def test_what_is_no_broker_is_told_in_time(handler: Any, monkeypatch: pytest.Mon
     assert "gave no answer of Kafka's" in text or "no answer in time" in text
 
 
-def test_a_link_that_cannot_connect_tells_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_fails_reports_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError("socket disconnected")
 
-    monkeypatch.setattr(client, "first_to_answer", refuse)
+    monkeypatch.setattr(client, "connect_to_first", refuse)
     wrong = {**LOGIN, "sasl_password": "wrong-password"}
     with listening(Listener(USERS)) as server:
         settings: Callable[..., Any] = lambda kind: kind(server, SecurityProtocol.SASL_PLAINTEXT, **wrong)  # noqa: E731

@@ -15,7 +15,7 @@ NONE, TIMED_OUT, NOT_AUTHORIZED, NOT_CONTROLLER = 0, 7, 31, 41
 UNAVAILABLE, NOT_NEEDED = 80, 84
 
 
-class FakeLink:
+class FakeConnection:
     """Brokers 1 to 3: those in ``silent`` do not answer, the others with the error in ``errors``.
 
     Attributes:
@@ -35,7 +35,7 @@ class FakeLink:
     def nodes(self) -> list[int]:
         return [1, 2, 3]
 
-    def ask(self, request: Any, node: int, timeout_s: float) -> Any:
+    def send(self, request: Any, node: int, timeout_s: float) -> Any:
         self.asked.append(node)
         self.requests.append(request)
         if node in self.silent:
@@ -50,55 +50,55 @@ class FakeLink:
         return Answer(API_VERSION=2, error_code=self.errors.get(node, NONE), replica_election_results=results)
 
 
-def elect(link: Any, *names: tuple[str, int]) -> ElectionResults:
-    return elect_preferred(link, names, 5.0)
+def elect(connection: Any, *names: tuple[str, int]) -> ElectionResults:
+    return elect_preferred(connection, names, 5.0)
 
 
 def test_a_request_names_its_partitions_by_topic_and_asks_for_the_preferred() -> None:
-    link = FakeLink({("b", 1): NONE, ("a", 3): NONE, ("a", 0): NONE})
-    assert elect(link, ("b", 1), ("a", 3), ("a", 0)).elected == (("a", 0), ("a", 3), ("b", 1))
-    (request,) = link.requests
+    connection = FakeConnection({("b", 1): NONE, ("a", 3): NONE, ("a", 0): NONE})
+    assert elect(connection, ("b", 1), ("a", 3), ("a", 0)).elected == (("a", 0), ("a", 3), ("b", 1))
+    (request,) = connection.requests
     assert [(t.topic, t.partitions) for t in request.topic_partitions] == [("a", [0, 3]), ("b", [1])]
     assert (request.election_type, request.timeout_ms) == (0, 5000)
 
 
 def test_no_partitions_are_never_asked_for() -> None:
-    link = FakeLink()
+    connection = FakeConnection()
     with pytest.raises(ValueError, match="whole cluster"):
-        elect(link)
-    assert link.requests == []
+        elect(connection)
+    assert connection.requests == []
 
 
 def test_not_needed_is_no_failure_and_all_else_is() -> None:
-    link = FakeLink({("t", 0): NONE, ("t", 1): NOT_NEEDED, ("t", 2): UNAVAILABLE})
-    assert elect(link, *(("t", number) for number in range(4))) == ElectionResults(
+    connection = FakeConnection({("t", 0): NONE, ("t", 1): NOT_NEEDED, ("t", 2): UNAVAILABLE})
+    assert elect(connection, *(("t", number) for number in range(4))) == ElectionResults(
         (("t", 0),), (("t", 1),), {("t", 2): "PREFERRED_LEADER_NOT_AVAILABLE", ("t", 3): "no answer"}
     )
 
 
 def test_another_broker_is_asked_when_one_is_silent_or_not_the_controller() -> None:
-    link = FakeLink({("t", 0): NONE})
-    link.silent, link.errors = {1}, {2: NOT_CONTROLLER}
-    assert elect(link, ("t", 0)).elected == (("t", 0),)
-    assert link.asked == [1, 2, 3]
+    connection = FakeConnection({("t", 0): NONE})
+    connection.silent, connection.errors = {1}, {2: NOT_CONTROLLER}
+    assert elect(connection, ("t", 0)).elected == (("t", 0),)
+    assert connection.asked == [1, 2, 3]
 
 
 def test_in_zookeeper_mode_a_broker_says_of_each_partition_that_it_is_not_the_controller() -> None:
-    link = FakeLink({("t", 0): NONE, ("t", 1): NOT_NEEDED})
-    link.of_each = {1: NOT_CONTROLLER, 2: NOT_CONTROLLER}
-    assert elect(link, ("t", 0), ("t", 1)) == ElectionResults((("t", 0),), (("t", 1),))
-    assert link.asked == [1, 2, 3]
+    connection = FakeConnection({("t", 0): NONE, ("t", 1): NOT_NEEDED})
+    connection.of_each = {1: NOT_CONTROLLER, 2: NOT_CONTROLLER}
+    assert elect(connection, ("t", 0), ("t", 1)) == ElectionResults((("t", 0),), (("t", 1),))
+    assert connection.asked == [1, 2, 3]
 
 
 def test_who_may_not_ask_is_told_which_right_to_get() -> None:
-    link = FakeLink()
-    link.errors = {1: NOT_AUTHORIZED}
+    connection = FakeConnection()
+    connection.errors = {1: NOT_AUTHORIZED}
     with pytest.raises(HeadroomError, match="Grant ALTER on the cluster"):
-        elect(link, ("t", 0))
+        elect(connection, ("t", 0))
 
 
 def test_a_request_that_nobody_takes_says_what_each_broker_answered() -> None:
-    link = FakeLink()
-    link.silent, link.errors = {1}, {2: TIMED_OUT}
+    connection = FakeConnection()
+    connection.silent, connection.errors = {1}, {2: TIMED_OUT}
     with pytest.raises(HeadroomError, match=r"broker 1: KafkaTimeoutError; broker 2: RequestTimedOutError\)"):
-        elect(link, ("t", 0))
+        elect(connection, ("t", 0))

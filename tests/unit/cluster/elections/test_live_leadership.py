@@ -55,7 +55,7 @@ class Source:
 
 
 @pytest.fixture
-def link(monkeypatch: pytest.MonkeyPatch) -> Link:
+def connection(monkeypatch: pytest.MonkeyPatch) -> Link:
     fake = Link({"orders": 2, "payments": 1})
     fake.leaders["payments", 0] = 2
     monkeypatch.setattr(live_leads, "AdminConnection", lambda settings: fake)
@@ -73,7 +73,7 @@ def live() -> LiveLeadership:
     return LiveLeadership(Settings(cluster=ClusterSettings(bootstrap_servers="h:9092")), sleep=lambda seconds: None)
 
 
-def test_a_look_tells_leaders_with_the_traffic_between_two_readings(link: Link, source: Source) -> None:
+def test_a_look_tells_leaders_with_the_traffic_between_two_readings(connection: Link, source: Source) -> None:
     with live() as cluster:
         leads = cluster.look()
     rates = {name: led.write_bytes_per_s for name, led in leads.partitions.items()}
@@ -82,7 +82,7 @@ def test_a_look_tells_leaders_with_the_traffic_between_two_readings(link: Link, 
     assert leads.alive == {1, 2, 3}
 
 
-def test_brokers_without_metrics_cost_their_rates_only(link: Link, source: Source) -> None:
+def test_brokers_without_metrics_cost_their_rates_only(connection: Link, source: Source) -> None:
     source.refused = {2}
     with live() as cluster:
         leads = cluster.look()
@@ -92,7 +92,7 @@ def test_brokers_without_metrics_cost_their_rates_only(link: Link, source: Sourc
 
 
 def test_followers_are_behind_when_they_end_before_where_the_leader_did_at_the_first_reading(
-    link: Link, source: Source
+    connection: Link, source: Source
 ) -> None:
     # The leader's log ends at 1 in the first reading and at 2 in the second; its follower is broker 2.
     watched = [("orders", 0), ("gone", 0)]
@@ -108,21 +108,21 @@ def test_followers_are_behind_when_they_end_before_where_the_leader_did_at_the_f
         assert cluster.look(watched).behind == frozenset()
 
 
-def test_a_glance_asks_for_no_metrics(link: Link, source: Source) -> None:
+def test_a_glance_asks_for_no_metrics(connection: Link, source: Source) -> None:
     source.refused = {1, 2, 3}
     with live() as cluster:
         leads = cluster.glance()
     assert (len(leads.partitions), dict(leads.traffic.silent)) == (3, {})
 
 
-def test_metadata_that_nobody_tells_is_an_error_with_a_remedy(link: Link, source: Source) -> None:
-    link.silent = {"MetadataRequest", "DescribeTopicPartitionsRequest"}
+def test_metadata_that_nobody_tells_is_an_error_with_a_remedy(connection: Link, source: Source) -> None:
+    connection.silent = {"MetadataRequest", "DescribeTopicPartitionsRequest"}
     with live() as cluster, pytest.raises(HeadroomError, match="the cluster: metadata could not be read"):
         cluster.glance()
 
 
 def test_leaders_that_were_read_too_long_ago_are_refused(
-    link: Link, source: Source, monkeypatch: pytest.MonkeyPatch
+    connection: Link, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_leads, "_MOST_AGE_MS", -1)
     with live() as cluster, pytest.raises(HeadroomError, match="did not tell all of its partitions"):

@@ -18,7 +18,7 @@ ORDERS = TopicPartition("orders", 0)
 OTHER = TopicPartition("other", 0)
 
 
-class FakeLink:
+class FakeConnection:
     """Brokers 1 to 3 with two topics; what is in ``silent`` does not answer: a broker, or a kind of request."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class FakeLink:
     def nodes(self) -> list[int]:
         return [1, 2, 3]
 
-    def ask(self, request: Any, node: int, timeout_s: float) -> Any:
+    def send(self, request: Any, node: int, timeout_s: float) -> Any:
         kind = type(request).__name__
         self.asked.append((node, kind))
         if {node, kind} & self.silent:
@@ -89,70 +89,70 @@ class Clock:
         return self.now_s
 
 
-def reader(link: FakeLink, clock: Clock | None = None) -> SnapshotReader:
-    return SnapshotReader(link, 0.8, 30.0, clock or Clock())  # type: ignore[arg-type]
+def reader(connection: FakeConnection, clock: Clock | None = None) -> SnapshotReader:
+    return SnapshotReader(connection, 0.8, 30.0, clock or Clock())  # type: ignore[arg-type]
 
 
 def test_a_broker_that_hangs_is_passed_over_and_not_asked_first_again() -> None:
-    link = FakeLink()
-    link.silent = {1}
-    read = reader(link)
+    connection = FakeConnection()
+    connection.silent = {1}
+    read = reader(connection)
     read.snapshot()
-    assert [node for node, _ in link.asked[:2]] == [1, 2]
-    link.asked.clear()
+    assert [node for node, _ in connection.asked[:2]] == [1, 2]
+    connection.asked.clear()
     read.snapshot()
-    assert {node for node, _ in link.asked} == {2}
+    assert {node for node, _ in connection.asked} == {2}
 
 
 def test_when_no_broker_answers_the_tick_is_left_out_and_the_error_names_each() -> None:
-    link = FakeLink()
-    link.silent = {1, 2, 3}
+    connection = FakeConnection()
+    connection.silent = {1, 2, 3}
     with pytest.raises(MetadataError, match=r"broker 1: .*broker 2: .*broker 3"):
-        reader(link).snapshot()
+        reader(connection).snapshot()
 
 
 def test_reassignments_that_nobody_can_tell_are_those_of_before_while_replicas_stay() -> None:
-    link = FakeLink()
-    link.replicas, link.adding = [1, 2, 3], [3]
-    read = reader(link)
+    connection = FakeConnection()
+    connection.replicas, connection.adding = [1, 2, 3], [3]
+    read = reader(connection)
     assert read.snapshot().partitions[ORDERS].adding == (3,)
-    link.silent = {"ListPartitionReassignmentsRequest"}
+    connection.silent = {"ListPartitionReassignmentsRequest"}
     assert read.snapshot().partitions[ORDERS].adding == (3,)
-    link.replicas = [2, 3]
+    connection.replicas = [2, 3]
     with pytest.raises(MetadataError, match=r"read \(.*\), and the replicas of orders-0 changed since"):
         read.snapshot()
 
 
 def test_a_partition_made_after_the_last_reading_is_told_as_new() -> None:
-    link = FakeLink()
-    link.topics = ["other"]
-    read = reader(link)
+    connection = FakeConnection()
+    connection.topics = ["other"]
+    read = reader(connection)
     read.snapshot()
-    link.topics, link.silent = ["orders", "other"], {"ListPartitionReassignmentsRequest"}
+    connection.topics, connection.silent = ["orders", "other"], {"ListPartitionReassignmentsRequest"}
     with pytest.raises(MetadataError, match="and orders-0 is new since they were read"):
         read.snapshot()
 
 
 def test_reassignments_never_read_are_not_invented() -> None:
-    link = FakeLink()
-    link.silent = {"ListPartitionReassignmentsRequest"}
+    connection = FakeConnection()
+    connection.silent = {"ListPartitionReassignmentsRequest"}
     with pytest.raises(MetadataError, match="and there is no earlier reading"):
-        reader(link).snapshot()
+        reader(connection).snapshot()
 
 
 def test_reassignments_that_are_denied_are_told_as_denied() -> None:
-    link = FakeLink()
+    connection = FakeConnection()
     # 31 is CLUSTER_AUTHORIZATION_FAILED: https://kafka.apache.org/protocol#protocol_error_codes
-    link.refused = 31
+    connection.refused = 31
     with pytest.raises(MetadataError) as failed:
-        reader(link).snapshot()
+        reader(connection).snapshot()
     told = "reassignments could not be read (ClusterAuthorizationFailedError), and there is no earlier reading"
     assert str(failed.value) == told
 
 
 def test_lists_are_read_every_tick_where_there_are_some_and_in_turn_elsewhere() -> None:
-    link, clock = FakeLink(), Clock()
-    read = reader(link, clock)
+    connection, clock = FakeConnection(), Clock()
+    read = reader(connection, clock)
     read.snapshot()
     clock.now_s = 1.0
     read.snapshot()
@@ -162,89 +162,89 @@ def test_lists_are_read_every_tick_where_there_are_some_and_in_turn_elsewhere() 
     clock.now_s = 16.0
     read.snapshot()
     both, one = "configs of orders, other", "configs of orders"
-    assert link.configs_asked() == [both, one, both, one]
+    assert connection.configs_asked() == [both, one, both, one]
 
 
 def test_a_topic_that_moves_is_read_every_tick() -> None:
-    link = FakeLink()
-    link.lists, link.replicas, link.adding = {"orders": None, "other": None}, [1, 2, 3], [3]
-    read = reader(link)
+    connection = FakeConnection()
+    connection.lists, connection.replicas, connection.adding = {"orders": None, "other": None}, [1, 2, 3], [3]
+    read = reader(connection)
     read.snapshot()
     read.snapshot()
-    assert link.configs_asked()[1] == "configs of orders"
+    assert connection.configs_asked()[1] == "configs of orders"
 
 
 def test_lists_that_cannot_be_read_are_last_known_ones_marked_as_such() -> None:
-    link = FakeLink()
-    read = reader(link)
+    connection = FakeConnection()
+    read = reader(connection)
     assert read.snapshot().topic_configs["orders"].current
-    link.silent = {"DescribeConfigsRequest"}
+    connection.silent = {"DescribeConfigsRequest"}
     config = read.snapshot().topic_configs["orders"]
     assert (config.leader_list, config.current) == ("0:1", False)
-    link.silent = set()
+    connection.silent = set()
     assert read.snapshot().topic_configs["orders"].current
 
 
 def test_lists_never_read_leave_the_tick_out() -> None:
-    link = FakeLink()
-    link.silent = {"DescribeConfigsRequest"}
+    connection = FakeConnection()
+    connection.silent = {"DescribeConfigsRequest"}
     with pytest.raises(MetadataError, match="topic configurations"):
-        reader(link).snapshot()
+        reader(connection).snapshot()
 
 
 def test_where_brokers_pass_nothing_on_the_controller_is_found_and_asked_first_from_then_on() -> None:
-    link = FakeLink()
-    link.controller, link.adding = 3, [3]
-    reader = SnapshotReader(link, 1.0, 60.0)  # type: ignore[arg-type]
+    connection = FakeConnection()
+    connection.controller, connection.adding = 3, [3]
+    reader = SnapshotReader(connection, 1.0, 60.0)  # type: ignore[arg-type]
 
     def asked() -> list[int]:
-        link.asked.clear()
+        connection.asked.clear()
         assert reader.snapshot().partitions[ORDERS].adding == (3,)
-        return [node for node, kind in link.asked if kind == "ListPartitionReassignmentsRequest"]
+        return [node for node, kind in connection.asked if kind == "ListPartitionReassignmentsRequest"]
 
     assert asked() == [1, 2, 3]
     assert asked() == [3]
     # Everything else is asked of whoever answered it last.
-    assert {node for node, kind in link.asked if kind != "ListPartitionReassignmentsRequest"} == {1}
+    assert {node for node, kind in connection.asked if kind != "ListPartitionReassignmentsRequest"} == {1}
     # Another one is the controller now; then the first of them dies.
-    link.controller = 2
+    connection.controller = 2
     assert asked() == [3, 1, 2]
-    link.silent, link.controller = {2}, 1
+    connection.silent, connection.controller = {2}, 1
     assert asked()[-1] == 1
-    link.silent, link.controller = set(), 4
-    with_none = SnapshotReader(link, 1.0, 60.0)  # type: ignore[arg-type]
+    connection.silent, connection.controller = set(), 4
+    with_none = SnapshotReader(connection, 1.0, 60.0)  # type: ignore[arg-type]
     with pytest.raises(MetadataError, match="broker 3: NotControllerError"):
         with_none.snapshot()
 
 
 def test_while_the_controller_moves_all_are_asked_again_until_the_time_is_over() -> None:
-    link = FakeLink()
-    link.controller, link.adding = 4, [3]
+    connection = FakeConnection()
+    connection.controller, connection.adding = 4, [3]
     waits: list[float] = []
 
     def sleep(seconds: float) -> None:
         waits.append(seconds)
-        link.controller = 2
+        connection.controller = 2
 
-    brokers = BrokerFailover(link, 1.0, sleep=sleep)  # type: ignore[arg-type]
-    answer = brokers.ask_forwarded("reassignments", ListPartitionReassignmentsRequest(), 1.0)
+    brokers = BrokerFailover(connection, 1.0, sleep=sleep)  # type: ignore[arg-type]
+    answer = brokers.send_to_any_forwarding("reassignments", ListPartitionReassignmentsRequest(), 1.0)
     # All three refuse; then broker 2 is the controller.
-    assert (answer.error_code, [node for node, _ in link.asked]) == (0, [1, 2, 3, 1, 2])
+    assert (answer.error_code, [node for node, _ in connection.asked]) == (0, [1, 2, 3, 1, 2])
     assert len(waits) == 1
 
 
 def test_a_broker_that_is_behind_is_asked_last_also_when_it_was_the_only_one_to_answer() -> None:
-    link = FakeLink()
-    brokers = BrokerFailover(link, 1.0)  # type: ignore[arg-type]
+    connection = FakeConnection()
+    brokers = BrokerFailover(connection, 1.0)  # type: ignore[arg-type]
 
     def asked() -> list[int]:
-        link.asked.clear()
-        brokers.ask("metadata", MetadataRequest())
-        return [node for node, _ in link.asked]
+        connection.asked.clear()
+        brokers.send_to_any("metadata", MetadataRequest())
+        return [node for node, _ in connection.asked]
 
     assert asked() == [1]
-    brokers.ask_last()
-    link.silent = {2, 3}
+    brokers.demote_last()
+    connection.silent = {2, 3}
     assert asked()[-1] == 1
-    link.silent = set()
+    connection.silent = set()
     assert asked() == [2]

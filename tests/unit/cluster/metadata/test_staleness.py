@@ -35,34 +35,36 @@ def fetching(source: int, name: TopicPartition = ORDERS) -> Lag:
 
 
 def test_metrics_that_agree_raise_no_doubt() -> None:
-    assert StalenessDetector().new_topics(snapshot(), reads(fetching(1))) == set()
+    assert StalenessDetector().contradicted_topics(snapshot(), reads(fetching(1))) == set()
 
 
 def test_a_follower_that_fetches_from_another_broker_tells_of_a_switch() -> None:
-    assert StalenessDetector().new_topics(snapshot(), reads(fetching(3))) == {"orders"}
+    assert StalenessDetector().contradicted_topics(snapshot(), reads(fetching(3))) == {"orders"}
 
 
 def test_a_follower_that_fetches_tells_of_a_leader_where_there_was_none() -> None:
-    assert StalenessDetector().new_topics(snapshot(leader=None), reads(fetching(1))) == {"orders"}
+    assert StalenessDetector().contradicted_topics(snapshot(leader=None), reads(fetching(1))) == {"orders"}
 
 
 def test_a_follower_tells_of_partitions_and_topics_that_are_new() -> None:
     doubts = StalenessDetector()
-    assert doubts.new_topics(snapshot(), reads(fetching(1, TopicPartition("orders", 1)))) == {"orders"}
-    assert doubts.new_topics(snapshot(), reads(fetching(1, TopicPartition("new", 0)))) == {"new"}
+    assert doubts.contradicted_topics(snapshot(), reads(fetching(1, TopicPartition("orders", 1)))) == {"orders"}
+    assert doubts.contradicted_topics(snapshot(), reads(fetching(1, TopicPartition("new", 0)))) == {"new"}
 
 
 def test_a_leader_without_the_log_tells_of_a_topic_that_is_gone() -> None:
-    assert StalenessDetector().new_topics(snapshot(), reads(logs=())) == {"orders"}
+    assert StalenessDetector().contradicted_topics(snapshot(), reads(logs=())) == {"orders"}
 
 
 def test_a_broker_that_did_not_answer_tells_nothing() -> None:
     silent = {b: BrokerRead(b, BrokerThrottles(False), None, "hangs") for b in (1, 2)}
-    assert StalenessDetector().new_topics(snapshot(), silent) == set()
+    assert StalenessDetector().contradicted_topics(snapshot(), silent) == set()
 
 
 def test_the_same_doubt_is_raised_once_until_it_was_gone() -> None:
     # A gauge that names the old leader for ever, or a configuration that exports no logs, must not cost every tick.
     doubts = StalenessDetector()
-    raised = [doubts.new_topics(snapshot(), reads(lag)) for lag in (fetching(3), fetching(3), None, fetching(3))]
+    raised = [
+        doubts.contradicted_topics(snapshot(), reads(lag)) for lag in (fetching(3), fetching(3), None, fetching(3))
+    ]
     assert raised == [{"orders"}, set(), set(), {"orders"}]

@@ -26,24 +26,24 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 class Ticks:
     """A reader that is asked every ten seconds."""
 
-    def __init__(self, link: ManyTopics) -> None:
-        self.link, self.clock = link, Clock()
+    def __init__(self, connection: ManyTopics) -> None:
+        self.connection, self.clock = connection, Clock()
         self.clock.now_s = -TICK_S
-        self.reader = SnapshotReader(link, 8.0, 1e9, self.clock, MAX_AGE_S)  # type: ignore[arg-type]
+        self.reader = SnapshotReader(connection, 8.0, 1e9, self.clock, MAX_AGE_S)  # type: ignore[arg-type]
 
     def next(self) -> Snapshot:
         self.clock.now_s += TICK_S
         return self.reader.snapshot()
 
 
-def ticks(sizes: dict[str, int] | None = None, first: int = 1, **link: object) -> Ticks:
+def ticks(sizes: dict[str, int] | None = None, first: int = 1, **connection: object) -> Ticks:
     """Return a reader after its first snapshots."""
     made = Ticks(ManyTopics(dict(sizes or SIZES)))
-    for name, value in link.items():
-        setattr(made.link, name, value)
+    for name, value in connection.items():
+        setattr(made.connection, name, value)
     for _ in range(first):
         made.next()
-    made.link.topics_asked()
+    made.connection.topics_asked()
     return made
 
 
@@ -51,14 +51,14 @@ def test_first_all_topics_are_read_page_by_page() -> None:
     made = ticks(first=0)
     seen = made.next()
     assert len(seen.partitions) == 24
-    assert made.link.topics_asked() == [f"page {first}-0" for first in ("", "t02", "t04", "t06", "t08", "t10")]
+    assert made.connection.topics_asked() == [f"page {first}-0" for first in ("", "t02", "t04", "t06", "t08", "t10")]
     assert set(seen.ages_ms.values()) == {0}
 
 
 def test_then_a_sixth_of_them_a_tick_and_none_grows_older_than_the_limit() -> None:
     made = ticks()
     # 24 partitions in 60 s are 4 in 10 s: one page of 4 each.
-    asked = [(made.next(), made.link.topics_asked())[1] for _ in range(6)]
+    asked = [(made.next(), made.connection.topics_asked())[1] for _ in range(6)]
     assert asked == [[f"page {first}-0"] for first in ("", "t02", "t04", "t06", "t08", "t10")]
     ages = [max(made.next().ages_ms.values()) for _ in range(20)]
     # Read in every sixth tick: before that, five ticks ago.
@@ -76,21 +76,21 @@ def test_after_ticks_that_were_left_out_the_rest_is_caught_up() -> None:
     made.clock.now_s += 20.0
     made.next()
     # 30 s passed: half of the 24 partitions.
-    assert made.link.topics_asked() == ["page -0", "page t02-0", "page t04-0"]
+    assert made.connection.topics_asked() == ["page -0", "page t02-0", "page t04-0"]
 
 
 def test_topics_that_move_or_have_lists_are_read_in_every_tick() -> None:
     made = ticks(moving=[("t11", 1)], lists={"t09": "0:1"})
     for _ in range(3):
         seen = made.next()
-        assert [topic for topic in made.link.topics_asked() if not topic.startswith("page")] == ["t09", "t11"]
+        assert [topic for topic in made.connection.topics_asked() if not topic.startswith("page")] == ["t09", "t11"]
         assert (seen.ages_ms["t09"], seen.ages_ms["t11"]) == (0, 0)
         assert seen.partitions[TopicPartition("t11", 1)].adding == (3,)
 
 
 def test_a_topic_that_begins_to_move_is_read_at_once() -> None:
     made = ticks()
-    made.link.moving = [("t11", 0)]
+    made.connection.moving = [("t11", 0)]
     seen = made.next()
     assert seen.partitions[TopicPartition("t11", 0)].replicas == (1, 2, 3)
     assert seen.ages_ms["t11"] == 0
@@ -98,30 +98,30 @@ def test_a_topic_that_begins_to_move_is_read_at_once() -> None:
 
 def test_a_topic_that_changed_is_read_again_in_the_next_ticks() -> None:
     made = ticks()
-    made.link.leaders["t00", 1] = 2
-    asked = [[t for t in (made.next(), made.link.topics_asked())[1] if t.startswith("t")] for _ in range(5)]
+    made.connection.leaders["t00", 1] = 2
+    asked = [[t for t in (made.next(), made.connection.topics_asked())[1] if t.startswith("t")] for _ in range(5)]
     assert asked == [[], ["t00"], ["t00"], ["t00"], []]
 
 
 def test_a_doubted_topic_is_read_next_and_others_stay_in_turn() -> None:
     made = ticks()
-    made.link.leaders["t11", 0] = 2
-    made.reader.doubt({"t11"})
+    made.connection.leaders["t11", 0] = 2
+    made.reader.mark_stale({"t11"})
     assert made.next().partitions[TopicPartition("t11", 0)].leader == 2
-    assert made.link.topics_asked() == ["t11", "page -0"]
+    assert made.connection.topics_asked() == ["t11", "page -0"]
 
 
 def test_a_new_topic_that_a_follower_names_is_known_in_the_next_tick_and_else_in_its_turn() -> None:
     made = ticks()
-    made.link.sizes |= {"t08a": 1, "t11a": 1}
-    made.reader.doubt({"t11a"})
+    made.connection.sizes |= {"t08a": 1, "t11a": 1}
+    made.reader.mark_stale({"t11a"})
     new = [{topic for topic in made.next().topic_ids if topic not in SIZES} for _ in range(6)]
     assert (new[0], new[5]) == ({"t11a"}, {"t08a", "t11a"})
 
 
 def test_a_deleted_topic_is_gone_when_its_page_is_read() -> None:
     made = ticks()
-    del made.link.sizes["t03"]
+    del made.connection.sizes["t03"]
     assert "t03" in made.next().topic_ids
     seen = made.next()
     assert "t03" not in seen.topic_ids
@@ -131,7 +131,7 @@ def test_a_deleted_topic_is_gone_when_its_page_is_read() -> None:
 @pytest.mark.parametrize("deleted", ["t00", "t11"])
 def test_the_first_and_the_last_topic_can_be_deleted_too(deleted: str) -> None:
     made = ticks()
-    del made.link.sizes[deleted]
+    del made.connection.sizes[deleted]
     for _ in range(6):
         seen = made.next()
     assert deleted not in seen.topic_ids
@@ -139,15 +139,15 @@ def test_the_first_and_the_last_topic_can_be_deleted_too(deleted: str) -> None:
 
 def test_a_moving_topic_that_is_deleted_is_gone_at_once() -> None:
     made = ticks(moving=[("t11", 0)])
-    del made.link.sizes["t11"]
+    del made.connection.sizes["t11"]
     seen = made.next()
     assert TopicPartition("t11", 0) not in seen.partitions
 
 
 def test_partitions_that_grow_are_known_when_a_follower_names_the_topic() -> None:
     made = ticks()
-    made.link.sizes["t10"] = 5
-    made.reader.doubt({"t10"})
+    made.connection.sizes["t10"] = 5
+    made.reader.mark_stale({"t10"})
     assert TopicPartition("t10", 4) in made.next().partitions
 
 
@@ -156,12 +156,12 @@ def test_a_topic_of_several_pages_is_read_to_its_end() -> None:
     made = ticks({"a": 1, "b": 11, "c": 1}, first=0)
     seen = made.next()
     assert len(seen.partitions) == 13
-    assert made.link.topics_asked() == ["page -0", "page b-3", "page b-7", "page c-0"]
+    assert made.connection.topics_asked() == ["page -0", "page b-3", "page b-7", "page c-0"]
 
 
 def test_an_error_of_one_topic_leaves_what_is_known_of_it_and_its_age_tells() -> None:
     made = ticks(lists={"t09": "0:1", "t10": "0:1"})
-    made.link.errors = {"t09": SERVER_ERROR}
+    made.connection.errors = {"t09": SERVER_ERROR}
     seen = made.next()
     assert (seen.ages_ms["t09"], seen.ages_ms["t10"]) == (10_000, 0)
     assert TopicPartition("t09", 1) in seen.partitions
@@ -169,13 +169,13 @@ def test_an_error_of_one_topic_leaves_what_is_known_of_it_and_its_age_tells() ->
 
 def test_a_topic_that_may_not_be_described_any_more_is_gone() -> None:
     made = ticks(lists={"t09": "0:1"})
-    made.link.errors = {"t09": NOT_AUTHORIZED}
+    made.connection.errors = {"t09": NOT_AUTHORIZED}
     assert "t09" not in made.next().topic_ids
 
 
 def test_when_a_broker_goes_what_it_holds_is_read_at_once() -> None:
     made = ticks()
-    made.link.alive = [1, 3]
+    made.connection.alive = [1, 3]
     seen = made.next()
     assert {broker for broker, told in seen.brokers.items() if not told.alive} == {2}
     assert set(seen.ages_ms.values()) == {0}
@@ -183,7 +183,7 @@ def test_when_a_broker_goes_what_it_holds_is_read_at_once() -> None:
 
 def test_brokers_that_know_no_pages_tell_all_topics_when_it_is_time() -> None:
     made = ticks(first=1, pages=False)
-    asked = [(made.next(), made.link.topics_asked())[1] for _ in range(12)]
+    asked = [(made.next(), made.connection.topics_asked())[1] for _ in range(12)]
     # At 60 s the next tick would find them older than 60 s.
     whole = [number for number, names in enumerate(asked, 1) if "whole" in names]
     assert whole == [5, 10]
@@ -193,14 +193,14 @@ def test_few_partitions_are_read_whole_in_every_tick() -> None:
     made = ticks({"a": 2, "b": 3})
     for _ in range(3):
         made.next()
-    assert made.link.topics_asked() == ["whole"] * 3
+    assert made.connection.topics_asked() == ["whole"] * 3
 
 
 def test_pages_that_are_not_told_leave_topics_as_last_read() -> None:
     made = ticks()
-    made.link.silent = {"DescribeTopicPartitionsRequest"}
+    made.connection.silent = {"DescribeTopicPartitionsRequest"}
     assert set(made.next().ages_ms.values()) == {10_000}
-    made.link.silent = set()
+    made.connection.silent = set()
     # What was owed is read now.
     seen = made.next()
     assert [seen.ages_ms[topic] for topic in ("t00", "t03", "t04")] == [0, 0, 20_000]
@@ -208,20 +208,20 @@ def test_pages_that_are_not_told_leave_topics_as_last_read() -> None:
 
 def test_topics_that_must_be_known_and_are_not_told_leave_the_tick_out() -> None:
     made = ticks(moving=[("t11", 0)])
-    made.link.silent = {"MetadataRequest"}
+    made.connection.silent = {"MetadataRequest"}
     with pytest.raises(MetadataError, match=r"metadata could not be read \(broker 1: KafkaTimeoutError"):
         made.next()
 
 
 def test_a_first_reading_that_takes_too_long_goes_on_in_the_next_ticks() -> None:
     made = ticks(first=0)
-    read = made.link.DescribeTopicPartitionsRequest
+    read = made.connection.DescribeTopicPartitionsRequest
 
     def slowly(request: object) -> object:
         made.clock.now_s += 3.0
         return read(request)
 
-    made.link.DescribeTopicPartitionsRequest = slowly  # type: ignore[method-assign]
+    made.connection.DescribeTopicPartitionsRequest = slowly  # type: ignore[method-assign]
     # Three pages of four partitions take 9 of the 8 s that a snapshot may take.
     with pytest.raises(MetadataError, match="for the first time: 12 partitions so far"):
         made.next()
@@ -238,35 +238,35 @@ SWITCHED, STILL = TopicPartition("a", 0), TopicPartition("a", 1)
 FEW = {"a": 2, "b": 1}
 
 
-def answer_of(link: ManyTopics, leader: int, epoch: int, isr: list[int]) -> None:
+def answer_of(connection: ManyTopics, leader: int, epoch: int, isr: list[int]) -> None:
     """Let the brokers report this of partition 0 of topic a."""
-    link.leaders["a", 0], link.epochs["a", 0], link.isrs["a", 0] = leader, epoch, isr
+    connection.leaders["a", 0], connection.epochs["a", 0], connection.isrs["a", 0] = leader, epoch, isr
 
 
 @pytest.mark.parametrize("sizes", [FEW, SIZES | FEW], ids=["whole", "many"])
 def test_an_answer_of_a_broker_that_is_behind_is_no_leader_switch(sizes: dict[str, int]) -> None:
     # Of many topics, those with a throttled replica list are read by name in every tick.
     made = ticks(sizes, lists={"a": "0:1"})
-    answer_of(made.link, leader=2, epoch=7, isr=[2])
+    answer_of(made.connection, leader=2, epoch=7, isr=[2])
     assert made.next().partitions[SWITCHED].leader == 2
-    answer_of(made.link, leader=1, epoch=6, isr=[1, 2])
-    made.link.isrs["a", 1] = [1]
+    answer_of(made.connection, leader=1, epoch=6, isr=[1, 2])
+    made.connection.isrs["a", 1] = [1]
     behind = made.next()
     seen = behind.partitions[SWITCHED]
     assert (seen.leader, seen.leader_epoch, seen.isr) == (2, 7, (2,))
     # The epoch of the other partition is the same: what is reported of it counts. The topic is as old as before.
     assert behind.partitions[STILL].isr == (1,)
     assert behind.ages_ms["a"] == 10_000
-    answer_of(made.link, leader=1, epoch=8, isr=[1, 2])
+    answer_of(made.connection, leader=1, epoch=8, isr=[1, 2])
     now = made.next()
     assert (now.partitions[SWITCHED].leader, now.partitions[SWITCHED].isr, now.ages_ms["a"]) == (1, (1, 2), 0)
 
 
 def test_pages_of_a_broker_that_is_behind_change_no_leader() -> None:
     made = ticks()
-    made.link.leaders["t00", 1], made.link.epochs["t00", 1] = 2, 3
+    made.connection.leaders["t00", 1], made.connection.epochs["t00", 1] = 2, 3
     made.next()
-    made.link.leaders["t00", 1], made.link.epochs["t00", 1] = 1, 2
+    made.connection.leaders["t00", 1], made.connection.epochs["t00", 1] = 1, 2
     # Read by name while it changes, and in its turn six ticks later.
     leaders = [made.next().partitions[TopicPartition("t00", 1)].leader for _ in range(8)]
     assert leaders == [2] * 8
@@ -274,10 +274,10 @@ def test_pages_of_a_broker_that_is_behind_change_no_leader() -> None:
 
 def test_a_topic_made_again_begins_with_small_epochs() -> None:
     made = ticks(FEW)
-    answer_of(made.link, leader=2, epoch=7, isr=[2])
+    answer_of(made.connection, leader=2, epoch=7, isr=[2])
     made.next()
-    made.link.ids["a"] = "made again"
-    answer_of(made.link, leader=1, epoch=0, isr=[1, 2])
+    made.connection.ids["a"] = "made again"
+    answer_of(made.connection, leader=1, epoch=0, isr=[1, 2])
     seen = made.next().partitions[SWITCHED]
     assert (seen.leader, seen.leader_epoch, seen.isr) == (1, 0, (1, 2))
 
@@ -285,33 +285,33 @@ def test_a_topic_made_again_begins_with_small_epochs() -> None:
 @pytest.mark.parametrize("no_id", [None, "00000000-0000-0000-0000-000000000000"])
 def test_without_topic_ids_a_small_epoch_may_be_that_of_a_topic_made_again(no_id: str | None) -> None:
     made = ticks(FEW, ids={"a": no_id}, epochs={("a", 0): 7})
-    answer_of(made.link, leader=2, epoch=0, isr=[1, 2])
+    answer_of(made.connection, leader=2, epoch=0, isr=[1, 2])
     assert made.next().partitions[SWITCHED].leader == 2
 
 
 @pytest.mark.parametrize(("known", "reported"), [(7, -1), (-1, 0)])
 def test_where_an_epoch_is_unknown_the_answer_counts(known: int, reported: int) -> None:
     made = ticks(FEW, epochs={("a", 0): known})
-    answer_of(made.link, leader=2, epoch=reported, isr=[1, 2])
+    answer_of(made.connection, leader=2, epoch=reported, isr=[1, 2])
     assert made.next().partitions[SWITCHED].leader == 2
 
 
 def test_a_broker_that_does_not_know_new_partitions_yet_takes_none_away() -> None:
     made = ticks({"a": 2})
-    made.link.sizes["a"] = 1
+    made.connection.sizes["a"] = 1
     assert set(made.next().partitions) == {SWITCHED, STILL}
 
 
 def test_a_broker_that_is_behind_is_asked_after_the_others(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "cluster.connection.failover")
     made = ticks(FEW, first=0, known=[1, 2, 3])
-    answer_of(made.link, leader=2, epoch=7, isr=[2])
+    answer_of(made.connection, leader=2, epoch=7, isr=[2])
     made.next()
-    assert set(made.link.nodes_asked) == {1}
-    answer_of(made.link, leader=1, epoch=6, isr=[1, 2])
+    assert set(made.connection.nodes_asked) == {1}
+    answer_of(made.connection, leader=1, epoch=6, isr=[1, 2])
     made.next()
     assert "broker 1 reports metadata from before what is known" in caplog.text
-    answer_of(made.link, leader=2, epoch=7, isr=[2])
-    made.link.nodes_asked.clear()
+    answer_of(made.connection, leader=2, epoch=7, isr=[2])
+    made.connection.nodes_asked.clear()
     made.next()
-    assert set(made.link.nodes_asked) == {2}
+    assert set(made.connection.nodes_asked) == {2}

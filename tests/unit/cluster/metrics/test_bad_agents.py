@@ -85,7 +85,7 @@ def by_exporter(values: Values) -> bytes:
 
 
 class Stage:
-    """Three brokers with agents, and a survey of them.
+    """Three brokers with agents, and an observer of them.
 
     Attributes:
         told: what each broker's MBeans say.
@@ -106,12 +106,12 @@ class Stage:
         stack.callback(opened.stop)
         metadata = SnapshotReader(self.topics, TIMEOUT_S, 0.0)  # type: ignore[arg-type]
         builder = TickBuilder(10_000, 1000)
-        self._surveys = {limit_s: Observer(metadata, readers, builder, limit_s) for limit_s in (TIMEOUT_S, SHORT_S)}
+        self._observers = {limit_s: Observer(metadata, readers, builder, limit_s) for limit_s in (TIMEOUT_S, SHORT_S)}
 
-    def look(self, timeout_s: float = TIMEOUT_S) -> Observation:
+    def observe(self, timeout_s: float = TIMEOUT_S) -> Observation:
         """Return what one tick sees; it can be written, too."""
         tick_ms = int(time.time() * 1000)
-        seen = self._surveys[timeout_s].look(tick_ms)
+        seen = self._observers[timeout_s].observe(tick_ms)
         assert encode_rows("test", tick_ms, seen.rows)
         return seen
 
@@ -191,7 +191,7 @@ def test_a_bad_answer_costs_its_brokers_rows_and_says_where_what_and_what_to_do(
 ) -> None:
     stage.behaves[BAD] = behaves
     began = time.monotonic()
-    seen = stage.look(SHORT_S if behaves in (slowly, silently) else TIMEOUT_S)
+    seen = stage.observe(SHORT_S if behaves in (slowly, silently) else TIMEOUT_S)
     # The slow one would take all day.
     assert time.monotonic() - began < TIMEOUT_S
     (silent,) = seen.unanswered
@@ -204,9 +204,9 @@ def test_a_bad_answer_costs_its_brokers_rows_and_says_where_what_and_what_to_do(
 
 def test_after_a_bad_answer_the_next_one_counts(stage: Stage) -> None:
     stage.behaves[BAD] = cut
-    assert stage.look().unanswered
+    assert stage.observe().unanswered
     stage.behaves.clear()
-    seen = stage.look()
+    seen = stage.observe()
     assert seen.unanswered == []
     assert len(of(seen, "lags")) == 150
 
@@ -214,16 +214,16 @@ def test_after_a_bad_answer_the_next_one_counts(stage: Stage) -> None:
 def test_lags_that_lack_once_are_no_news_but_twice_they_are(stage: Stage) -> None:
     # A fetcher that just began has a lag only after its first fetch.
     stage.told[BAD] = {name: value for name, value in stage.told[BAD].items() if not name.startswith(LAG)}
-    first, second = ({row["broker"]: row["error"] for row in of(stage.look(), "brokers")} for _ in range(2))
+    first, second = ({row["broker"]: row["error"] for row in of(stage.observe(), "brokers")} for _ in range(2))
     assert first == {1: None, 2: None, 3: None}
     assert "leaves out FetcherLagMetrics ConsumerLag (without it: no replication lag" in second[BAD]
     stage.told[BAD] = mbeans(BAD, SIZES)
-    assert {row["error"] for row in of(stage.look(), "brokers")} == {None}
+    assert {row["error"] for row in of(stage.observe(), "brokers")} == {None}
 
 
 def test_ten_times_the_rows_are_refused_with_both_numbers(stage: Stage) -> None:
     stage.told[BAD] = mbeans(BAD, {topic: 10 * size for topic, size in SIZES.items()})
-    seen = stage.look()
+    seen = stage.observe()
     (silent,) = seen.unanswered
     assert "tells 1500 lags, but the broker has 150 replicas. See that [collect.endpoints]" in silent["reason"]
     assert of(seen, "lags") == []
@@ -231,7 +231,7 @@ def test_ten_times_the_rows_are_refused_with_both_numbers(stage: Stage) -> None:
 
 def test_ten_times_the_logs_of_a_leader_are_passed_over(stage: Stage) -> None:
     stage.told[1] = mbeans(1, {topic: 10 * size for topic, size in SIZES.items()})
-    seen = stage.look()
+    seen = stage.observe()
     assert (seen.unanswered, len(of(seen, "logs"))) == ([], 150)
 
 
@@ -239,7 +239,7 @@ def test_values_that_are_no_numbers_cost_their_rows_and_the_broker_says_what_is_
     for mbean in stage.told[1]:
         if "LogEndOffset" in mbean and "orders" in mbean:
             stage.told[1][mbean] = float("nan")
-    seen = stage.look()
+    seen = stage.observe()
     assert seen.unanswered == []
     assert len(ends(seen, "pay")) == 10
     assert ends(seen, "orders") == {}
@@ -258,7 +258,7 @@ def test_a_number_that_no_broker_can_mean_costs_its_own_row_and_is_named(stage: 
     stage.told[1][mbean] = value
     stage.topics.moving = [("orders", 3)]
     stage.told[3] |= {name: 0 for name in mbeans(1, SIZES) if name.endswith("topic=orders,partition=3")}
-    seen = stage.look()
+    seen = stage.observe()
     assert seen.unanswered == []
     assert ends(seen, "orders").keys() == set(range(140)) - ({3} if part == "LogEndOffset" else set())
     (leader, *others) = of(seen, "brokers")
@@ -267,7 +267,7 @@ def test_a_number_that_no_broker_can_mean_costs_its_own_row_and_is_named(stage: 
     assert "See what answers in the broker's place" in leader["error"]
     assert [row["error"] for row in others] == [None, None]
     stage.told[1][mbean] = 900
-    assert {row["error"] for row in of(stage.look(), "brokers")} == {None}
+    assert {row["error"] for row in of(stage.observe(), "brokers")} == {None}
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_a_number_that_no_broker_can_mean_costs_its_own_row_and_is_named(stage: 
 )
 def test_no_number_of_an_agent_reaches_a_row_unless_a_broker_can_mean_it(stage: Stage, mbean: str) -> None:
     stage.told[1][mbean] = -(2**62)
-    seen = stage.look()
+    seen = stage.observe()
     assert seen.unanswered == []
     assert of(seen, "brokers")[0]["error"].startswith(f"answers that {mbean}")
     numbers = [value for kind in seen.rows for row in of(seen, kind) for value in row.values()]
@@ -292,7 +292,7 @@ def test_of_many_impossible_numbers_one_is_shown_and_the_others_are_counted(stag
     for mbean in stage.told[1]:
         if "LogEndOffset" in mbean:
             stage.told[1][mbean] = -5
-    error = of(stage.look(), "brokers")[0]["error"]
+    error = of(stage.observe(), "brokers")[0]["error"]
     assert (
         f"is {float(-5) if stage.source is Source.PROMETHEUS else -5}, and 149 more numbers, which no broker can mean"
         in error
@@ -302,60 +302,60 @@ def test_of_many_impossible_numbers_one_is_shown_and_the_others_are_counted(stag
 
 def test_a_gauge_of_what_is_gone_is_no_news(stage: Stage) -> None:
     stage.told[1]["kafka.log:type=Log,name=LogEndOffset,topic=orders,partition=3"] = -1
-    seen = stage.look()
+    seen = stage.observe()
     assert 3 not in ends(seen, "orders")
     assert {row["error"] for row in of(seen, "brokers")} == {None}
 
 
 def test_an_answer_of_nothing_but_no_numbers_is_none(stage: Stage) -> None:
     stage.told[BAD] = dict.fromkeys(stage.told[BAD], float("nan"))
-    (silent,) = stage.look().unanswered
+    (silent,) = stage.observe().unanswered
     assert "answers, but has no Kafka metrics yet. Wait until the broker has started" in silent["reason"]
 
 
 @pytest.mark.parametrize("moving", [False, True])
 def test_a_topic_that_is_deleted_within_a_tick_costs_its_own_rows(stage: Stage, moving: bool) -> None:
     stage.topics.moving = [("pay", 3)] if moving else []
-    assert len(ends(stage.look(), "pay")) == 10
+    assert len(ends(stage.observe(), "pay")) == 10
     # The metadata has it still, the brokers do not.
     stage.told = {broker: mbeans(broker, {"orders": 140}) for broker in stage.told}
-    seen = stage.look()
+    seen = stage.observe()
     assert (seen.unanswered, ends(seen, "pay")) == ([], {})
     assert [(row["topic"], row["logs"]) for row in of(seen, "moves")] == ([("pay", [])] if moving else [])
     assert set(ends(seen, "orders").values()) == {900}
     # And now nobody has.
     del stage.topics.sizes["pay"]
     stage.topics.moving = []
-    seen = stage.look()
+    seen = stage.observe()
     assert {row["topic"] for row in of(seen, "leaders")} == {"orders"}
     assert [row["error"] for row in of(seen, "brokers")] == [None, None, None]
 
 
 def test_a_topic_that_is_deleted_and_made_anew_has_no_earlier_samples_of_the_old_one(stage: Stage) -> None:
-    stage.look()
+    stage.observe()
     del stage.topics.sizes["pay"]
-    stage.look()
+    stage.observe()
     stage.topics.sizes["pay"] = 10
-    assert set(ends(stage.look(), "pay").values()) == {None}
+    assert set(ends(stage.observe(), "pay").values()) == {None}
 
 
 def test_partitions_that_grow_are_told_once_the_metadata_has_them_and_others_keep_their_samples(stage: Stage) -> None:
-    stage.look()
+    stage.observe()
     # First the brokers have them, then the metadata.
     grown = {"orders": 150, "pay": 10}
     stage.told = {broker: mbeans(broker, grown) for broker in stage.told}
-    seen = stage.look()
+    seen = stage.observe()
     assert (seen.unanswered, len(ends(seen, "orders"))) == ([], 140)
     stage.topics.sizes |= grown
-    found = ends(stage.look(), "orders")
+    found = ends(stage.observe(), "orders")
     assert found == {n: 900 if n < 140 else None for n in range(150)}
-    assert set(ends(stage.look(), "orders").values()) == {900}
+    assert set(ends(stage.observe(), "orders").values()) == {900}
 
 
 def test_partitions_that_the_metadata_has_before_their_brokers_cost_nothing_else(stage: Stage) -> None:
-    stage.look()
+    stage.observe()
     stage.topics.sizes["orders"] = 143
-    seen = stage.look()
+    seen = stage.observe()
     assert (seen.unanswered, len(ends(seen, "orders"))) == ([], 140)
     assert len(of(seen, "leaders")) == 153
     assert [row["error"] for row in of(seen, "brokers")] == [None, None, None]
@@ -371,7 +371,7 @@ def test_a_log_that_is_copied_to_another_directory_changes_no_row(stage: Stage, 
         stage.told[1] = {**copies, **stage.told[1]} if number else {**stage.told[1], **copies}
     # One log is gone, so that all names of a pattern are looked at.
     del stage.told[1]["kafka.log:type=Log,name=LogEndOffset,topic=orders,partition=7"]
-    seen = stage.look()
+    seen = stage.observe()
     assert seen.unanswered == []
     logs = {(row["topic"], row["partition"]): row["log_end_offset"] for row in of(seen, "logs")}
     assert set(logs.values()) == {900}
@@ -381,7 +381,7 @@ def test_a_log_that_is_copied_to_another_directory_changes_no_row(stage: Stage, 
 @pytest.mark.parametrize("number", ["", "0 is-future=true", "x"])
 def test_a_partition_that_is_no_number_costs_no_broker_its_rows(stage: Stage, number: str) -> None:
     stage.told[BAD][f"{LAG},topic=orders,partition={number}"] = 5
-    seen = stage.look()
+    seen = stage.observe()
     assert seen.unanswered == []
     assert {(row["broker"], row["lag_offsets"]) for row in of(seen, "lags")} == {(BAD, 0)}
 
@@ -395,7 +395,7 @@ def test_brokers_report_the_settings_that_shape_copies(stage: Stage) -> None:
     }
     # Set for all brokers while they run.
     stage.topics.settings, stage.topics.setting_source = reported, 3
-    for row in of(stage.look(), "brokers"):
+    for row in of(stage.observe(), "brokers"):
         assert (row["quota_window_num"], row["replica_fetch_backoff_ms"], row["num_replica_fetchers"]) == (
             21,
             500,
@@ -405,9 +405,9 @@ def test_brokers_report_the_settings_that_shape_copies(stage: Stage) -> None:
         assert row["leader_imbalance_percentage"] == 15
     # In the brokers' properties files, where a rate is not in force.
     stage.topics.setting_source = 4
-    for row in of(stage.look(), "brokers"):
+    for row in of(stage.observe(), "brokers"):
         assert (row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]) == (None, "none")
         assert row["leader_imbalance_percentage"] == 15
     # Kafka's own default.
     stage.topics.setting_source = 5
-    assert {row["leader_imbalance_percentage"] for row in of(stage.look(), "brokers")} == {None}
+    assert {row["leader_imbalance_percentage"] for row in of(stage.observe(), "brokers")} == {None}

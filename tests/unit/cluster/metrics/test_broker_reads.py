@@ -45,8 +45,8 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> tuple[Slow, BrokerMetricsReader]:
     known = BrokerConfigs(BrokerThrottles(known=True))
     monkeypatch.setattr("cluster.metrics.broker_reads.read_broker_configs", lambda *_: known)
     source: Any = Slow()
-    link: Any = None
-    return source, BrokerMetricsReader(link, source, CollectSettings())
+    connection: Any = None
+    return source, BrokerMetricsReader(connection, source, CollectSettings())
 
 
 def said(reads: Mapping[int, BrokerRead], broker: int = 2) -> int | str | None:
@@ -110,7 +110,7 @@ def test_rates_that_cannot_be_read_cost_one_broker_its_rates(
 ) -> None:
     known = BrokerConfigs(BrokerThrottles(known=True))
 
-    def configs(_link: Any, broker: int, _timeout_s: float) -> BrokerConfigs:
+    def configs(_connection: Any, broker: int, _timeout_s: float) -> BrokerConfigs:
         if broker == 2:
             raise error
         return known
