@@ -11,7 +11,7 @@ from typing import Any
 
 from alerts.inputs.throttle_status import MovingPartition, PartitionEvidence, ThrottleStatus
 from alerts.recommendations import commands
-from alerts.recommendations import elections as electing
+from alerts.recommendations import elections as elections_text
 from alerts.recommendations.lazy import LazyMapping, lazily
 from alerts.rules.evidence import join_names
 from alerts.text.formatting import format_rate
@@ -34,62 +34,67 @@ class Recommender:
     """Makes recommendations; those that take long to work out, when they are read.
 
     Attributes:
-        wish: margin, deadline and capacity.
+        policy: margin, deadline and capacity.
         bootstrap_servers: what stands in Kafka's commands.
         config: the configuration file that stands in Headroom's; None: none.
         earlier: ticks before, youngest first: age in seconds and demands.
         elections: the plan of preferred elections; None: there is none.
     """
 
-    wish: ThrottlePolicy
+    policy: ThrottlePolicy
     bootstrap_servers: str
     config: str | None = None
     earlier: Earlier = ()
     elections: ElectionPlanSummary | None = None
 
     @lazily
-    def raise_throttle(self, sides: Sequence[ThrottleStatus]) -> Mapping[str, Any]:
+    def raise_throttle(self, statuses: Sequence[ThrottleStatus]) -> Mapping[str, Any]:
         """Return the one throttle that is enough on every broker of the move, or why none would be."""
-        advice = recommend([side.demand for side in sides], self.wish, self.earlier)
-        if advice is None:
-            return self.nothing("no replica is held back by a throttle")
-        if advice.unknown:
-            who = ", ".join(f"broker {broker} as {role}" for broker, role in advice.unknown)
-            return self.nothing(f"what {who} needs is unknown, and too low a throttle would pass for enough")
-        if advice.throttle_bytes_per_s is None:
-            return self._too_much(sides, advice)
-        return self._raised(sides, advice.throttle_bytes_per_s, advice.smallest_bytes_per_s, self._limits(advice))
+        recommendation = recommend([status.load for status in statuses], self.policy, self.earlier)
+        if recommendation is None:
+            return self.no_throttle_change("no replica is held back by a throttle")
+        if recommendation.unknown:
+            who = ", ".join(f"broker {broker} as {role}" for broker, role in recommendation.unknown)
+            return self.no_throttle_change(f"what {who} needs is unknown, and too low a throttle would pass for enough")
+        if recommendation.throttle_bytes_per_s is None:
+            return self._reduce_move_recommendation(statuses, recommendation)
+        return self._raise_recommendation(
+            statuses,
+            recommendation.throttle_bytes_per_s,
+            recommendation.smallest_bytes_per_s,
+            self._limits(recommendation),
+        )
 
-    def _limits(self, advice: ThrottleRecommendation) -> str | None:
+    def _limits(self, recommendation: ThrottleRecommendation) -> str | None:
         """Return what the settings ask for and the throttle does not give; None: it gives all."""
         limits = []
-        if advice.misses_deadline:
+        if recommendation.misses_deadline:
             limits.append("no throttle that a broker can carry finishes within alerts.finish_within")
-        if advice.below_margin:
-            carried = format_rate(self.wish.capacity_bytes_per_s)
+        if recommendation.below_margin:
+            carried = format_rate(self.policy.capacity_bytes_per_s)
             limits.append(f"a broker carries {carried}, so that less than the usual margin is left")
         return "; ".join(limits) or None
 
-    def _raised(
-        self, sides: Sequence[ThrottleStatus], throttle: int, smallest_bytes_per_s: float | None, reason: str | None
+    def _raise_recommendation(
+        self, statuses: Sequence[ThrottleStatus], throttle: int, smallest_bytes_per_s: float | None, reason: str | None
     ) -> dict[str, Any]:
         # A firing alert is compared by action and throttle; the rest, above all the finish, only an event needs.
-        reasons = [reason, _down_brokers(sides)]
-        limited = [side.demand for side in sides if side.demand.limited_replicas]
-        end = LazyMapping(partial(_end, limited, throttle, self.earlier))
+        reasons = [reason, _down_brokers(statuses)]
+        limited = [status.load for status in statuses if status.load.limited_replicas]
+        end = LazyMapping(partial(_finish_range, limited, throttle, self.earlier))
         return {
             "action": "raise_throttle",
             "throttle_bytes_per_s": throttle,
             "smallest_bytes_per_s": smallest_bytes_per_s,
-            "per_broker": partial(_needs, sides, throttle),
+            "per_broker": partial(_per_broker, statuses, throttle),
             **{name: partial(end.__getitem__, name) for name in _FINISH},
             "reason": "; ".join(filter(None, reasons)) or None,
-            "commands": partial(self._raise_commands, sides, throttle),
+            "commands": partial(self._raise_commands, statuses, throttle),
         }
 
-    def _raise_commands(self, sides: Sequence[ThrottleStatus], throttle: int) -> list[str]:
+    def _raise_commands(self, statuses: Sequence[ThrottleStatus], throttle: int) -> list[str]:
         """Return the commands that raise the rates below a throttle: Headroom's, and Kafka's broker by broker."""
-        lower = lower_rates(sides, throttle)
+        lower = lower_rates(statuses, throttle)
         if not lower:
             return []
         brokers = sorted({broker for broker, _ in lower})
@@ -98,48 +103,52 @@ class Recommender:
             for broker in brokers:
                 roles = [role for role in Role if (broker, role) in lower]
                 raising.append(commands.kafka_configs(throttle, broker, self.bootstrap_servers, roles))
-        moves = _moves(sides)
-        if moves and _sets_every_rate(sides, throttle, brokers):
+        moves = _moves(statuses)
+        if moves and _sets_every_rate(statuses, throttle, brokers):
             raising.append(commands.kafka_reassign(throttle, moves[:1], self.bootstrap_servers))
         return raising
 
-    def _too_much(self, sides: Sequence[ThrottleStatus], advice: ThrottleRecommendation) -> dict[str, Any]:
+    def _reduce_move_recommendation(
+        self, statuses: Sequence[ThrottleStatus], recommendation: ThrottleRecommendation
+    ) -> dict[str, Any]:
         return {
             "action": "reduce_move",
             "throttle_bytes_per_s": None,
-            "smallest_bytes_per_s": advice.smallest_bytes_per_s,
-            "per_broker": _needs(sides, None),
+            "smallest_bytes_per_s": recommendation.smallest_bytes_per_s,
+            "per_broker": _per_broker(statuses, None),
             **dict.fromkeys(_FINISH),
             "reason": (
-                f"no throttle will do: more than {format_rate(advice.smallest_bytes_per_s)} is needed "
+                f"no throttle will do: more than {format_rate(recommendation.smallest_bytes_per_s)} is needed "
                 "and a broker carries "
-                f"{format_rate(self.wish.capacity_bytes_per_s)}; cancel, and move fewer partitions at a time"
+                f"{format_rate(self.policy.capacity_bytes_per_s)}; cancel, and move fewer partitions at a time"
             ),
-            "commands": [self._cancel_command(sides)],
+            "commands": [self._cancel_command(statuses)],
         }
 
-    def _cancel_command(self, sides: Sequence[ThrottleStatus]) -> str:
-        moves = _moves(sides)
-        if any(side.moving_partitions > len(side.moves) for side in sides):
+    def _cancel_command(self, statuses: Sequence[ThrottleStatus]) -> str:
+        moves = _moves(statuses)
+        if any(status.moving_partitions > len(status.moves) for status in statuses):
             return commands.cancel_all(self.config, self.bootstrap_servers)
         return commands.cancel(moves, self.bootstrap_servers)
 
     @lazily
-    def raise_to(self, sides: Sequence[ThrottleStatus], smallest_bytes_per_s: float, reason: str) -> Mapping[str, Any]:
+    def raise_to(
+        self, statuses: Sequence[ThrottleStatus], smallest_bytes_per_s: float, reason: str
+    ) -> Mapping[str, Any]:
         """Return the throttle that exceeds a rate by the margin, and what every side requires as it is.
 
         Args:
-            sides: every broker and role of the tick; what they require is known.
+            statuses: every broker and role of the tick; what they require is known.
             smallest_bytes_per_s: the rate that must be exceeded.
             reason: why, and how urgent it is.
         """
-        limited = [side.demand for side in sides if side.demand.limited_replicas]
-        smallest = max(smallest_bytes_per_s, *(demand.required_bytes_per_s or 0.0 for demand in limited), 0.0)
-        throttle = self.wish.above(smallest)
+        limited = [status.load for status in statuses if status.load.limited_replicas]
+        smallest = max(smallest_bytes_per_s, *(load.required_bytes_per_s or 0.0 for load in limited), 0.0)
+        throttle = self.policy.throttle_above(smallest)
         if throttle is None:
-            carried = format_rate(self.wish.capacity_bytes_per_s)
-            return self.nothing(f"{reason}; no throttle would do, for a broker carries {carried}")
-        return self._raised(sides, throttle, smallest, reason)
+            carried = format_rate(self.policy.capacity_bytes_per_s)
+            return self.no_throttle_change(f"{reason}; no throttle would do, for a broker carries {carried}")
+        return self._raise_recommendation(statuses, throttle, smallest, reason)
 
     def list_leader(self, broker: int, partitions: Sequence[PartitionEvidence], count: int) -> dict[str, Any]:
         """Return which entries are missing in the leader throttled lists of topics.
@@ -155,7 +164,7 @@ class Recommender:
         entries = [f"{','.join(found)} of topic {topic}" for topic, found in sorted(missing.items())]
         if count > len(partitions):
             entries.append(f"those of {count - len(partitions)} more partitions that it leads")
-        return self.nothing(
+        return self.no_throttle_change(
             f"if that is too much, add to the entries of leader.replication.throttled.replicas {'; '.join(entries)}",
             "list_leader",
         )
@@ -171,18 +180,22 @@ class Recommender:
             required_bytes_per_s: what must be exceeded on it; None: unknown.
         """
         if throttle_bytes_per_s is None:
-            return self.nothing("if that is too much, set a rate: its lists limit nothing without one", "set_rate")
+            return self.no_throttle_change(
+                "if that is too much, set a rate: its lists limit nothing without one", "set_rate"
+            )
         if required_bytes_per_s is None:
-            return self.nothing("if that is too much, set a rate; what it must exceed is not known yet", "set_rate")
-        enough, must = self.wish.above(required_bytes_per_s), f"must exceed {format_rate(required_bytes_per_s)}"
+            return self.no_throttle_change(
+                "if that is too much, set a rate; what it must exceed is not known yet", "set_rate"
+            )
+        enough, must = self.policy.throttle_above(required_bytes_per_s), f"must exceed {format_rate(required_bytes_per_s)}"
         if enough is None:
-            carried = format_rate(self.wish.capacity_bytes_per_s)
-            return self.nothing(f"no rate would do: it {must}, and a broker carries {carried}", "set_rate")
+            carried = format_rate(self.policy.capacity_bytes_per_s)
+            return self.no_throttle_change(f"no rate would do: it {must}, and a broker carries {carried}", "set_rate")
         throttle = max(math.ceil(throttle_bytes_per_s), enough)
-        advice = self.nothing(f"only if that is too much; a rate {must}", "set_rate")
+        recommendation = self.no_throttle_change(f"only if that is too much; a rate {must}", "set_rate")
         apply = commands.headroom_apply(throttle, [broker], self.config, raise_only=False)
         kafka = commands.kafka_configs(throttle, broker, self.bootstrap_servers)
-        return {**advice, "throttle_bytes_per_s": throttle, "commands": [apply, kafka]}
+        return {**recommendation, "throttle_bytes_per_s": throttle, "commands": [apply, kafka]}
 
     def clear_throttle(
         self, rates: Mapping[int, Sequence[str]], lists: Mapping[str, Collection[Role]], reason: str
@@ -200,7 +213,7 @@ class Recommender:
         kafka = [commands.kafka_clear_rates(broker, keys, servers) for broker, keys in sorted(rates.items())]
         kafka += [commands.kafka_clear_lists(topic, roles, servers) for topic, roles in sorted(lists.items())]
         return {
-            **self.nothing(reason),
+            **self.no_throttle_change(reason),
             "action": "clear_throttle",
             "commands": [commands.headroom_clear(self.config), *(kafka if len(kafka) <= _MOST_KAFKA_LINES else ())],
         }
@@ -208,31 +221,33 @@ class Recommender:
     @lazily
     def elect_preferred(self) -> Mapping[str, Any]:
         """Return how brokers get back the lead of what prefers them: by the plan, if there is one."""
-        advice = self.nothing(electing.describe_plan(self.elections), "elect_preferred")
-        advice["commands"] = [commands.headroom_elections(self.config)]
+        recommendation = self.no_throttle_change(elections_text.describe_plan(self.elections), "elect_preferred")
+        recommendation["commands"] = [commands.headroom_elections(self.config)]
         if self.elections is None:
-            return advice
+            return recommendation
         first = self.elections.first_batch
         if first and len(first) <= _MOST_NAMED:
-            advice["commands"].append(commands.kafka_elect_these(first, self.bootstrap_servers))
-        return advice | electing.in_numbers(self.elections)
+            recommendation["commands"].append(commands.kafka_elect_these(first, self.bootstrap_servers))
+        return recommendation | elections_text.plan_json(self.elections)
 
     def restore_or_inspect_broker(self, broker: int, cause: str) -> dict[str, Any]:
         """Return what to look at when a broker's replicas do not copy and no throttle explains it."""
         if cause == "destination_down":
-            return self.nothing(f"bring broker {broker} back, or cancel the move to it", "restore_broker")
+            return self.no_throttle_change(f"bring broker {broker} back, or cancel the move to it", "restore_broker")
         if cause == "being_replaced":
-            return self.nothing(
+            return self.no_throttle_change(
                 f"bring broker {broker} back, or let the running move finish: it takes these replicas away from it",
                 "restore_broker",
             )
         if cause == "broker_down":
-            return self.nothing(f"bring broker {broker} back, or move its replicas elsewhere", "restore_broker")
+            return self.no_throttle_change(
+                f"bring broker {broker} back, or move its replicas elsewhere", "restore_broker"
+            )
         if cause == "no_leader":
-            return self.nothing("bring a broker back that holds the partition in sync", "restore_broker")
-        return self.nothing(f"look at the disk and the log of broker {broker}", "inspect_broker")
+            return self.no_throttle_change("bring a broker back that holds the partition in sync", "restore_broker")
+        return self.no_throttle_change(f"look at the disk and the log of broker {broker}", "inspect_broker")
 
-    def nothing(self, reason: str, action: str = "none") -> dict[str, Any]:
+    def no_throttle_change(self, reason: str, action: str = "none") -> dict[str, Any]:
         """Return a recommendation without a number, with the reason."""
         return {
             "action": action,
@@ -245,7 +260,7 @@ class Recommender:
         }
 
 
-def _end(limited: Sequence[ThrottleLoad], throttle: int, earlier: Earlier) -> dict[str, float | None]:
+def _finish_range(limited: Sequence[ThrottleLoad], throttle: int, earlier: Earlier) -> dict[str, float | None]:
     """Return the seconds from when a throttle is applied to the end, with their range; None: unknown, or never."""
     found = finish(limited, throttle, earlier) if limited else None
     if found is None:
@@ -253,7 +268,7 @@ def _end(limited: Sequence[ThrottleLoad], throttle: int, earlier: Earlier) -> di
     return dict(zip(_FINISH, (found.middle_s, found.low_s, found.high_s), strict=True))
 
 
-def lower_rates(sides: Sequence[ThrottleStatus], throttle_bytes_per_s: float) -> set[BrokerRole]:
+def lower_rates(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float) -> set[BrokerRole]:
     """Return the brokers and roles of a move whose rate in force is lower than a throttle, and that can be set.
 
     A broker that moves nothing is one of them if a list of before holds back a replica that is behind. A broker takes
@@ -261,62 +276,64 @@ def lower_rates(sides: Sequence[ThrottleStatus], throttle_bytes_per_s: float) ->
     slow it down.
 
     Args:
-        sides: every broker and role of a tick.
+        statuses: every broker and role of a tick.
         throttle_bytes_per_s: throttle.
     """
-    part = _moving_brokers(sides) | {side.broker for side in sides if side.demand.limited_replicas}
+    part = _moving_brokers(statuses) | {status.broker for status in statuses if status.load.limited_replicas}
     return {
-        (side.broker, side.role)
-        for side in sides
-        if side.broker in part and side.alive and (side.demand.throttle_bytes_per_s or math.inf) < throttle_bytes_per_s
+        (status.broker, status.role)
+        for status in statuses
+        if status.broker in part
+        and status.alive
+        and (status.load.throttle_bytes_per_s or math.inf) < throttle_bytes_per_s
     }
 
 
-def _moving_brokers(sides: Sequence[ThrottleStatus]) -> set[int]:
-    return {side.broker for side in sides if side.moving_partitions}
+def _moving_brokers(statuses: Sequence[ThrottleStatus]) -> set[int]:
+    return {status.broker for status in statuses if status.moving_partitions}
 
 
-def _sets_every_rate(sides: Sequence[ThrottleStatus], throttle_bytes_per_s: float, lower: Collection[int]) -> bool:
+def _sets_every_rate(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float, lower: Collection[int]) -> bool:
     """Return whether one rate on both roles of every broker of the move, as Kafka's tool sets it, is all that it takes.
 
     Args:
-        sides: every broker and role of a tick.
+        statuses: every broker and role of a tick.
         throttle_bytes_per_s: rate; one that is higher must not be lowered.
         lower: brokers whose rates are to be raised; the tool sets none where no running reassignment takes part.
     """
-    part = _moving_brokers(sides)
-    of_part = [side for side in sides if side.broker in part]
-    rates = [side.demand.throttle_bytes_per_s or math.inf for side in of_part]
-    lowers_none = all(side.alive for side in of_part) and max(rates, default=0.0) <= throttle_bytes_per_s
+    part = _moving_brokers(statuses)
+    of_part = [status for status in statuses if status.broker in part]
+    rates = [status.load.throttle_bytes_per_s or math.inf for status in of_part]
+    lowers_none = all(status.alive for status in of_part) and max(rates, default=0.0) <= throttle_bytes_per_s
     return lowers_none and part.issuperset(lower)
 
 
-def _down_brokers(sides: Sequence[ThrottleStatus]) -> str | None:
+def _down_brokers(statuses: Sequence[ThrottleStatus]) -> str | None:
     """Return what to do about brokers of the move that are down; None: none is."""
-    down = sorted(_moving_brokers([side for side in sides if not side.alive]))
+    down = sorted(_moving_brokers([status for status in statuses if not status.alive]))
     if not down:
         return None
     which = join_names([str(broker) for broker in down], most=10)
     return f"broker(s) {which} of the move are down, and keep their rates: run the command again when they are back"
 
 
-def _moves(sides: Sequence[ThrottleStatus]) -> list[MovingPartition]:
-    found = {(p.topic, p.partition): p for side in sides for p in side.moves}
+def _moves(statuses: Sequence[ThrottleStatus]) -> list[MovingPartition]:
+    found = {(p.topic, p.partition): p for status in statuses for p in status.moves}
     return [found[key] for key in sorted(found)]
 
 
-def _needs(sides: Sequence[ThrottleStatus], throttle: int | None) -> list[dict[str, Any]]:
-    return [_need(side, throttle) for side in sides if side.demand.limited_replicas]
+def _per_broker(statuses: Sequence[ThrottleStatus], throttle: int | None) -> list[dict[str, Any]]:
+    return [_need(status, throttle) for status in statuses if status.load.limited_replicas]
 
 
-def _need(side: ThrottleStatus, throttle: int | None) -> dict[str, Any]:
-    own = side.demand.throttle_bytes_per_s
+def _need(status: ThrottleStatus, throttle: int | None) -> dict[str, Any]:
+    own = status.load.throttle_bytes_per_s
     return {
-        "broker_id": side.broker,
-        "role": side.role.value,
-        "verdict": side.verdict.value,
+        "broker_id": status.broker,
+        "role": status.role.value,
+        "verdict": status.verdict.value,
         "throttle_bytes_per_s": own,
-        "required_bytes_per_s": side.demand.required_bytes_per_s,
+        "required_bytes_per_s": status.load.required_bytes_per_s,
         # Rates that are higher stay, and where there is none there will be none.
         "recommended_bytes_per_s": None if throttle is None or own is None else max(throttle, own),
     }

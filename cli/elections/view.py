@@ -26,7 +26,7 @@ from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
 
 # Rows of a table; a large cluster has more of them than anybody reads.
-MOST_ROWS = 20
+MAX_ROWS = 20
 _REMEDIES: Mapping[Reason, str] = {
     Reason.MOVING: "Nothing: look again when the move has ended.",
     Reason.PREFERRED_DOWN: "Start the broker.",
@@ -47,14 +47,14 @@ class ElectionView:
     Attributes:
         settings: all settings.
         config: configuration file as given; None: as found.
-        leads: the cluster when it was made.
+        leadership: the cluster when it was made.
         plan: the plan.
-        thresholds: by broker, the share of leads elsewhere above which it is out of balance.
+        thresholds: by broker, the share of leadership elsewhere above which it is out of balance.
     """
 
     settings: Settings
     config: str | None
-    leads: LeadershipSnapshot
+    leadership: LeadershipSnapshot
     plan: ElectionPlan
     thresholds: Mapping[int, float]
 
@@ -69,7 +69,7 @@ class ElectionView:
     def raised_bytes_per_s(self) -> int | None:
         """Return the throttle that is enough where one has to be raised; None: none would do."""
         wish = ThrottlePolicy(self.settings.alerts.margin_ratio, None, self.settings.cluster.replication_capacity)
-        return wish.above(max(first.required_bytes_per_s for first in self.plan.raise_first))
+        return wish.throttle_above(max(first.required_bytes_per_s for first in self.plan.raise_first))
 
     def raised_brokers(self) -> list[int]:
         """Return the brokers whose throttle has to be raised."""
@@ -90,9 +90,9 @@ def print_view(view: ElectionView) -> None:
     if view.plan.raise_first:
         _print("Throttles to raise first", ("broker", "in force", "must exceed"), _raise_rows(view.plan.raise_first))
         echo(f"  $ {view.raise_command()}" if view.raise_command() else _NO_THROTTLE)
-    for remark in remarks(view):
+    for note in notes(view):
         echo()
-        echo(f"{remark}")
+        echo(f"{note}")
 
 
 _NO_THROTTLE = "  No throttle would do: it would have to exceed cluster.replication_capacity. Move less at a time."
@@ -111,9 +111,9 @@ _BROKERS = (
 _BATCHES = ("batch", "partitions", "their writes", "such as", "imbalance then")
 
 
-def remarks(view: ElectionView) -> Iterator[str]:
+def notes(view: ElectionView) -> Iterator[str]:
     """Yield what a person should know about a plan beyond its tables."""
-    silent = view.leads.traffic.silent
+    silent = view.leadership.traffic.silent
     if silent:
         broker, reason = next(iter(sorted(silent.items())))
         others = f" and of {len(silent) - 1} more" if len(silent) > 1 else ""
@@ -122,7 +122,7 @@ def remarks(view: ElectionView) -> Iterator[str]:
             "Batches and capacity are reckoned with what is known alone, and nothing is elected behind a throttle that "
             "may be too low."
         )
-    automatic = sorted(broker for broker, balancing in view.leads.balancing.items() if balancing.auto)
+    automatic = sorted(broker for broker, balancing in view.leadership.balancing.items() if balancing.auto)
     if automatic:
         yield (
             f"Kafka gives leads back by itself, unplanned and many at once, on {_brokers(automatic)} "
@@ -142,7 +142,7 @@ def _summary(view: ElectionView) -> str:
     over = sum(map(view.over, view.plan.before))
     name = view.settings.cluster.name
     return (
-        f"Cluster {name}: {away} of {len(view.leads.partitions)} partitions are led by another broker than their "
+        f"Cluster {name}: {away} of {len(view.leadership.partitions)} partitions are led by another broker than their "
         f"preferred one; {over} of {len(view.plan.before)} brokers are out of balance."
     )
 
@@ -150,15 +150,15 @@ def _summary(view: ElectionView) -> str:
 def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
     if rows:
         echo()
-        print_table(title, header, rows[:MOST_ROWS])
-    if len(rows) > MOST_ROWS:
-        echo(f"and {len(rows) - MOST_ROWS} more; --format json tells all")
+        print_table(title, header, rows[:MAX_ROWS])
+    if len(rows) > MAX_ROWS:
+        echo(f"and {len(rows) - MAX_ROWS} more; --format json tells all")
 
 
 def _broker_rows(view: ElectionView) -> list[tuple[str | Text, ...]]:
     # Of many brokers those furthest out of balance.
     balances = sorted(view.plan.before, key=lambda b: b.imbalance_ratio, reverse=True)
-    if len(balances) <= MOST_ROWS:
+    if len(balances) <= MAX_ROWS:
         balances.sort(key=lambda b: b.broker)
     return [
         (
@@ -233,5 +233,5 @@ def percent(ratio: float) -> str:
 
 
 def _brokers(brokers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, brokers[:MOST_ROWS]))
-    return f"broker{'s' if len(brokers) > 1 else ''} {shown}" + (" and more" if len(brokers) > MOST_ROWS else "")
+    shown = ", ".join(map(str, brokers[:MAX_ROWS]))
+    return f"broker{'s' if len(brokers) > 1 else ''} {shown}" + (" and more" if len(brokers) > MAX_ROWS else "")

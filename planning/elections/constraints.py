@@ -118,7 +118,7 @@ class Throttles:
         if p is None:
             return False
         for side, own in _burdened(self._gained(p, election.gains)).items():
-            if self._sides.demand(side, own).verdict in _NOT_ENOUGH:
+            if self._sides.load_of(side, own).verdict in _NOT_ENOUGH:
                 self.waiting.add(side, _need_bytes_per_s(own), number)
                 return True
         return False
@@ -133,10 +133,10 @@ class Throttles:
     def close(self) -> Iterator[int]:
         """Let the room count that a batch has made, and return what need not wait any more."""
         self._sides.remove(self._given_up)
-        relieved = sorted({share.side for share in self._given_up})
+        relieved = sorted({share.broker_role for share in self._given_up})
         self._given_up = []
         for side in relieved:
-            yield from self.waiting.release(side, _room_bytes_per_s(self._sides.demand(side)))
+            yield from self.waiting.release(side, _room_bytes_per_s(self._sides.load_of(side)))
 
     def short(self, elections: Iterable[Election]) -> list[ThrottleLoad]:
         """Return the sides whose throttle would not be enough if all these were elected besides, by broker and role.
@@ -146,7 +146,7 @@ class Throttles:
         """
         changed = ((self._changed(election), election.gains) for election in elections)
         gained = _burdened(share for p, gains in changed if p is not None for share in self._gained(p, gains))
-        found = (self._sides.demand(side, gained[side]) for side in sorted(gained))
+        found = (self._sides.load_of(side, gained[side]) for side in sorted(gained))
         # Of one that is short for certain, but with a part unknown, no rate could be named that is enough.
         return [d for d in found if d.verdict in _SHORT and d.required_bytes_per_s is not None]
 
@@ -162,20 +162,20 @@ class Throttles:
         after = replace(p, leader=leader, followers=(*others, *fetches_now))
         # What the other followers receive does not change with the broker that sends it.
         sides = ((leader, Role.LEADER), (p.leader, Role.FOLLOWER))
-        return [share for share in follower_traffic(after) if share.side in sides]
+        return [share for share in follower_traffic(after) if share.broker_role in sides]
 
 
 def _given_up(p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
     """Return the shares that go from sides when another replica leads."""
     sides = ((p.leader, Role.LEADER), (leader, Role.FOLLOWER))
-    return [share for share in follower_traffic(p) if share.side in sides]
+    return [share for share in follower_traffic(p) if share.broker_role in sides]
 
 
 def _burdened(gained: Iterable[FollowerTraffic]) -> dict[BrokerRole, list[FollowerTraffic]]:
     """Return the sides whose verdict these shares can make worse, with their own of them."""
     sides: dict[BrokerRole, list[FollowerTraffic]] = defaultdict(list)
     for share in gained:
-        sides[share.side].append(share)
+        sides[share.broker_role].append(share)
     return {side: own for side, own in sides.items() if any(_counts(share) for share in own)}
 
 

@@ -1,9 +1,9 @@
-"""What a replication throttle means for the replicas behind it, and which throttle is enough.
+"""Load on replication throttles, and the verdict on each throttle.
 
 The rule is Kafka's own (``ReplicationQuotaManager`` with ``ReplicaManager.shouldLeaderThrottle`` and
-``RemoteLeaderEndPoint.shouldFollowerThrottle``): a quota counts the traffic of in-sync and out-of-sync followers of the
-listed partitions, but holds back the out-of-sync ones only. Hence the two marks of every broker and role: the in-sync
-traffic, below which out-of-sync replicas get nothing, and the whole traffic, below which they fall back for ever.
+``RemoteLeaderEndPoint.shouldFollowerThrottle``). A quota counts the traffic of in-sync and out-of-sync followers of the
+listed partitions, but limits only the out-of-sync ones. Every broker and role therefore has two thresholds. Below the
+in-sync traffic, out-of-sync replicas get nothing. Below the traffic of all followers, their lag grows indefinitely.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ BrokerRole = tuple[int, Role]
 
 @dataclass(frozen=True)
 class PartitionTraffic:
-    """One partition as the throttles see it.
+    """Replication traffic of one partition, with its throttled replica lists.
 
     Attributes:
         topic: topic.
         partition: partition.
-        leader: leading broker; None: none, so that nobody fetches.
-        followers: replicas other than the leader whose broker is alive: those that fetch.
+        leader: broker id of the leader; None if there is no leader, and so no fetch.
+        followers: replicas that fetch: all except the leader whose broker is alive.
         in_sync: replicas in the ISR.
         adding: replicas that the reassignment adds.
-        leader_listed: replicas in the leader throttled list; None: unknown.
-        follower_listed: replicas in the follower throttled list; None: unknown.
-        write_bytes_per_s: bytes appended per second; None: unknown.
-        remaining_bytes: bytes that a follower still has to copy, by broker; one that is missing is unknown.
+        leader_listed: replicas in the leader throttled list; None if unknown.
+        follower_listed: replicas in the follower throttled list; None if unknown.
+        write_bytes_per_s: bytes appended per second; None if unknown.
+        remaining_bytes: bytes that a follower still has to copy, by broker; a missing broker is unknown.
     """
 
     topic: str
@@ -59,17 +59,17 @@ def partition_traffic(
     write_bytes_per_s: float | None,
     alive: Collection[int],
 ) -> PartitionTraffic:
-    """Return a partition as the throttles see it, from its metadata.
+    """Return the replication traffic of a partition from its metadata.
 
     Args:
         name: topic and partition.
-        leader: leading broker; None: none.
-        replicas: its replicas.
-        isr: those in sync.
-        adding: those that the reassignment adds.
-        listed: replicas in the leader and in the follower throttled list; None: unknown.
-        write_bytes_per_s: bytes appended per second; None: unknown.
-        alive: brokers that are alive: no other one fetches.
+        leader: broker id of the leader; None if there is no leader.
+        replicas: replicas.
+        isr: in-sync replicas.
+        adding: replicas that the reassignment adds.
+        listed: replicas in the leader and in the follower throttled list; None if unknown.
+        write_bytes_per_s: bytes appended per second; None if unknown.
+        alive: live brokers; only these fetch.
     """
     leader_listed, follower_listed = (None if brokers is None else frozenset(brokers) for brokers in listed)
     return PartitionTraffic(
@@ -87,16 +87,16 @@ def partition_traffic(
 
 @dataclass(frozen=True)
 class CatchingUpReplica:
-    """One out-of-sync replica.
+    """One out-of-sync replica that copies from its leader.
 
     Attributes:
         topic: topic.
         partition: partition.
-        leader: the broker it copies from.
-        remaining_bytes: what it still has to copy.
-        write_bytes_per_s: what is written meanwhile.
-        replicas: the partition's replicas now.
-        target: its replicas once the reassignment is done.
+        leader: broker it copies from.
+        remaining_bytes: bytes still to copy.
+        write_bytes_per_s: write rate of the partition meanwhile.
+        replicas: current replicas of the partition.
+        target: replicas of the partition after the reassignment.
     """
 
     topic: str
@@ -110,16 +110,17 @@ class CatchingUpReplica:
 
 @dataclass(frozen=True)
 class SourceLoad:
-    """What out-of-sync replicas of one destination copy from one leader, as sums over all of them.
+    """Copies from one leader to the out-of-sync replicas of one destination, as sums over these replicas.
 
     Attributes:
-        leader: the broker they copy from.
-        replicas: out-of-sync replicas that the destination's throttle holds back.
-        remaining_bytes: what they still have to copy; None if unknown.
-        write_bytes_per_s: what is written to them meanwhile; None if unknown.
-        largest_remaining_bytes: what the one that is furthest behind still has to copy; None if unknown.
+        leader: broker they copy from.
+        replicas: number of out-of-sync replicas that the destination's throttle limits.
+        remaining_bytes: bytes still to copy; None if unknown.
+        write_bytes_per_s: write rate of their partitions; None if unknown.
+        largest_remaining_bytes: bytes still to copy for the replica that is furthest behind; None if unknown.
         leaving_bytes_per_s: in-sync traffic of the leader that ends once they are in sync, because replicas leave.
-        leading_bytes_per_s: of what is written to them, what the destination fetches no more then: it leads instead.
+        leading_bytes_per_s: part of the write rate that the destination stops fetching then, because it becomes the
+            leader.
     """
 
     leader: int
@@ -133,29 +134,29 @@ class SourceLoad:
 
 @dataclass(frozen=True)
 class ThrottleLoad:
-    """What one broker's throttle of one role has to carry.
+    """Traffic on one broker's throttle of one role.
 
     Attributes:
         broker: broker.
-        role: leader (what it sends) or follower (what it receives).
-        throttle_bytes_per_s: rate in force; None: none.
-        in_sync_bytes_per_s: listed traffic of in-sync followers; None: unknown.
-        required_bytes_per_s: listed traffic of all followers; None: unknown.
-        limited_replicas: out-of-sync replicas that the list names, and that the throttle therefore holds back.
-        free_replicas: out-of-sync replicas that it does not name.
-        remaining_bytes: what the out-of-sync replicas still have to copy; None: unknown.
-        throttle_known: whether the rate in force, and the lists of all partitions of the side, could be read.
-        used_bytes_per_s: what counts against the quota now; None: not measured.
-        catching_up: of a destination, the replicas that the throttle holds back; empty: not known one by one.
-        sources: of a destination, what they come to per leader; empty: not known.
-        burst_bytes: what one check of the quota lets through to out-of-sync replicas at once, however little room there
-            is (``planning.finish.long_run.burst_bytes``); None if unknown.
-        batch_bytes: of a leader, mean size of the producers' batches that it appends; None if unknown.
+        role: leader (traffic that it sends) or follower (traffic that it receives).
+        throttle_bytes_per_s: rate in force; None if there is none.
+        in_sync_bytes_per_s: listed traffic of in-sync followers; None if unknown.
+        required_bytes_per_s: listed traffic of all followers; None if unknown.
+        limited_replicas: out-of-sync replicas in the list, which the throttle limits.
+        free_replicas: out-of-sync replicas that are not in the list.
+        remaining_bytes: bytes that the out-of-sync replicas still have to copy; None if unknown.
+        throttle_known: true if the rate in force and the lists of all its partitions could be read.
+        used_bytes_per_s: traffic that counts against the quota now; None if not measured.
+        catching_up: for a destination: the limited replicas; empty if they are not known one by one.
+        sources: for a destination: sums of the limited replicas per leader; empty if unknown.
+        burst_bytes: bytes that one check of the quota lets through to out-of-sync replicas at once, however little room
+            there is (``planning.finish.long_run.burst_bytes``); None if unknown.
+        batch_bytes: for a leader: mean size of appended producer batches; None if unknown.
         quota_window: samples of the broker's quotas.
         fetch: the broker's limits as a follower.
-        known_in_sync_bytes_per_s: the least that in_sync_bytes_per_s can be; None: it is that.
-        known_required_bytes_per_s: the least that required_bytes_per_s can be; None: it is that.
-        short_source: of a destination, whether a leader that is starved or losing holds back replicas of it.
+        known_in_sync_bytes_per_s: minimum of in_sync_bytes_per_s; None if it is that value.
+        known_required_bytes_per_s: minimum of required_bytes_per_s; None if it is that value.
+        leader_too_low: for a destination: true if it copies from a leader that is starved or losing.
     """
 
     broker: int
@@ -176,26 +177,27 @@ class ThrottleLoad:
     fetch: FetchLimits = DEFAULT_FETCH
     known_in_sync_bytes_per_s: float | None = None
     known_required_bytes_per_s: float | None = None
-    short_source: bool = False
+    leader_too_low: bool = False
 
     @property
     def behind_bytes_per_s(self) -> float:
-        """Return what is written to listed out-of-sync replicas, bytes per second; 0 if unknown."""
+        """Return the write rate to listed out-of-sync replicas in bytes per second; 0 if unknown."""
         if self.required_bytes_per_s is None:
             return 0.0
         return max(0.0, self.required_bytes_per_s - (self.in_sync_bytes_per_s or 0.0))
 
     @property
     def verdict(self) -> Verdict:
-        """Return what the throttle means for the out-of-sync replicas.
+        """Return the effect of the throttle on the out-of-sync replicas.
 
-        What is certain is said though a part is unknown: more traffic would only be worse.
+        A verdict that is certain is returned even if a part of the traffic is unknown, because more traffic only makes
+        it worse.
         """
         if self.limited_replicas + self.free_replicas == 0:
             return Verdict.IDLE
-        short = self._certainly_short
-        if short is not None:
-            return short
+        too_low = self._certainly_too_low
+        if too_low is not None:
+            return too_low
         if not self.throttle_known:
             return Verdict.NO_DATA
         if self.throttle_bytes_per_s is None or self.limited_replicas == 0:
@@ -205,14 +207,14 @@ class ThrottleLoad:
         return Verdict.SLOW if self.throttle_bytes_per_s <= self.required_bytes_per_s else Verdict.CATCHING_UP
 
     @property
-    def _certainly_short(self) -> Verdict | None:
-        """Return what is so however much the unknown part of the traffic is; None: that decides."""
+    def _certainly_too_low(self) -> Verdict | None:
+        """Return the verdict that holds whatever the unknown traffic is; None if the unknown traffic decides."""
         throttle = self.throttle_bytes_per_s
         if throttle is None or not self.limited_replicas:
             return None
-        in_sync = _either(self.known_in_sync_bytes_per_s, self.in_sync_bytes_per_s)
-        required = _either(self.known_required_bytes_per_s, self.required_bytes_per_s)
-        # A quota is exceeded above its bound, not at it.
+        in_sync = _minimum(self.known_in_sync_bytes_per_s, self.in_sync_bytes_per_s)
+        required = _minimum(self.known_required_bytes_per_s, self.required_bytes_per_s)
+        # Kafka exceeds a quota only above its bound, so a throttle equal to the in-sync traffic starves no replica.
         if throttle < in_sync:
             return Verdict.STARVED
         if throttle <= required and self._copied_bytes_per_s(in_sync) <= required - in_sync:
@@ -220,19 +222,26 @@ class ThrottleLoad:
         return None
 
     def _copied_bytes_per_s(self, in_sync_bytes_per_s: float) -> float:
-        """Return what comes to out-of-sync replicas, for no quota cuts a response; 0: not more than is known."""
+        """Return the rate at which out-of-sync replicas copy, in bytes per second; 0 if no burst size is known.
+
+        It can exceed the room in the quota, because no quota cuts a response.
+        """
         if not self.burst_bytes or self.throttle_bytes_per_s is None:
             return 0.0
         return copy_rate(self.throttle_bytes_per_s, in_sync_bytes_per_s, self.burst_bytes, self.quota_window).middle
 
     @property
     def catch_up(self) -> CatchUp | None:
-        """Return when the out-of-sync replicas that the throttle holds back are in sync; None: unknown, or none is.
+        """Return when the limited out-of-sync replicas are in sync; None if unknown, or if there are none.
 
-        Of this broker and role alone, as ``gold/throttle_headroom`` has it: another may take longer. But of a
-        destination that has a source which lets too little through, not all replicas are ever in sync.
+        This holds for this broker and role alone, as in ``gold/throttle_headroom``; another broker may take longer. If
+        a destination copies from a leader whose throttle is too low, some of its replicas never get in sync.
         """
-        if self.short_source or self.verdict not in (Verdict.CATCHING_UP, Verdict.SLOW) or self.remaining_bytes is None:
+        if (
+            self.leader_too_low
+            or self.verdict not in (Verdict.CATCHING_UP, Verdict.SLOW)
+            or self.remaining_bytes is None
+        ):
             return None
         assert self.throttle_bytes_per_s is not None, "a verdict on a throttle"
         in_sync = self.in_sync_bytes_per_s or 0.0
@@ -242,24 +251,24 @@ class ThrottleLoad:
         return catch_up(self.remaining_bytes, self.behind_bytes_per_s, rate, room, self.quota_window)
 
 
-def _either(known: float | None, whole: float | None) -> float:
-    """Return the least that a traffic can be."""
-    return known if known is not None else whole or 0.0
+def _minimum(known_part: float | None, total: float | None) -> float:
+    """Return the minimum of a traffic: its known part if given, otherwise the total."""
+    return known_part if known_part is not None else total or 0.0
 
 
 class FollowerTraffic(NamedTuple):
-    """One follower's part in the traffic of one side.
+    """Traffic of one follower at one end of its fetches.
 
     Attributes:
-        side: broker and role.
-        write_bytes_per_s: bytes appended to the partition per second; None: unknown.
-        in_sync: whether the follower is in the ISR.
-        listed: whether the throttled list of the side's role names the side's broker; None: unknown.
-        remaining_bytes: what the follower still has to copy; None: unknown.
-        peer: the broker at the other end of the fetches; None: none leads.
+        broker_role: broker and role of that end.
+        write_bytes_per_s: bytes appended to the partition per second; None if unknown.
+        in_sync: true if the follower is in the ISR.
+        listed: true if the throttled list of the role contains the broker; None if unknown.
+        remaining_bytes: bytes that the follower still has to copy; None if unknown.
+        peer: broker at the other end; None if there is no leader.
     """
 
-    side: BrokerRole
+    broker_role: BrokerRole
     write_bytes_per_s: float | None
     in_sync: bool
     listed: bool | None
@@ -268,9 +277,9 @@ class FollowerTraffic(NamedTuple):
 
 
 def follower_traffic(p: PartitionTraffic) -> Iterator[FollowerTraffic]:
-    """Return what each follower of a partition adds to its leader's side and to its own.
+    """Yield the traffic of each follower of a partition: once for its leader and once for itself.
 
-    Nothing is written to a partition that nobody leads.
+    A partition without a leader has no write traffic.
     """
     written = p.write_bytes_per_s if p.leader is not None else 0.0
     for follower in p.followers:
@@ -283,67 +292,70 @@ def follower_traffic(p: PartitionTraffic) -> Iterator[FollowerTraffic]:
 
 
 class ThrottleLoads:
-    """What every broker and role that takes part has to carry, as traffic comes and goes.
+    """Loads of all brokers and roles, to which traffic can be added and from which it can be removed.
 
     Args:
-        partitions: every partition that moves or is listed.
-        throttles: rate in force by broker and role in bytes per second, None for none; a side that is missing is
-            unknown.
+        partitions: all partitions in a reassignment or in a throttled replica list.
+        throttles: rate in force by broker and role in bytes per second, None for none; a missing key is unknown.
     """
 
     def __init__(self, partitions: Iterable[PartitionTraffic], throttles: Mapping[BrokerRole, float | None]) -> None:
         self._throttles = throttles
-        self._sums: dict[BrokerRole, _Sums] = defaultdict(_Sums)
+        self._sums: dict[BrokerRole, _LoadSum] = defaultdict(_LoadSum)
         for partition in partitions:
             self.add(follower_traffic(partition))
 
     def __iter__(self) -> Iterator[BrokerRole]:
-        """Iterate over the sides in the order of broker and role."""
+        """Iterate over brokers and roles in ascending order."""
         return iter(sorted(self._sums))
 
     def add(self, more: Iterable[FollowerTraffic]) -> None:
-        """Let each share count on its side."""
-        for share in more:
-            self._sums[share.side].count(share, 1)
+        """Add the traffic of followers to the sums of their brokers and roles."""
+        for traffic in more:
+            self._sums[traffic.broker_role].count(traffic, 1)
 
     def remove(self, less: Iterable[FollowerTraffic]) -> None:
-        """Let shares that were added count no more."""
-        for share in less:
-            self._sums[share.side].count(share, -1)
+        """Subtract traffic of followers that was added before."""
+        for traffic in less:
+            self._sums[traffic.broker_role].count(traffic, -1)
 
-    def demand(self, side: BrokerRole, more: Collection[FollowerTraffic] = ()) -> ThrottleLoad:
-        """Return what a side has to carry, or would have to if it had these shares besides its own."""
-        sums = self._sums[side] if side in self._sums else _Sums()
-        return (sums.plus(more) if more else sums).demand(side, self._throttles)
+    def load_of(self, broker_role: BrokerRole, more: Collection[FollowerTraffic] = ()) -> ThrottleLoad:
+        """Return the load of a broker and role, with additional traffic on top of its own."""
+        sums = self._sums[broker_role] if broker_role in self._sums else _LoadSum()
+        return (sums.plus(more) if more else sums).load_of(broker_role, self._throttles)
 
 
 def throttle_loads(
     partitions: Iterable[PartitionTraffic], throttles: Mapping[BrokerRole, float | None]
 ) -> list[ThrottleLoad]:
-    """Return what every broker and role that takes part has to carry, ordered by broker and role.
+    """Return the load of every broker and role with traffic, ordered by broker and role.
 
     Args:
-        partitions: every partition that moves or is listed.
-        throttles: rate in force by broker and role in bytes per second, None for none; a side that is missing is
-            unknown.
+        partitions: all partitions in a reassignment or in a throttled replica list.
+        throttles: rate in force by broker and role in bytes per second, None for none; a missing key is unknown.
     """
-    all_of_them = list(partitions)
-    sides = ThrottleLoads(all_of_them, throttles)
-    found = [sides.demand(side) for side in sides]
-    short = {d.broker for d in found if d.role is Role.LEADER and d.verdict in (Verdict.STARVED, Verdict.LOSING)}
-    held = {
-        follower
-        for p in all_of_them
-        if p.leader in short and p.leader_listed is not None and p.leader in p.leader_listed
+    all_partitions = list(partitions)
+    all_loads = ThrottleLoads(all_partitions, throttles)
+    loads = [all_loads.load_of(broker_role) for broker_role in all_loads]
+    too_low = (Verdict.STARVED, Verdict.LOSING)
+    too_low_leaders = {load.broker for load in loads if load.role is Role.LEADER and load.verdict in too_low}
+    # Copies from such a leader never end, whatever the throttle of their destination is.
+    behind_too_low_leader = {
+        (follower, Role.FOLLOWER)
+        for p in all_partitions
+        if p.leader in too_low_leaders and p.leader_listed is not None and p.leader in p.leader_listed
         for follower in p.followers
         if follower not in p.in_sync
     }
-    return [replace(d, short_source=True) if d.role is Role.FOLLOWER and d.broker in held else d for d in found]
+    return [
+        replace(load, leader_too_low=True) if (load.broker, load.role) in behind_too_low_leader else load
+        for load in loads
+    ]
 
 
 @dataclass(slots=True)
-class _Sums:
-    """The sums over the shares of one side; what is unknown is counted, for half a sum would be a false verdict."""
+class _LoadSum:
+    """Sums over the followers of one broker and role; with counts of unknown values, because partial sums mislead."""
 
     in_sync_bytes_per_s: float = 0.0
     required_bytes_per_s: float = 0.0
@@ -356,58 +368,58 @@ class _Sums:
     free_replicas: int = 0
     limited_by_peer: Counter[int] = field(default_factory=Counter)
 
-    def plus(self, more: Iterable[FollowerTraffic]) -> _Sums:
-        """Return the sums with shares besides."""
-        # Not added and taken away again: sums of rates would drift.
+    def plus(self, more: Iterable[FollowerTraffic]) -> _LoadSum:
+        """Return a copy of the sums with additional traffic."""
+        # A copy, because adding and then subtracting floating-point rates would drift.
         sums = replace(self, limited_by_peer=self.limited_by_peer.copy())
-        for share in more:
-            sums.count(share, 1)
+        for traffic in more:
+            sums.count(traffic, 1)
         return sums
 
-    def count(self, share: FollowerTraffic, times: int) -> None:
-        """Let a share count once more (1) or once less (-1)."""
-        if share.listed is None:
+    def count(self, traffic: FollowerTraffic, times: int) -> None:
+        """Add the traffic of a follower (times = 1) or subtract it (-1)."""
+        if traffic.listed is None:
             self.unknown_lists += times
-        if share.listed:
-            self._count_traffic(share, times)
-        if not share.in_sync:
-            self._count_behind(share, times)
+        if traffic.listed:
+            self._count_traffic(traffic, times)
+        if not traffic.in_sync:
+            self._count_out_of_sync(traffic, times)
 
-    def _count_traffic(self, share: FollowerTraffic, times: int) -> None:
-        if share.write_bytes_per_s is None:
+    def _count_traffic(self, traffic: FollowerTraffic, times: int) -> None:
+        if traffic.write_bytes_per_s is None:
             self.unknown_required += times
-            self.unknown_in_sync += times if share.in_sync else 0
+            self.unknown_in_sync += times if traffic.in_sync else 0
         else:
-            self.required_bytes_per_s += times * share.write_bytes_per_s
-            self.in_sync_bytes_per_s += times * share.write_bytes_per_s if share.in_sync else 0
+            self.required_bytes_per_s += times * traffic.write_bytes_per_s
+            self.in_sync_bytes_per_s += times * traffic.write_bytes_per_s if traffic.in_sync else 0
 
-    def _count_behind(self, share: FollowerTraffic, times: int) -> None:
-        if share.listed:
+    def _count_out_of_sync(self, traffic: FollowerTraffic, times: int) -> None:
+        if traffic.listed:
             self.limited_replicas += times
-            if share.peer is not None:
-                self.limited_by_peer[share.peer] += times
+            if traffic.peer is not None:
+                self.limited_by_peer[traffic.peer] += times
         else:
             self.free_replicas += times
-        if share.remaining_bytes is None:
+        if traffic.remaining_bytes is None:
             self.unknown_remaining += times
         else:
-            self.remaining_bytes += times * share.remaining_bytes
+            self.remaining_bytes += times * traffic.remaining_bytes
 
-    def demand(self, side: BrokerRole, throttles: Mapping[BrokerRole, float | None]) -> ThrottleLoad:
-        """Return the demand that these sums make."""
+    def load_of(self, broker_role: BrokerRole, throttles: Mapping[BrokerRole, float | None]) -> ThrottleLoad:
+        """Return the sums as the load of a broker and role; a sum with unknown parts is None."""
         lists_known = not self.unknown_lists
         responses = [DEFAULT_FETCH.burst_bytes(replicas) for replicas in self.limited_by_peer.values() if replicas]
         return ThrottleLoad(
-            broker=side[0],
-            role=side[1],
-            throttle_bytes_per_s=throttles.get(side),
+            broker=broker_role[0],
+            role=broker_role[1],
+            throttle_bytes_per_s=throttles.get(broker_role),
             in_sync_bytes_per_s=self.in_sync_bytes_per_s if lists_known and not self.unknown_in_sync else None,
             required_bytes_per_s=self.required_bytes_per_s if lists_known and not self.unknown_required else None,
             limited_replicas=self.limited_replicas,
             free_replicas=self.free_replicas,
             remaining_bytes=None if self.unknown_remaining else self.remaining_bytes,
-            throttle_known=side in throttles and lists_known,
-            burst_bytes=burst_bytes(side[1], responses) or None,
+            throttle_known=broker_role in throttles and lists_known,
+            burst_bytes=burst_bytes(broker_role[1], responses) or None,
             known_in_sync_bytes_per_s=self.in_sync_bytes_per_s,
             known_required_bytes_per_s=self.required_bytes_per_s,
         )

@@ -1,4 +1,4 @@
-"""Throttled replica lists: how Kafka writes them, what they cover, and how its own tool builds them from a plan."""
+"""Throttled replica lists: parsing, formatting, and the lists that Kafka's own tool builds for a plan."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ class ReplicaList:
     """One throttled replica list of a topic.
 
     Attributes:
-        every: whether the list is ``*``, which means every replica of every partition.
-        entries: (partition, broker) pairs in the order of the text; empty when ``every`` is true.
+        every: true if the list is ``*``, which means every replica of every partition.
+        entries: (partition, broker) pairs in the order of the text; empty if ``every`` is true.
     """
 
     every: bool
     entries: tuple[tuple[int, int], ...]
 
     def brokers(self, partition: int, replicas: Sequence[int]) -> tuple[int, ...]:
-        """Return the brokers that the list names for a partition; of ``*``, the replicas themselves."""
+        """Return the brokers in the list for a partition; for ``*``, its replicas."""
         if self.every:
             return tuple(replicas)
         return tuple(dict.fromkeys(broker for listed, broker in self.entries if listed == partition))
 
     def partitions(self) -> frozenset[int]:
-        """Return the partitions that the list names; of ``*`` none, for it names no partition by number."""
+        """Return the partitions in the list; empty for ``*``, which contains no partition numbers."""
         return frozenset(partition for partition, _ in self.entries)
 
 
 @dataclass(frozen=True)
 class Move:
-    """The planned move of one partition.
+    """The planned reassignment of one partition.
 
     Attributes:
-        before: replicas before the move, adding replicas of a running move left out.
-        after: replicas when the move is done.
+        topic: topic.
+        partition: partition.
+        before: replicas before the reassignment, without adding replicas of a running one.
+        after: replicas after the reassignment.
     """
 
     topic: str
@@ -48,14 +50,14 @@ class Move:
 
 @dataclass(frozen=True)
 class TopicLists:
-    """The two lists of one topic as text; None: not set."""
+    """Leader and follower list of one topic as text; None if not set."""
 
     leader: str | None
     follower: str | None
 
 
 def parse_replica_list(text: str | None) -> ReplicaList | None:
-    """Return the list that a topic's configuration holds; None when it lists nothing.
+    """Return the parsed list of a topic's configuration; None if it is empty.
 
     Raises:
         ValueError: the text is neither ``*`` nor ``partition:broker,...``.
@@ -77,15 +79,15 @@ def _entry(text: str) -> tuple[int, int]:
 
 
 def format_replica_list(entries: Iterable[tuple[int, int]]) -> str:
-    """Return the text of a list, entries sorted as strings as Kafka's own tool sorts them."""
+    """Return the text of a list, with entries sorted as strings like in Kafka's own tool."""
     return ",".join(sorted({f"{partition}:{broker}" for partition, broker in entries}))
 
 
 def lists_of_plan(moves: Iterable[Move]) -> dict[str, TopicLists]:
-    """Return the lists that ``kafka-reassign-partitions --execute --throttle`` sets for a plan, per topic.
+    """Return the lists that ``kafka-reassign-partitions --execute --throttle`` sets for a plan, by topic.
 
-    Leader list: every replica before the move, for any of them may come to lead. Follower list: the destinations
-    that were no replicas.
+    The leader list contains every replica before the move, because any of them may become the leader. The follower list
+    contains the destinations that were no replicas before.
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.calculateLeaderThrottles`` and ``calculateFollowerThrottles``.
     """

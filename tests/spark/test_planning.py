@@ -9,7 +9,7 @@ from pyspark.sql import Row, SparkSession
 
 from planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
 from schemas.alerts import Role, Verdict
-from streaming.transforms.decode import lane_messages
+from streaming.transforms.decode import alert_messages
 from streaming.transforms.moves.replicas import replicas
 from streaming.transforms.moves.throttle_headroom import throttle_headroom
 from streaming.transforms.tick_status import complete_ticks, rows_of
@@ -53,7 +53,7 @@ def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
         for number, cluster in enumerate(CLUSTERS)
         for m in tick([broker_row(cluster, b) for b in BROKERS], [move_row(p) for p in cluster.partitions])
     ]
-    whole = complete_ticks(lane_messages(records(spark, messages)))
+    whole = complete_ticks(alert_messages(records(spark, messages)))
     brokers = rows_of(whole, "brokers")
     rows = throttle_headroom(replicas(rows_of(whole, "moves"), brokers), brokers).collect()
     sides: dict[str, dict[tuple[int, str], Row]] = {}
@@ -98,7 +98,7 @@ def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[
             row = found[str(number)][(demand.broker, demand.role.value)]
             assert in_spark(row) == in_planning(demand), f"broker {demand.broker} as {demand.role.value} of {cluster}"
             verdicts.add(demand.verdict.value)
-            short += demand.short_source and demand.verdict in (Verdict.CATCHING_UP, Verdict.SLOW)
+            short += demand.leader_too_low and demand.verdict in (Verdict.CATCHING_UP, Verdict.SLOW)
             etas = [row[name] for name in ("eta_low_s", "eta_s", "eta_high_s")]
             assert etas == pytest.approx(list(etas_in_planning(demand))), f"{demand}"
     # The examples are worth something: every verdict is among them.
