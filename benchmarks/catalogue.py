@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.fixtures.bench_cluster import Say
+from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.groups import (
     alert_latency,
     collector_cost,
@@ -26,7 +26,7 @@ from benchmarks.groups.scale import group as scale
 from benchmarks.results import Figure
 
 # In the order in which they run.
-GROUPS: dict[str, Callable[[Say], list[Figure]]] = {
+GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "switch": alert_latency.measure,
     "start": startup.measure,
     "finish": finish_time.measure,

@@ -24,9 +24,9 @@ class Picture:
     """A picture of some figures.
 
     Attributes:
-        path: of its file.
-        title: what it shows.
-        draw: makes it, as SVG, of results; None: they have nothing to draw.
+        path: path of its file.
+        title: title and alternative text.
+        draw: returns the picture as SVG, or None if the results have none of its figures.
     """
 
     path: Path
@@ -42,16 +42,17 @@ PICTURES = (
 _NOT_YET = "not measured yet"
 _INTRODUCTION = f"""# Performance
 
-All figures are measured by `make bench`, on real brokers where brokers matter. `make bench ONLY=NAME` runs one of the
-groups below; `python -m benchmarks.run --help` names the variables for shorter runs.
-[benchmarks/results.json](../benchmarks/results.json) has each figure with the command that gave it, the machine, the
-date and the commit. This page is written from that file, after each group or by `python -m benchmarks.report`. Where it
-says *{_NOT_YET}*, there is no figure.
+`make bench` measures all figures, on real brokers where brokers matter. `make bench ONLY=NAME` runs one of the groups
+below. `python -m benchmarks.run --help` lists the variables for shorter runs.
+
+[benchmarks/results.json](../benchmarks/results.json) has each figure with its command, machine, date and commit. This
+page is generated from that file after each group, or by `python -m benchmarks.report`. *{_NOT_YET}* marks figures
+without a value.
 """
 
 
 def write(groups: Groups) -> None:
-    """Write page and pictures; without a figure to draw there is no picture."""
+    """Write the page and its pictures. A picture without any figure is removed."""
     results = read()
     for picture in PICTURES:
         drawn = picture.draw(results)
@@ -63,16 +64,16 @@ def write(groups: Groups) -> None:
 
 
 def markdown(results: Sequence[Result], groups: Groups) -> str:
-    """Return the page: the goals and how far they are met, then what every group measures, and its figures.
+    """Return the page as Markdown: the goals and whether they are met, then a section with the figures of each group.
 
     Args:
-        results: of ``benchmarks/results.json``.
-        groups: by name, the function that measures it; the text on its module says what is measured.
+        results: entries of ``benchmarks/results.json``.
+        groups: measuring function by group name. The docstring of its module becomes the text of the section.
     """
     parts = [_INTRODUCTION, "## Goals\n", _goals({result["name"]: result for result in results})]
     for name, measure in groups.items():
         own = [result for result in results if re.search(rf"\bONLY={name}$", result["command"])]
-        parts += [f"## {name}\n", _what(name, measure), *_pictures(own), _figures(own)]
+        parts += [f"## {name}\n", _description(name, measure), *_pictures(own), _figures(own)]
     return "\n".join(parts)
 
 
@@ -81,11 +82,11 @@ def _pictures(results: Sequence[Result]) -> list[str]:
     return [f"![{picture.title}]({picture.path.relative_to(PAGE.parent)})\n" for picture in drawn]
 
 
-def _what(name: str, measure: Callable[..., Any]) -> str:
-    """Return what the module of a group says of itself."""
-    said = inspect.getdoc(inspect.getmodule(measure)) or ""
-    told = said.removeprefix(f"Group ``{name}``: ").replace("``", "`")
-    return f"{told[:1].upper()}{told[1:]}\n"
+def _description(name: str, measure: Callable[..., Any]) -> str:
+    """Return the docstring of a group's module, without the group's name."""
+    docstring = inspect.getdoc(inspect.getmodule(measure)) or ""
+    text = docstring.removeprefix(f"Group ``{name}``: ").replace("``", "`")
+    return f"{text[:1].upper()}{text[1:]}\n"
 
 
 def _goals(by_name: Mapping[str, Result]) -> str:

@@ -71,10 +71,10 @@ def percentile(values: Sequence[float], ratio: float) -> float:
     if not values:
         raise ValueError("no values, no percentile")
     ordered = sorted(values)
-    place = ratio * (len(ordered) - 1)
-    below = int(place)
+    position = ratio * (len(ordered) - 1)
+    below = int(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
 def slope_per_s(samples: Sequence[tuple[float, float]]) -> float:
@@ -169,11 +169,11 @@ def code(*modules: str, without: str = "") -> str:
     product = {path for folder in _PRODUCT for path in (CHECKOUT / folder).rglob("*.py")}
     digest = hashlib.sha256()
     for path in (*sorted(product | _imported(modules, without)), *(CHECKOUT / name for name in _VERSIONS)):
-        digest.update(str(path.relative_to(CHECKOUT)).encode() + b"\0" + _what_runs(path) + b"\0")
+        digest.update(str(path.relative_to(CHECKOUT)).encode() + b"\0" + _executable_code(path) + b"\0")
     return digest.hexdigest()[:12]
 
 
-def _what_runs(path: Path) -> bytes:
+def _executable_code(path: Path) -> bytes:
     """Return a file, or of a module what is left of it without comments and docstrings."""
     if path.suffix != ".py":
         return path.read_bytes()

@@ -53,13 +53,13 @@ def _run_group(name: str, on: str) -> bool:
     click.echo(f"\n== {name}")
     began = time.monotonic()
 
-    def say(text: str) -> None:
+    def on_progress(text: str) -> None:
         click.echo(f"{time.monotonic() - began:7.1f} s  {text}")
 
     try:
-        figures = GROUPS[name](say)
+        figures = GROUPS[name](on_progress)
     except HeadroomError as error:
-        say(f"failed: {error}")
+        on_progress(f"failed: {error}")
         return False
     date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     write(figures, Origin(_command(name), on, date, commit()))

@@ -1,4 +1,4 @@
-"""Group ``switch``: from the leader switch done in Kafka to the alert written and printed, at one tick a second."""
+"""Group ``switch``: time from a leader switch in Kafka until its alert is stored and printed, at one tick a second."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import threading
 import time
 from types import TracebackType
 
-from benchmarks.fixtures.bench_cluster import Ground, Say, failure
-from benchmarks.fixtures.throttled_move import Part, Scene
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
+from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line, WatchLines
 from cli.common.watch_process import WatchProcess
@@ -26,16 +26,16 @@ _HISTORY_BYTES = 30_000_000
 _LEADER_POLL_S = 0.02
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return median and 95th percentile over BENCH_SWITCHES switches (default 20), each with an alert of its own.
 
     Raises:
         HeadroomError: a move was not healthy before its switch, or an alert did not come, or is not in the table.
     """
     count = int(os.environ.get("BENCH_SWITCHES", "20"))
-    with Ground(3) as ground, ground.watch() as watch:
-        delays_s = [_switch(ground, watch, number, say) for number in range(count)]
-        _require_all_written(ground, watch)
+    with BenchCluster(3) as bench, bench.watch() as watch:
+        delays_s = [_switch(bench, watch, number, on_progress) for number in range(count)]
+        _require_all_written(bench, watch)
     return [
         Figure("switch_to_alert_s_median", percentile(delays_s, 0.5), "s", count),
         Figure("switch_to_alert_s_p95", percentile(delays_s, 0.95), "s", count),
@@ -43,50 +43,51 @@ def measure(say: Say) -> list[Figure]:
     ]
 
 
-def _switch(ground: Ground, watch: WatchProcess, number: int, say: Say) -> float:
+def _switch(bench: BenchCluster, watch: WatchProcess, number: int, on_progress: OnProgress) -> float:
     """Return the seconds of one switch to broker b, which led one partition and leads both then."""
     # The brokers take turns, so that no alert is that of the switch before.
     a, b, c = ((1, 2, 3), (2, 3, 1), (3, 1, 2))[number % 3]
-    parts = [
-        Part((a, b), (b, c), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
-        Part((b, a), (c, a), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
+    partitions = [
+        MovedPartition((a, b), (b, c), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
+        MovedPartition((b, a), (c, a), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
     ]
     healthy = {(a, "leader"), (b, "leader"), (c, "follower")}
-    with Scene(ground, f"switch-{number}", parts) as scene:
-        scene.start_move(_THROTTLE_BYTES_PER_S)
+    with ThrottledMove(bench, f"switch-{number}", partitions) as move:
+        move.start_move(_THROTTLE_BYTES_PER_S)
         watch.wait(lambda: _catching_up(watch) == healthy, 60, "all sides catching up before the switch")
         # At any point between two ticks.
         time.sleep(random.uniform(0, 1))
         earlier = len(watch.events())
-        with LeaderWatch(ground, scene.topic, before=a) as leader:
-            scene.elect_preferred(0)
-            alert = watch.wait(lambda: _alert(watch, earlier, b), 60, f"alert on broker {b} as leader")
-            readable_s = _readable_s(ground, alert)
+        with LeaderWatcher(bench, move.topic, before=a) as leader:
+            move.elect_preferred(0)
+            alert = watch.wait(lambda: _find_alert(watch, earlier, b), 60, f"alert on broker {b} as leader")
+            readable_s = _readable_s(bench, alert)
             switched_s = leader.switched_s()
     delay_s = max(alert.at_s, readable_s) - switched_s
-    say(f"switch {number + 1}: broker {a} to {b}, {_stages(alert, switched_s)}, written and printed {delay_s:.2f} s")
+    stages = _describe_stages(alert, switched_s)
+    on_progress(f"switch {number + 1}: broker {a} to {b}, {stages}, written and printed {delay_s:.2f} s")
     watch.wait(lambda: not watch.firing(), 120, "alerts resolved after the switch")
     return delay_s
 
 
-class LeaderWatch:
+class LeaderWatcher:
     """Asks for the leader of partition 0 some fifty times a second, by a client of its own.
 
     Args:
-        ground: the brokers.
+        bench: the brokers.
         topic: whose leader.
         before: the leader before the switch.
     """
 
-    def __init__(self, ground: Ground, topic: str, before: int) -> None:
-        self._admin = ground.connect()
+    def __init__(self, bench: BenchCluster, topic: str, before: int) -> None:
+        self._admin = bench.connect()
         self._topic = topic
         self._before = before
         self._asked_s: float | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="leader-watch", daemon=True)
 
-    def __enter__(self) -> LeaderWatch:
+    def __enter__(self) -> LeaderWatcher:
         """Return this, asking."""
         self._thread.start()
         return self
@@ -117,10 +118,10 @@ class LeaderWatch:
         return self._asked_s
 
 
-def _stages(alert: Line, switched_s: float) -> str:
+def _describe_stages(alert: Line, switched_s: float) -> str:
     """Return, in seconds after the switch, the tick that showed it, the decision and the line."""
     switched_ms = (time.time() - time.monotonic() + switched_s) * 1000
-    tick_s, decided_s = ((alert.said[name] - switched_ms) / 1000 for name in ("tick_ms", "event_ms"))
+    tick_s, decided_s = ((alert.fields[name] - switched_ms) / 1000 for name in ("tick_ms", "event_ms"))
     return f"tick {tick_s:.2f} s, decided {decided_s:.2f} s, printed {alert.at_s - switched_s:.2f} s"
 
 
@@ -130,28 +131,28 @@ def _catching_up(watch: WatchLines) -> set[tuple[int, str]]:
     return set(verdicts) if set(verdicts.values()) == {"catching_up"} else set()
 
 
-def _alert(watch: WatchLines, earlier: int, broker: int) -> Line | None:
+def _find_alert(watch: WatchLines, earlier: int, broker: int) -> Line | None:
     subject = f"broker {broker} as leader"
     fired = iter(watch.fired(earlier))
-    return next((line for line in fired if line.said["subject"] == subject), None)
+    return next((line for line in fired if line.fields["subject"] == subject), None)
 
 
-def _readable_s(ground: Ground, alert: Line) -> float:
+def _readable_s(bench: BenchCluster, alert: Line) -> float:
     """Return when the event could be read from the table; the time of its line if the first look finds it."""
-    known_s = alert.at_s
-    while not _stored(ground, alert.said["alert_id"], "firing"):
-        known_s = time.monotonic()
-        if known_s - alert.at_s > 30:
-            raise failure(f"event {alert.said['alert_id']} was printed and is not in the table")
-    return known_s
+    readable_s = alert.at_s
+    while not _stored(bench, alert.fields["alert_id"], "firing"):
+        readable_s = time.monotonic()
+        if readable_s - alert.at_s > 30:
+            raise failure(f"event {alert.fields['alert_id']} was printed and is not in the table")
+    return readable_s
 
 
-def _stored(ground: Ground, alert_id: str, state: str) -> bool:
+def _stored(bench: BenchCluster, alert_id: str, state: str) -> bool:
     sql = f"SELECT alert_id FROM data WHERE alert_id = '{alert_id}' AND state = '{state}'"
-    return bool(query(ground.store, ALERT_EVENTS.path, sql))
+    return bool(query(bench.store, ALERT_EVENTS.path, sql))
 
 
-def _require_all_written(ground: Ground, watch: WatchLines) -> None:
-    missing = [e.said for e in watch.events() if not _stored(ground, e.said["alert_id"], e.said["state"])]
+def _require_all_written(bench: BenchCluster, watch: WatchLines) -> None:
+    missing = [e.fields for e in watch.events() if not _stored(bench, e.fields["alert_id"], e.fields["state"])]
     if missing:
         raise failure(f"printed, and not in the table: {missing}")

@@ -1,13 +1,19 @@
-"""Group ``kills``: is every alert told, and told once, whatever is killed?
+"""Group ``kills``: is every alert delivered exactly once when processes are killed?
 
-A live watch tells a webhook and a Slack bot of alerts; throttles that change make them fire and resolve. BENCH_KILLS
-times (default 20), at fixed random moments, one of these gets a `kill -9`, with all processes that it started: the
-collector, the process that writes history, the watch itself, which judges, or the receivers. The watch starts collector
-and history again; watch and receivers are started again as a supervisor would. Then the receivers are away for
-BENCH_RECEIVER_DOWN_S (default 600) while alerts go on. An event of `alerts/events` is lost if a receiver does not show
-it in the end. It is doubled if a person sees it twice: a second message in Slack, a post under another key, an alert
-that fires again though its cause never went away, or one announced again that has not grown worse. Three brokers take
-turns to starve, because an alert that comes back soon takes longer to resolve.
+A live watch notifies a webhook and a Slack bot. Changing throttles make alerts fire and resolve.
+
+- BENCH_KILLS times (default 20), at fixed random moments, one process gets a `kill -9` together with its children: the
+  collector, the history process, the watch or the receivers. The watch restarts collector and history. The benchmark
+  restarts watch and receivers, as a supervisor would.
+- Then the receivers are down for BENCH_RECEIVER_DOWN_S seconds (default 600) while alerts continue.
+
+An event of `alerts/events` is lost if a receiver does not show it in the end. It is doubled if a person sees it twice:
+
+- a second message in Slack, or a webhook post under another key,
+- a new alert although the cause of the earlier one never ended,
+- an alert that is announced again without having become worse.
+
+Three brokers take turns to starve, because an alert that soon fires again takes longer to resolve.
 """
 
 from __future__ import annotations
@@ -19,13 +25,13 @@ from collections.abc import Callable
 from types import TracebackType
 
 from alerts.delivery.delivery_log import notifiable
-from benchmarks.fixtures.bench_cluster import Ground, Say, child_of
-from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTS, LeadersInTurn
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, find_child
+from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.fixtures.processes import kill_tree
 from benchmarks.fixtures.receivers.alert_events import announced_again, stored_events
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.receivers.recording_receivers import lost_and_doubled
-from benchmarks.fixtures.throttled_move import Scene
+from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.results import Figure
 from schemas.alerts import AlertEvent, AlertState
 
@@ -33,14 +39,14 @@ _SEED = 11
 _ENOUGH_BYTES_PER_S = 4e6
 # A second, not five: an alert that came back four times waits a quarter of a minute before it resolves.
 _ALERTS = {"resolve_s": 1.0}
-_TURN_S = 180.0
+_ALERT_S = 180.0
 _READY_S = 60.0
 _SETTLE_S = 180.0
-_LOOK_S = 0.5
-_TURN_EVERY_S = 60.0
+_POLL_S = 0.5
+_CHANGE_EVERY_S = 60.0
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return how many events were lost and doubled, with kills and with receivers that are away.
 
     Raises:
@@ -48,21 +54,23 @@ def measure(say: Say) -> list[Figure]:
     """
     kills = int(os.environ.get("BENCH_KILLS", "20"))
     down_s = float(os.environ.get("BENCH_RECEIVER_DOWN_S", "600"))
-    with Ground(3) as ground, Receivers(ground.folder) as receivers:
-        receivers.configure(ground)
-        ground.add_section("alerts", _ALERTS)
-        with Scene(ground, "kills", PARTS) as scene, Watched(ground, receivers) as watched:
-            scene.start_move(_ENOUGH_BYTES_PER_S, INBOUND_BYTES_PER_S)
-            _kill_in_turn(watched, kills, say)
-            killed = watched.settled()
+    with BenchCluster(3) as bench, Receivers(bench.folder) as receivers:
+        receivers.configure(bench)
+        bench.add_section("alerts", _ALERTS)
+        with ThrottledMove(bench, "kills", PARTITIONS) as move, SupervisedWatch(bench, receivers) as watched:
+            move.start_move(_ENOUGH_BYTES_PER_S, INBOUND_BYTES_PER_S)
+            _kill_one_by_one(watched, kills, on_progress)
+            killed = watched.await_delivered()
             lost, doubled = lost_and_doubled(killed, receivers.shown())
-            say(f"{len(killed)} events: {lost} lost, {doubled} doubled; receivers go away for {down_s:.0f} s")
-            _go_away(watched, down_s)
-            told = watched.settled()
+            on_progress(f"{len(killed)} events: {lost} lost, {doubled} doubled; receivers go away for {down_s:.0f} s")
+            _stop_receivers_for(watched, down_s)
+            told = watched.await_delivered()
         missed = [event for event in told if event not in killed]
         undelivered, doubled = lost_and_doubled(missed, receivers.shown())
         doubled += announced_again(told, watched.starved)
-    say(f"{len(missed)} events while the receivers were away: {undelivered} undelivered; {doubled} doubled in all")
+    on_progress(
+        f"{len(missed)} events while the receivers were away: {undelivered} undelivered; {doubled} doubled in all"
+    )
     return [
         Figure("kill_lost", lost, "events", len(killed)),
         Figure("kill_doubled", doubled, "events", len(killed) + len(missed)),
@@ -72,7 +80,7 @@ def measure(say: Say) -> list[Figure]:
     ]
 
 
-def _kill_in_turn(watched: Watched, kills: int, say: Say) -> None:
+def _kill_one_by_one(watched: SupervisedWatch, kills: int, on_progress: OnProgress) -> None:
     """Kill one after another, each while an alert fires or resolves, and let it come back."""
     draw = random.Random(_SEED)
     starving = False
@@ -82,23 +90,23 @@ def _kill_in_turn(watched: Watched, kills: int, say: Say) -> None:
         time.sleep(draw.uniform(0, 10))
         processes = watched.kill(victim)
         time.sleep(draw.uniform(0, 4))
-        watched.revive()
-        watched.await_turn(starving)
+        watched.start_again()
+        watched.await_alert(starving)
         told = "fired" if starving else "resolved"
-        say(f"kill {number + 1}: {victim}, {processes} process(es) at once; then the alert {told}")
+        on_progress(f"kill {number + 1}: {victim}, {processes} process(es) at once; then the alert {told}")
     if starving:
-        watched.turn(starving=False)
+        watched.change_throttle(starving=False)
 
 
-def _go_away(watched: Watched, length_s: float) -> None:
+def _stop_receivers_for(watched: SupervisedWatch, length_s: float) -> None:
     """Let alerts fire and resolve while the receivers do not run, and start them again."""
     watched.kill("receivers")
     until_s = time.monotonic() + length_s
     while (left_s := until_s - time.monotonic()) > 0:
-        watched.turn(starving=True)
-        watched.turn(starving=False)
-        time.sleep(min(_TURN_EVERY_S, left_s))
-    watched.revive()
+        watched.change_throttle(starving=True)
+        watched.change_throttle(starving=False)
+        time.sleep(min(_CHANGE_EVERY_S, left_s))
+    watched.start_again()
 
 
 def victims(count: int, draw: random.Random) -> list[str]:
@@ -114,22 +122,22 @@ def victims(count: int, draw: random.Random) -> list[str]:
     return chosen[:count]
 
 
-class Watched:
+class SupervisedWatch:
     """A watch that may be killed, and what it watches and tells.
 
     Args:
-        ground: the brokers.
+        bench: the brokers.
         receivers: whom it tells.
     """
 
-    def __init__(self, ground: Ground, receivers: Receivers) -> None:
-        self._ground = ground
+    def __init__(self, bench: BenchCluster, receivers: Receivers) -> None:
+        self._bench = bench
         self._receivers = receivers
-        self._watch = ground.watch()
+        self._watch = bench.watch()
         self._runs = True
-        self._leaders = LeadersInTurn(ground.settings, _ENOUGH_BYTES_PER_S)
+        self._leaders = LeadersInTurn(bench.settings, _ENOUGH_BYTES_PER_S)
 
-    def __enter__(self) -> Watched:
+    def __enter__(self) -> SupervisedWatch:
         """Return the running watch."""
         return self
 
@@ -145,21 +153,21 @@ class Watched:
     def throttle(self, starving: bool) -> None:
         """Give the next leader a rate that starves its new replica, or the same one a rate that is enough."""
         if starving:
-            self._leaders.turn()
+            self._leaders.advance()
             self._leaders.starve()
         else:
-            self._leaders.relieve()
+            self._leaders.restore()
 
-    def await_turn(self, starving: bool) -> None:
+    def await_alert(self, starving: bool) -> None:
         """Return when the leader's alert fires, or has resolved, as the table of events tells."""
         wanted = AlertState.FIRING.value if starving else AlertState.RESOLVED.value
         what = f"alert on {self._leaders.subject} {wanted}"
-        self._watch.wait(lambda: self._state() == wanted, _TURN_S, what, _LOOK_S)
+        self._watch.wait(lambda: self._state() == wanted, _ALERT_S, what, _POLL_S)
 
-    def turn(self, starving: bool) -> None:
+    def change_throttle(self, starving: bool) -> None:
         """Change the leader's throttle, and return when its alert has followed."""
         self.throttle(starving)
-        self.await_turn(starving)
+        self.await_alert(starving)
 
     def kill(self, victim: str) -> int:
         """Kill one of those that may be killed with all processes of its own, and return how many those were."""
@@ -167,7 +175,7 @@ class Watched:
 
     def kill_child(self, word: str) -> int:
         """Kill the child whose command has a word, once there is one."""
-        return kill_tree(self._watch.wait(lambda: child_of(self._watch, word), _READY_S, f"a child that runs {word}"))
+        return kill_tree(self._watch.wait(lambda: find_child(self._watch, word), _READY_S, f"a child that runs {word}"))
 
     def kill_watch(self) -> int:
         """Kill the watch and all that it started."""
@@ -180,33 +188,33 @@ class Watched:
         """Kill the receivers."""
         return self._receivers.kill()
 
-    def revive(self) -> None:
+    def start_again(self) -> None:
         """Start what was killed and is not started by the watch: the watch itself, and the receivers."""
         self._receivers.start()
         if not self._runs:
-            self._watch, self._runs = self._ground.watch(), True
+            self._watch, self._runs = self._bench.watch(), True
 
-    def settled(self) -> list[AlertEvent]:
+    def await_delivered(self) -> list[AlertEvent]:
         """Return the events that receivers are to be told of, once all of them show all, or after a while."""
         give_up = time.monotonic() + _SETTLE_S
-        while lost_and_doubled(self._told(), self._receivers.shown())[0] and time.monotonic() < give_up:
+        while lost_and_doubled(self._notifiable_events(), self._receivers.shown())[0] and time.monotonic() < give_up:
             self._watch.require_running()
-            time.sleep(_LOOK_S)
-        return self._told()
+            time.sleep(_POLL_S)
+        return self._notifiable_events()
 
-    def _told(self) -> list[AlertEvent]:
-        return notifiable(stored_events(self._ground.store))
+    def _notifiable_events(self) -> list[AlertEvent]:
+        return notifiable(stored_events(self._bench.store))
 
     def _state(self) -> str | None:
         """Return how the present leader's alert stands, of all that were told; None: there is none."""
-        told = [event for event in self._told() if event.subject == self._leaders.subject]
+        told = [event for event in self._notifiable_events() if event.subject == self._leaders.subject]
         return told[-1].state if told else None
 
 
-_VICTIMS_BY_NAME: dict[str, Callable[[Watched], int]] = {
+_VICTIMS_BY_NAME: dict[str, Callable[[SupervisedWatch], int]] = {
     "collector": lambda watched: watched.kill_child("collect"),
-    "watch": Watched.kill_watch,
+    "watch": SupervisedWatch.kill_watch,
     "history": lambda watched: watched.kill_child("record"),
-    "receivers": Watched.kill_receivers,
+    "receivers": SupervisedWatch.kill_receivers,
 }
 _VICTIMS = tuple(_VICTIMS_BY_NAME)

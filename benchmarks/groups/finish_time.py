@@ -1,10 +1,13 @@
-"""Group ``finish``: the recommended throttle is applied at once; does the move finish when the alert promised?
+"""Group ``finish``: does a move finish at the predicted time if the recommended throttle is applied at once?
 
-The lag grows until a throttle is applied, and here it is applied as soon as a machine of two cores, busy with four
-brokers and two Spark jobs, has printed the alert and run its command. So the promise is that of the alert's tick for
-the time at which the throttle was in force; ``printed`` is the one in the alert, which assumes 3 s. Errors are against
-the promise. A third of the moves run beside two busy processes. Moves that were recorded in `benchmarks/parts/finish`
-with the same code count and are not made again, so a run may be made in parts.
+The lag grows until the throttle is applied. So each error is computed for the time at which the throttle was in force.
+The prediction uses the tick of the alert and that time. Figures with ``printed`` use the prediction in the alert, which
+assumes that the throttle is in force after 3 s. Each error is divided by the predicted time.
+
+The command of the alert runs as soon as the alert is printed. The machine has two cores and also runs four brokers and
+two Spark jobs. A third of the moves run while two more processes keep a core busy each.
+
+A run can be made in parts. Moves recorded in `benchmarks/parts/finish` with the same code count and are not repeated.
 """
 
 from __future__ import annotations
@@ -21,10 +24,10 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
-from benchmarks.fixtures import recorded_moves as promises
-from benchmarks.fixtures.bench_cluster import Ground, Say, failure
-from benchmarks.fixtures.move_cases import CASES, Case
-from benchmarks.fixtures.throttled_move import Scene
+from benchmarks.fixtures import recorded_moves
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
+from benchmarks.fixtures.move_cases import CASES, MoveCase
+from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.results import Figure, parts, percentile
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line, WatchLines
@@ -63,7 +66,7 @@ class Outcome:
         return self.real_s / self.printed_s - 1 if self.printed_s else None
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return how near promises came over BENCH_MOVES moves (default: all cases), from BENCH_FIRST_MOVE on.
 
     Raises:
@@ -71,16 +74,16 @@ def measure(say: Say) -> list[Figure]:
     """
     cases = CASES[int(os.environ.get("BENCH_FIRST_MOVE", 0)) :][: int(os.environ.get("BENCH_MOVES", len(CASES)))]
     folder = parts("finish", __name__)
-    made = {move.name for move in promises.read(folder)}
+    made = {recorded.name for recorded in recorded_moves.read(folder)}
     left = [case for case in cases if case.name not in made]
-    with Ground(4) as ground:
+    with BenchCluster(4) as bench:
         for first in range(0, len(left), _MOVES_OF_A_WATCH):
-            _play_some(ground, first, left[first : first + _MOVES_OF_A_WATCH], folder, say)
-    moves = list(promises.read(folder))
-    promises.print_promises(moves)
-    delay_s = percentile([move.delay_s for move in moves], 0.5)
+            _record_moves(bench, first, left[first : first + _MOVES_OF_A_WATCH], folder, on_progress)
+    moves = list(recorded_moves.read(folder))
+    recorded_moves.print_promises(moves)
+    delay_s = percentile([recorded.delay_s for recorded in moves], 0.5)
     return [
-        *figures([_outcome(move) for move in moves]),
+        *figures([_outcome(recorded) for recorded in moves]),
         Figure("finish_apply_delay_s_median", delay_s, "s", len(moves)),
     ]
 
@@ -101,64 +104,71 @@ def figures(outcomes: Sequence[Outcome]) -> list[Figure]:
         "finish_range_hit_ratio": sum(p.low_s <= real_s <= p.high_s for p, real_s in ranges) / len(ranges),
         "finish_range_width_ratio_median": percentile([(p.high_s - p.low_s) / p.middle_s for p, _ in ranges], 0.5),
     }
-    told = {
+    printed_values = {
         "finish_printed_error_ratio_median": percentile([abs(ratio) for ratio in printed], 0.5) if printed else 1.0,
         "finish_printed_bias_ratio": percentile(printed, 0.5) if printed else 1.0,
     }
     unknown = Figure("finish_unknown_ratio", 1 - len(lateness) / len(outcomes), "ratio", len(outcomes))
     return [
         *(Figure(name, value, "ratio", len(lateness)) for name, value in values.items()),
-        *(Figure(name, value, "ratio", len(printed)) for name, value in told.items()),
+        *(Figure(name, value, "ratio", len(printed)) for name, value in printed_values.items()),
         unknown,
     ]
 
 
-def _outcome(move: promises.Recorded) -> Outcome:
-    return Outcome(move.promise(move.delay_s), move.promised.get("finish_s"), move.real_s)
+def _outcome(recorded: recorded_moves.RecordedMove) -> Outcome:
+    return Outcome(recorded.promise(recorded.delay_s), recorded.promised.get("finish_s"), recorded.real_s)
 
 
-def _play_some(ground: Ground, first: int, cases: Sequence[Case], folder: Path, say: Say) -> None:
+def _record_moves(
+    bench: BenchCluster, first: int, cases: Sequence[MoveCase], folder: Path, on_progress: OnProgress
+) -> None:
     """Record moves one after another, watched from tables of their own."""
-    store = ground.folder / f"store-{first}"
-    with ground.watch(store) as watch:
+    store = bench.folder / f"store-{first}"
+    with bench.watch(store) as watch:
         watch.wait(lambda: watch.verdicts() is not None, 180, "the first judged tick")
         for number, case in enumerate(cases, first):
-            promises.write(_play(ground, watch, store, number, case, say), folder)
+            recorded_moves.write(_record_move(bench, watch, store, number, case, on_progress), folder)
 
 
-def _play(ground: Ground, watch: WatchProcess, store: Path, number: int, case: Case, say: Say) -> promises.Recorded:
+def _record_move(
+    bench: BenchCluster, watch: WatchProcess, store: Path, number: int, case: MoveCase, on_progress: OnProgress
+) -> recorded_moves.RecordedMove:
     """Return one move, from its first record to its end under the recommended throttle."""
     with (
         _busy(case.busy),
-        Scene(ground, f"finish-{number}", case.parts, case.record_bytes) as scene,
-        _swinging(scene, case.sway_ratio),
+        ThrottledMove(bench, f"finish-{number}", case.partitions, case.record_bytes) as move,
+        _swing_load(move, case.sway_ratio),
     ):
         earlier = len(watch.events())
-        scene.start_move(case.throttle_bytes_per_s)
+        move.start_move(case.throttle_bytes_per_s)
         if case.switch is not None:
             watch.wait(
                 lambda: set((watch.verdicts() or {}).values()) == {"catching_up"}, 60, f"{case.name}: health at first"
             )
-            scene.elect_preferred(case.switch)
-        watch.wait(lambda: watch.advice(earlier), 90, f"{case.name}: an alert that recommends a throttle")
-        alert = _settled(watch, earlier)
+            move.elect_preferred(case.switch)
+        watch.wait(lambda: watch.last_recommendation(earlier), 90, f"{case.name}: an alert that recommends a throttle")
+        alert = _last_recommendation(watch, earlier)
         applied_ms = _apply(alert)
-        ended_ms = _end_ms(scene, case.name)
+        ended_ms = _end_ms(move, case.name)
         load_average = os.getloadavg()[0]
-    move = _recorded(store, scene.topic, case, alert, (applied_ms, ended_ms), load_average)
-    promised = "nothing" if move.promised["finish_s"] is None else f"{move.promised['finish_s']:.1f} s"
-    say(f"{case.name}: printed {promised}, really {move.real_s:.1f} s, applied {move.delay_s:.1f} s after the tick")
+    recorded = _recorded(store, move.topic, case, alert, (applied_ms, ended_ms), load_average)
+    promised = "nothing" if recorded.promised["finish_s"] is None else f"{recorded.promised['finish_s']:.1f} s"
+    on_progress(
+        f"{case.name}: printed {promised}, really {recorded.real_s:.1f} s, "
+        f"applied {recorded.delay_s:.1f} s after the tick"
+    )
     watch.wait(lambda: not watch.firing(), 120, "alerts resolved after the move")
-    return move
+    return recorded
 
 
 def _recorded(
-    store: Path, topic: str, case: Case, alert: Line, from_to_ms: tuple[int, int], load_average: float
-) -> promises.Recorded:
+    store: Path, topic: str, case: MoveCase, alert: Line, from_to_ms: tuple[int, int], load_average: float
+) -> recorded_moves.RecordedMove:
     """Return what the promise was made from, and what came."""
-    advice, tick_ms = alert.said["recommendation"], alert.said["tick_ms"]
-    headroom, progress = promises.gold_rows(str(store), topic, tick_ms, from_to_ms[1])
-    return promises.Recorded(
+    advice, tick_ms = alert.fields["recommendation"], alert.fields["tick_ms"]
+    headroom, progress = recorded_moves.gold_rows(str(store), topic, tick_ms, from_to_ms[1])
+    return recorded_moves.RecordedMove(
         case.name,
         case.busy,
         load_average,
@@ -184,14 +194,14 @@ def _busy(processes: int) -> Iterator[None]:
 
 
 @contextmanager
-def _swinging(scene: Scene, ratio: float) -> Iterator[None]:
+def _swing_load(move: ThrottledMove, ratio: float) -> Iterator[None]:
     """Let write rates swing meanwhile, some seconds above their mean and as many below."""
     ended = threading.Event()
 
     def swing() -> None:
         for factor in cycle((1 + ratio, 1 - ratio)):
-            for number, part in enumerate(scene.parts):
-                scene.write(number, part.live_bytes_per_s * factor)
+            for number, moved in enumerate(move.partitions):
+                move.write(number, moved.live_bytes_per_s * factor)
             if ended.wait(_SWING_S):
                 return
 
@@ -206,18 +216,18 @@ def _swinging(scene: Scene, ratio: float) -> Iterator[None]:
             thread.join()
 
 
-def _settled(watch: WatchLines, earlier: int) -> Line:
+def _last_recommendation(watch: WatchLines, earlier: int) -> Line:
     """Return the last advice once the lines that came with it are read."""
     # Several sides fire in one tick, and their lines come one after the other.
     time.sleep(0.1)
-    alert = watch.advice(earlier)
+    alert = watch.last_recommendation(earlier)
     assert alert is not None, "it was there before"
     return alert
 
 
 def _apply(alert: Line) -> int:
     """Run the command that the alert gives, and return when its rate was set everywhere, epoch milliseconds."""
-    words = shlex.split(alert.said["recommendation"]["commands"][0])
+    words = shlex.split(alert.fields["recommendation"]["commands"][0])
     done = subprocess.Popen(headroom_command(*words[1:]), stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
     assert done.stderr is not None
     said, set_ms = [], None
@@ -234,10 +244,10 @@ def _now_ms() -> int:
     return round(time.time() * 1000)
 
 
-def _end_ms(scene: Scene, name: str) -> int:
+def _end_ms(move: ThrottledMove, name: str) -> int:
     """Return when Kafka's list of reassignments no longer held the topic, epoch milliseconds."""
     give_up = time.monotonic() + 600
-    while scene.moving():
+    while move.moving():
         if time.monotonic() > give_up:
             raise failure(f"{name}: not finished 600 s after the recommended throttle")
         time.sleep(_FINISH_POLL_S)

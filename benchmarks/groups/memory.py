@@ -1,4 +1,7 @@
-"""Group ``memory``: does ``headroom watch`` grow over an hour of ticks at its default pace, a move always in flight?"""
+"""Group ``memory``: growth of the memory of ``headroom watch`` over an hour of ticks at its default interval.
+
+A move is running all the time.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,24 @@ import os
 import time
 from collections.abc import Sequence
 
-from benchmarks.fixtures.bench_cluster import Ground, Say
-from benchmarks.fixtures.throttled_move import Part, Scene
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
+from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.results import Figure, slope_per_s
 from cli.common.watch_process import WatchProcess
 from schemas.config import CollectSettings
 
 # Below its in-sync traffic of 0.3 MB/s the throttle lets nothing through: the move is in flight for ever.
-_PART = Part((1, 2), (1, 3), 0.3e6, 20_000_000)
+_PARTITION = MovedPartition((1, 2), (1, 3), 0.3e6, 20_000_000)
 _THROTTLE_BYTES_PER_S = 0.2e6
 _SAMPLE_S = 5.0
-_SAY_EVERY = 12
+_LOG_EVERY = 12
 # JVMs grow into their heaps at first.
 _WARM_UP_RATIO = 0.25
 _BEGINNING_RATIO = 0.1
 Sample = tuple[float, float]
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return the growth over BENCH_MEMORY_S seconds (default 3600) and the peak, of all processes of the watch.
 
     A tick is taken every BENCH_MEMORY_TICK_S seconds (default: Headroom's own default).
@@ -33,12 +36,12 @@ def measure(say: Say) -> list[Figure]:
     """
     length_s = float(os.environ.get("BENCH_MEMORY_S", "3600"))
     interval_s = float(os.environ.get("BENCH_MEMORY_TICK_S", CollectSettings().interval_s))
-    with Ground(3) as ground, Scene(ground, "memory", [_PART]) as scene:
-        ground.configure(interval_s)
-        with ground.watch() as watch:
-            scene.start_move(_THROTTLE_BYTES_PER_S)
+    with BenchCluster(3) as bench, ThrottledMove(bench, "memory", [_PARTITION]) as move:
+        bench.configure(interval_s)
+        with bench.watch() as watch:
+            move.start_move(_THROTTLE_BYTES_PER_S)
             watch.wait(lambda: bool(watch.verdicts()), 180, "first verdict")
-            samples = _sample(watch, length_s, say)
+            samples = _sample(watch, length_s, on_progress)
     used = after_warm_up(samples)
     return [
         Figure("memory_growth_ratio_per_hour", growth_ratio_per_hour(used), "ratio/h", len(used)),
@@ -48,15 +51,15 @@ def measure(say: Say) -> list[Figure]:
     ]
 
 
-def _sample(watch: WatchProcess, length_s: float, say: Say) -> list[Sample]:
+def _sample(watch: WatchProcess, length_s: float, on_progress: OnProgress) -> list[Sample]:
     samples: list[Sample] = []
     began_s = time.monotonic()
     while (at_s := time.monotonic() - began_s) < length_s:
         parts = watch.resident_bytes()
         samples.append((at_s, float(sum(parts.values()))))
-        if len(samples) % _SAY_EVERY == 1:
+        if len(samples) % _LOG_EVERY == 1:
             told = ", ".join(f"{name} {rss / 1e6:.0f}" for name, rss in sorted(parts.items()))
-            say(f"{at_s:5.0f} s: {samples[-1][1] / 1e6:.0f} MB ({told})")
+            on_progress(f"{at_s:5.0f} s: {samples[-1][1] / 1e6:.0f} MB ({told})")
         watch.require_running()
         time.sleep(max(0.0, began_s + len(samples) * _SAMPLE_S - time.monotonic()))
     return samples

@@ -1,7 +1,6 @@
-"""Group ``smallest``: the recommended throttle against the smallest that is found enough by trial.
+"""Group ``smallest``: the recommended throttle divided by the smallest throttle that trials find sufficient.
 
-Situations that were measured with the same code count together and are not measured again, so a run may be made in
-parts.
+A run can be made in parts. Situations measured with the same code count and are not repeated.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ import json
 import os
 import time
 
-from benchmarks.fixtures.bench_cluster import Ground, Say, failure
-from benchmarks.fixtures.move_cases import SITUATIONS, Case
-from benchmarks.fixtures.throttled_move import Scene
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
+from benchmarks.fixtures.move_cases import SITUATIONS, MoveCase
+from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.results import Figure, parts, percentile
 from planning.finish.finish_time import QUOTA_CYCLE_S
 
@@ -21,7 +20,7 @@ _SAMPLE_S = 0.4
 _MEASURED_CYCLES = 3
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return the ratios over BENCH_SITUATIONS situations (default: all), from BENCH_FIRST_SITUATION on.
 
     Raises:
@@ -31,11 +30,11 @@ def measure(say: Say) -> list[Figure]:
     situations = SITUATIONS[first:][: int(os.environ.get("BENCH_SITUATIONS", len(SITUATIONS)))]
     folder = parts("smallest", __name__)
     folder.mkdir(parents=True, exist_ok=True)
-    with Ground(4) as ground:
+    with BenchCluster(4) as bench:
         for number, case in enumerate(situations):
             path = folder / f"{case.name}.json"
             if not path.exists():
-                path.write_text(json.dumps(_ratio(ground, number, case, say)), encoding="utf-8")
+                path.write_text(json.dumps(_ratio(bench, number, case, on_progress)), encoding="utf-8")
     ratios = [float(json.loads(path.read_text(encoding="utf-8"))) for path in folder.glob("*.json")]
     return [
         Figure("recommended_over_smallest_ratio_max", max(ratios), "ratio", len(ratios)),
@@ -44,60 +43,64 @@ def measure(say: Say) -> list[Figure]:
     ]
 
 
-def _ratio(ground: Ground, number: int, case: Case, say: Say) -> float:
-    with Scene(ground, f"smallest-{number}", case.parts, case.record_bytes) as scene:
-        scene.start_move(case.throttle_bytes_per_s)
-        recommended = _recommended(ground, number, case)
-        say(f"{case.name}: recommended {recommended / 1e6:.2f} MB/s")
-        smallest = _smallest_enough(scene, case.throttle_bytes_per_s, recommended, say)
-    say(f"{case.name}: smallest found enough {smallest / 1e6:.2f} MB/s, ratio {recommended / smallest:.2f}")
+def _ratio(bench: BenchCluster, number: int, case: MoveCase, on_progress: OnProgress) -> float:
+    with ThrottledMove(bench, f"smallest-{number}", case.partitions, case.record_bytes) as move:
+        move.start_move(case.throttle_bytes_per_s)
+        recommended = _recommended(bench, number, case)
+        on_progress(f"{case.name}: recommended {recommended / 1e6:.2f} MB/s")
+        smallest = _smallest_enough(move, case.throttle_bytes_per_s, recommended, on_progress)
+    on_progress(f"{case.name}: smallest found enough {smallest / 1e6:.2f} MB/s, ratio {recommended / smallest:.2f}")
     return recommended / smallest
 
 
-def _recommended(ground: Ground, number: int, case: Case) -> float:
+def _recommended(bench: BenchCluster, number: int, case: MoveCase) -> float:
     # Tables of their own: those of the situation before tell of an alert that was still firing.
-    with ground.watch(ground.folder / f"store-{number}") as watch:
-        alert = watch.wait(lambda: watch.advice(), 180, f"{case.name}: an alert that recommends a throttle")
-        return float(alert.said["recommendation"]["throttle_bytes_per_s"])
+    with bench.watch(bench.folder / f"store-{number}") as watch:
+        alert = watch.wait(
+            lambda: watch.last_recommendation(), 180, f"{case.name}: an alert that recommends a throttle"
+        )
+        return float(alert.fields["recommendation"]["throttle_bytes_per_s"])
 
 
-def _smallest_enough(scene: Scene, too_low: float, recommended: float, say: Say) -> float:
+def _smallest_enough(move: ThrottledMove, too_low: float, recommended: float, on_progress: OnProgress) -> float:
     """Return the least throttle that was seen to be enough, by halving down to the resolution."""
     enough = recommended
-    while not _is_enough(scene, enough, say):
+    while not _is_enough(move, enough, on_progress):
         too_low, enough = enough, enough * 1.15
         if enough > 2 * recommended:
             raise failure(f"no throttle up to {enough:.0f} bytes/s was enough")
     while (enough - too_low) / enough > _RESOLUTION_RATIO:
         middle = (too_low + enough) / 2
-        if _is_enough(scene, middle, say):
+        if _is_enough(move, middle, on_progress):
             enough = middle
         else:
             too_low = middle
     return enough
 
 
-def _is_enough(scene: Scene, throttle_bytes_per_s: float, say: Say) -> bool:
+def _is_enough(move: ThrottledMove, throttle_bytes_per_s: float, on_progress: OnProgress) -> bool:
     """Return whether the real lag falls under a throttle, from the mean of one quota cycle to that of a later one.
 
     The copy comes in bursts, one a cycle: only whole cycles can be compared.
     """
-    scene.throttle(throttle_bytes_per_s)
+    move.throttle(throttle_bytes_per_s)
     # The window still holds what the throttle before let through.
     time.sleep(QUOTA_CYCLE_S)
-    means = [_mean_lag_bytes(scene) for _ in range(_MEASURED_CYCLES)]
-    if not scene.moving():
+    means = [_mean_lag_bytes(move) for _ in range(_MEASURED_CYCLES)]
+    if not move.moving():
         raise failure("the move finished within the trials: its history is too small")
     told = ", ".join(f"{mean / 1e6:.1f}" for mean in means)
     falls = means[-1] < means[0]
-    say(f"  {throttle_bytes_per_s / 1e6:.2f} MB/s: mean lag per cycle {told} MB: {'enough' if falls else 'too low'}")
+    on_progress(
+        f"  {throttle_bytes_per_s / 1e6:.2f} MB/s: mean lag per cycle {told} MB: {'enough' if falls else 'too low'}"
+    )
     return falls
 
 
-def _mean_lag_bytes(scene: Scene) -> float:
+def _mean_lag_bytes(move: ThrottledMove) -> float:
     end_s = time.monotonic() + QUOTA_CYCLE_S
     samples: list[int] = []
     while (left_s := end_s - time.monotonic()) > 0:
-        samples.append(scene.missing_bytes())
+        samples.append(move.missing_bytes())
         time.sleep(min(_SAMPLE_S, left_s))
     return sum(samples) / len(samples)

@@ -1,4 +1,4 @@
-"""Group ``sources``: what it takes to read one broker's whole tick, by each source, and what it costs the broker."""
+"""Group ``sources``: time to read one broker's metrics of a tick from each source, and the CPU cost for the broker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import Ground, Say, failure
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.results import Figure, percentile
 from cli.common.output import print_table
 from cluster.embedded import BrokerOptions, endpoint
@@ -25,14 +25,14 @@ from schemas.config import Source
 
 _PARTITIONS_PER_TOPIC = 100
 # One replica in a hundred takes part in a move.
-_WATCHED_RATIO = 0.01
+_MOVING_RATIO = 0.01
 _CREATE_TOPICS = 5
 # Read this long, but at least so many times, after so many reads that do not count: the JVMs compile as they run.
 _READ_S = 10.0
 _LEAST_READS = 5
 _WARM_UP_READS = 5
 # Nothing that is waited for takes a tenth of this, but on a machine that is busy with something else.
-_PATIENCE_S = 300.0
+_TIMEOUT_S = 300.0
 _TICK_S = 10.0
 _CORE_RATIO_AT = 4000
 # As Kafka's own script starts a broker; small embedded ones run with less. Indexes of 64 kB, for logs of one record.
@@ -60,7 +60,7 @@ class Cost:
     reads: int
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return time and cost of each source for a broker with BENCH_REPLICAS replicas (default 1000,4000,10000).
 
     Raises:
@@ -69,10 +69,10 @@ def measure(say: Say) -> list[Figure]:
     sizes = sorted(int(size) for size in os.environ.get("BENCH_REPLICAS", "1000,4000,10000").split(","))
     options = BrokerOptions(_PROPERTIES, java_options=dict.fromkeys((1, 2), _JVM), agents=True)
     costs: list[Cost] = []
-    with Ground(2, options) as ground:
+    with BenchCluster(2, options) as bench:
         for size in sizes:
-            plan = _grow(ground, size, say)
-            costs += [_cost(ground, source, plan, say) for source in Source]
+            plan = _grow(bench, size, on_progress)
+            costs += [_cost(bench, source, plan, on_progress) for source in Source]
     _print(costs)
     return [figure for size in sizes for figure in _figures([cost for cost in costs if cost.replicas == size])]
 
@@ -91,26 +91,26 @@ def _figures(costs: list[Cost]) -> list[Figure]:
     return figures
 
 
-def _grow(ground: Ground, replicas: int, say: Say) -> ReadPlan:
+def _grow(bench: BenchCluster, replicas: int, on_progress: OnProgress) -> ReadPlan:
     """Return the plan of a broker that has so many replicas, of which it leads every other one."""
     began = time.monotonic()
     topics = [f"sources-{number:03}" for number in range(-(-replicas // _PARTITIONS_PER_TOPIC))]
-    there = set(ground.admin.list_topics())
+    there = set(bench.admin.list_topics())
     missing = [topic for topic in topics if topic not in there]
     for start in range(0, len(missing), _CREATE_TOPICS):
-        _create(ground.admin, missing[start : start + _CREATE_TOPICS])
+        _create(bench.admin, missing[start : start + _CREATE_TOPICS])
     names = [TopicPartition(topic, p) for topic in topics for p in range(_PARTITIONS_PER_TOPIC)][:replicas]
-    _write_one_each(ground, [name for name in names if name.topic in missing])
+    _write_one_each(bench, [name for name in names if name.topic in missing])
     # The brokers' own topics are a few more.
     plan = ReadPlan(
         topics,
         [name for name in names if _leader(name.partition) == _BROKER],
-        names[: max(1, int(replicas * _WATCHED_RATIO))],
+        names[: max(1, int(replicas * _MOVING_RATIO))],
         replicas + _PARTITIONS_PER_TOPIC,
         follows=True,
     )
-    _await_whole(ground, plan)
-    say(f"{replicas} replicas on broker {_BROKER} after {time.monotonic() - began:.0f} s")
+    _await_complete(bench, plan)
+    on_progress(f"{replicas} replicas on broker {_BROKER} after {time.monotonic() - began:.0f} s")
     return plan
 
 
@@ -123,12 +123,12 @@ def _create(admin: KafkaAdminClient, topics: list[str]) -> None:
     admin.create_topics([NewTopic(topic, -1, -1, replica_assignments=replicas) for topic in topics])
 
 
-def _write_one_each(ground: Ground, names: list[TopicPartition]) -> None:
+def _write_one_each(bench: BenchCluster, names: list[TopicPartition]) -> None:
     """Write a record to each partition: a topic has meters only then."""
-    give_up = time.monotonic() + _PATIENCE_S
-    patience_ms = int(_PATIENCE_S * 1000)
+    give_up = time.monotonic() + _TIMEOUT_S
+    patience_ms = int(_TIMEOUT_S * 1000)
     producer = KafkaProducer(
-        bootstrap_servers=ground.bootstrap_servers,
+        bootstrap_servers=bench.bootstrap_servers,
         linger_ms=50,
         max_block_ms=patience_ms,
         delivery_timeout_ms=patience_ms,
@@ -143,18 +143,18 @@ def _write_one_each(ground: Ground, names: list[TopicPartition]) -> None:
         producer.close(timeout=5)
 
 
-def _await_whole(ground: Ground, plan: ReadPlan) -> None:
+def _await_complete(bench: BenchCluster, plan: ReadPlan) -> None:
     """Return when every source gives a whole tick."""
     for source in Source:
-        with _reading(ground, source) as read:
-            give_up = time.monotonic() + _PATIENCE_S
-            while (lacks := _lacks(read, plan)) is not None:
+        with _reading(bench, source) as read:
+            give_up = time.monotonic() + _TIMEOUT_S
+            while (missing := _missing_readings(read, plan)) is not None:
                 if time.monotonic() > give_up:
-                    raise failure(f"{source.value}: not whole: {lacks}")
+                    raise failure(f"{source.value}: not whole: {missing}")
                 time.sleep(1)
 
 
-def _lacks(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> str | None:
+def _missing_readings(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> str | None:
     try:
         metrics = read(plan)
     except MetricsError as error:
@@ -168,21 +168,21 @@ def _lacks(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> str | None:
 
 
 @contextmanager
-def _reading(ground: Ground, source: Source) -> Iterator[Callable[[ReadPlan], Metrics]]:
+def _reading(bench: BenchCluster, source: Source) -> Iterator[Callable[[ReadPlan], Metrics]]:
     """Yield what reads the broker by a source."""
-    collect = replace(ground.settings.collect, source=source, broker_timeout_s=_PATIENCE_S)
+    collect = replace(bench.settings.collect, source=source, broker_timeout_s=_TIMEOUT_S)
     open_source: MetricsSource = metrics_source(collect)
-    address = endpoint(ground.broker(_BROKER), source)
+    address = endpoint(bench.broker(_BROKER), source)
     open_source.start()
     try:
-        yield lambda plan: open_source.read(_BROKER, address, plan, _PATIENCE_S)
+        yield lambda plan: open_source.read(_BROKER, address, plan, _TIMEOUT_S)
     finally:
         open_source.stop()
 
 
-def _cost(ground: Ground, source: Source, plan: ReadPlan, say: Say) -> Cost:
-    process = psutil.Process(ground.broker(_BROKER).pid)
-    with _reading(ground, source) as read:
+def _cost(bench: BenchCluster, source: Source, plan: ReadPlan, on_progress: OnProgress) -> Cost:
+    process = psutil.Process(bench.broker(_BROKER).pid)
+    with _reading(bench, source) as read:
         for _ in range(_WARM_UP_READS):
             read(plan)
         idle = _cpu_ratio(process, lambda: time.sleep(_READ_S))[0]
@@ -191,7 +191,7 @@ def _cost(ground: Ground, source: Source, plan: ReadPlan, say: Say) -> Cost:
     per_read_s = (busy - idle) * took_s / len(times)
     replicas = len(plan.leads) * 2
     cost = Cost(source, replicas, percentile(times, 0.5), per_read_s / _TICK_S, len(times))
-    say(
+    on_progress(
         f"{replicas} replicas by {source.value}: {cost.read_s:.3f} s, broker {per_read_s:.3f} core seconds a read"
         f" (idle {idle:.3f} of a core)"
     )

@@ -1,22 +1,22 @@
-"""Group ``start``: from the start of ``headroom watch`` to its first verdict, on a cluster where a move is running."""
+"""Group ``start``: time from the start of ``headroom watch`` to its first verdict, while a move is running."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 
-from benchmarks.fixtures.bench_cluster import Ground, Say
-from benchmarks.fixtures.throttled_move import Part, Scene
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
+from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line, WatchLines
 
 # In-sync traffic alone uses 2 MB/s, both followers need 4: under 3 MB/s the move is in flight for ever.
-_PART = Part((1, 2), (1, 3), 2e6, 40_000_000)
+_PARTITION = MovedPartition((1, 2), (1, 3), 2e6, 40_000_000)
 _THROTTLE_BYTES_PER_S = 3e6
 _OPEN = ("no_data", "idle")
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return the medians over BENCH_STARTS starts (default 5), each with tables of its own.
 
     A line that says no_data on every side is told apart: the first verdict is one that says how the move fares.
@@ -25,9 +25,9 @@ def measure(say: Say) -> list[Figure]:
         HeadroomError: a start gave no verdict.
     """
     count = int(os.environ.get("BENCH_STARTS", "5"))
-    with Ground(3) as ground, Scene(ground, "start", [_PART]) as scene:
-        scene.start_move(_THROTTLE_BYTES_PER_S)
-        starts = [_start(ground, number, say) for number in range(count)]
+    with BenchCluster(3) as bench, ThrottledMove(bench, "start", [_PARTITION]) as move:
+        move.start_move(_THROTTLE_BYTES_PER_S)
+        starts = [_start(bench, number, on_progress) for number in range(count)]
     return [
         Figure("start_to_first_verdict_s", percentile([verdict for _, verdict in starts], 0.5), "s", count),
         Figure("start_to_first_verdict_s_max", max(verdict for _, verdict in starts), "s", count),
@@ -35,16 +35,16 @@ def measure(say: Say) -> list[Figure]:
     ]
 
 
-def _start(ground: Ground, number: int, say: Say) -> tuple[float, float]:
+def _start(bench: BenchCluster, number: int, on_progress: OnProgress) -> tuple[float, float]:
     """Return the seconds to the first line of verdicts, and to the first that says how the move fares."""
-    with ground.watch(ground.folder / f"store-{number}") as watch:
+    with bench.watch(bench.folder / f"store-{number}") as watch:
         line = watch.wait(lambda: _first(watch, lambda verdict: True), 180, "first line")
         verdict = watch.wait(lambda: _first(watch, lambda verdict: verdict not in _OPEN), 180, "first verdict")
         line_s, verdict_s = line.at_s - watch.started_s, verdict.at_s - watch.started_s
-    say(f"start {number + 1}: first line after {line_s:.1f} s, first verdict after {verdict_s:.1f} s")
+    on_progress(f"start {number + 1}: first line after {line_s:.1f} s, first verdict after {verdict_s:.1f} s")
     return line_s, verdict_s
 
 
-def _first(watch: WatchLines, says: Callable[[str], bool]) -> Line | None:
-    told = (line for line in watch.lines if line.said["type"] == "verdicts")
-    return next((line for line in told if any(says(side["verdict"]) for side in line.said["sides"])), None)
+def _first(watch: WatchLines, accepts: Callable[[str], bool]) -> Line | None:
+    lines = (line for line in watch.lines if line.fields["type"] == "verdicts")
+    return next((line for line in lines if any(accepts(side["verdict"]) for side in line.fields["sides"])), None)

@@ -1,13 +1,17 @@
-"""Group ``tables``: do the tables stay small and fast over a simulated week of ticks?
+"""Group ``tables``: size of the tables and speed of queries over a simulated week of ticks.
 
-There are two clusters, each of 2,000 partitions and 12 brokers. The record and gold jobs write their ticks by their own
-code, gold with a commit for each tick, bronze and silver with one for six. Maintenance runs after each simulated
-day. To save time a day has only BENCH_DAY_TICKS ticks (default 6). The last hour has BENCH_HOUR_TICKS (default 60), and
-comes after the last maintenance, so that a query meets the tables as they are just before the next one. Silver and gold
-are kept for 4 days, bronze for 3, so that all have reached their retention when the week (BENCH_DAYS, default 7) ends.
-The same gold rows also go to tables without maintenance. A query gets the last hour of one cluster by ``deltalake``,
-without Spark, in a process of its own, whose whole life counts: ``dashboard_query_s`` is for the headroom of every
-broker, from gold, ``dashboard_lag_query_s`` for the greatest lag of every broker, from silver.
+Two clusters of 2,000 partitions and 12 brokers send ticks. The real jobs write them: gold commits once per tick, bronze
+and silver once per six ticks. Maintenance runs after each simulated day.
+
+- A day has only BENCH_DAY_TICKS ticks (default 6), to save time. The week has BENCH_DAYS days (default 7).
+- The last hour has BENCH_HOUR_TICKS ticks (default 60). It comes after the last maintenance, so queries read the tables
+  as they are just before the next maintenance.
+- Silver and gold keep 4 days, bronze 3 days, so all tables reach their retention within the week.
+- The same gold rows also go to tables without maintenance, for comparison.
+
+A query reads the last hour of one cluster with ``deltalake``, without Spark. It runs in a process of its own, and the
+figure is the time of the whole process. ``dashboard_query_s`` reads the headroom of every broker from gold,
+``dashboard_lag_query_s`` the greatest lag of every broker from silver.
 """
 
 from __future__ import annotations
@@ -22,8 +26,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.fixtures.bench_cluster import Say, failure
-from benchmarks.fixtures.synthetic.simulated_week import BROKERS, CLUSTERS, KEPT, MAINTAINED, PLAIN, Span, span
+from benchmarks.fixtures.bench_cluster import OnProgress, failure
+from benchmarks.fixtures.synthetic.simulated_week import BROKERS, CLUSTERS, MAINTAINED, PLAIN, RETENTION, Span, span
 from benchmarks.results import Figure
 from cli.common.output import print_table
 
@@ -33,7 +37,7 @@ _MOST_GROWTH = 1.2
 Day = dict[str, Any]
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return how files, bytes and logs stand at the end, what maintenance took, and what queries take.
 
     Raises:
@@ -41,29 +45,29 @@ def measure(say: Say) -> list[Figure]:
     """
     over = span()
     with tempfile.TemporaryDirectory(prefix="headroom-bench-") as folder:
-        *days, end = _simulate(Path(folder), say)
+        *days, end = _simulate(Path(folder), on_progress)
         _print(days)
         require_bounded(days)
-        return [*_table_figures(days, end), *_query_figures(Path(folder), over, say)]
+        return [*_table_figures(days, end), *_query_figures(Path(folder), over, on_progress)]
 
 
-def _simulate(folder: Path, say: Say) -> list[Day]:
+def _simulate(folder: Path, on_progress: OnProgress) -> list[Day]:
     """Return what the simulation said of each day, and of the end."""
     command = [sys.executable, "-m", "benchmarks.fixtures.synthetic.simulated_week", str(folder)]
-    said: list[Day] = []
+    days: list[Day] = []
     with (folder / "week.log").open("w+", encoding="utf-8") as log:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
             assert process.stdout is not None
             for line in process.stdout:
-                said.append(json.loads(line))
-                say(_told(said[-1]))
+                days.append(json.loads(line))
+                on_progress(_describe_day(days[-1]))
         log.seek(0)
         if process.returncode != 0:
             raise failure(f"the week could not be simulated: {log.read().strip()[-300:]}")
-    return said
+    return days
 
 
-def _told(day: Day) -> str:
+def _describe_day(day: Day) -> str:
     sizes = f"{day['disk_bytes'] / 1e6:.1f} MB on disk, {day['log_bytes'] / 1e6:.1f} MB of it log"
     if "day" not in day:
         return f"the last hour: {sizes}"
@@ -91,7 +95,7 @@ def require_bounded(days: Sequence[Day]) -> None:
         HeadroomError: one has more files or bytes at the end than on the first day on which it held all it keeps.
     """
     for number, one in enumerate(days[-1]["done"]):
-        kept_days = KEPT.keep_days(one["table"])
+        kept_days = RETENTION.keep_days(one["table"])
         if not 0 < kept_days < len(days):
             continue
         full = days[kept_days - 1]["done"][number]
@@ -116,7 +120,7 @@ def _table_figures(days: Sequence[Day], end: Day) -> list[Figure]:
     ]
 
 
-def _query_figures(folder: Path, over: Span, say: Say) -> list[Figure]:
+def _query_figures(folder: Path, over: Span, on_progress: OnProgress) -> list[Figure]:
     sides = over.hour_ticks * BROKERS * 2
     asked = (
         ("dashboard_query_s", MAINTAINED, "headroom", sides),
@@ -129,7 +133,7 @@ def _query_figures(folder: Path, over: Span, say: Say) -> list[Figure]:
         for name, store, query, rows in asked:
             took[name].append(_query_s(folder / store, query, over.last_hour_ms, rows))
     for name, seconds in took.items():
-        say(f"{name}: " + ", ".join(f"{s:.2f}" for s in seconds))
+        on_progress(f"{name}: " + ", ".join(f"{s:.2f}" for s in seconds))
     middle = {name: median(seconds) for name, seconds in took.items()}
     ratio = middle["dashboard_query_without_maintenance_s"] / middle["dashboard_query_s"]
     return [

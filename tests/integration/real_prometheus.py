@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks.fixtures.prometheus_install import NotThere, tool
+from benchmarks.fixtures.prometheus_install import ToolNotFound, tool
 from cluster.embedded.layout import free_ports
 from tests.integration.support import wait_until
 from tests.support import monitoring
@@ -28,7 +28,7 @@ def path(name: str) -> Path:
     """Return the path of a program, or skip the test for the reason why it cannot be had."""
     try:
         return tool(name)
-    except NotThere as reason:
+    except ToolNotFound as reason:
         pytest.skip(str(reason))
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from alerts.delivery.message_fields import Links
 from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
-from benchmarks.fixtures.prometheus_install import NotThere, alertmanager
+from benchmarks.fixtures.prometheus_install import ToolNotFound, alertmanager
 from cluster.embedded.layout import free_ports
 from schemas.config import AlertmanagerSettings
 from tests.integration.support import wait_until
@@ -34,7 +34,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """Two instances of a highly available set."""
     try:
         words = alertmanager()
-    except NotThere as reason:
+    except ToolNotFound as reason:
         pytest.skip(str(reason))
     folder = tmp_path_factory.mktemp("alertmanager")
     (folder / "alertmanager.yml").write_text(CONFIG)

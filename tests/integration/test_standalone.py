@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from benchmarks.fixtures.spark_standalone import SparkCluster, SubmittedJobs, packaged
-from benchmarks.fixtures.synthetic.synthetic_producer import Feed, Prepared, prepare
+from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickProducer, prepare
 from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster, Workload
 from cli.config.load import load_settings
 from cluster.embedded import EmbeddedCluster
@@ -59,7 +59,7 @@ class Site:
 
     folder: Path
     configs: Mapping[str, Path]
-    ticks: Mapping[str, list[Prepared]]
+    ticks: Mapping[str, list[PreparedTick]]
 
     def settings(self, cluster: str) -> Settings:
         return load_settings(str(self.configs[cluster]))
@@ -74,7 +74,7 @@ class Site:
     def send(self) -> None:
         """Send the ticks of both clusters side by side, as their collectors would."""
         with ExitStack() as open_feeds:
-            feeds = {c: open_feeds.enter_context(closing(Feed(self.settings(c), c))) for c in CLUSTERS}
+            feeds = {c: open_feeds.enter_context(closing(TickProducer(self.settings(c), c))) for c in CLUSTERS}
             for number in range(TICKS):
                 for cluster, feed in feeds.items():
                     feed.send(self.ticks[cluster][number])
@@ -109,7 +109,7 @@ def _written(folder: Path, servers: str) -> dict[str, Path]:
     return configs
 
 
-def _ticks(cluster: str, seed: int) -> list[Prepared]:
+def _ticks(cluster: str, seed: int) -> list[PreparedTick]:
     workload = Workload(
         brokers=6,
         topics=4,
@@ -139,7 +139,7 @@ def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site
         # Each job has an executor of one core, although the file of settings names another master.
         assert spark.cores_in_use() == len(jobs)
         _tables_are_right(site)
-        told = {line.said["cluster"] for line in watch.lines if line.said["type"] == "verdicts"}
+        told = {line.fields["cluster"] for line in watch.lines if line.fields["type"] == "verdicts"}
         assert told == set(CLUSTERS)
         processes = psutil.Process().children(recursive=True)
         commands = [_command_line(process) for process in processes]

@@ -1,23 +1,20 @@
-"""Group ``elections``: how long does it take to plan those of a large cluster, and what does a producer feel of them?
+"""Group ``elections``: time to plan the elections of a large cluster, and their effect on producers.
 
-A made-up cluster of 200,000 partitions and 100 brokers, RF 3, the same for the same seed. A hundredth of the partitions
-stands in throttled lists, half of these are still moving, and brokers have a capacity: so that every election is held
-against all that can forbid it. ``election_plan_200k_s`` is for a cluster where every partition is led by another than
-the preferred broker, ``election_plan_200k_tenth_s`` for one where a tenth is. BENCH_ELECTION_PLANS plans are made of
-each (default 5), in the process that measures; the median counts.
+**Planning.** The cluster is synthetic: 200,000 partitions, 100 brokers, RF 3, with a fixed seed. One partition in 100
+is in throttled lists, half of these are moving, and brokers have a capacity, so the planner checks every constraint. In
+``election_plan_200k_s`` no partition is led by its preferred leader, in ``election_plan_200k_tenth_s`` 90 % are. Each
+figure is the median of BENCH_ELECTION_PLANS plans (default 5).
 
-What they cost a producer is measured on real brokers: ``benchmarks.groups.elections.latency``.
-``produce_p99_batched_s`` and
-``produce_p99_all_at_once_s`` are the latency of records sent from just before the first leader moves until just after
-the last, by ``headroom elections --execute`` with its defaults and by one request for all partitions of the topic. Few
-partitions move at a time in the one, all in the other, and the one takes longer; so beside the ratio of the two stands
-that of all records of a window of the same length, ``produce_p99_same_window_ratio``.
+**Produce latency** is measured on real brokers (``benchmarks.groups.elections.latency``). ``produce_p99_batched_s`` and
+``produce_p99_all_at_once_s`` are the latency of the records sent from just before the first leader moves until just
+after the last. The first uses ``headroom elections --execute`` with its defaults, the second one request for all
+partitions of the topic. The batches take longer, so ``produce_p99_same_window_ratio`` compares all records of windows
+of the same length.
 
-``imbalance_seen_ticks`` is how many intervals of ticks pass from an imbalance that Kafka has to the table that says it,
-the longest of all restarts under a watch that has run for three minutes, ``imbalance_seen_cold_ticks`` under one that
-has only just told of a balance; ``imbalance_after_batches_ratio`` is the greatest that a broker has left after the
-batches.
-``benchmarks.groups.elections.imbalance`` measures both.
+**Imbalance** (``benchmarks.groups.elections.imbalance``). ``imbalance_seen_ticks`` is the number of tick intervals from
+an imbalance in Kafka to the row in the table: the longest of all restarts, with a watch that has run for three minutes.
+``imbalance_seen_cold_ticks`` is the same for a watch that has only just written its first balance.
+``imbalance_after_batches_ratio`` is the greatest imbalance of a broker after the batches.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.fixtures.bench_cluster import Say, failure
+from benchmarks.fixtures.bench_cluster import OnProgress, failure
 from benchmarks.groups.elections.imbalance import measure_imbalance
 from benchmarks.groups.elections.latency import measure_latency
 from benchmarks.results import Figure
@@ -57,83 +54,83 @@ _SEED = 1
 
 
 @dataclass(frozen=True)
-class Made:
+class PlanInput:
     """A made-up cluster.
 
     Attributes:
         partitions: all of them.
         limits: of a batch.
-        around: brokers and throttles.
+        constraints: brokers and throttles.
     """
 
     partitions: tuple[PartitionState, ...]
     limits: BatchLimits
-    around: ClusterConstraints
+    constraints: ClusterConstraints
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return the figures of every part of the group.
 
     Raises:
         HeadroomError: a plan did not account for every partition, leaders were not elected, or records were lost.
     """
-    return [figure for part in _PARTS for figure in part(say)]
+    return [figure for measure_part in _MEASUREMENTS for figure in measure_part(on_progress)]
 
 
-def _planning(say: Say) -> list[Figure]:
+def _planning(on_progress: OnProgress) -> list[Figure]:
     return [
-        _plan_s("election_plan_200k_s", cluster(_PARTITIONS, away_ratio=1.0), say),
-        _plan_s("election_plan_200k_tenth_s", cluster(_PARTITIONS, away_ratio=0.1), say),
+        _plan_s("election_plan_200k_s", cluster(_PARTITIONS, non_preferred_ratio=1.0), on_progress),
+        _plan_s("election_plan_200k_tenth_s", cluster(_PARTITIONS, non_preferred_ratio=0.1), on_progress),
     ]
 
 
-_PARTS: tuple[Callable[[Say], list[Figure]], ...] = (_planning, measure_imbalance, measure_latency)
+_MEASUREMENTS: tuple[Callable[[OnProgress], list[Figure]], ...] = (_planning, measure_imbalance, measure_latency)
 
 
-def _plan_s(name: str, made: Made, say: Say) -> Figure:
+def _plan_s(name: str, plan_input: PlanInput, on_progress: OnProgress) -> Figure:
     plans = int(os.environ.get("BENCH_ELECTION_PLANS", "5"))
     took_s = []
     for _ in range(plans):
         gc.collect()
         began_s = time.perf_counter()
-        plan = plan_elections(made.partitions, made.limits, made.around)
+        plan = plan_elections(plan_input.partitions, plan_input.limits, plan_input.constraints)
         took_s.append(time.perf_counter() - began_s)
-        _require_whole(made, plan)
+        _require_complete(plan_input, plan)
     elected = sum(len(batch.partitions) for batch in plan.batches)
-    say(
+    on_progress(
         f"{elected} elections in {len(plan.batches)} batches, {len(plan.left_out)} partitions left out: "
         f"median {median(took_s):.2f} s, at most {max(took_s):.2f} s"
     )
     return Figure(name, median(took_s), "s", plans)
 
 
-def _require_whole(made: Made, plan: ElectionPlan) -> None:
+def _require_complete(plan_input: PlanInput, plan: ElectionPlan) -> None:
     """Refuse a plan that forgets a partition, or one twice."""
-    told = [name for batch in plan.batches for name in batch.partitions]
-    told += [(left.topic, left.partition) for left in plan.left_out]
-    away = [(p.topic, p.partition) for p in made.partitions if p.leader != p.replicas[0]]
-    if sorted(told) != sorted(away):
-        raise failure(f"the plan tells of {len(told)} partitions, and {len(away)} are led by another")
+    planned = [name for batch in plan.batches for name in batch.partitions]
+    planned += [(left.topic, left.partition) for left in plan.left_out]
+    non_preferred = [(p.topic, p.partition) for p in plan_input.partitions if p.leader != p.replicas[0]]
+    if sorted(planned) != sorted(non_preferred):
+        raise failure(f"the plan tells of {len(planned)} partitions, and {len(non_preferred)} are led by another")
 
 
-def cluster(size: int, away_ratio: float) -> Made:
+def cluster(size: int, non_preferred_ratio: float) -> PlanInput:
     """Return a cluster of so many partitions.
 
     Args:
         size: how many.
-        away_ratio: share of the partitions that another than the preferred broker leads.
+        non_preferred_ratio: share of the partitions that another than the preferred broker leads.
     """
     draw = random.Random(_SEED)
-    partitions = tuple(_partition(number, away_ratio, draw) for number in range(size))
+    partitions = tuple(_partition(number, non_preferred_ratio, draw) for number in range(size))
     alive = frozenset(_BROKERS)
     carried = max(balance.preferred_write_bytes_per_s or 0.0 for balance in balances(partitions, alive))
     limits = BatchLimits(capacity_bytes_per_s=carried * _CAPACITY_RATIO)
-    return Made(partitions, limits, _around(partitions, alive))
+    return PlanInput(partitions, limits, _constraints_for(partitions, alive))
 
 
-def _partition(number: int, away_ratio: float, draw: random.Random) -> PartitionState:
+def _partition(number: int, non_preferred_ratio: float, draw: random.Random) -> PartitionState:
     replicas = tuple(draw.sample(_BROKERS, _REPLICATION))
-    leader = draw.choice(replicas[1:]) if draw.random() < away_ratio else replicas[0]
+    leader = draw.choice(replicas[1:]) if draw.random() < non_preferred_ratio else replicas[0]
     moving = number % (2 * _THROTTLED_ONE_IN) == 0
     return PartitionState(
         topic=f"topic-{number // _PARTITIONS_PER_TOPIC:04}",
@@ -149,7 +146,7 @@ def _partition(number: int, away_ratio: float, draw: random.Random) -> Partition
     )
 
 
-def _around(partitions: tuple[PartitionState, ...], alive: frozenset[int]) -> ClusterConstraints:
+def _constraints_for(partitions: tuple[PartitionState, ...], alive: frozenset[int]) -> ClusterConstraints:
     """Return throttles that exceed what the listed partitions require by the usual margin."""
     traffic = tuple(_traffic(p) for p in partitions[::_THROTTLED_ONE_IN])
     required = max(demand.required_bytes_per_s or 0.0 for demand in throttle_loads(traffic, {}))

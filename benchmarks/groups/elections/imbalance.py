@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import Ground, Say, failure
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.groups.elections.latency import BROKERS, elect_in_batches, make_topic, restart
 from benchmarks.results import Figure
 from cli.common.watch_process import WatchProcess
@@ -36,7 +36,7 @@ _NEWEST = """SELECT broker, preferred_partitions, non_preferred_partitions, elec
     WHERE tick_ms = (SELECT max(tick_ms) FROM data) ORDER BY broker"""
 
 
-def measure_imbalance(say: Say) -> list[Figure]:
+def measure_imbalance(on_progress: OnProgress) -> list[Figure]:
     """Return the figures over one restart and BENCH_ELECTION_ROUNDS more (default 3), the worst of each.
 
     Raises:
@@ -44,52 +44,52 @@ def measure_imbalance(say: Say) -> list[Figure]:
     """
     rounds = int(os.environ.get("BENCH_ELECTION_ROUNDS", "3"))
     interval_s = CollectSettings().interval_s
-    seen_s, after = [], []
-    with Ground(BROKERS) as ground:
-        ground.configure(interval_s)
-        make_topic(ground)
-        with ground.watch() as watch:
+    delays_s, after = [], []
+    with BenchCluster(BROKERS) as bench:
+        bench.configure(interval_s)
+        make_topic(bench)
+        with bench.watch() as watch:
             warm_s = time.monotonic() + _WARM_S
-            table = NewestTick(ground.store)
+            table = NewestTick(bench.store)
             # The watch makes a topic of its own.
-            _await(lambda: table.told() != {} and table.told() == counted(ground), watch, table)
+            _await(lambda: table.counts() != {} and table.counts() == count_leaders(bench), watch, table)
             for number in range(1 + rounds):
                 broker = 1 + number % BROKERS
-                restart(ground, broker)
-                imbalance = counted(ground)
-                seen_s.append(_await_seen(table, watch, imbalance))
-                elect_in_batches(ground)
-                left = counted(ground)
-                after.append(max(away / preferred for preferred, away in left.values()))
-                _await_seen(table, watch, left)
-                told = ", ".join(f"{away} of {preferred}" for preferred, away in imbalance.values())
-                say(
-                    f"broker {broker} restarted: {told} led by others, seen {seen_s[-1]:.1f} s after it was there; "
+                restart(bench, broker)
+                imbalance = count_leaders(bench)
+                delays_s.append(_await_counts(table, watch, imbalance))
+                elect_in_batches(bench)
+                left = count_leaders(bench)
+                after.append(max(non_preferred / preferred for preferred, non_preferred in left.values()))
+                _await_counts(table, watch, left)
+                text = ", ".join(f"{non_preferred} of {preferred}" for preferred, non_preferred in imbalance.values())
+                on_progress(
+                    f"broker {broker} restarted: {text} led by others, seen {delays_s[-1]:.1f} s after it was there; "
                     f"after the batches at most {after[-1]:.1%}"
                 )
                 time.sleep(max(0.0, warm_s - time.monotonic()))
     return [
-        Figure("imbalance_seen_ticks", max(seen_s[1:]) / interval_s, "ticks", rounds),
-        Figure("imbalance_seen_cold_ticks", seen_s[0] / interval_s, "ticks", 1),
+        Figure("imbalance_seen_ticks", max(delays_s[1:]) / interval_s, "ticks", rounds),
+        Figure("imbalance_seen_cold_ticks", delays_s[0] / interval_s, "ticks", 1),
         Figure("imbalance_after_batches_ratio", max(after), "ratio", 1 + rounds),
     ]
 
 
-def counted(ground: Ground) -> dict[int, tuple[int, int]]:
+def count_leaders(bench: BenchCluster) -> dict[int, tuple[int, int]]:
     """Return Kafka's own count for every broker that is preferred for anything, over all topics."""
     preferred: Counter[int] = Counter()
-    away: Counter[int] = Counter()
-    admin = ground.connect()
+    non_preferred: Counter[int] = Counter()
+    admin = bench.connect()
     try:
         for topic in admin.describe_topics():
             for partition in topic["partitions"]:
                 first = partition["replica_nodes"][0]
                 preferred[first] += 1
-                away[first] += partition["leader_id"] not in (first, -1)
+                non_preferred[first] += partition["leader_id"] not in (first, -1)
     finally:
         with suppress(KafkaError):
             admin.close()
-    return {broker: (preferred[broker], away[broker]) for broker in sorted(preferred)}
+    return {broker: (preferred[broker], non_preferred[broker]) for broker in sorted(preferred)}
 
 
 class NewestTick:
@@ -105,33 +105,33 @@ class NewestTick:
         self._store = store
         self._log = Path(store, LEADER_IMBALANCE.path, "_delta_log")
         self._commit = ""
-        self._told: Counts = {}
+        self._counts: Counts = {}
 
-    def told(self) -> Counts:
+    def counts(self) -> Counts:
         """Return the counts; of a broker of which something is not electable -1. Without a table: nothing."""
         commit = max((path.name for path in self._log.glob("*.json")), default="")
         if commit != self._commit:
             rows = query(self._store, LEADER_IMBALANCE.path, _NEWEST) or []
-            self._told = {row["broker"]: (row["preferred_partitions"], _electable(row)) for row in rows}
+            self._counts = {row["broker"]: (row["preferred_partitions"], _electable_count(row)) for row in rows}
             self._commit = commit
-        return self._told
+        return self._counts
 
 
-def _await_seen(table: NewestTick, watch: WatchProcess, wanted: Counts) -> float:
+def _await_counts(table: NewestTick, watch: WatchProcess, expected: Counts) -> float:
     """Return after how many seconds the table says what is wanted, all of it electable."""
     began_s = time.monotonic()
-    _await(lambda: table.told() == wanted, watch, table, f", not {dict(wanted)}")
+    _await(lambda: table.counts() == expected, watch, table, f", not {dict(expected)}")
     return time.monotonic() - began_s
 
 
-def _await(condition: Callable[[], bool], watch: WatchProcess, table: NewestTick, wanted: str = "") -> None:
+def _await(condition: Callable[[], bool], watch: WatchProcess, table: NewestTick, expected: str = "") -> None:
     give_up_s = time.monotonic() + _SEEN_S
     while not condition():
         watch.require_running()
         if time.monotonic() > give_up_s:
-            raise failure(f"{_SEEN_S:.0f} s later the table says {dict(table.told())}{wanted}")
+            raise failure(f"{_SEEN_S:.0f} s later the table says {dict(table.counts())}{expected}")
         time.sleep(0.05)
 
 
-def _electable(row: Mapping[str, int]) -> int:
+def _electable_count(row: Mapping[str, int]) -> int:
     return row["non_preferred_partitions"] if row["electable_now"] == row["non_preferred_partitions"] else -1

@@ -20,7 +20,7 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import Ground, Say, await_true, failure
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
 from benchmarks.results import CHECKOUT, Figure, percentile
 
 _TOPIC = "elections"
@@ -44,7 +44,7 @@ _Sent = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Taken:
+class LatencyRun:
     """What one way of electing did to the producer.
 
     Attributes:
@@ -58,30 +58,30 @@ class Taken:
     length_s: float
 
 
-def measure_latency(say: Say) -> list[Figure]:
+def measure_latency(on_progress: OnProgress) -> list[Figure]:
     """Return the 99th percentiles of produce latency of both ways over BENCH_ELECTION_ROUNDS rounds (default 3).
 
     Raises:
         HeadroomError: leaders were not elected, or records were lost.
     """
     rounds = int(os.environ.get("BENCH_ELECTION_ROUNDS", "3"))
-    batched: list[Taken] = []
-    at_once: list[Taken] = []
-    with Ground(BROKERS) as ground:
-        make_topic(ground)
-        _fill(ground)
+    batched: list[LatencyRun] = []
+    at_once: list[LatencyRun] = []
+    with BenchCluster(BROKERS) as bench:
+        make_topic(bench)
+        _fill(bench)
         for number in range(rounds):
             ways = [(batched, elect_in_batches), (at_once, _all_at_once)]
-            for taken, elect in ways if number % 2 else reversed(ways):
-                taken.append(_taken(ground, 1 + number % BROKERS, elect))
-                say(f"round {number + 1}: {_told(elect.__name__, taken[-1])}")
+            for runs, elect in ways if number % 2 else reversed(ways):
+                runs.append(_measure_run(bench, 1 + number % BROKERS, elect))
+                on_progress(f"round {number + 1}: {_describe_run(elect.__name__, runs[-1])}")
     return figures(batched, at_once)
 
 
-def figures(batched: Sequence[Taken], at_once: Sequence[Taken]) -> list[Figure]:
+def figures(batched: Sequence[LatencyRun], at_once: Sequence[LatencyRun]) -> list[Figure]:
     """Return the figures of both ways, each with the latencies of all its rounds together."""
-    during = [_p99([s for taken in way for s in taken.during_s]) for way in (batched, at_once)]
-    window = [_p99([s for taken in way for s in taken.window_s]) for way in (batched, at_once)]
+    during = [_p99([s for run in way for s in run.during_s]) for way in (batched, at_once)]
+    window = [_p99([s for run in way for s in run.window_s]) for way in (batched, at_once)]
     rounds = len(batched)
     return [
         Figure("produce_p99_ratio_batched_over_all_at_once", during[0] / during[1], "ratio", rounds),
@@ -95,54 +95,54 @@ def _p99(latencies_s: Sequence[float]) -> float:
     return percentile(latencies_s, 0.99)
 
 
-def _told(name: str, taken: Taken) -> str:
+def _describe_run(name: str, run: LatencyRun) -> str:
     way = name.strip("_").replace("_", " ")
-    during = f"p99 {_p99(taken.during_s):.3f} s of {len(taken.during_s)} records meanwhile"
-    window = f"{_p99(taken.window_s):.3f} s over {_WINDOW_S:.0f} s"
-    return f"{way}: leaders moved within {taken.length_s:.1f} s, {during}, {window}"
+    during = f"p99 {_p99(run.during_s):.3f} s of {len(run.during_s)} records meanwhile"
+    window = f"{_p99(run.window_s):.3f} s over {_WINDOW_S:.0f} s"
+    return f"{way}: leaders moved within {run.length_s:.1f} s, {during}, {window}"
 
 
-def restart(ground: Ground, broker: int) -> None:
+def restart(bench: BenchCluster, broker: int) -> None:
     """Kill a broker, start it again once others lead in its place, and return once all replicas are in sync."""
-    ground.kill(broker)
-    leads = Leads(ground)
-    await_true(lambda: leads.none_of(broker), 60, f"others lead in place of broker {broker}")
-    ground.restart(broker)
-    await_true(leads.all_in_sync, 120, f"the replicas of broker {broker} are in sync")
-    leads.close()
+    bench.kill(broker)
+    leadership = LeadershipReader(bench)
+    await_true(lambda: leadership.leads_none(broker), 60, f"others lead in place of broker {broker}")
+    bench.restart(broker)
+    await_true(leadership.all_in_sync, 120, f"the replicas of broker {broker} are in sync")
+    leadership.close()
 
 
-def _taken(ground: Ground, broker: int, elect: Callable[[Ground], None]) -> Taken:
+def _measure_run(bench: BenchCluster, broker: int, elect: Callable[[BenchCluster], None]) -> LatencyRun:
     """Return what an election of all leads of a broker that was restarted did."""
-    restart(ground, broker)
-    with Load(ground.bootstrap_servers) as load, Watch(ground) as watch:
+    restart(bench, broker)
+    with SteadyLoad(bench.bootstrap_servers) as load, LeaderWatcher(bench) as watcher:
         time.sleep(_STEADY_S)
-        elect(ground)
-        await_true(lambda: watch.away() == 0, 60, "all leaders are back")
-        first_s, last_s = watch.moved_s()
+        elect(bench)
+        await_true(lambda: watcher.non_preferred() == 0, 60, "all leaders are back")
+        first_s, last_s = watcher.moved_s()
         time.sleep(max(0.0, first_s + _WINDOW_S - time.monotonic()))
     sent = load.sent()
     begins_s = first_s - _BEFORE_S
-    return Taken(
+    return LatencyRun(
         tuple(latency for at, latency in sent if begins_s <= at < last_s + _AFTER_S),
         tuple(latency for at, latency in sent if begins_s <= at < begins_s + _WINDOW_S),
         last_s - first_s,
     )
 
 
-def make_topic(ground: Ground) -> None:
+def make_topic(bench: BenchCluster) -> None:
     """Make the topic, whose partitions prefer all brokers alike."""
     replicas = {p: [1 + (p + i) % BROKERS for i in range(_REPLICAS)] for p in range(_PARTITIONS)}
-    ground.admin.create_topics({_TOPIC: {"assignments": replicas}}, wait_for_metadata=True)
+    bench.admin.create_topics({_TOPIC: {"assignments": replicas}}, wait_for_metadata=True)
 
 
-def _fill(ground: Ground) -> None:
+def _fill(bench: BenchCluster) -> None:
     """Write so much to every partition that its indexes have their first entries.
 
     The first entry takes a page of a file that is mapped and empty. Under a load that is the same for all partitions
     these come all at once, some seconds after it begins, and stop the brokers for up to a minute.
     """
-    producer = KafkaProducer(bootstrap_servers=ground.bootstrap_servers, acks="all")
+    producer = KafkaProducer(bootstrap_servers=bench.bootstrap_servers, acks="all")
     for _ in range(_FILLS):
         for partition in range(_PARTITIONS):
             producer.send(_TOPIC, bytes(_INDEX_BYTES), partition=partition)
@@ -150,23 +150,23 @@ def _fill(ground: Ground) -> None:
     producer.close()
 
 
-def elect_in_batches(ground: Ground) -> None:
+def elect_in_batches(bench: BenchCluster) -> None:
     """Elect by ``headroom elections --execute`` with its defaults."""
-    command = [sys.executable, "-m", "cli.main", "elections", "--config", str(ground.config), "--execute", "--yes"]
+    command = [sys.executable, "-m", "cli.main", "elections", "--config", str(bench.config), "--execute", "--yes"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise failure(f"headroom elections ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
 
 
-def _all_at_once(ground: Ground) -> None:
-    ground.admin.elect_leaders(_PREFERRED, {_TOPIC: list(range(_PARTITIONS))})
+def _all_at_once(bench: BenchCluster) -> None:
+    bench.admin.elect_leaders(_PREFERRED, {_TOPIC: list(range(_PARTITIONS))})
 
 
-class Leads:
+class LeadershipReader:
     """Asks who leads the partitions, by a client of its own."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._connect = ground.connect
+    def __init__(self, bench: BenchCluster) -> None:
+        self._connect = bench.connect
         self._admin: KafkaAdminClient | None = None
 
     def partitions(self) -> list[dict[str, Any]]:
@@ -179,7 +179,7 @@ class Leads:
             return []
         return found
 
-    def none_of(self, broker: int) -> bool:
+    def leads_none(self, broker: int) -> bool:
         """Return whether a broker leads none of the partitions, and all have a leader."""
         found = self.partitions()
         return bool(found) and all(p["leader_id"] not in (broker, -1) for p in found)
@@ -189,7 +189,7 @@ class Leads:
         found = self.partitions()
         return bool(found) and all(len(p["isr_nodes"]) == _REPLICAS for p in found)
 
-    def away(self) -> int | None:
+    def non_preferred(self) -> int | None:
         """Return how many partitions their preferred broker does not lead; None: not known."""
         found = self.partitions()
         return sum(p["leader_id"] != p["replica_nodes"][0] for p in found) if found else None
@@ -202,16 +202,16 @@ class Leads:
                 admin.close()
 
 
-class Watch:
+class LeaderWatcher:
     """Notes when leaders move back, some ten times a second."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._leads = Leads(ground)
-        self._seen: list[tuple[float, int]] = []
+    def __init__(self, bench: BenchCluster) -> None:
+        self._leadership = LeadershipReader(bench)
+        self._observations: list[tuple[float, int]] = []
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="election-watch", daemon=True)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> LeaderWatcher:
         """Return this, watching."""
         self._thread.start()
         return self
@@ -220,37 +220,39 @@ class Watch:
         """Watch no more."""
         self._ended.set()
         self._thread.join()
-        self._leads.close()
+        self._leadership.close()
 
-    def away(self) -> int | None:
+    def non_preferred(self) -> int | None:
         """Return how many partitions their preferred broker did not lead when last seen; None: not seen yet."""
-        return self._seen[-1][1] if self._seen else None
+        return self._observations[-1][1] if self._observations else None
 
     def moved_s(self) -> tuple[float, float]:
         """Return when the first leader was seen to have moved, and the last one."""
-        moved = [now for before, now in zip(self._seen, self._seen[1:], strict=False) if now[1] < before[1]]
+        moved = [
+            now for before, now in zip(self._observations, self._observations[1:], strict=False) if now[1] < before[1]
+        ]
         if not moved:
             raise failure("no leader moved")
         return moved[0][0], moved[-1][0]
 
     def _run(self) -> None:
         while not self._ended.wait(_POLL_S):
-            away = self._leads.away()
-            if away is not None:
-                self._seen.append((time.monotonic(), away))
+            non_preferred = self._leadership.non_preferred()
+            if non_preferred is not None:
+                self._observations.append((time.monotonic(), non_preferred))
 
 
-class Load:
+class SteadyLoad:
     """Sends records to all partitions in turn at a steady rate, and notes how long each took."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._producer = KafkaProducer(bootstrap_servers=bootstrap_servers, acks="all")
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="election-load", daemon=True)
-        self._taken: list[_Sent] = []
-        self._lost: list[BaseException] = []
+        self._latencies: list[_Sent] = []
+        self._errors: list[BaseException] = []
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> SteadyLoad:
         """Return this, sending."""
         self._thread.start()
         return self
@@ -268,9 +270,9 @@ class Load:
         Raises:
             HeadroomError: records were not acknowledged.
         """
-        if self._lost:
-            raise failure(f"{len(self._lost)} records were not acknowledged: {self._lost[0]!r}")
-        return list(self._taken)
+        if self._errors:
+            raise failure(f"{len(self._errors)} records were not acknowledged: {self._errors[0]!r}")
+        return list(self._latencies)
 
     def _run(self) -> None:
         begun_s, count = time.monotonic(), 0
@@ -284,7 +286,7 @@ class Load:
         at_s = time.monotonic()
 
         def answered(_metadata: object) -> None:
-            self._taken.append((at_s, time.monotonic() - at_s))
+            self._latencies.append((at_s, time.monotonic() - at_s))
 
         future = self._producer.send(_TOPIC, bytes(_RECORD_BYTES), partition=partition)
-        future.add_callback(answered).add_errback(self._lost.append)
+        future.add_callback(answered).add_errback(self._errors.append)

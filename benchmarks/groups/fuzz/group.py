@@ -1,18 +1,18 @@
-"""Group ``fuzz``: does anything that comes from outside crash what reads it?
+"""Group ``fuzz``: does any input from outside crash its reader?
 
-`fuzz_messages` is how many messages and texts were read, `fuzz_crashes` how many of these made their reader raise
-anything but the refusal that it documents.
+`fuzz_messages` is the number of messages and texts that were read. `fuzz_crashes` is the number of inputs for which a
+reader raised anything but its documented refusal.
 
-Two thirds are tick messages of every kind, eight to a tick: valid ones in which up to three values, at any depth, are
-replaced by others (the edges of 16 to 64 bits and one beyond, fractions, texts, arrays, objects, null), and some in
-which bytes are replaced. Whole ticks go the way of the alert path (verdicts, rules, the life of alerts) and of gold;
-all records the way of silver, quarantine and balance. A micro-batch that fails is read again tick by tick, to count
-those that fail. `fuzz_ticks_judged` says how many came as far as the rules.
+**Tick messages** are two thirds of the inputs: messages of every kind, eight per tick. In valid messages up to three
+values, at any depth, are replaced (edges of 16 to 64 bits and one beyond, fractions, texts, arrays, objects, null). In
+some messages bytes are replaced. Whole ticks pass through the alert path (verdicts, rules, alert lifecycle) and gold.
+All records pass through silver, quarantine and leader imbalance. If a micro-batch fails, its ticks are read one by one,
+to count those that fail. `fuzz_ticks_judged` is the number of ticks that reached the alert rules.
 
-One third are what agents answer (Jolokia, jmx_exporter, whole HTTP answers with broken heads, bodies and lengths), what
-receivers answer (Slack, and others), throttled replica lists, configuration files and reassignment files.
+**Texts** are one third: answers of agents (Jolokia, jmx_exporter, HTTP answers with broken headers, bodies and
+lengths), of receivers (Slack and others), throttled replica lists, configuration files and reassignment files.
 
-All of it is drawn by hypothesis, the same in every run. BENCH_FUZZ sets how many (default 120,000).
+hypothesis generates all inputs, the same in every run. BENCH_FUZZ sets their number (default 120,000).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fixtures.bench_cluster import Say
+from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.groups.fuzz.made import Record, records
 from benchmarks.groups.fuzz.texts import Reading, readings
 from benchmarks.groups.fuzz.ticks import Reader
@@ -33,45 +33,45 @@ from benchmarks.results import Figure
 from schemas.config import SparkSettings
 from streaming.session import build_session
 
-_MANY = 120_000
+_DEFAULT_COUNT = 120_000
 _TICKS_SHARE = 2 / 3
 _MESSAGES_OF_TICK = 8
 _TICKS_AT_ONCE = 250
 _SHOWN = 300
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return the figures; every crash is printed."""
-    many = int(os.environ.get("BENCH_FUZZ", _MANY))
+    count = int(os.environ.get("BENCH_FUZZ", _DEFAULT_COUNT))
     # Ticks that give no verdict, and answers that are refused, are logged one by one.
     logging.disable(logging.ERROR)
     try:
-        ticks, judged, crashed = _ticks(round(many * _TICKS_SHARE / _MESSAGES_OF_TICK), say)
-        texts, failed = _texts(many - ticks * _MESSAGES_OF_TICK, say)
+        ticks, evaluated, crashed = _ticks(round(count * _TICKS_SHARE / _MESSAGES_OF_TICK), on_progress)
+        texts, failed = _texts(count - ticks * _MESSAGES_OF_TICK, on_progress)
     finally:
         logging.disable(logging.NOTSET)
     total = ticks * _MESSAGES_OF_TICK + texts
     return [
         Figure("fuzz_messages", total, "messages", total),
         Figure("fuzz_crashes", crashed + failed, "messages", total),
-        Figure("fuzz_ticks_judged", judged, "ticks", ticks),
+        Figure("fuzz_ticks_judged", evaluated, "ticks", ticks),
     ]
 
 
-def _drawn(strategy: st.SearchStrategy[Any], many: int, take: Callable[[Any], None]) -> None:
+def _run_examples(strategy: st.SearchStrategy[Any], count: int, use: Callable[[Any], None]) -> None:
     """Hand over so many examples, the same in every run."""
 
     @settings(
-        max_examples=many, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+        max_examples=count, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )
     @given(strategy)
     def each(example: Any) -> None:
-        take(example)
+        use(example)
 
     each()
 
 
-def _ticks(many: int, say: Say) -> tuple[int, int, int]:
+def _ticks(count: int, on_progress: OnProgress) -> tuple[int, int, int]:
     """Return how many ticks were read, how many were judged, and how many crashed."""
     spark = build_session(SparkSettings(master="local[2]", driver_memory="2g"), "fuzz")
     reader, waiting = Reader(spark), list[list[Record]]()
@@ -79,26 +79,26 @@ def _ticks(many: int, say: Say) -> tuple[int, int, int]:
 
     def flush() -> None:
         nonlocal read, crashed
-        crashed += _crashes(reader, waiting, say)
+        crashed += _crashes(reader, waiting, on_progress)
         read += len(waiting)
         waiting.clear()
-        say(f"{read} ticks read, {reader.judged} judged, {crashed} crashed")
+        on_progress(f"{read} ticks read, {reader.evaluated} judged, {crashed} crashed")
 
-    def take(tick: list[Record]) -> None:
+    def use(tick: list[Record]) -> None:
         waiting.append(tick)
         if len(waiting) == _TICKS_AT_ONCE:
             flush()
 
     try:
-        _drawn(records(), many, take)
+        _run_examples(records(), count, use)
         if waiting:
             flush()
     finally:
         spark.stop()
-    return read, reader.judged, crashed
+    return read, reader.evaluated, crashed
 
 
-def _crashes(reader: Reader, ticks: list[list[Record]], say: Say) -> int:
+def _crashes(reader: Reader, ticks: list[list[Record]], on_progress: OnProgress) -> int:
     """Return how many of some ticks cannot be read, each by itself where all together cannot be."""
     try:
         reader.read(ticks)
@@ -106,29 +106,29 @@ def _crashes(reader: Reader, ticks: list[list[Record]], say: Say) -> int:
         if len(ticks) > 1:
             half = len(ticks) // 2
             # What only fails together has failed once.
-            return max(1, _crashes(reader, ticks[:half], say) + _crashes(reader, ticks[half:], say))
-        say(f"crash, {type(error).__name__}: {str(error)[:_SHOWN]}")
+            return max(1, _crashes(reader, ticks[:half], on_progress) + _crashes(reader, ticks[half:], on_progress))
+        on_progress(f"crash, {type(error).__name__}: {str(error)[:_SHOWN]}")
         for record in ticks[0]:
-            say(f"    {record.value[:_SHOWN]!r}")
+            on_progress(f"    {record.value[:_SHOWN]!r}")
         return 1
     return 0
 
 
-def _texts(many: int, say: Say) -> tuple[int, int]:
+def _texts(count: int, on_progress: OnProgress) -> tuple[int, int]:
     """Return how many texts were read, and how many crashed."""
     read = crashed = 0
     with readings() as found:
         for reading in found:
-            count, failed = _read(reading, many // len(found), say)
+            count, failed = _read(reading, count // len(found), on_progress)
             read, crashed = read + count, crashed + failed
-            say(f"{reading.name}: {count} read, {failed} crashed")
+            on_progress(f"{reading.name}: {count} read, {failed} crashed")
     return read, crashed
 
 
-def _read(reading: Reading, many: int, say: Say) -> tuple[int, int]:
+def _read(reading: Reading, examples: int, on_progress: OnProgress) -> tuple[int, int]:
     count = failed = 0
 
-    def take(text: bytes) -> None:
+    def use(text: bytes) -> None:
         nonlocal count, failed
         count += 1
         try:
@@ -137,7 +137,7 @@ def _read(reading: Reading, many: int, say: Say) -> tuple[int, int]:
             pass
         except Exception as error:
             failed += 1
-            say(f"crash of {reading.name}, {type(error).__name__}: {str(error)[:_SHOWN]}: {text[:_SHOWN]!r}")
+            on_progress(f"crash of {reading.name}, {type(error).__name__}: {str(error)[:_SHOWN]}: {text[:_SHOWN]!r}")
 
-    _drawn(reading.texts, many, take)
+    _run_examples(reading.texts, examples, use)
     return count, failed

@@ -92,7 +92,7 @@ def _records(
     messages = tick(cluster, tick_ms)
     for which, value in replaced:
         where, number = divmod(which, len(messages))
-        put(messages[number], where, value)
+        replace_value(messages[number], where, value)
     made = [record(message, tick_ms) for message in messages]
     for number, garbage, at in garbled:
         one = made[number % len(made)]
@@ -108,7 +108,7 @@ def record(message: dict[str, Any], tick_ms: int) -> Record:
     return Record(json.dumps(key).encode(), json.dumps(message).encode(), tick_ms)
 
 
-def put(whole: Any, which: int, value: Any) -> None:
+def replace_value(whole: Any, which: int, value: Any) -> None:
     """Put a value in place of another one, at whatever depth.
 
     Args:
@@ -116,18 +116,18 @@ def put(whole: Any, which: int, value: Any) -> None:
         which: number of the place; beyond the last one it begins anew.
         value: what to put there.
     """
-    places = list(_places(whole))
-    holder, key = places[which % len(places)]
+    locations = list(_locations(whole))
+    holder, key = locations[which % len(locations)]
     # Each place gets a value of its own: what holds others may be the next place.
     holder[key] = copy.deepcopy(value)
 
 
-def _places(holder: Any) -> Iterator[tuple[Any, Any]]:
+def _locations(holder: Any) -> Iterator[tuple[Any, Any]]:
     """Yield every value in objects and arrays as what holds it and its key there, those that hold others included."""
     keys = holder.keys() if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
     for key in keys:
         yield holder, key
-        yield from _places(holder[key])
+        yield from _locations(holder[key])
 
 
 def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from alerts.delivery.http import HttpPoster
 from alerts.delivery.receiver import DeliveryError
 from alerts.delivery.receivers.slack_api import SlackApi
-from benchmarks.groups.fuzz.made import EDGES, put
+from benchmarks.groups.fuzz.made import EDGES, replace_value
 from cli.config.load import load_settings
 from cli.reassignment.plan_file import is_plan
 from cluster.metrics.http import HttpReader
@@ -120,20 +120,20 @@ def readings() -> Iterator[list[Reading]]:
         yield [
             Reading(
                 "exposition",
-                _answers(_garbled(_EXPOSITION.encode())),
+                _responses(_garbled(_EXPOSITION.encode())),
                 answered(lambda: prometheus.read(1, endpoint, _PLAN, _TIMEOUT_S)),
                 (MetricsError,),
             ),
             Reading(
                 "jolokia",
-                _answers(_json(_JOLOKIA)),
+                _responses(_json(_JOLOKIA)),
                 answered(lambda: jolokia.read(1, endpoint, _PLAN, _TIMEOUT_S)),
                 (MetricsError,),
             ),
-            Reading("slack", _answers(_json(_SLACK)), answered(lambda: slack.find(["a"], 0)), (DeliveryError,)),
+            Reading("slack", _responses(_json(_SLACK)), answered(lambda: slack.find(["a"], 0)), (DeliveryError,)),
             Reading(
                 "receiver",
-                _answers(_garbled(b"accepted")),
+                _responses(_garbled(b"accepted")),
                 answered(lambda: poster.post(f"http://{endpoint}/secret", b"{}", {})),
                 (DeliveryError,),
             ),
@@ -150,7 +150,7 @@ def readings() -> Iterator[list[Reading]]:
         http.close()
 
 
-def _answers(bodies: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+def _responses(bodies: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     """Return what gives whole answers, most of them with a head that is in order."""
     head = st.one_of(st.just(_OK), st.just(_OK), st.just(_OK), st.sampled_from(_HEADS), st.binary(max_size=200))
     return st.builds(bytes.__add__, head, bodies)
@@ -164,7 +164,7 @@ def _garbled(text: bytes, depth: int = 100_000) -> st.SearchStrategy[bytes]:
         depth: how deep what nests is nested.
     """
 
-    def put(pieces: list[tuple[int, int, bytes]]) -> bytes:
+    def splice(pieces: list[tuple[int, int, bytes]]) -> bytes:
         made = text
         for at, length, piece in pieces:
             begin = at % (len(made) + 1)
@@ -176,15 +176,15 @@ def _garbled(text: bytes, depth: int = 100_000) -> st.SearchStrategy[bytes]:
     pieces = st.lists(
         st.tuples(st.integers(0, 4000), st.integers(0, 40), st.one_of(st.binary(max_size=20), deep)), max_size=3
     )
-    return st.one_of(st.builds(put, pieces), st.builds(put, pieces), st.binary(max_size=300), deep)
+    return st.one_of(st.builds(splice, pieces), st.builds(splice, pieces), st.binary(max_size=300), deep)
 
 
 def _json(template: Any) -> st.SearchStrategy[bytes]:
     """Return what gives a JSON text with one value replaced, or garbled."""
 
-    def replace(which: int, value: Any) -> bytes:
+    def replace(number: int, value: Any) -> bytes:
         made = copy.deepcopy(template)
-        put(made, which, value)
+        replace_value(made, number, value)
         return json.dumps(made).encode()
 
     replaced = st.builds(replace, st.integers(0, 1000), st.sampled_from(EDGES))

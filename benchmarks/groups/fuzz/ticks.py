@@ -50,46 +50,48 @@ class Reader:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._lane = CompleteTicksReader(_Topic(spark, Trust(CLUSTERS)))  # type: ignore[arg-type]
+        self._complete_ticks = CompleteTicksReader(_Topic(spark, Trust(CLUSTERS)))  # type: ignore[arg-type]
         self._gold = GoldQueries()
-        self._desk = AlertEngine(Settings(), lambda: TICK_MS)
-        self.judged = 0
+        self._engine = AlertEngine(Settings(), lambda: TICK_MS)
+        self.evaluated = 0
 
     def read(self, ticks: Sequence[Sequence[Record]]) -> None:
         """Read some ticks in one micro-batch; whatever is raised is a crash."""
-        sent = self._spark.createDataFrame(list(_rows(ticks)), RECORD_DDL).coalesce(1).persist()
+        records = self._spark.createDataFrame(list(_rows(ticks)), RECORD_DDL).coalesce(1).persist()
         try:
-            self._alerts(sent)
-            self._history(sent)
+            self._alerts(records)
+            self._history(records)
         finally:
-            sent.unpersist()
+            records.unpersist()
 
-    def _alerts(self, sent: DataFrame) -> None:
-        with self._lane.whole(sent) as whole:
-            found: dict[tuple[str, int], list[Mapping[str, Any]]] = {tick: [] for tick in whole.ticks}
-            for row in headroom_rows(whole.messages).collect():
+    def _alerts(self, records: DataFrame) -> None:
+        with self._complete_ticks.whole(records) as complete:
+            found: dict[tuple[str, int], list[Mapping[str, Any]]] = {tick: [] for tick in complete.ticks}
+            for row in headroom_rows(complete.messages).collect():
                 found[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
             for (cluster, tick_ms), rows in found.items():
-                self._desk.observe(cluster, tick_ms, [throttle_status_of(row) for row in rows])
-            self.judged += len(found)
-            rows_of_gold = self._gold.rows(whole.messages)
+                self._engine.evaluate(cluster, tick_ms, [throttle_status_of(row) for row in rows])
+            self.evaluated += len(found)
+            rows_of_gold = self._gold.rows(complete.messages)
             for frame in (rows_of_gold.headroom, rows_of_gold.progress, rows_of_gold.write_rate):
-                _work(frame)
+                _compute(frame)
 
-    def _history(self, sent: DataFrame) -> None:
-        heads = with_headers(sent, CLUSTERS).persist()
-        known = heads.where("reason IS NULL")
+    def _history(self, records: DataFrame) -> None:
+        headers = with_headers(records, CLUSTERS).persist()
+        known = headers.where("reason IS NULL")
         for kind in KINDS:
-            _work(with_message(known, kind))
+            _compute(with_message(known, kind))
         for kind, rows_of_table in (of_kind for made_of in SILVER.values() for of_kind in made_of.items()):
-            _work(rows_of_table(message_rows(known, kind)))
-        with self._lane.whole(sent) as whole:
+            _compute(rows_of_table(message_rows(known, kind)))
+        with self._complete_ticks.whole(records) as complete:
             leaders, logs, meters = (message_rows(known, kind) for kind in ("leaders", "logs", "meters"))
-            _work(leader_imbalance(ImbalanceInputs(leaders, logs, meters, rows_of(whole.messages, "brokers")), 0.1))
-        heads.unpersist()
+            _compute(
+                leader_imbalance(ImbalanceInputs(leaders, logs, meters, rows_of(complete.messages, "brokers")), 0.1)
+            )
+        headers.unpersist()
 
 
-def _work(frame: DataFrame) -> None:
+def _compute(frame: DataFrame) -> None:
     """Work out every value of a frame."""
     frame.write.format("noop").mode("overwrite").save()
 

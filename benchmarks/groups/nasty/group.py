@@ -1,43 +1,48 @@
-"""Group ``nasty``: on large and nasty moves, is every alert true, every fault announced once, and all advice right?
+"""Group ``nasty``: large and difficult moves. Is every alert true and announced once, and does its advice work?
 
-Scenes on four real brokers, one after another, each with a fresh `headroom watch` at one tick a second. Numbers are
-drawn with a fixed seed. A scene knows what is true of it: its causes, what an alert may say of each, and the numbers
-counted by hand. An alert of severity warning or critical is true if everything by which it pages is about a cause of
-that moment and its numbers are right; otherwise it is false. A cause is seen if an alert, a new one or an update of an
-active one, announces it in time. A scene in which what was to be true did not happen is played once more; if that fails
-too, it does not count, and `nasty_scenes_void` does.
+Scenes run on four real brokers, one after another, each with a fresh `headroom watch` at one tick a second. Their
+numbers come from a fixed random seed. Each scene defines its causes (faults), the alerts that may be about each cause,
+and the right numbers, computed by hand.
 
-| scenes (BENCH_SCENES) | what happens |
+- An alert of severity warning or critical is true if each of its announcements is about a cause of that time and has
+  the right numbers. Otherwise it is false.
+- A cause is detected if an alert announces it in time, with a new alert or an update of an active one.
+- A scene is void if its fault did not happen as planned. It runs once more. If it is void again, it counts only in
+  `nasty_scenes_void`.
+
+| scenes (BENCH_SCENES) | fault |
 |---|---|
-| `large` | healthy moves of 240 and 600 partitions at a low and at a high throttle |
+| `large` | none: healthy moves of 240 and 600 partitions at a low and at a high throttle |
 | `short` | 60 partitions on one leader, whose throttle starves or loses |
 | `death`, `destination` | a leader or a destination is killed in a move of 120 to 140 partitions |
 | `restart_before` | a rolling restart, then a move whose throttle is too low |
 | `restart_during` | a rolling restart during a healthy move |
-| `uneven` | rates that differ between brokers and roles, one of them too low; they are left behind at the end |
-| `near` | rates 4 to 8 % off in-sync use or required; whether the lag then grew or fell decides what is true |
-| `growing` | one replica is lost, later its broker with hundreds |
-| `directories` | replicas move between log directories of a broker meanwhile |
+| `uneven` | rates differ between brokers and roles and one is too low; they are left behind at the end |
+| `near` | rates 4 to 8 % off in-sync use or the required rate; the measured lag decides which alerts are true |
+| `growing` | one replica gets out of sync, later its broker dies with hundreds of replicas |
+| `directories` | replicas move between log directories of a broker during the move |
 | `leaderless` | one partition has no leader, and the throttle of 60 others is too low |
 
-**Figures.** `alert_precision_large` is the share of alerts that are true, `alert_recall_large` the share of causes that
-are seen. Their `n` are alerts and causes, those of `alert_precision` and `alert_recall` in the group `precision` alerts
-and faults; both groups together have the mean weighted by `n`. `alert_causes_doubled` counts alerts beyond the first of
-each cause.
+**Alerts.** `alert_precision_large` is the share of true alerts, `alert_recall_large` the share of detected causes.
+Their `n` are alerts and causes. For a mean with the group `precision`, weight both groups by `n`.
+`alert_causes_doubled` counts alerts beyond the first of each cause.
 
-**Advice** is followed when a scene has shown what it is to show, for every alert that then fires and has commands,
-infos too: on the first, third, ... occurrence of a kind its first command, on the others Kafka's own lines. A shell
-runs them as printed. `advice_runs_ratio` is the share of lines that exit with 0. `advice_resolves_ratio` is the share
-of alerts that resolve within `alerts.resolve_s` (5 s), one tick and the window of a quota (11 s) from the end of the
-last line. What only a person can do (start a broker, repair a directory) the scene does, and the time runs from when
-Kafka shows the replicas in sync again. `advice_lowered` counts the rates (broker and role) that were lower after
-following advice than before, read from the brokers; a rate where there was none is lower. `numbers_wrong` counts rows
-of `gold/throttle_headroom` that are off by more than 20 % (required) or 30 % (remaining) in the scenes `directories`.
+**Advice.** When a scene has shown its fault, a shell runs the commands of every firing alert, infos included, as
+printed. Headroom's own command (the first one) and Kafka's commands (the others) take turns per kind of alert. The
+scene itself does what an operator must do by hand (start a broker, repair a directory).
 
-A run may be made in parts: BENCH_SCENES names classes or single scenes (`large,near:2`), BENCH_SCENES_EACH the number
-of scenes of each class. Everything that happened in a scene is left in `benchmarks/parts/nasty`; scenes of the same
-code (the product's and its own) count together, and one that has counted is not played again. `python -m
-benchmarks.groups.nasty` plays without keeping the figures.
+- `advice_runs_ratio`: share of command lines with exit code 0.
+- `advice_resolves_ratio`: share of alerts that resolve in time. The limit is `alerts.resolve_s` (5 s), plus one tick,
+  plus a quota window (11 s). It starts at the end of the last line, or when Kafka shows the replicas in sync again.
+- `advice_lowered`: number of rates (broker and role) that are lower after the advice than before, as the brokers report
+  them. A new rate where none was set counts as lower.
+- `numbers_wrong`: rows of `gold/throttle_headroom` in the scenes `directories` that are off by more than 20 % (required
+  rate) or 30 % (remaining bytes).
+
+**Parts.** BENCH_SCENES names classes or single scenes (`large,near:2`), BENCH_SCENES_EACH the number of scenes per
+class. `benchmarks/parts/nasty` keeps the record of each scene. Scenes recorded with the same code (the product's and
+their own) count together and are not repeated. `python -m benchmarks.groups.nasty` runs scenes without keeping the
+figures.
 """
 
 from __future__ import annotations
@@ -52,14 +57,14 @@ from typing import Any
 import psutil
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import Ground, Say
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.groups.nasty.record import Outcome, is_kept, keep, kept, outcome, print_outcomes, problems
 from benchmarks.groups.nasty.scenes.base import BROKERS, NastyScene
 from benchmarks.groups.nasty.schedule import schedule
-from benchmarks.groups.nasty.scoring.advice import Turns
+from benchmarks.groups.nasty.scoring.advice import CommandRotation
 from benchmarks.groups.nasty.stage.damage import Damage
 from benchmarks.groups.nasty.stage.shell import Shell
-from benchmarks.groups.nasty.stage.stage import Stage, Tools
+from benchmarks.groups.nasty.stage.stage import SceneContext, Tools
 from benchmarks.groups.nasty.stage.topic import LargeTopic
 from benchmarks.results import Figure, parts
 from cli.common.watch_process import WatchProcess
@@ -77,7 +82,7 @@ _ATTEMPTS = 2
 _REASON_CHARACTERS = 500
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return the figures over the scenes of BENCH_SCENES (default: all), BENCH_SCENES_EACH of each class.
 
     Raises:
@@ -87,10 +92,10 @@ def measure(say: Say) -> list[Figure]:
     wanted = schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
     scenes = [scene for scene in wanted if not is_kept(scene, _folder(scene))]
     outcomes: list[Outcome] = []
-    with Ground(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as ground:
-        ground.add_section("alerts", _ALERTS)
-        tools = Tools(ground, Damage(ground), Shell(ground.folder / "shell"), Turns(), say)
-        _place_ticks(ground)
+    with BenchCluster(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as bench:
+        bench.add_section("alerts", _ALERTS)
+        tools = Tools(bench, Damage(bench), Shell(bench.folder / "shell"), CommandRotation(), on_progress)
+        _pin_ticks_topic(bench)
         for scene in scenes:
             outcomes.append(_play(tools, scene))
             keep(outcomes[-1], _folder(scene))
@@ -133,20 +138,20 @@ def _folder(scene: NastyScene) -> Path:
     return parts("nasty", __name__, type(scene).__module__, without=schedule.__module__)
 
 
-def _place_ticks(ground: Ground) -> None:
+def _pin_ticks_topic(bench: BenchCluster) -> None:
     """Keep the ticks out of the second log directories, which scenes take away."""
-    ticks = ground.settings.ticks
-    places = {(ticks.topic, n, b): str(ground.log_dir(b)) for n in range(ticks.partitions) for b in ground.brokers}
-    ground.admin.alter_replica_log_dirs(places)
+    ticks = bench.settings.ticks
+    log_dirs = {(ticks.topic, n, b): str(bench.log_dir(b)) for n in range(ticks.partitions) for b in bench.brokers}
+    bench.admin.alter_replica_log_dirs(log_dirs)
 
 
 def _play(tools: Tools, scene: NastyScene) -> Outcome:
     """Return a scene as it went, played once more if it went otherwise than it should have."""
     for attempt in range(_ATTEMPTS):
-        tools.say(f"{scene.name}: {scene.title}{', once more' if attempt else ''}")
+        tools.on_progress(f"{scene.name}: {scene.title}{', once more' if attempt else ''}")
         played = _played(tools, scene, attempt)
         for problem in problems(played):
-            tools.say(f"    {problem}")
+            tools.on_progress(f"    {problem}")
         if played.void is None:
             break
     return played
@@ -155,26 +160,26 @@ def _play(tools: Tools, scene: NastyScene) -> Outcome:
 def _played(tools: Tools, scene: NastyScene, attempt: int) -> Outcome:
     """Return a scene as it went; afterwards all brokers are up, nothing moves, and no throttle is left."""
     name = f"{scene.key.replace('_', '-')}-{scene.number}-{attempt}"
-    store = tools.ground.folder / f"store-{name}"
+    store = tools.bench.folder / f"store-{name}"
     topic = LargeTopic(
-        tools.ground, name, scene.groups(), scene.sizes_draw(), tools.damage.down, scene.log_dirs(tools.ground)
+        tools.bench, name, scene.groups(), scene.sizes_draw(), tools.damage.down, scene.log_dirs(tools.bench)
     )
-    with tools.ground.watch(store) as watch, topic:
-        stage = Stage(tools, watch, store, topic)
+    with tools.bench.watch(store) as watch, topic:
+        context = SceneContext(tools, watch, store, topic)
         try:
-            void = _story(scene, stage)
-            return outcome(scene, stage, void)
+            void = _run_scene(scene, context)
+            return outcome(scene, context, void)
         finally:
             _end(watch)
             tools.damage.repair()
 
 
-def _story(scene: NastyScene, stage: Stage) -> str | None:
+def _run_scene(scene: NastyScene, context: SceneContext) -> str | None:
     """Play a scene, and return why it does not count; None if it does."""
     try:
-        _await_steady(stage.watch)
-        stage.began_s = time.monotonic()
-        scene.play(stage)
+        _await_steady(context.watch)
+        context.began_s = time.monotonic()
+        scene.play(context)
     except (HeadroomError, KafkaError) as error:
         return str(error)[:_REASON_CHARACTERS]
     return None

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.groups.nasty.scenes.base import NastyScene
-from benchmarks.groups.nasty.scoring.advice import Followed, RatesInForce
+from benchmarks.groups.nasty.scoring.advice import FollowedAdvice, RatesInForce
 from benchmarks.groups.nasty.scoring.scoring import Score, ScoredAlert, score
 from benchmarks.groups.nasty.scoring.truth import Announcement, Cause
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from cli.common.output import print_table
 from cli.common.watch_output import Line
 
@@ -34,22 +34,22 @@ class Outcome:
     scene: NastyScene
     void: str | None
     score: Score
-    followed: Sequence[Followed]
+    followed: Sequence[FollowedAdvice]
     wrong_numbers: Sequence[str]
     record: dict[str, Any]
 
 
-def outcome(scene: NastyScene, stage: Stage, void: str | None) -> Outcome:
+def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> Outcome:
     """Return what became of a scene.
 
     Args:
         scene: what was played.
-        stage: where it was played.
+        context: where it was played.
         void: why it does not count; None: it counts.
     """
-    scored = score(stage.causes, stage.announcements())
+    scored = score(context.causes, context.announcements())
     return Outcome(
-        scene, void, scored, list(stage.followed), list(stage.wrong_numbers), _record(scene, stage, void, scored)
+        scene, void, scored, list(context.followed), list(context.wrong_numbers), _record(scene, context, void, scored)
     )
 
 
@@ -130,23 +130,25 @@ def _row(one: Outcome) -> tuple[str, ...]:
     return (one.scene.name, one.scene.title, *(str(count) for count in counts), "void" if one.void else "")
 
 
-def _record(scene: NastyScene, stage: Stage, void: str | None, scored: Score) -> dict[str, Any]:
+def _record(scene: NastyScene, context: SceneContext, void: str | None, scored: Score) -> dict[str, Any]:
     epoch_s = time.time() - time.monotonic()
     return {
         "scene": scene.name,
         "title": scene.title,
         "parameters": vars(scene),
-        "began_s": epoch_s + stage.began_s,
-        "began_monotonic_s": stage.began_s,
+        "began_s": epoch_s + context.began_s,
+        "began_monotonic_s": context.began_s,
         "void": void,
-        "notes": [{"s": round(at_s, 1), "text": text} for at_s, text in stage.notes],
-        "causes": [_cause(cause, stage.began_s, scored) for cause in stage.causes],
-        "alerts": [_alert(alert, stage, scored) for alert in scored.alerts],
-        "infos": [_announcement(one, stage.began_s) for one in stage.announcements() if not one.pages_somebody],
-        "advice": [_followed(followed, stage.began_s) for followed in stage.followed],
-        "verdicts": [_verdicts(line, stage.began_s) for line in stage.watch.lines if line.said["type"] == "verdicts"],
-        "checked_numbers": stage.checked,
-        "wrong_numbers": list(stage.wrong_numbers),
+        "notes": [{"s": round(at_s, 1), "text": text} for at_s, text in context.notes],
+        "causes": [_cause(cause, context.began_s, scored) for cause in context.causes],
+        "alerts": [_alert(alert, context, scored) for alert in scored.alerts],
+        "infos": [_announcement(one, context.began_s) for one in context.announcements() if not one.is_page],
+        "advice": [_followed(followed, context.began_s) for followed in context.followed],
+        "verdicts": [
+            _verdicts(line, context.began_s) for line in context.watch.lines if line.fields["type"] == "verdicts"
+        ],
+        "checked_numbers": context.checked,
+        "wrong_numbers": list(context.wrong_numbers),
     }
 
 
@@ -162,15 +164,15 @@ def _cause(cause: Cause, began_s: float, scored: Score) -> dict[str, Any]:
     }
 
 
-def _alert(alert: ScoredAlert, stage: Stage, scored: Score) -> dict[str, Any]:
-    resolved = stage.watch.resolved(alert.first.alert_id)
+def _alert(alert: ScoredAlert, context: SceneContext, scored: Score) -> dict[str, Any]:
+    resolved = context.watch.resolved(alert.first.alert_id)
     return {
         "alert_id": alert.first.alert_id,
         "cause": alert.cause,
         "wrong": alert.wrong,
         "doubled": alert in scored.doubled,
-        "resolved_s": None if resolved is None else round(resolved.at_s - stage.began_s, 1),
-        "announcements": [_announcement(one, stage.began_s) for one in alert.announcements],
+        "resolved_s": None if resolved is None else round(resolved.at_s - context.began_s, 1),
+        "announcements": [_announcement(one, context.began_s) for one in alert.announcements],
     }
 
 
@@ -187,7 +189,7 @@ def _announcement(one: Announcement, began_s: float) -> dict[str, Any]:
     }
 
 
-def _followed(followed: Followed, began_s: float) -> dict[str, Any]:
+def _followed(followed: FollowedAdvice, began_s: float) -> dict[str, Any]:
     finished_s = followed.finished_s
     return {
         "kind": followed.announcement.kind,
@@ -211,4 +213,4 @@ def _rates(rates: RatesInForce) -> dict[str, float | None]:
 
 
 def _verdicts(line: Line, began_s: float) -> dict[str, Any]:
-    return {"s": round(line.at_s - began_s, 1), "brokers": line.said["sides"]}
+    return {"s": round(line.at_s - began_s, 1), "brokers": line.fields["sides"]}

@@ -12,17 +12,17 @@ from benchmarks.groups.nasty.scenes.growing import GrowingFault
 from benchmarks.groups.nasty.scenes.large import LargeMove
 from benchmarks.groups.nasty.scenes.leaderless import LeaderlessPartition
 from benchmarks.groups.nasty.scenes.near import NearThreshold
-from benchmarks.groups.nasty.scenes.restart import RestartBefore, RestartMidst
-from benchmarks.groups.nasty.scenes.short import ShortThrottle
+from benchmarks.groups.nasty.scenes.restart import RestartBefore, RestartDuring
+from benchmarks.groups.nasty.scenes.short import LowThrottle
 from benchmarks.groups.nasty.scenes.uneven import UnevenThrottles
 
 CLASSES: tuple[type[NastyScene], ...] = (
     LargeMove,
-    ShortThrottle,
+    LowThrottle,
     LeaderDeath,
     DestinationDeath,
     RestartBefore,
-    RestartMidst,
+    RestartDuring,
     UnevenThrottles,
     NearThreshold,
     GrowingFault,

@@ -1,55 +1,58 @@
-"""Group ``outages``: does every alert arrive once, and none that is false, whatever fails, and who is blind how long?
+"""Group ``outages``: delivery of alerts, false alerts and time without verdicts under scripted faults.
 
-Four real brokers, and a throttled move that never ends. Its three leaders take turns to starve behind their throttle:
-in the first play of a scenario an alert begins to fire in the midst of the fault, in the second play one resolves. The
-watch notifies a webhook and a Slack bot. What is killed is started again by the watch, or as a supervisor would. The
+Four real brokers run a throttled move that never ends. Its three leaders take turns to starve behind their throttle. In
+the first run of a scenario an alert begins to fire during the fault. In the second run one resolves. The watch notifies
+a webhook and a Slack bot. Killed processes are restarted by the watch, or by the benchmark as a supervisor would. The
 faults are scripted:
 
-| scenarios | what happens |
+| scenarios | fault |
 |---|---|
 | `kill_collector`, `_watch`, `_watch_jvm` | SIGKILL to the collector, to the watch with all its processes, to its JVM |
-| `kill_history`, `_history_jvm`, `_receivers` | SIGKILL to the history process, to the JVM of that, to the receivers |
-| `kill_ticks_leader` | SIGKILL to the broker that leads partition 0 of the ticks |
+| `kill_history`, `_history_jvm`, `_receivers` | SIGKILL to the history process, to its JVM, to the receivers |
+| `kill_ticks_leader` | SIGKILL to the leader of partition 0 of the ticks topic |
 | `kill_destination`, `_controller` | SIGKILL to a destination, and to the active controller |
 | `hang_...` | SIGSTOP for 10 to 12 s to collector, history, receivers, and each of these three brokers |
-| `agent_cut`, `_stalls`, `_drips` | a proxy before the Jolokia of one broker cuts it, stalls it, lets it drip for 8 s |
-| `agent_garbled`, `_absurd` | its answers are garbled; one log end offset is the least number of 64 bits |
-| `receivers_cut`, `_stall` | a proxy before the receivers cuts or stalls them for 8 and 12 s |
-| `kafka_cut`, `_stalls` | a proxy between Kafka and the watch cuts or stalls it for 8 s |
-| `kafka_delayed` | the same lets every answer of Kafka to the watch come 300 ms late |
+| `agent_cut`, `_stalls`, `_drips` | a proxy in front of one broker's Jolokia cuts, stalls, or drips answers, for 8 s |
+| `agent_garbled`, `_absurd` | its answers are garbled; one log end offset is the lowest 64-bit number |
+| `receivers_cut`, `_stall` | a proxy in front of the receivers cuts or stalls them for 8 and 12 s |
+| `kafka_cut`, `_stalls` | a proxy between Kafka and the watch cuts or stalls the connection for 8 s |
+| `kafka_delayed` | the same proxy delays every answer of Kafka by 300 ms |
 | `store_full`, `_read_only` | the disk of the tables is full, or read-only, for 10 s |
-| `gold_file_removed`, `_commit_cut` | a file of a gold table is removed, its newest commit cut off; then repaired |
-| `events_file_removed` | a file of `alerts/events` is removed while the watch is down; repaired when it runs again |
-| `ticks_deleted`, `partitions_added` | the ticks topic is deleted and made again; it gets more partitions |
-| `records_deleted`, `_stopped` | all records of the ticks are deleted; the same while the watch is stopped |
-| `collector_clock_forward`, `_back` | the wall clock of the collector is set by 600 s, and right again |
-| `watch_clock_back` | the wall clock of the watch is set back by 600 s, and right again |
-| `poisoned_ticks`, `ticks_ahead` | somebody else writes ticks: numbers near 2^63, the year 10000, an hour ahead |
-| `no_json`, `unknown_clusters` | the same with bytes that are no message, and ticks of thirty unknown clusters |
-| `second_watch`, `_collector` | a second watch of the store, a second collector: it must end, and name the first |
+| `gold_file_removed`, `_commit_cut` | a file of a gold table is removed, its newest commit truncated; then repaired |
+| `events_file_removed` | a file of `alerts/events` is removed while the watch is down; repaired after its restart |
+| `ticks_deleted`, `partitions_added` | the ticks topic is deleted and created again; it gets more partitions |
+| `records_deleted`, `_stopped` | all records of the ticks topic are deleted; the same while the watch is stopped |
+| `collector_clock_forward`, `_back` | the wall clock of the collector is off by 600 s, then right again |
+| `watch_clock_back` | the wall clock of the watch is 600 s behind, then right again |
+| `poisoned_ticks`, `ticks_ahead` | a foreign producer writes ticks: numbers near 2^63, the year 10000, an hour ahead |
+| `no_json`, `unknown_clusters` | it writes bytes that are no message, and ticks of thirty unknown clusters |
+| `second_watch`, `_collector` | a second watch of the store, a second collector: it must exit and name the first |
 
-An event is lost (`fault_lost`) if a receiver does not show it a minute after everything is back. It is doubled
-(`fault_doubled`) if a person sees it twice, as in the group `kills`; an announcement that an alert has become another
-matter, as when its broker died, is not. A critical alert is false (`fault_false_critical`) unless it is about the
-leader that starves, about the store while that cannot be written, or about ticks that stayed away for 15 s.
+**Events.** An event is lost (`fault_lost`) if a receiver does not show it one minute after the recovery. It is doubled
+(`fault_doubled`) if a person sees it twice, as in the group `kills`. A new announcement because the situation changed,
+such as a dead broker, is not doubled. A critical alert is false (`fault_false_critical`) unless it is about the
+starving leader, about the store while that cannot be written, or about ticks that were missing for 15 s.
 
-**Blind** is who has no fresh verdict: `/metrics` of the watch is asked four times a second for the time of the last
-evaluated tick. The blind time of a play is the longest time between two newer ticks, from the fault until the alert has
-resolved and everything is back, less one interval of ticks (1 s), less what Kafka itself needed in that time. After the
-loss of a broker Kafka needs the time until its metadata name, for every partition of the ticks, a leader and in-sync
-replicas that are all up. The time in which the proxy keeps Kafka from the watch, and that in which there is no ticks
-topic, are Kafka's too. `fault_blind_s_max` and `fault_blind_s_median` are over all plays but those in which the process
-that evaluates ticks was killed: a watch, or its JVM, has to start again before it can evaluate anything, and a JVM with
-Spark takes longer than that goal to start. These plays are in `fault_blind_restart_s_max`. A collector or a watch that
-is stopped for some seconds counts, with these seconds.
+**Blind time** is the time without a fresh verdict. The benchmark reads the time of the last evaluated tick from
+`/metrics` four times a second. The blind time of a run is the longest gap between two newer ticks, from the fault until
+the alert has resolved and everything has recovered. One tick interval (1 s) and Kafka's own failover time are
+subtracted. Kafka's failover lasts until its metadata shows, for every partition of the ticks topic, a leader and
+in-sync replicas that are all up. Times when the proxy blocks Kafka, or when there is no ticks topic, count as Kafka's
+too.
 
-A play in which an alert does not come or resolve within two minutes, or something is not back, has failed
-(`fault_failed`); what was lost, doubled, false or blind until then counts. A scenario that this machine cannot play, as
-a disk of its own without the right to mount one, is void (`fault_void`), and counts nowhere else.
+`fault_blind_s_max` and `fault_blind_s_median` cover all runs in which the process that evaluates ticks was not killed.
+A killed watch or JVM has to start again first, and a JVM with Spark takes longer to start than that goal. Those runs
+are in `fault_blind_restart_s_max`. Runs in which a collector or a watch was stopped for some seconds count, these
+seconds included.
 
-A run may be made in parts: BENCH_OUTAGES names scenarios (`kill_collector,store_full`), BENCH_OUTAGES_EACH how often
-each is played (default 2). What happened in a play is left in `benchmarks/parts/outages`; plays of the same code (the
-product's and their own) count together, and are not played again, those that failed neither.
+**Failed and void runs.** A run has failed (`fault_failed`) if an alert does not fire or resolve within two minutes, or
+something does not recover. Its lost, doubled and false alerts and its blind time still count. A run is void
+(`fault_void`) if this machine cannot run the scenario, for example without the right to mount a disk. It counts nowhere
+else.
+
+**Parts.** BENCH_OUTAGES names scenarios (`kill_collector,store_full`), BENCH_OUTAGES_EACH the number of runs per
+scenario (default 2). `benchmarks/parts/outages` keeps the record of each run. Runs recorded with the same code (the
+product's and their own) count together and are not repeated, failed ones included.
 """
 
 from __future__ import annotations
@@ -61,14 +64,14 @@ from pathlib import Path
 
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import Say, failure
+from benchmarks.fixtures.bench_cluster import OnProgress, failure
 from benchmarks.groups.outages import schedule
 from benchmarks.groups.outages.play import play_once
 from benchmarks.groups.outages.record import Record, figures, is_kept, keep, kept, print_records, problems
 from benchmarks.groups.outages.scenarios.arrangement import Void
 from benchmarks.groups.outages.schedule import Play, batches
 from benchmarks.groups.outages.session import Tools, configure, session
-from benchmarks.groups.outages.stage.ground import OutageGround
+from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
 from benchmarks.groups.outages.watching.freshness import Freshness
 from benchmarks.results import Figure, parts
 from schemas.errors import HeadroomError
@@ -76,7 +79,7 @@ from schemas.errors import HeadroomError
 _STARTS = 2
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return the figures over the scenarios of BENCH_OUTAGES (default: all), each played BENCH_OUTAGES_EACH times.
 
     Raises:
@@ -86,7 +89,7 @@ def measure(say: Say) -> list[Figure]:
     wanted = schedule.schedule(os.environ.get("BENCH_OUTAGES", ""), each)
     left = [play for play in wanted if not is_kept(play, _folder(play))]
     if left:
-        print_records(_play_all(left, say))
+        print_records(_play_batches(left, on_progress))
     records = (kept(play, _folder(play)) for play in schedule.schedule(each=each))
     return figures([record for record in records if record is not None])
 
@@ -96,21 +99,21 @@ def _folder(play: Play) -> Path:
     return parts("outages", __name__, type(play.scenario).__module__, without=schedule.__name__)
 
 
-def _play_all(plays: Sequence[Play], say: Say) -> list[Record]:
+def _play_batches(plays: Sequence[Play], on_progress: OnProgress) -> list[Record]:
     """Return plays as they went, each kept when it is over."""
     records: list[Record] = []
-    with OutageGround() as ground, Freshness(ground.metrics_port, ground.settings.cluster.name) as fresh:
-        configure(ground)
-        tools, numbers = Tools(ground, fresh, say), count()
+    with OutageCluster() as bench, Freshness(bench.metrics_port, bench.settings.cluster.name) as fresh:
+        configure(bench)
+        tools, numbers = Tools(bench, fresh, on_progress), count()
         for batch in batches(plays):
             while batch:
-                done = _play_some(tools, batch, numbers)
+                done = _play_batch(tools, batch, numbers)
                 records += done
                 batch = batch[len(done) :]
     return records
 
 
-def _play_some(tools: Tools, batch: Sequence[Play], numbers: count[int]) -> list[Record]:
+def _play_batch(tools: Tools, batch: Sequence[Play], numbers: count[int]) -> list[Record]:
     """Return the first plays of a batch as they went: those that one watch could be had for.
 
     Raises:
@@ -119,33 +122,33 @@ def _play_some(tools: Tools, batch: Sequence[Play], numbers: count[int]) -> list
     for attempt in range(1, _STARTS + 1):
         records: list[Record] = []
         try:
-            with session(tools, batch[0].scenario.arrangement, next(numbers)) as stage:
+            with session(tools, batch[0].scenario.arrangement, next(numbers)) as context:
                 for play in batch:
-                    tools.say(f"{play.name}: {play.scenario.title}")
-                    records.append(_kept(play, play_once(stage, play), tools.say))
-                    if _spoils(records[-1]) or play.scenario.fresh_after:
+                    tools.on_progress(f"{play.name}: {play.scenario.title}")
+                    records.append(_stored(play, play_once(context, play), tools.on_progress))
+                    if _needs_new_watch(records[-1]) or play.scenario.fresh_after:
                         break
             return records
         except Void as void:
-            return [_kept(play, _void(play, str(void)), tools.say) for play in batch]
+            return [_stored(play, _void(play, str(void)), tools.on_progress) for play in batch]
         except (HeadroomError, KafkaError, OSError) as error:
             if records or attempt == _STARTS:
                 raise failure(f"no watch came up, or the brokers did not come back: {error}") from error
-            tools.say(f"once more, for the watch did not come up: {error}")
+            tools.on_progress(f"once more, for the watch did not come up: {error}")
     return []
 
 
-def _spoils(record: Record) -> bool:
+def _needs_new_watch(record: Record) -> bool:
     """Return whether a play did not come to its end, so that the next one needs another watch."""
     return record.failed is not None or record.void is not None
 
 
-def _kept(play: Play, record: Record, say: Say) -> Record:
+def _stored(play: Play, record: Record, on_progress: OnProgress) -> Record:
     keep(record, play, _folder(play))
     blind = "" if record.blind_s is None else f"blind for {record.blind_s:.1f} s, "
-    say(f"    {blind}{record.events} events, {record.lost} lost, {record.doubled} doubled")
+    on_progress(f"    {blind}{record.events} events, {record.lost} lost, {record.doubled} doubled")
     for problem in problems(record):
-        say(f"    {problem}")
+        on_progress(f"    {problem}")
     return record
 
 

@@ -15,16 +15,16 @@ from alerts.rules.no_ticks import TICKS
 from benchmarks.groups.outages.record import Critical, Record
 from benchmarks.groups.outages.scenarios.arrangement import Void
 from benchmarks.groups.outages.schedule import Play
-from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.stage.stage import ScenarioContext
 from benchmarks.groups.outages.watching.blind import Blind, Span, blind, gaps
 from benchmarks.groups.outages.watching.notices import Count, critical
 from schemas.alerts import AlertEvent, AlertKind
 from schemas.errors import HeadroomError
 
-_HEALTHY_S = 120.0
+_FRESH_WITHIN_S = 120.0
 _EVENT_S = 120.0
 _SETTLE_S = 60.0
-_LOOK_S = 0.5
+_POLL_S = 0.5
 # An alert fires some five seconds after its throttle, and resolves some two seconds after it: the fault comes before.
 _FIRES_WITHIN_S, _RESOLVES_WITHIN_S = 2.0, 0.5
 _REASON_CHARACTERS = 500
@@ -35,7 +35,7 @@ _TROUBLE = (HeadroomError, KafkaError, psutil.Error, OSError, RuntimeError)
 
 
 @dataclass
-class Course:
+class PlayProgress:
     """How far a play has come.
 
     Attributes:
@@ -57,149 +57,153 @@ class Course:
     failed: str | None = None
 
 
-def play_once(stage: Stage, play: Play) -> Record:
+def play_once(context: ScenarioContext, play: Play) -> Record:
     """Return a play as it went; afterwards everything that it took away is given back.
 
     Args:
-        stage: where it is played.
+        context: where it is played.
         play: what is played.
     """
-    stage.forget()
-    course = Course(time.monotonic())
+    context.reset()
+    progress = PlayProgress(time.monotonic())
     try:
-        _story(stage, play, course)
+        _run_play(context, play, progress)
     except Void as error:
-        course.void = str(error)
+        progress.void = str(error)
     except _TROUBLE as error:
-        course.failed = f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS]
+        progress.failed = f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS]
         # What does not come back now is tried once more when the watch is ended.
         with suppress(*_TROUBLE):
-            stage.recover()
-    return record(stage, play, course)
+            context.recover()
+    return record(context, play, progress)
 
 
-def _story(stage: Stage, play: Play, course: Course) -> None:
+def _run_play(context: ScenarioContext, play: Play, progress: PlayProgress) -> None:
     scenario = play.scenario
-    course.before, unkept = stage.notices.count(stage.leaders.starved), stage.notices.unkept()
-    scenario.prepare(stage)
-    stage.brokers.settle()
-    stage.await_fresh(_HEALTHY_S)
-    stage.leaders.turn(but=scenario.spared(stage))
-    known = stage.notices.alerts(stage.leaders.subject)
+    progress.before, unstored = context.notifications.count(context.leaders.starved), context.notifications.unstored()
+    scenario.prepare(context)
+    context.brokers.restore_leaders()
+    context.await_fresh(_FRESH_WITHIN_S)
+    context.leaders.advance(skip=scenario.excluded_leaders(context))
+    known = context.notifications.alerts(context.leaders.subject)
     if not play.fires:
-        stage.throttle(starving=True)
-        _await_fired(stage, known)
-    stage.throttle(starving=play.fires)
+        context.throttle(starving=True)
+        _await_fired(context, known)
+    context.throttle(starving=play.fires)
     within_s = _FIRES_WITHIN_S if play.fires else _RESOLVES_WITHIN_S
-    stage.hold(random.Random(play.name).uniform(0, within_s))
-    course.fault_s = time.monotonic()
-    scenario.begin(stage)
-    stage.hold(scenario.length_s)
-    scenario.end(stage)
+    context.wait(random.Random(play.name).uniform(0, within_s))
+    progress.fault_s = time.monotonic()
+    scenario.begin(context)
+    context.wait(scenario.length_s)
+    scenario.end(context)
     if play.fires:
-        _await_fired(stage, known)
-        course.notified_s = time.monotonic()
-        stage.throttle(starving=False)
-    _await_resolved(stage, known)
-    if course.notified_s is None:
-        course.notified_s = time.monotonic()
-    stage.await_fresh(_HEALTHY_S)
-    course.until_s = time.monotonic()
+        _await_fired(context, known)
+        progress.notified_s = time.monotonic()
+        context.throttle(starving=False)
+    _await_resolved(context, known)
+    if progress.notified_s is None:
+        progress.notified_s = time.monotonic()
+    context.await_fresh(_FRESH_WITHIN_S)
+    progress.until_s = time.monotonic()
     if not scenario.loses_rows:
-        stage.await_true(lambda: stage.notices.unkept() <= unkept, _SETTLE_S, "every event kept in alerts/events")
+        context.await_true(
+            lambda: context.notifications.unstored() <= unstored, _SETTLE_S, "every event kept in alerts/events"
+        )
 
 
-def _await_fired(stage: Stage, known: set[str]) -> None:
-    subject = stage.leaders.subject
-    stage.await_true(lambda: stage.notices.alerts(subject) - known, _EVENT_S, f"an alert about {subject}")
+def _await_fired(context: ScenarioContext, known: set[str]) -> None:
+    subject = context.leaders.subject
+    context.await_true(lambda: context.notifications.alerts(subject) - known, _EVENT_S, f"an alert about {subject}")
 
 
-def _await_resolved(stage: Stage, known: set[str]) -> None:
-    subject = stage.leaders.subject
+def _await_resolved(context: ScenarioContext, known: set[str]) -> None:
+    subject = context.leaders.subject
 
     def is_resolved() -> bool:
-        fired = stage.notices.alerts(subject) - known
-        return bool(fired) and fired <= stage.notices.resolved(subject)
+        fired = context.notifications.alerts(subject) - known
+        return bool(fired) and fired <= context.notifications.resolved(subject)
 
-    stage.await_true(is_resolved, _EVENT_S, f"the end of the alert about {subject}")
+    context.await_true(is_resolved, _EVENT_S, f"the end of the alert about {subject}")
 
 
-def _await_shown(stage: Stage) -> None:
+def _await_shown(context: ScenarioContext) -> None:
     """Return once receivers show every event, or after a while."""
     give_up = time.monotonic() + _SETTLE_S
-    while stage.notices.missing() and time.monotonic() < give_up:
-        stage.supervise()
-        time.sleep(_LOOK_S)
+    while context.notifications.missing() and time.monotonic() < give_up:
+        context.supervise()
+        time.sleep(_POLL_S)
 
 
-def record(stage: Stage, play: Play, course: Course) -> Record:
+def record(context: ScenarioContext, play: Play, progress: PlayProgress) -> Record:
     """Return what is kept of a play that has come to its end, whichever.
 
     Args:
-        stage: where it was played.
+        context: where it was played.
         play: what was played.
-        course: how far it came.
+        progress: how far it came.
     """
     scenario = play.scenario
-    played_s = time.monotonic() - course.began_s
-    begun = Record(scenario.name, scenario.title, play.number, scenario.restarts_judging, course.void, course.failed)
-    if course.void is not None or course.before is None:
-        return Record(**{**vars(begun), "played_s": round(played_s, 1), "notes": list(stage.notes)})
-    found, kafka, over = _longest_gap(stage, course)
-    _await_shown(stage)
-    after = stage.notices.count(stage.leaders.starved)
-    events = critical(stage.notices.events(), course.before.keys)
-    was_away = over is not None and any(gap.length_s >= _AWAY_S for gap in gaps(stage.fresh.moments, over))
+    played_s = time.monotonic() - progress.began_s
+    begun = Record(
+        scenario.name, scenario.title, play.number, scenario.restarts_judging, progress.void, progress.failed
+    )
+    if progress.void is not None or progress.before is None:
+        return Record(**{**vars(begun), "played_s": round(played_s, 1), "notes": list(context.notes)})
+    found, kafka, over = _longest_gap(context, progress)
+    _await_shown(context)
+    after = context.notifications.count(context.leaders.starved)
+    events = critical(context.notifications.events(), progress.before.keys)
+    no_ticks = over is not None and any(gap.length_s >= _AWAY_S for gap in gaps(context.fresh.moments, over))
     fields = {
         **vars(begun),
-        **(_times(found, course) if found is not None else {}),
+        **(_times(found, progress) if found is not None else {}),
         "kafka_all_s": round(sum(span.length_s for span in kafka), 2),
         "played_s": round(played_s, 1),
-        "events": len(after.keys - course.before.keys),
-        "lost": max(0, after.lost - course.before.lost),
-        "doubled": max(0, after.doubled - course.before.doubled),
-        "critical": [_critical(event, explained(event, stage.starved, play, was_away)) for event in events],
-        "missing": stage.notices.missing(),
-        "notes": list(stage.notes),
+        "events": len(after.keys - progress.before.keys),
+        "lost": max(0, after.lost - progress.before.lost),
+        "doubled": max(0, after.doubled - progress.before.doubled),
+        "critical": [_critical(event, explained(event, context.starved, play, no_ticks)) for event in events],
+        "missing": context.notifications.missing(),
+        "notes": list(context.notes),
     }
     return Record(**fields)
 
 
-def _longest_gap(stage: Stage, course: Course) -> tuple[Blind | None, Sequence[Span], Span | None]:
+def _longest_gap(context: ScenarioContext, progress: PlayProgress) -> tuple[Blind | None, Sequence[Span], Span | None]:
     """Return the longest time without a fresh verdict, when Kafka could take no tick, and the time that is looked at.
 
     Of a fault that never began there is no such time.
     """
-    kafka = stage.take_kafka_spans()
-    if course.fault_s is None:
+    kafka = context.pop_kafka_spans()
+    if progress.fault_s is None:
         return None, kafka, None
-    over = Span(course.fault_s, time.monotonic() if course.until_s is None else course.until_s)
-    return blind(stage.fresh.moments, over, stage.ground.settings.collect.interval_s, kafka), kafka, over
+    over = Span(progress.fault_s, time.monotonic() if progress.until_s is None else progress.until_s)
+    return blind(context.fresh.moments, over, context.bench.settings.collect.interval_s, kafka), kafka, over
 
 
-def _times(found: Blind, course: Course) -> dict[str, float | None]:
-    fault_s = course.fault_s or 0.0
+def _times(found: Blind, progress: PlayProgress) -> dict[str, float | None]:
+    fault_s = progress.fault_s or 0.0
     return {
         "blind_s": round(found.blind_s, 2),
         "gap_s": round(found.gap.length_s, 2),
         "gap_from_s": round(found.gap.from_s - fault_s, 2),
         "kafka_s": round(found.kafka_s, 2),
-        "notified_s": None if course.notified_s is None else round(course.notified_s - fault_s, 2),
+        "notified_s": None if progress.notified_s is None else round(progress.notified_s - fault_s, 2),
     }
 
 
-def explained(event: AlertEvent, starved: set[str], play: Play, was_away: bool) -> bool:
+def explained(event: AlertEvent, starved: set[str], play: Play, no_ticks: bool) -> bool:
     """Return whether something that was true explains a critical alert.
 
     Args:
         event: by which it fired.
         starved: subjects of the alerts that are due because a leader was made to starve.
         play: what is played.
-        was_away: whether no tick was evaluated for as long as that is worth a critical alert.
+        no_ticks: whether no tick was evaluated for as long as that is worth a critical alert.
     """
     if event.kind == AlertKind.THROTTLE_BELOW_LEADER_WRITE.value and event.subject in starved:
         return True
-    if event.kind == AlertKind.NO_DATA.value and event.subject == TICKS and was_away:
+    if event.kind == AlertKind.NO_DATA.value and event.subject == TICKS and no_ticks:
         return True
     return event.kind in {kind.value for kind in play.scenario.true_critical}
 

@@ -7,20 +7,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.fixtures.bench_cluster import Say
-from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTS, LeadersInTurn
+from benchmarks.fixtures.bench_cluster import OnProgress
+from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.fixtures.receivers.receiver_process import Receivers
-from benchmarks.fixtures.throttled_move import Scene
+from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement
 from benchmarks.groups.outages.stage.brokers import BrokerFaults, TicksTopic
 from benchmarks.groups.outages.stage.damage import newest_tick_ms
 from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.stage.ground import OutageGround
+from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
 from benchmarks.groups.outages.stage.proxies import Proxies
-from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.stage.stage import ScenarioContext
 from benchmarks.groups.outages.watching.freshness import Freshness
 from benchmarks.groups.outages.watching.live import LiveWatch
-from benchmarks.groups.outages.watching.notices import Notices
+from benchmarks.groups.outages.watching.notices import Notifications
 from schemas.tables import THROTTLE_HEADROOM
 
 # A leader that leads for another as well requires 4 MB/s, and one that was away has to catch up beside that.
@@ -38,25 +38,25 @@ class Tools:
     """What all scenarios of a run share.
 
     Attributes:
-        ground: the brokers.
+        bench: the brokers.
         fresh: when fresh verdicts came.
-        say: prints how it goes.
+        on_progress: prints how it goes.
     """
 
-    ground: OutageGround
+    bench: OutageCluster
     fresh: Freshness
-    say: Say
+    on_progress: OnProgress
 
 
-def configure(ground: OutageGround) -> None:
+def configure(bench: OutageCluster) -> None:
     """Set what the watches of all scenarios have in common."""
-    ground.add_section("alerts", _ALERTS)
-    ground.add_section("metrics", {"listen": f"127.0.0.1:{ground.metrics_port}"})
-    Receivers(ground.folder, ground.receivers_port).configure(ground, _NOTIFY)
+    bench.add_section("alerts", _ALERTS)
+    bench.add_section("metrics", {"listen": f"127.0.0.1:{bench.metrics_port}"})
+    Receivers(bench.folder, bench.receivers_port).configure(bench, _NOTIFY)
 
 
 @contextmanager
-def session(tools: Tools, arrangement: Arrangement, number: int) -> Iterator[Stage]:
+def session(tools: Tools, arrangement: Arrangement, number: int) -> Iterator[ScenarioContext]:
     """Give a watch that evaluates ticks of the endless move, and writes history; afterwards all of it is gone.
 
     Args:
@@ -69,58 +69,58 @@ def session(tools: Tools, arrangement: Arrangement, number: int) -> Iterator[Sta
         HeadroomError: the watch does not come that far, or the brokers do not come back afterwards.
     """
     with ExitStack() as stack:
-        stage = _build(stack, tools, arrangement, number)
+        context = _build(stack, tools, arrangement, number)
         # Before the move is called off, for which all brokers have to be there.
-        stack.callback(stage.recover)
-        stage.scene.start_move(ENOUGH_BYTES_PER_S, INBOUND_BYTES_PER_S)
-        stage.await_fresh(_FIRST_VERDICT_S)
+        stack.callback(context.recover)
+        context.move.start_move(ENOUGH_BYTES_PER_S, INBOUND_BYTES_PER_S)
+        context.await_fresh(_FIRST_VERDICT_S)
         table = THROTTLE_HEADROOM.path
-        stage.await_true(lambda: newest_tick_ms(stage.store, table) >= 0, _FIRST_ROWS_S, f"first rows in {table}")
-        yield stage
+        context.await_true(lambda: newest_tick_ms(context.store, table) >= 0, _FIRST_ROWS_S, f"first rows in {table}")
+        yield context
 
 
-def _build(stack: ExitStack, tools: Tools, arrangement: Arrangement, number: int) -> Stage:
+def _build(stack: ExitStack, tools: Tools, arrangement: Arrangement, number: int) -> ScenarioContext:
     """Return a running watch with all around it, and the topic of the move under load; the stack ends them."""
-    ground = tools.ground
-    folder = ground.folder / f"session-{number}"
+    bench = tools.bench
+    folder = bench.folder / f"session-{number}"
     folder.mkdir()
     disk = _disk(stack, folder / "disk") if arrangement is Arrangement.OWN_DISK else None
     store = folder / "store" if disk is None else disk.store
-    ticks = TicksTopic(ground)
+    ticks = TicksTopic(bench)
     ticks.renew()
-    receivers = stack.enter_context(Receivers(folder, ground.receivers_port))
-    proxies = _proxies(stack, ground) if arrangement is Arrangement.PROXIED else None
-    config = ground.config if proxies is None else ground.proxied_config()
+    receivers = stack.enter_context(Receivers(folder, bench.receivers_port))
+    proxies = _proxies(stack, bench) if arrangement is Arrangement.PROXIED else None
+    config = bench.config if proxies is None else bench.proxied_config()
     live = LiveWatch(config, store, folder, arrangement is Arrangement.OWN_CLOCKS)
     stack.callback(live.close)
-    tools.fresh.forget()
+    tools.fresh.reset()
     live.start()
-    scene = stack.enter_context(Scene(ground, f"outages-{number}", PARTS))
-    return Stage(
-        ground=ground,
-        scene=scene,
+    move = stack.enter_context(ThrottledMove(bench, f"outages-{number}", PARTITIONS))
+    return ScenarioContext(
+        bench=bench,
+        move=move,
         live=live,
         receivers=receivers,
-        notices=Notices(str(store), live, receivers),
-        leaders=LeadersInTurn(ground.settings, ENOUGH_BYTES_PER_S),
-        brokers=BrokerFaults(ground, scene.topic),
+        notifications=Notifications(str(store), live, receivers),
+        leaders=LeadersInTurn(bench.settings, ENOUGH_BYTES_PER_S),
+        brokers=BrokerFaults(bench, move.topic),
         ticks=ticks,
         fresh=tools.fresh,
         store=store,
-        say=tools.say,
+        on_progress=tools.on_progress,
         proxies=proxies,
         disk=disk,
     )
 
 
-def _disk(stack: ExitStack, place: Path) -> OwnDisk:
-    disk = OwnDisk(place)
+def _disk(stack: ExitStack, mount_point: Path) -> OwnDisk:
+    disk = OwnDisk(mount_point)
     stack.callback(disk.close)
     disk.mount()
     return disk
 
 
-def _proxies(stack: ExitStack, ground: OutageGround) -> Proxies:
-    proxies = Proxies(ground.routes())
+def _proxies(stack: ExitStack, bench: OutageCluster) -> Proxies:
+    proxies = Proxies(bench.routes())
     stack.callback(proxies.close)
     return proxies

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.fixtures.bench_cluster import Ground, child_of
-from benchmarks.fixtures.throttled_move import Part, Scene
+from benchmarks.fixtures.bench_cluster import BenchCluster, find_child
+from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from cli.common.watch_process import WatchProcess
 from planning.throttles.replica_lists import TopicLists
 
@@ -24,22 +24,22 @@ _DEAD_BROKER = frozenset({"no_data", "under_replicated", "isr_shrink_during_move
 
 
 @dataclass(frozen=True)
-class Stage:
+class FaultContext:
     """Where a fault happens.
 
     Attributes:
-        ground: the brokers.
+        bench: the brokers.
         watch: that is to see it.
-        scene: its topic, under load.
+        move: its topic, under load.
     """
 
-    ground: Ground
+    bench: BenchCluster
     watch: WatchProcess
-    scene: Scene
+    move: ThrottledMove
 
     def await_health(self) -> None:
         """Return when every side of the move that runs catches up."""
-        self.watch.wait(self._healthy, _HEALTH_S, f"a healthy move of {self.scene.topic}")
+        self.watch.wait(self._healthy, _HEALTH_S, f"a healthy move of {self.move.topic}")
 
     def _healthy(self) -> bool:
         return set((self.watch.verdicts() or {}).values()) == {"catching_up"}
@@ -86,17 +86,17 @@ class Fault(ABC):
         return True
 
     @abstractmethod
-    def parts(self) -> list[Part]:
+    def partitions(self) -> list[MovedPartition]:
         """Return the partitions of the scene."""
 
-    def prepare(self, stage: Stage) -> None:  # noqa: B027
+    def prepare(self, context: FaultContext) -> None:  # noqa: B027
         """Do what is healthy still."""
 
     @abstractmethod
-    def inject(self, stage: Stage) -> None:
+    def inject(self, context: FaultContext) -> None:
         """Make it go wrong."""
 
-    def put_right(self, stage: Stage) -> None:  # noqa: B027
+    def revert(self, context: FaultContext) -> None:  # noqa: B027
         """Undo what the end of the scene, which calls off the move and clears its throttles, does not undo."""
 
     def between(self, low: float, high: float) -> float:
@@ -117,13 +117,13 @@ class ThrottleTooLow(Fault):
         """The destination has the same rate."""
         return frozenset({"throttle_below_inbound"})
 
-    def parts(self) -> list[Part]:
+    def partitions(self) -> list[MovedPartition]:
         """Return one partition."""
-        return [Part((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 70 * _MB)]
+        return [MovedPartition((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 70 * _MB)]
 
-    def inject(self, stage: Stage) -> None:
+    def inject(self, context: FaultContext) -> None:
         """Start a move under a throttle between nothing for the new replica and not quite enough."""
-        stage.scene.start_move(2 * self.write_bytes_per_s * self.between(0.35, 0.85))
+        context.move.start_move(2 * self.write_bytes_per_s * self.between(0.35, 0.85))
 
 
 class StarvingSwitch(Fault):
@@ -134,22 +134,22 @@ class StarvingSwitch(Fault):
         """The new leader leads both."""
         return {"throttle_below_leader_write": f"broker {self.b} as leader"}
 
-    def parts(self) -> list[Part]:
+    def partitions(self) -> list[MovedPartition]:
         """Return a partition led by each of two brokers."""
         history_bytes = round(18 * self.write_bytes_per_s)
         return [
-            Part((self.a, self.b), (self.b, self.c), self.write_bytes_per_s, history_bytes),
-            Part((self.b, self.a), (self.c, self.a), self.write_bytes_per_s, history_bytes),
+            MovedPartition((self.a, self.b), (self.b, self.c), self.write_bytes_per_s, history_bytes),
+            MovedPartition((self.b, self.a), (self.c, self.a), self.write_bytes_per_s, history_bytes),
         ]
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, context: FaultContext) -> None:
         """Start a move under a throttle for one partition a leader, which takes 2 x the write rate."""
-        stage.scene.start_move(self.write_bytes_per_s * self.between(2.5, 3.0))
-        stage.await_health()
+        context.move.start_move(self.write_bytes_per_s * self.between(2.5, 3.0))
+        context.await_health()
 
-    def inject(self, stage: Stage) -> None:
+    def inject(self, context: FaultContext) -> None:
         """Let one broker lead both partitions, which takes 4 x the write rate."""
-        stage.scene.elect_preferred(0)
+        context.move.elect_preferred(0)
 
 
 class InboundTooLow(Fault):
@@ -160,17 +160,17 @@ class InboundTooLow(Fault):
         """It receives both partitions."""
         return {"throttle_below_inbound": f"broker {self.c} as destination"}
 
-    def parts(self) -> list[Part]:
+    def partitions(self) -> list[MovedPartition]:
         """Return two partitions with one destination."""
         return [
-            Part((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 40 * _MB),
-            Part((self.b, self.a), (self.b, self.c), self.write_bytes_per_s, 40 * _MB),
+            MovedPartition((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 40 * _MB),
+            MovedPartition((self.b, self.a), (self.b, self.c), self.write_bytes_per_s, 40 * _MB),
         ]
 
-    def inject(self, stage: Stage) -> None:
+    def inject(self, context: FaultContext) -> None:
         """Start a move whose leaders have rates enough."""
         inbound = 2 * self.write_bytes_per_s * self.between(0.4, 0.85)
-        stage.scene.start_move(10 * self.write_bytes_per_s, inbound)
+        context.move.start_move(10 * self.write_bytes_per_s, inbound)
 
 
 class DeadDestination(Fault):
@@ -186,22 +186,22 @@ class DeadDestination(Fault):
         """It holds replicas of the ticks too."""
         return _DEAD_BROKER
 
-    def parts(self) -> list[Part]:
+    def partitions(self) -> list[MovedPartition]:
         """Return one partition."""
-        return [Part((self.a, self.b), (self.a, self.d), self.write_bytes_per_s, 80 * _MB)]
+        return [MovedPartition((self.a, self.b), (self.a, self.d), self.write_bytes_per_s, 80 * _MB)]
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, context: FaultContext) -> None:
         """Start a move that would end in a minute or so."""
-        stage.scene.start_move(2.5 * self.write_bytes_per_s)
-        stage.await_health()
+        context.move.start_move(2.5 * self.write_bytes_per_s)
+        context.await_health()
 
-    def inject(self, stage: Stage) -> None:
+    def inject(self, context: FaultContext) -> None:
         """Kill it."""
-        stage.ground.kill(self.d)
+        context.bench.kill(self.d)
 
-    def put_right(self, stage: Stage) -> None:
+    def revert(self, context: FaultContext) -> None:
         """Start it again."""
-        _bring_back(stage, self.d)
+        _bring_back(context, self.d)
 
 
 class ThrottleLeftBehind(Fault):
@@ -212,22 +212,22 @@ class ThrottleLeftBehind(Fault):
         """Who is named depends on what is left."""
         return {"throttle_left_behind": ANY}
 
-    def parts(self) -> list[Part]:
+    def partitions(self) -> list[MovedPartition]:
         """Return one small partition."""
-        return [Part((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 10 * _MB)]
+        return [MovedPartition((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 10 * _MB)]
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, context: FaultContext) -> None:
         """Let a move finish."""
-        stage.scene.start_move(10 * self.write_bytes_per_s)
-        moving = stage.scene.moving
-        stage.watch.wait(lambda: not moving(), _MOVE_END_S, f"the end of the move of {stage.scene.topic}")
+        context.move.start_move(10 * self.write_bytes_per_s)
+        moving = context.move.moving
+        context.watch.wait(lambda: not moving(), _MOVE_END_S, f"the end of the move of {context.move.topic}")
 
-    def inject(self, stage: Stage) -> None:
+    def inject(self, context: FaultContext) -> None:
         """Clear the rates alone, the lists alone, or nothing."""
         if self.extent < 1 / 3:
-            stage.scene.clear_rates()
+            context.move.clear_rates()
         elif self.extent < 2 / 3:
-            stage.scene.clear_lists()
+            context.move.clear_lists()
 
 
 class UnlistedLeader(Fault):
@@ -243,19 +243,19 @@ class UnlistedLeader(Fault):
         """The move may end meanwhile."""
         return frozenset({"throttle_left_behind"})
 
-    def parts(self) -> list[Part]:
+    def partitions(self) -> list[MovedPartition]:
         """Return one partition."""
-        return [Part((self.a, self.b), (self.b, self.c), self.write_bytes_per_s, 80 * _MB)]
+        return [MovedPartition((self.a, self.b), (self.b, self.c), self.write_bytes_per_s, 80 * _MB)]
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, context: FaultContext) -> None:
         """Start a move whose list of leaders names the one of now alone; its destination is slow enough to see it."""
-        lists = {stage.scene.topic: TopicLists(f"0:{self.a}", f"0:{self.c}")}
-        stage.scene.start_move(4 * self.write_bytes_per_s, 1.5 * self.write_bytes_per_s, lists)
-        stage.await_health()
+        lists = {context.move.topic: TopicLists(f"0:{self.a}", f"0:{self.c}")}
+        context.move.start_move(4 * self.write_bytes_per_s, 1.5 * self.write_bytes_per_s, lists)
+        context.await_health()
 
-    def inject(self, stage: Stage) -> None:
+    def inject(self, context: FaultContext) -> None:
         """Let the other one lead."""
-        stage.scene.elect_preferred(0)
+        context.move.elect_preferred(0)
 
 
 class DeadReplica(Fault):
@@ -275,27 +275,29 @@ class DeadReplica(Fault):
     def _moves(self) -> bool:
         return self.extent >= 1 / 2
 
-    def parts(self) -> list[Part]:
+    def partitions(self) -> list[MovedPartition]:
         """Return one partition, which moves or not."""
         after = (self.a, self.d, self.c) if self._moves else (self.a, self.b, self.d)
-        return [Part((self.a, self.b, self.d), after, self.write_bytes_per_s, (80 if self._moves else 10) * _MB)]
+        return [
+            MovedPartition((self.a, self.b, self.d), after, self.write_bytes_per_s, (80 if self._moves else 10) * _MB)
+        ]
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, context: FaultContext) -> None:
         """Start a move with a rate enough for all three followers, or none."""
         if self._moves:
-            stage.scene.start_move(3.6 * self.write_bytes_per_s)
-            stage.await_health()
+            context.move.start_move(3.6 * self.write_bytes_per_s)
+            context.await_health()
 
-    def inject(self, stage: Stage) -> None:
+    def inject(self, context: FaultContext) -> None:
         """Kill the broker of a replica that is to stay."""
-        stage.ground.kill(self.d)
+        context.bench.kill(self.d)
 
-    def put_right(self, stage: Stage) -> None:
+    def revert(self, context: FaultContext) -> None:
         """Start it again."""
-        _bring_back(stage, self.d)
+        _bring_back(context, self.d)
 
 
-class StandingCollector(Fault):
+class StalledCollector(Fault):
     """collector stands still."""
 
     @property
@@ -308,17 +310,17 @@ class StandingCollector(Fault):
         """It is no process of Kafka's."""
         return False
 
-    def parts(self) -> list[Part]:
+    def partitions(self) -> list[MovedPartition]:
         """Return one partition, which does not move."""
-        return [Part((self.a, self.b), (self.a, self.b), self.write_bytes_per_s)]
+        return [MovedPartition((self.a, self.b), (self.a, self.b), self.write_bytes_per_s)]
 
-    def inject(self, stage: Stage) -> None:
+    def inject(self, context: FaultContext) -> None:
         """Stop it."""
-        _collector(stage.watch).suspend()
+        _collector(context.watch).suspend()
 
-    def put_right(self, stage: Stage) -> None:
+    def revert(self, context: FaultContext) -> None:
         """Let it go on."""
-        _collector(stage.watch).resume()
+        _collector(context.watch).resume()
 
 
 _CLASSES: tuple[type[Fault], ...] = (
@@ -329,7 +331,7 @@ _CLASSES: tuple[type[Fault], ...] = (
     ThrottleLeftBehind,
     UnlistedLeader,
     DeadReplica,
-    StandingCollector,
+    StalledCollector,
 )
 
 
@@ -348,14 +350,14 @@ def _drawn(of: type[Fault], draw: random.Random) -> Fault:
     return of(a, b, c, 4, draw.choice((1.0, 1.5, 2.0)) * _MB, draw.random())
 
 
-def _bring_back(stage: Stage, broker: int) -> None:
-    stage.ground.restart(broker)
+def _bring_back(context: FaultContext, broker: int) -> None:
+    context.bench.restart(broker)
     # The ticks' leaders go back to where they were: no rule is to tell of a cluster left as a fault left it.
-    ticks = stage.ground.settings.ticks.topic
-    stage.watch.wait(
-        lambda: bool(stage.ground.admin.elect_leaders(0, [ticks])), _HEALTH_S, f"preferred leaders of {ticks}"
+    ticks = context.bench.settings.ticks.topic
+    context.watch.wait(
+        lambda: bool(context.bench.admin.elect_leaders(0, [ticks])), _HEALTH_S, f"preferred leaders of {ticks}"
     )
 
 
 def _collector(watch: WatchProcess) -> psutil.Process:
-    return watch.wait(lambda: child_of(watch, "collect"), _HEALTH_S, "a collector")
+    return watch.wait(lambda: find_child(watch, "collect"), _HEALTH_S, "a collector")

@@ -1,20 +1,27 @@
-"""Group ``precision``: does every page mean a fault, and every fault a page? Headroom beside the stock rules.
+"""Group ``precision``: precision and recall of Headroom's alerts, compared with the stock rules for Kafka.
 
-First come faults of eight classes, one after another, in a fixed order. A fault lasts until Headroom and all stock
-rules have told of it, BENCH_FAULT_S at most, and is then put right. Then come healthy moves for half an hour, on the
-cluster as the faults left it: throttled, with preferred elections, leader switches and loads that change, each to its
-end. An alert at that time is false. An alert counts when it begins to fire. One of Headroom's is true if a fault that
-its kind is about is there; a fault is seen if an alert of its kind names the right broker. Any alert of a stock rule
-during a fault is true, and sees the fault. Alerts of one rule that begin within half a minute count as one, as
-Alertmanager would send them.
+**Faults.** Faults of eight classes are injected one after another, in a fixed order. A fault lasts until Headroom and
+all stock rules have an alert about it, at most BENCH_FAULT_S seconds. Then it is reverted.
 
-The rules are those that come with Strimzi, Grafana's Kafka mixin and Confluent's monitoring stacks, with their own
-thresholds and times ([benchmarks/stock/rules.yml](../benchmarks/stock/rules.yml)), in a Prometheus that scrapes the
-same brokers' jmx_exporter and evaluates every 5 s; stock set-ups do so every 30 to 60 s, which only makes them later.
-A rule whose time is longer than a fault lasts misses it; BENCH_STOCK_FOR_RATIO shortens these times. Headroom runs at
-one tick a second, and with shorter holds than its defaults: `alerts.stalled_s` 15 s, `under_replicated_s` and
-`left_behind_s` 20 s. A fault of its own collector counts for Headroom alone. A tool that raised no alert
-has precision 1. All faults and alerts with their times are left in `build/precision.json`.
+**Healthy moves.** Half an hour of healthy moves follows, on the same cluster: throttled, with preferred leader
+elections, leader switches and changing loads. Every alert in that time is false.
+
+**Scoring.** An alert counts when it begins to fire.
+
+- An alert of Headroom is true if it begins during a fault and its kind belongs to that fault.
+- Headroom detects a fault if an alert of its kind names the right broker.
+- An alert of a stock rule is true if it begins during any fault, and it detects that fault.
+- Alerts of one stock rule that begin within 30 s count as one, because Alertmanager sends them together.
+- A tool without any alert has precision 1.
+- A fault of Headroom's own collector counts only for Headroom.
+
+**Stock rules.** The rules come with Strimzi, Grafana's Kafka mixin and Confluent's monitoring stacks, with their own
+thresholds and times ([benchmarks/stock/rules.yml](../benchmarks/stock/rules.yml)). A Prometheus scrapes jmx_exporter on
+the same brokers and evaluates every 5 s. Stock set-ups evaluate every 30 to 60 s, which only delays their alerts. A
+rule misses a fault that is shorter than the rule's `for`. BENCH_STOCK_FOR_RATIO shortens these times.
+
+**Headroom** runs at one tick a second, with shorter times than its defaults: `alerts.stalled_s` 15 s,
+`under_replicated_s` and `left_behind_s` 20 s. `build/precision.json` has all faults and alerts with their times.
 """
 
 from __future__ import annotations
@@ -28,11 +35,20 @@ from dataclasses import asdict
 
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import Ground, Say
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.fixtures.prometheus import EXPORTER_CONFIG, INTERVAL_S, Prometheus, rules
-from benchmarks.fixtures.throttled_move import Part, Scene
-from benchmarks.groups.precision.faults import Fault, Stage, schedule
-from benchmarks.groups.precision.scoring import HEADROOM, Page, Window, figures, first_seen, grouped, is_call, is_true
+from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
+from benchmarks.groups.precision.faults import Fault, FaultContext, schedule
+from benchmarks.groups.precision.scoring import (
+    HEADROOM,
+    AlertPage,
+    Window,
+    figures,
+    first_detection,
+    grouped,
+    is_page,
+    is_true,
+)
 from benchmarks.results import CHECKOUT, Figure
 from cli.common.output import print_table
 from cli.common.watch_process import WatchProcess
@@ -45,13 +61,13 @@ RECORD = CHECKOUT / "build" / "precision.json"
 # Shorter than the defaults, so that a fault of a minute and a half is long enough; all other settings are the defaults.
 _ALERTS = {"stalled_s": 15.0, "under_replicated_s": 20.0, "left_behind_s": 20.0}
 _MB = 1_000_000
-_LOOK_S = 2.0
+_POLL_S = 2.0
 _QUIET_S = 90.0
 _MOVE_END_S = 600.0
 _SEED = 7
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return precision, recall and delay of each tool over BENCH_FAULTS faults (default 32) and BENCH_HEALTHY_S (1800).
 
     Raises:
@@ -60,13 +76,13 @@ def measure(say: Say) -> list[Figure]:
     count = int(os.environ.get("BENCH_FAULTS", "32"))
     healthy_s = float(os.environ.get("BENCH_HEALTHY_S", "1800"))
     for_ratio = float(os.environ.get("BENCH_STOCK_FOR_RATIO", "1"))
-    with Ground(4, BrokerOptions(agents=True, exporter_config=EXPORTER_CONFIG)) as ground:
-        ground.add_section("alerts", _ALERTS)
-        say(f"alerts: {asdict(ground.settings.alerts)}")
-        say(f"stock rules evaluated every {INTERVAL_S:g} s, their times x {for_ratio:g}")
-        targets = [f"{ground.broker(b).host}:{ground.broker(b).exporter_port}" for b in ground.brokers]
-        with Prometheus(ground.folder / "prometheus", targets, for_ratio) as stock, ground.watch() as watch:
-            run = _Run(ground, watch, stock, say)
+    with BenchCluster(4, BrokerOptions(agents=True, exporter_config=EXPORTER_CONFIG)) as bench:
+        bench.add_section("alerts", _ALERTS)
+        on_progress(f"alerts: {asdict(bench.settings.alerts)}")
+        on_progress(f"stock rules evaluated every {INTERVAL_S:g} s, their times x {for_ratio:g}")
+        targets = [f"{bench.broker(b).host}:{bench.broker(b).exporter_port}" for b in bench.brokers]
+        with Prometheus(bench.folder / "prometheus", targets, for_ratio) as stock, bench.watch() as watch:
+            run = _Run(bench, watch, stock, on_progress)
             watch.wait(lambda: watch.verdicts() is not None, 180, "the first judged tick")
             windows = [run.play(number, fault) for number, fault in enumerate(schedule(count))]
             healthy_from_s = time.time()
@@ -81,24 +97,26 @@ class _Run:
     """The tools on their cluster, and what is done to it.
 
     Args:
-        ground: the brokers.
+        bench: the brokers.
         watch: Headroom.
         stock: the stock rules.
-        say: tells how it goes.
+        on_progress: tells how it goes.
     """
 
-    def __init__(self, ground: Ground, watch: WatchProcess, stock: Prometheus, say: Say) -> None:
-        self._ground = ground
+    def __init__(self, bench: BenchCluster, watch: WatchProcess, stock: Prometheus, on_progress: OnProgress) -> None:
+        self._bench = bench
         self._watch = watch
         self._stock = stock
-        self._say = say
-        self._void_s: list[tuple[float, float]] = []
+        self._on_progress = on_progress
+        self._void_spans_s: list[tuple[float, float]] = []
 
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[AlertPage]:
         """Return all alerts so far, in the order in which they began, but those of attempts that failed."""
-        told = [Page(f.group, f.name, f.about, f.severity, f.from_s, f.until_s) for f in self._stock.firings()]
-        pages = sorted([*grouped(told), *_headroom_pages(self._watch)], key=lambda page: page.at_s)
-        return [page for page in pages if not any(began <= page.at_s <= ended for began, ended in self._void_s)]
+        detections = [
+            AlertPage(f.group, f.name, f.about, f.severity, f.from_s, f.until_s) for f in self._stock.firings()
+        ]
+        pages = sorted([*grouped(detections), *_headroom_pages(self._watch)], key=lambda page: page.at_s)
+        return [page for page in pages if not any(began <= page.at_s <= ended for began, ended in self._void_spans_s)]
 
     def move_healthily(self, length_s: float) -> None:
         """Make healthy moves, one after another, for so long."""
@@ -108,22 +126,22 @@ class _Run:
             number += 1
 
     def _healthy_move(self, number: int, draw: random.Random) -> None:
-        a, b, c = draw.sample(self._ground.brokers, 3)
+        a, b, c = draw.sample(self._bench.brokers, 3)
         rate = draw.choice((0.5, 1.0, 1.5)) * _MB
         change = draw.choice(("none", "election", "load", "election and load"))
-        parts = [Part((a, b), (b, c), rate, 50 * _MB), Part((b, a), (c, a), rate, 50 * _MB)]
-        with Scene(self._ground, f"healthy-{number}", parts) as scene:
+        partitions = [MovedPartition((a, b), (b, c), rate, 50 * _MB), MovedPartition((b, a), (c, a), rate, 50 * _MB)]
+        with ThrottledMove(self._bench, f"healthy-{number}", partitions) as move:
             # One that leads both, each with a fifth more to write, sends 4.8 x the rate.
-            scene.start_move(6 * rate)
+            move.start_move(6 * rate)
             time.sleep(draw.uniform(2, 8))
             if "election" in change:
-                scene.elect_preferred(0)
+                move.elect_preferred(0)
             for factor in (1.2, 0.8) if "load" in change else ():
-                for partition in range(len(parts)):
-                    scene.write(partition, factor * rate)
+                for partition in range(len(partitions)):
+                    move.write(partition, factor * rate)
                 time.sleep(3)
-            self._watch.wait(lambda: not scene.moving(), _MOVE_END_S, f"the end of healthy move {number}")
-        self._say(f"healthy move {number + 1}, change: {change}")
+            self._watch.wait(lambda: not move.moving(), _MOVE_END_S, f"the end of healthy move {number}")
+        self._on_progress(f"healthy move {number + 1}, change: {change}")
 
     def play(self, number: int, fault: Fault) -> Window:
         """Return a fault as it happened, injected and put right; if that fails, it is tried once more."""
@@ -131,39 +149,39 @@ class _Run:
         try:
             return self._play(f"fault-{number}", fault)
         except (HeadroomError, KafkaError) as error:
-            self._say(f"fault-{number}, {fault.name}: failed and tried once more ({error})")
+            self._on_progress(f"fault-{number}, {fault.name}: failed and tried once more ({error})")
             self._await_quiet()
-            self._void_s.append((began_s, time.time()))
+            self._void_spans_s.append((began_s, time.time()))
             return self._play(f"fault-{number}-again", fault)
 
     def _play(self, topic: str, fault: Fault) -> Window:
-        with Scene(self._ground, topic, fault.parts()) as scene:
-            stage = Stage(self._ground, self._watch, scene)
-            fault.prepare(stage)
+        with ThrottledMove(self._bench, topic, fault.partitions()) as move:
+            context = FaultContext(self._bench, self._watch, move)
+            fault.prepare(context)
             from_s = time.time()
             try:
-                fault.inject(stage)
-                self._await_seen(fault, from_s)
+                fault.inject(context)
+                self._await_detected(fault, from_s)
             finally:
-                fault.put_right(stage)
+                fault.revert(context)
         window = _window(fault, from_s, time.time())
         self._await_quiet()
         tools = [HEADROOM, *_origins()]
         pages = self.pages()
-        told = [f"{tool} {_told(tool, window, pages)}" for tool in tools if window.concerns(tool)]
-        self._say(f"{topic}, {fault.name}: {'; '.join(told)}")
+        detections = [f"{tool} {_detection(tool, window, pages)}" for tool in tools if window.concerns(tool)]
+        self._on_progress(f"{topic}, {fault.name}: {'; '.join(detections)}")
         return window
 
-    def _await_seen(self, fault: Fault, from_s: float) -> None:
+    def _await_detected(self, fault: Fault, from_s: float) -> None:
         """Return once every tool has told of the fault, or it has lasted for long enough."""
         length_s = float(os.environ.get("BENCH_FAULT_S", "90"))
         tools = [HEADROOM, *_origins()] if fault.of_cluster else [HEADROOM]
         while (now_s := time.time()) < from_s + length_s:
             self._watch.require_running()
             window, pages = _window(fault, from_s, now_s), self.pages()
-            if all(first_seen(tool, window, pages) for tool in tools):
+            if all(first_detection(tool, window, pages) for tool in tools):
                 return
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def _await_quiet(self) -> None:
         """Return once none of Headroom's alerts fires or informs, so that the next one is of the next fault."""
@@ -171,27 +189,27 @@ class _Run:
         while self._watch.firing(informing=True):
             self._watch.require_running()
             if time.monotonic() > give_up:
-                self._say(f"still firing {_QUIET_S:.0f} s later: {self._watch.last_seen()}")
+                self._on_progress(f"still firing {_QUIET_S:.0f} s later: {self._watch.summary()}")
                 return
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
 
-def _headroom_pages(watch: WatchProcess) -> list[Page]:
+def _headroom_pages(watch: WatchProcess) -> list[AlertPage]:
     """Return Headroom's alerts, each from when its line came; one that grew worse than information calls from then."""
     epoch_s = time.time() - time.monotonic()
-    pages: dict[str, Page] = {}
+    pages: dict[str, AlertPage] = {}
     for line in watch.fired(informing=True):
-        said = line.said
-        page = Page(HEADROOM, said["kind"], said["subject"], said["severity"], epoch_s + line.at_s)
-        known = pages.get(said["alert_id"])
-        if known is None or (is_call(page) and not is_call(known)):
-            pages[said["alert_id"]] = page
+        event = line.fields
+        page = AlertPage(HEADROOM, event["kind"], event["subject"], event["severity"], epoch_s + line.at_s)
+        known = pages.get(event["alert_id"])
+        if known is None or (is_page(page) and not is_page(known)):
+            pages[event["alert_id"]] = page
     ended_s = {
-        line.said["alert_id"]: epoch_s + line.at_s
+        line.fields["alert_id"]: epoch_s + line.at_s
         for line in watch.events()
-        if line.said["state"] == AlertState.RESOLVED.value
+        if line.fields["state"] == AlertState.RESOLVED.value
     }
-    return [Page(**{**vars(page), "until_s": ended_s.get(alert_id)}) for alert_id, page in pages.items()]
+    return [AlertPage(**{**vars(page), "until_s": ended_s.get(alert_id)}) for alert_id, page in pages.items()]
 
 
 def _origins() -> list[str]:
@@ -202,14 +220,14 @@ def _window(fault: Fault, from_s: float, right_s: float) -> Window:
     return Window(fault.name, fault.expects, fault.also, fault.of_cluster, from_s, right_s)
 
 
-def _figures(windows: Sequence[Window], pages: Sequence[Page], healthy_s: float) -> list[Figure]:
+def _figures(windows: Sequence[Window], pages: Sequence[AlertPage], healthy_s: float) -> list[Figure]:
     measured = figures(HEADROOM, "alert", windows, pages)
     for origin in _origins():
         measured += figures(origin, f"stock_{origin}", windows, pages)
     return [*measured, Figure("precision_healthy_s", healthy_s, "s", 1)]
 
 
-def _keep(windows: Sequence[Window], pages: Sequence[Page], healthy_from_s: float) -> None:
+def _keep(windows: Sequence[Window], pages: Sequence[AlertPage], healthy_from_s: float) -> None:
     RECORD.parent.mkdir(exist_ok=True)
     record = {
         "healthy_from_s": healthy_from_s,
@@ -219,7 +237,7 @@ def _keep(windows: Sequence[Window], pages: Sequence[Page], healthy_from_s: floa
     RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
-def _print(windows: Sequence[Window], pages: Sequence[Page], healthy_from_s: float) -> None:
+def _print(windows: Sequence[Window], pages: Sequence[AlertPage], healthy_from_s: float) -> None:
     tools = [HEADROOM, *_origins()]
     began_s = min([window.from_s for window in windows], default=healthy_from_s)
     rows = [
@@ -227,12 +245,12 @@ def _print(windows: Sequence[Window], pages: Sequence[Page], healthy_from_s: flo
             window.fault,
             f"{window.from_s - began_s:.0f}",
             f"{window.right_s - began_s:.0f}",
-            *(_told(tool, window, pages) if window.concerns(tool) else "-" for tool in tools),
+            *(_detection(tool, window, pages) if window.concerns(tool) else "-" for tool in tools),
         )
         for window in windows
     ]
     print_table("What each tool told of each fault, s after its injection", ("fault", "at s", "right s", *tools), rows)
-    false = [page for page in pages if is_call(page) and not is_true(page, windows)]
+    false = [page for page in pages if is_page(page) and not is_true(page, windows)]
     wrong = [
         (
             page.tool,
@@ -246,6 +264,6 @@ def _print(windows: Sequence[Window], pages: Sequence[Page], healthy_from_s: flo
     print_table("Called for nothing", ("tool", "alert", "about", "severity", "when"), wrong)
 
 
-def _told(tool: str, window: Window, pages: Sequence[Page]) -> str:
-    page = first_seen(tool, window, pages)
+def _detection(tool: str, window: Window, pages: Sequence[AlertPage]) -> str:
+    page = first_detection(tool, window, pages)
     return f"{page.at_s - window.from_s:.1f} {page.name}" if page else "missed"

@@ -17,7 +17,7 @@ _GROUP_WAIT_S = 30.0
 
 
 @dataclass(frozen=True)
-class Page:
+class AlertPage:
     """One alert of one tool; only its beginning calls anybody.
 
     Attributes:
@@ -57,17 +57,17 @@ class Window:
     from_s: float
     right_s: float
 
-    def holds(self, page: Page) -> bool:
+    def contains(self, page: AlertPage) -> bool:
         """Return whether a page came while it lasted or soon after."""
         return self.from_s <= page.at_s <= self.right_s + GRACE_S
 
-    def fits(self, page: Page) -> bool:
+    def may_explain(self, page: AlertPage) -> bool:
         """Return whether a page may be about it: of a stock rule any, for none names what it is about."""
         return page.tool != HEADROOM or page.name in self.expects or page.name in self.also
 
-    def is_seen_by(self, page: Page) -> bool:
+    def is_detected_by(self, page: AlertPage) -> bool:
         """Return whether a page tells of it."""
-        if not self.holds(page):
+        if not self.contains(page):
             return False
         return page.tool != HEADROOM or self.expects.get(page.name) in (ANY, page.subject)
 
@@ -76,13 +76,13 @@ class Window:
         return self.of_cluster or tool == HEADROOM
 
 
-def grouped(pages: Iterable[Page]) -> list[Page]:
+def grouped(pages: Iterable[AlertPage]) -> list[AlertPage]:
     """Return the pages of stock rules with those of one rule that begin together as one, from when the first began.
 
     Args:
         pages: in the order in which they began.
     """
-    calls: list[Page] = []
+    calls: list[AlertPage] = []
     for page in pages:
         same = (n for n in range(len(calls) - 1, -1, -1) if (calls[n].tool, calls[n].name) == (page.tool, page.name))
         last = next(same, None)
@@ -94,23 +94,23 @@ def grouped(pages: Iterable[Page]) -> list[Page]:
     return calls
 
 
-def is_call(page: Page) -> bool:
+def is_page(page: AlertPage) -> bool:
     """Return whether a page calls somebody: Headroom's information does not, whatever a stock rule says does."""
     return page.tool != HEADROOM or page.severity != Severity.INFO.value
 
 
-def is_true(page: Page, windows: Sequence[Window]) -> bool:
+def is_true(page: AlertPage, windows: Sequence[Window]) -> bool:
     """Return whether a page is about a fault."""
-    return any(window.holds(page) and window.fits(page) for window in windows)
+    return any(window.contains(page) and window.may_explain(page) for window in windows)
 
 
-def first_seen(tool: str, window: Window, pages: Sequence[Page]) -> Page | None:
+def first_detection(tool: str, window: Window, pages: Sequence[AlertPage]) -> AlertPage | None:
     """Return the page by which a tool told of a fault; None: it missed it."""
-    told = [page for page in pages if page.tool == tool and window.is_seen_by(page)]
-    return min(told, key=lambda page: page.at_s, default=None)
+    detections = [page for page in pages if page.tool == tool and window.is_detected_by(page)]
+    return min(detections, key=lambda page: page.at_s, default=None)
 
 
-def figures(tool: str, prefix: str, windows: Sequence[Window], pages: Sequence[Page]) -> list[Figure]:
+def figures(tool: str, prefix: str, windows: Sequence[Window], pages: Sequence[AlertPage]) -> list[Figure]:
     """Return precision, recall and median delay of one tool; no delay if it saw nothing.
 
     Args:
@@ -119,16 +119,16 @@ def figures(tool: str, prefix: str, windows: Sequence[Window], pages: Sequence[P
         windows: the faults.
         pages: of all tools.
     """
-    calls = [page for page in pages if page.tool == tool and is_call(page)]
+    calls = [page for page in pages if page.tool == tool and is_page(page)]
     true = [page for page in calls if is_true(page, windows)]
     own = [window for window in windows if window.concerns(tool)]
-    seen = {window.from_s: page for window in own if (page := first_seen(tool, window, pages))}
+    detected = {window.from_s: page for window in own if (page := first_detection(tool, window, pages))}
     # Of no page none was false.
     precision = len(true) / len(calls) if calls else 1.0
     found = [Figure(f"{prefix}_precision", precision, "ratio", len(calls))]
     if own:
-        found.append(Figure(f"{prefix}_recall", len(seen) / len(own), "ratio", len(own)))
-    if seen:
-        delays_s = [page.at_s - from_s for from_s, page in seen.items()]
+        found.append(Figure(f"{prefix}_recall", len(detected) / len(own), "ratio", len(own)))
+    if detected:
+        delays_s = [page.at_s - from_s for from_s, page in detected.items()]
         found.append(Figure(f"{prefix}_delay_s_median", percentile(delays_s, 0.5), "s", len(delays_s)))
     return found

@@ -1,10 +1,14 @@
-"""Group ``scale``: the whole pipeline on synthetic ticks of growing clusters, against Spark and Delta alone.
+"""Group ``scale``: the whole pipeline on synthetic ticks of growing clusters, compared with Spark and Delta alone.
 
-For each size, on a real broker and with the real ``headroom watch`` (its history process included): some ticks at once
-and the time until all of them are judged and recorded; then ticks at their interval, and how long after each its
-verdict is told and its rows stand; then the ceiling, which is the same messages through ``from_json`` and one append,
-and once more with the messages taken apart into the same rows and an append to a table each.
-Gold, bronze and silver are due for a commit every second, so that work is measured and not the wait for the next one.
+Each size runs on a real broker with the real ``headroom watch``, its history process included:
+
+1. Some ticks are sent at once. Measured is the time until all of them are evaluated and recorded.
+2. Ticks are sent at their interval. Measured is the time from each tick to its printed verdict and to its rows in the
+   tables.
+3. The ceiling is measured: Spark reads the same messages with ``from_json`` and appends them to one table. A second
+   ceiling (`ceiling_rows`) decodes the messages into the same rows and appends them to one table per kind.
+
+Gold, bronze and silver commit every second, so that the figures contain work and little waiting.
 """
 
 from __future__ import annotations
@@ -20,9 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from benchmarks.fixtures.bench_cluster import Ground, Say, failure
-from benchmarks.fixtures.synthetic.synthetic_producer import Feed, Prepared, prepare
-from benchmarks.fixtures.synthetic.synthetic_ticks import Balance, Side, SyntheticCluster, Workload
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
+from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickProducer, prepare
+from benchmarks.fixtures.synthetic.synthetic_ticks import BrokerRole, LeaderCounts, SyntheticCluster, Workload
 from benchmarks.results import Figure
 from cli.common.watch_process import VerdictProcess, WatchProcess
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
@@ -60,14 +64,14 @@ class Run:
     ceiling_rows_s_per_tick: float = 0
 
 
-def measure(say: Say) -> list[Figure]:
+def measure(on_progress: OnProgress) -> list[Figure]:
     """Return the figures of every size of BENCH_PARTITIONS (default 2000,20000,100000,200000).
 
     Raises:
         HeadroomError: ticks were not judged or recorded in time, or a verdict was not the true one.
     """
     sizes = [int(size) for size in os.environ.get("BENCH_PARTITIONS", _SIZES).split(",")]
-    runs = [_run(size, say) for size in sizes]
+    runs = [_run(size, on_progress) for size in sizes]
     figures = [figure for run in runs for figure in _figures(run)]
     by_size = {run.size: run for run in runs}
     if 20_000 in by_size and 200_000 in by_size:
@@ -101,28 +105,28 @@ def _figures(run: Run) -> list[Figure]:
     return figures
 
 
-def _run(size: int, say: Say) -> Run:
+def _run(size: int, on_progress: OnProgress) -> Run:
     """Return what a cluster of so many partitions gives."""
     run = Run(size)
-    with Ground(1) as ground:
-        ground.configure(_INTERVAL_S, {"driver_memory": _DRIVER_MEMORY, "record_trigger_s": 1.0, "gold_trigger_s": 1.0})
-        ticks = prepared(size, ground, _WARM + _AT_ONCE + _PACED, now=_WARM)
+    with BenchCluster(1) as bench:
+        bench.configure(_INTERVAL_S, {"driver_memory": _DRIVER_MEMORY, "record_trigger_s": 1.0, "gold_trigger_s": 1.0})
+        ticks = prepared(size, bench, _WARM + _AT_ONCE + _PACED, now=_WARM)
         run.rows_per_tick = round(sum(tick.rows for tick in ticks) / len(ticks))
         run.sent_bytes_per_tick = round(sum(tick.size_bytes for tick in ticks) / len(ticks))
-        say(f"{size} partitions: {run.rows_per_tick} rows, {run.sent_bytes_per_tick / 1e6:.1f} MB a tick")
+        on_progress(f"{size} partitions: {run.rows_per_tick} rows, {run.sent_bytes_per_tick / 1e6:.1f} MB a tick")
         # The feed makes the topic, which has to be there when the watch starts.
         with (
-            closing(Feed(ground.settings, ground.settings.cluster.name)) as feed,
-            ground.watch(options=["--without-collector"]) as watch,
-            Peak(watch) as peak,
+            closing(TickProducer(bench.settings, bench.settings.cluster.name)) as producer,
+            bench.watch(options=["--without-collector"]) as watch,
+            PeakMemory(watch) as peak,
         ):
-            _watched(ground, watch, feed, ticks, run, say)
+            _measure_watch(bench, watch, producer, ticks, run, on_progress)
         run.peak_bytes = peak.bytes
-        require_truth(ground, ticks)
-        run.wire_bytes_per_tick = _topic_bytes(ground) / len(ticks)
-        run.delta_bytes_per_tick = _folder_bytes(Path(ground.store)) / len(ticks)
-        run.ceiling_s_per_tick, run.ceiling_rows_s_per_tick = (s / len(ticks) for s in _ceiling_s(ground))
-    say(
+        require_truth(bench, ticks)
+        run.wire_bytes_per_tick = _topic_bytes(bench) / len(ticks)
+        run.delta_bytes_per_tick = _folder_bytes(Path(bench.store)) / len(ticks)
+        run.ceiling_s_per_tick, run.ceiling_rows_s_per_tick = (s / len(ticks) for s in _ceiling_s(bench))
+    on_progress(
         f"{size} partitions: {run.at_once_s_per_tick:.2f} s a tick, ceiling {run.ceiling_s_per_tick:.2f} s "
         f"({run.ceiling_rows_s_per_tick:.2f} s for the rows), "
         f"alert path {median(run.alert_s or [0]):.2f} s, {run.peak_bytes / 1e6:.0f} MB"
@@ -130,12 +134,12 @@ def _run(size: int, say: Say) -> Run:
     return run
 
 
-def workload(size: int, ground: Ground, begin_ms: int) -> Workload:
+def workload(size: int, bench: BenchCluster, begin_ms: int) -> Workload:
     """Return a cluster of so many partitions that goes by the ground's name, its ticks at the interval of this group.
 
     Args:
         size: partitions.
-        ground: where its ticks go.
+        bench: where its ticks go.
         begin_ms: time of the first tick, epoch milliseconds.
     """
     return Workload(
@@ -145,165 +149,186 @@ def workload(size: int, ground: Ground, begin_ms: int) -> Workload:
         # So that a tick's verdicts differ from those before, and are told.
         throttle_changes_per_minute=30,
         interval_s=_INTERVAL_S,
-        cluster=ground.settings.cluster.name,
+        cluster=bench.settings.cluster.name,
         begin_ms=begin_ms,
     )
 
 
-def prepared(size: int, ground: Ground, count: int, now: int) -> Sequence[Prepared]:
+def prepared(size: int, bench: BenchCluster, count: int, now: int) -> Sequence[PreparedTick]:
     """Return the ticks of a run, of which one is of the time at which all are prepared.
 
     Ticks are believed that are of about the time of their record, and those of many partitions take minutes to prepare.
 
     Args:
         size: partitions.
-        ground: where the ticks go.
+        bench: where the ticks go.
         count: how many.
         now: which of them is of that time.
     """
     began_s = time.monotonic()
-    cluster = SyntheticCluster(workload(size, ground, 0))
+    cluster = SyntheticCluster(workload(size, bench, 0))
     made_s = time.monotonic() - began_s
     prepare(cluster, 1)
     takes_s = made_s + (time.monotonic() - began_s - made_s) * count
     begin_ms = int((time.time() + takes_s - now * _INTERVAL_S) * 1000)
-    return prepare(SyntheticCluster(workload(size, ground, begin_ms)), count)
+    return prepare(SyntheticCluster(workload(size, bench, begin_ms)), count)
 
 
-def _watched(ground: Ground, watch: WatchProcess, feed: Feed, ticks: Sequence[Prepared], run: Run, say: Say) -> None:
-    run.at_once_s_per_tick = at_once_s_per_tick(ground, watch, feed, ticks[: _WARM + _AT_ONCE], _WARM, say)
-    _paced(ground, watch, feed, ticks[_WARM + _AT_ONCE :], run)
+def _measure_watch(
+    bench: BenchCluster,
+    watch: WatchProcess,
+    producer: TickProducer,
+    ticks: Sequence[PreparedTick],
+    run: Run,
+    on_progress: OnProgress,
+) -> None:
+    run.at_once_s_per_tick = at_once_s_per_tick(bench, watch, producer, ticks[: _WARM + _AT_ONCE], _WARM, on_progress)
+    _paced(bench, watch, producer, ticks[_WARM + _AT_ONCE :], run)
 
 
 def at_once_s_per_tick(
-    ground: Ground, judging: VerdictProcess, feed: Feed, ticks: Sequence[Prepared], warm: int, say: Say
+    bench: BenchCluster,
+    process: VerdictProcess,
+    producer: TickProducer,
+    ticks: Sequence[PreparedTick],
+    warm: int,
+    on_progress: OnProgress,
 ) -> float:
     """Return the seconds a tick takes until it is judged and recorded, when many come at once.
 
     Args:
-        ground: where they go.
-        judging: judges and records them.
-        feed: sends them.
+        bench: where they go.
+        process: judges and records them.
+        producer: sends them.
         ticks: what to send.
         warm: how many of them go before, and do not count.
-        say: tells.
+        on_progress: tells.
 
     Raises:
         HeadroomError: they were not judged or recorded in time.
     """
-    judging.wait(lambda: _alert_path_started(ground), START_S, "the alert path to start")
-    _send_all(feed, ticks[:warm])
-    _wait_recorded(ground, judging, ticks[:warm])
+    process.wait(lambda: _alert_path_started(bench), START_S, "the alert path to start")
+    _send_all(producer, ticks[:warm])
+    _wait_recorded(bench, process, ticks[:warm])
     counted = ticks[warm:]
     began_s = time.monotonic()
-    _send_all(feed, counted)
+    _send_all(producer, counted)
     sent_s = time.monotonic() - began_s
-    _wait_recorded(ground, judging, counted)
+    _wait_recorded(bench, process, counted)
     took_s = (time.monotonic() - began_s) / len(counted)
-    say(f"{len(counted)} ticks at once: sent in {sent_s:.1f} s, {took_s:.2f} s each till recorded")
+    on_progress(f"{len(counted)} ticks at once: sent in {sent_s:.1f} s, {took_s:.2f} s each till recorded")
     return took_s
 
 
-def _alert_path_started(ground: Ground) -> bool:
+def _alert_path_started(bench: BenchCluster) -> bool:
     """Return whether the alert path reads: it begins with what comes after its start."""
-    first = Path(ground.settings.store.checkpoints()) / "alert_path" / "sources" / "0" / "0"
+    first = Path(bench.settings.store.checkpoints()) / "alert_path" / "sources" / "0" / "0"
     return first.is_file()
 
 
-def _send_all(feed: Feed, ticks: Sequence[Prepared]) -> None:
+def _send_all(producer: TickProducer, ticks: Sequence[PreparedTick]) -> None:
     for tick in ticks:
-        feed.send(tick)
+        producer.send(tick)
 
 
-def _paced(ground: Ground, watch: WatchProcess, feed: Feed, ticks: Sequence[Prepared], run: Run) -> None:
+def _paced(
+    bench: BenchCluster, watch: WatchProcess, producer: TickProducer, ticks: Sequence[PreparedTick], run: Run
+) -> None:
     began_s = time.monotonic()
     recorded: dict[int, float] = {}
     balanced: dict[int, float] = {}
     for number, tick in enumerate(ticks):
         while time.monotonic() < began_s + number * _INTERVAL_S:
-            _note_recorded(ground, recorded, balanced)
+            _note_new_ticks(bench, recorded, balanced)
             time.sleep(_POLL_S)
-        feed.send(tick)
+        producer.send(tick)
     wanted = {tick.tick_ms for tick in ticks}
 
     def all_recorded() -> bool:
-        _note_recorded(ground, recorded, balanced)
+        _note_new_ticks(bench, recorded, balanced)
         return wanted <= recorded.keys()
 
     watch.wait(all_recorded, _DEADLINE_S, "the paced ticks to be recorded", poll_s=_POLL_S)
-    run.balance_s = [balanced[tick_ms] - feed.ended_s[tick_ms] for tick_ms in sorted(wanted)]
-    run.history_s = [recorded[tick_ms] - feed.ended_s[tick_ms] for tick_ms in sorted(wanted)]
-    told = {line.said["tick_ms"]: line.at_s for line in watch.lines if line.said["type"] == "verdicts"}
-    run.alert_s = [told[tick_ms] - feed.ended_s[tick_ms] for tick_ms in sorted(wanted & told.keys())]
+    run.balance_s = [balanced[tick_ms] - producer.ended_s[tick_ms] for tick_ms in sorted(wanted)]
+    run.history_s = [recorded[tick_ms] - producer.ended_s[tick_ms] for tick_ms in sorted(wanted)]
+    printed = {line.fields["tick_ms"]: line.at_s for line in watch.lines if line.fields["type"] == "verdicts"}
+    run.alert_s = [printed[tick_ms] - producer.ended_s[tick_ms] for tick_ms in sorted(wanted & printed.keys())]
 
 
-def _note_recorded(ground: Ground, recorded: dict[int, float], balanced: dict[int, float]) -> None:
+def _note_new_ticks(bench: BenchCluster, recorded: dict[int, float], balanced: dict[int, float]) -> None:
     now_s = time.monotonic()
-    for ticks, noted in ((_ticks_of(ground), recorded), (_ticks_in(ground, LEADER_IMBALANCE), balanced)):
+    for ticks, noted in ((_recorded_ticks(bench), recorded), (_ticks_in(bench, LEADER_IMBALANCE), balanced)):
         for tick_ms in ticks:
             noted.setdefault(tick_ms, now_s)
 
 
-def _ticks_of(ground: Ground) -> set[int]:
+def _recorded_ticks(bench: BenchCluster) -> set[int]:
     """Return the ticks that stand in silver and in gold."""
-    ends = query(ground.store, MESSAGES.path, "SELECT tick_ms FROM data WHERE kind = 'tick_end'") or []
-    gold = _ticks_in(ground, THROTTLE_HEADROOM) & _ticks_in(ground, LEADER_IMBALANCE)
+    ends = query(bench.store, MESSAGES.path, "SELECT tick_ms FROM data WHERE kind = 'tick_end'") or []
+    gold = _ticks_in(bench, THROTTLE_HEADROOM) & _ticks_in(bench, LEADER_IMBALANCE)
     return {row["tick_ms"] for row in ends} & gold
 
 
-def _ticks_in(ground: Ground, table: Table) -> set[int]:
-    rows = query(ground.store, table.path, "SELECT DISTINCT tick_ms FROM data") or []
+def _ticks_in(bench: BenchCluster, table: Table) -> set[int]:
+    rows = query(bench.store, table.path, "SELECT DISTINCT tick_ms FROM data") or []
     return {row["tick_ms"] for row in rows}
 
 
-def _wait_recorded(ground: Ground, judging: VerdictProcess, ticks: Sequence[Prepared]) -> None:
+def _wait_recorded(bench: BenchCluster, process: VerdictProcess, ticks: Sequence[PreparedTick]) -> None:
     wanted = {tick.tick_ms for tick in ticks}
-    judging.wait(
-        lambda: wanted <= _ticks_of(ground), _DEADLINE_S, f"{len(wanted)} ticks to be recorded", poll_s=_POLL_S
+    process.wait(
+        lambda: wanted <= _recorded_ticks(bench), _DEADLINE_S, f"{len(wanted)} ticks to be recorded", poll_s=_POLL_S
     )
 
 
-def require_truth(ground: Ground, ticks: Sequence[Prepared]) -> None:
+def require_truth(bench: BenchCluster, ticks: Sequence[PreparedTick]) -> None:
     """Return if every verdict in gold is the true one, and every count of leaders.
 
     Raises:
         HeadroomError: one is not; with the first that differs.
     """
-    _require_balance(ground, ticks)
-    rows = query(ground.store, THROTTLE_HEADROOM.path, "SELECT tick_ms, broker, role, verdict FROM data") or []
-    found: dict[int, dict[Side, str]] = {}
+    _require_balance(bench, ticks)
+    rows = query(bench.store, THROTTLE_HEADROOM.path, "SELECT tick_ms, broker, role, verdict FROM data") or []
+    found: dict[int, dict[BrokerRole, str]] = {}
     for row in rows:
         found.setdefault(row["tick_ms"], {})[(row["broker"], row["role"])] = row["verdict"]
     for number, tick in enumerate(ticks):
-        wrong = [side for side, verdict in tick.truth.items() if found.get(tick.tick_ms, {}).get(side) != verdict]
+        wrong = [
+            broker_role
+            for broker_role, verdict in tick.truth.items()
+            if found.get(tick.tick_ms, {}).get(broker_role) != verdict
+        ]
         if wrong:
             broker, role = wrong[0]
-            said = found.get(tick.tick_ms, {}).get(wrong[0])
+            found_verdict = found.get(tick.tick_ms, {}).get(wrong[0])
             true = tick.truth[wrong[0]]
             raise failure(
-                f"tick {number}: {len(wrong)} verdicts are wrong: broker {broker} as {role}: {said}, not {true}"
+                f"tick {number}: {len(wrong)} verdicts are wrong: "
+                f"broker {broker} as {role}: {found_verdict}, not {true}"
             )
 
 
-def _require_balance(ground: Ground, ticks: Sequence[Prepared]) -> None:
+def _require_balance(bench: BenchCluster, ticks: Sequence[PreparedTick]) -> None:
     names = "preferred_partitions, non_preferred_partitions, waiting_for_move"
-    rows = query(ground.store, LEADER_IMBALANCE.path, f"SELECT tick_ms, broker, {names} FROM data") or []
-    found: dict[int, dict[int, Balance]] = {}
+    rows = query(bench.store, LEADER_IMBALANCE.path, f"SELECT tick_ms, broker, {names} FROM data") or []
+    found: dict[int, dict[int, LeaderCounts]] = {}
     for row in rows:
-        found.setdefault(row["tick_ms"], {})[row["broker"]] = Balance(*(row[name] for name in names.split(", ")))
+        found.setdefault(row["tick_ms"], {})[row["broker"]] = LeaderCounts(*(row[name] for name in names.split(", ")))
     for number, tick in enumerate(ticks):
-        if found.get(tick.tick_ms) != tick.balance:
-            raise failure(f"tick {number}: leaders are counted wrongly: {found.get(tick.tick_ms)}, not {tick.balance}")
+        if found.get(tick.tick_ms) != tick.leader_counts:
+            raise failure(
+                f"tick {number}: leaders are counted wrongly: {found.get(tick.tick_ms)}, not {tick.leader_counts}"
+            )
 
 
-def _topic_bytes(ground: Ground) -> int:
+def _topic_bytes(bench: BenchCluster) -> int:
     """Return the size of the ticks topic on the broker's disk, which is that on the wire."""
     return sum(
         found["partition_size"]
-        for broker in ground.admin.describe_log_dirs()
+        for broker in bench.admin.describe_log_dirs()
         for folder in broker["log_dirs"]
         for topic in folder["topics"]
-        if topic["name"] == ground.settings.ticks.topic
+        if topic["name"] == bench.settings.ticks.topic
         for found in topic["partitions"]
     )
 
@@ -312,10 +337,10 @@ def _folder_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and "_checkpoints" not in path.parts)
 
 
-def _ceiling_s(ground: Ground) -> tuple[float, float]:
+def _ceiling_s(bench: BenchCluster) -> tuple[float, float]:
     """Return the seconds of Spark and Delta alone for all ticks, in a process of its own: as messages, and as rows."""
     module = "benchmarks.groups.scale.spark_baseline"
-    command = [sys.executable, "-m", module, str(ground.config), str(ground.folder / "ceiling")]
+    command = [sys.executable, "-m", module, str(bench.config), str(bench.folder / "ceiling")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise failure(f"the ceiling could not be measured: {done.stderr.strip()[-300:]}")
@@ -323,7 +348,7 @@ def _ceiling_s(ground: Ground) -> tuple[float, float]:
     return messages_s, rows_s
 
 
-class Peak:
+class PeakMemory:
     """The greatest resident memory of a watch with all its processes, sampled twice a second."""
 
     def __init__(self, watch: WatchProcess) -> None:
@@ -332,7 +357,7 @@ class Peak:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, name="peak-memory", daemon=True)
 
-    def __enter__(self) -> Peak:
+    def __enter__(self) -> PeakMemory:
         """Begin."""
         self._thread.start()
         return self

@@ -6,7 +6,7 @@ import json
 
 from hypothesis import strategies as st
 
-from benchmarks.groups.fuzz.group import _drawn, _read
+from benchmarks.groups.fuzz.group import _read, _run_examples
 from benchmarks.groups.fuzz.made import TICK_MS, Record, records, tick
 from benchmarks.groups.fuzz.texts import Reading, readings
 from schemas.tick_messages import COLUMNAR, KINDS, REQUIRED, row_columns
@@ -24,7 +24,7 @@ def test_a_tick_has_a_message_of_every_kind_with_columns_of_its_contract() -> No
 
 def test_drawn_ticks_are_eight_records_and_not_all_as_they_should_be() -> None:
     drawn: list[list[Record]] = []
-    _drawn(records(), 200, drawn.append)
+    _run_examples(records(), 200, drawn.append)
     assert {len(tick) for tick in drawn} == {len(KINDS)}
 
     def valid(value: bytes) -> bool:
@@ -43,11 +43,11 @@ def test_whatever_a_reader_raises_but_its_refusal_is_a_crash() -> None:
         if text == b"2":
             raise KeyError("crashed")
 
-    said: list[str] = []
+    progress: list[str] = []
     reading = Reading("numbers", st.sampled_from([b"0", b"1", b"2"]), read, (ValueError,))
-    count, failed = _read(reading, 30, said.append)
-    assert (count, failed) == (30, len(said)) or 0 < failed == len(said) < count
-    assert all("KeyError" in line for line in said)
+    count, failed = _read(reading, 30, progress.append)
+    assert (count, failed) == (30, len(progress)) or 0 < failed == len(progress) < count
+    assert all("KeyError" in line for line in progress)
 
 
 def test_what_is_as_it_should_be_is_read() -> None:

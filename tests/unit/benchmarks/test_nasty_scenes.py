@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fixtures.bench_cluster import Ground
+from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.groups.nasty.scenes.base import NastyScene
 from benchmarks.groups.nasty.scenes.death import DestinationDeath, LeaderDeath
 from benchmarks.groups.nasty.scenes.directories import LogDirectories, Sample
 from benchmarks.groups.nasty.scenes.growing import GrowingFault
 from benchmarks.groups.nasty.scenes.large import LargeMove
 from benchmarks.groups.nasty.scenes.leaderless import LeaderlessPartition
-from benchmarks.groups.nasty.scenes.near import NearThreshold, decided
-from benchmarks.groups.nasty.scenes.restart import RestartBefore, RestartMidst
-from benchmarks.groups.nasty.scenes.short import ShortThrottle
+from benchmarks.groups.nasty.scenes.near import NearThreshold, move_outcome
+from benchmarks.groups.nasty.scenes.restart import RestartBefore, RestartDuring
+from benchmarks.groups.nasty.scenes.short import LowThrottle
 from benchmarks.groups.nasty.scenes.uneven import UnevenThrottles
 from benchmarks.groups.nasty.schedule import CLASSES, schedule
-from benchmarks.groups.nasty.scoring.claims import numbers
+from benchmarks.groups.nasty.scoring.claims import number_checks
 from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, leader_load, partitions
 from schemas.alerts import Role
 from schemas.errors import HeadroomError
@@ -119,9 +119,9 @@ def test_healthy_moves_have_a_throttle_far_above_what_is_required(number: int) -
     assert least > 4 * 1.0e6 - 1
 
 
-def short(number: int) -> ShortThrottle:
+def low_throttle(number: int) -> LowThrottle:
     # Half way: 2.0 MB/s are written.
-    return ShortThrottle(number, 1, 2, 3, 4, extent=0.5, load=0.5)
+    return LowThrottle(number, 1, 2, 3, 4, extent=0.5, load=0.5)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def short(number: int) -> ShortThrottle:
 def test_a_throttle_that_is_too_low_starves_or_loses(
     number: int, in_sync: float, required: float, throttle: float
 ) -> None:
-    scene = short(number)
+    scene = low_throttle(number)
     assert approx(scene.load_of_leader()) == (in_sync * 1e6, required * 1e6)
     assert scene.throttle_bytes_per_s() == pytest.approx(throttle * 1e6)
     assert sum(group.count for group in scene.groups()) == 60
@@ -173,8 +173,8 @@ def test_a_throttle_is_enough_before_the_leader_dies_and_too_low_or_not_after(
 @pytest.mark.parametrize("number", range(4))
 def test_each_of_those_that_take_over_has_the_same_load(number: int) -> None:
     scene = death(number)
-    loads = [leader_load(scene.groups(), broker, {1}) for broker in scene.takers()]
-    assert scene.takers() == ((2, 3) if number % 2 else (2,))
+    loads = [leader_load(scene.groups(), broker, {1}) for broker in scene.new_leaders()]
+    assert scene.new_leaders() == ((2, 3) if number % 2 else (2,))
     assert all(approx(load) == (pytest.approx(1.6e6), pytest.approx(3.2e6)) for load in loads)
 
 
@@ -198,7 +198,7 @@ def test_after_rolling_restarts_the_leader_requires_twice_what_is_written_whoeve
 
 def test_a_rolling_restart_leaves_a_healthy_throttle_enough_whoever_leads() -> None:
     for number in range(2):
-        scene = RestartMidst.drawn(number)
+        scene = RestartDuring.drawn(number)
         written = sum(group.writes_bytes_per_s for group in scene.groups())
         # At worst one broker leads everything that it holds, half of all, and has two followers of each.
         assert min(scene.rates().values()) > 3 * written / 2 * 2
@@ -212,10 +212,10 @@ def test_one_rate_of_many_is_too_low_and_the_advice_for_it_is_less_than_most_oth
     # Leaders and the destination require 2 units, the advice is 1.2 x that.
     scene = UnevenThrottles(number, 1, 2, 3, 4, extent=0.5, load=0.5)
     unit = 1.9e6 if number == 1 else 1.6e6
-    assert scene.load_of_short().required_bytes_per_s == pytest.approx(2 * unit)
+    assert scene.load_of_low_rate().required_bytes_per_s == pytest.approx(2 * unit)
     rates = scene.rates()
-    short_of = [key for key, rate in rates.items() if rate <= 2 * unit]
-    assert short_of == [scene.short()] == [(4, Role.FOLLOWER) if number == 1 else (1, Role.LEADER)]
+    low_keys = [key for key, rate in rates.items() if rate <= 2 * unit]
+    assert low_keys == [scene.low_rate_key()] == [(4, Role.FOLLOWER) if number == 1 else (1, Role.LEADER)]
     higher = sum(rate > 2.4 * unit for rate in rates.values())
     # No rate at all is higher still.
     assert higher + 8 - len(rates) == 7
@@ -226,8 +226,8 @@ def test_a_destination_whose_rate_is_too_low_gets_less_than_it_must_also_with_a_
     worst: float,
 ) -> None:
     scene = UnevenThrottles(1, 1, 2, 3, 4, extent=worst, load=0.0)
-    gets = scene.rates()[scene.short()] + 2 * 10e6 / 11
-    assert gets < scene.load_of_short().required_bytes_per_s
+    gets = scene.rates()[scene.low_rate_key()] + 2 * 10e6 / 11
+    assert gets < scene.load_of_low_rate().required_bytes_per_s
 
 
 @pytest.mark.parametrize("number", [0, 2, 3])
@@ -236,7 +236,7 @@ def test_a_leader_whose_rate_is_too_low_sends_less_than_it_must_also_with_a_resp
     number: int, worst: float
 ) -> None:
     scene = UnevenThrottles(number, 1, 2, 3, 4, extent=worst, load=0.0)
-    assert scene.rates()[scene.short()] + 10e6 / 11 < scene.load_of_short().required_bytes_per_s
+    assert scene.rates()[scene.low_rate_key()] + 10e6 / 11 < scene.load_of_low_rate().required_bytes_per_s
 
 
 @pytest.mark.parametrize(
@@ -259,34 +259,34 @@ def test_rates_near_a_threshold_are_a_few_percent_off_it(number: int, ratio: flo
     [(-51, True, False), (-50, False, False), (0, False, False), (20, False, False), (21, False, True)],
 )
 def test_what_happened_near_a_threshold_decides(growth: float, finishes: bool, fails: bool) -> None:
-    assert decided(growth, 1000.0) == (finishes, fails)
+    assert move_outcome(growth, 1000.0) == (finishes, fails)
 
 
 @pytest.fixture
-def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BenchCluster:
     """Brokers that are not started; their folder goes with the test's."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    return Ground(4, second_log_dir=True)
+    return BenchCluster(4, second_log_dir=True)
 
 
-def test_only_the_one_replica_is_in_the_directory_that_fails(ground: Ground) -> None:
+def test_only_the_one_replica_is_in_the_directory_that_fails(bench: BenchCluster) -> None:
     for number in range(2):
         scene = GrowingFault.drawn(number)
-        places = scene.log_dirs(ground)
-        assert places[0, scene.d] == ground.log_dir(scene.d, second=True)
+        log_dirs = scene.log_dirs(bench)
+        assert log_dirs[0, scene.d] == bench.log_dir(scene.d, second=True)
         held = [n for n, g in enumerate(partitions(scene.groups())) if scene.d in (*g.before, *g.after)]
-        assert sorted(n for n, _ in places) == held
-        assert {path for (n, _), path in places.items() if n} == {ground.log_dir(scene.d)}
+        assert sorted(n for n, _ in log_dirs) == held
+        assert {path for (n, _), path in log_dirs.items() if n} == {bench.log_dir(scene.d)}
         assert len(held) == 221
         assert leader_load(scene.groups(), scene.b).required_bytes_per_s < 0.35 * min(scene.rates().values())
     lost = LeaderlessPartition.drawn(0)
-    assert lost.log_dirs(ground) == {(0, lost.d): ground.log_dir(lost.d, second=True)}
+    assert lost.log_dirs(bench) == {(0, lost.d): bench.log_dir(lost.d, second=True)}
     assert lost.groups()[0].before == (lost.d,)
 
 
-def test_two_log_directories_are_the_brokers_own_and_another(ground: Ground) -> None:
-    assert ground.log_dir(1) == ground.folder / "kafka" / "data" / "broker-1"
-    assert ground.log_dir(1, second=True) == ground.folder / "kafka" / "second" / "broker-1"
+def test_two_log_directories_are_the_brokers_own_and_another(bench: BenchCluster) -> None:
+    assert bench.log_dir(1) == bench.folder / "kafka" / "data" / "broker-1"
+    assert bench.log_dir(1, second=True) == bench.folder / "kafka" / "second" / "broker-1"
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -302,7 +302,7 @@ def test_a_move_between_directories_changes_no_number(number: int) -> None:
 
 
 def test_the_numbers_of_an_alert_are_held_against_those_counted() -> None:
-    checks = numbers(3e6, Load(2e6, 4e6), 100e6, 4e6)
+    checks = number_checks(3e6, Load(2e6, 4e6), 100e6, 4e6)
     right = {
         "throttle_bytes_per_s": 3e6,
         "required_bytes_per_s": 4.5e6,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.groups.nasty.scenes.restart import Down
-from benchmarks.groups.nasty.scoring.advice import Followed, Turns, lowered, resolve_limit_s
-from benchmarks.groups.nasty.scoring.claims import of_broker
+from benchmarks.groups.nasty.scenes.restart import Downtime
+from benchmarks.groups.nasty.scoring.advice import CommandRotation, FollowedAdvice, lowered, resolve_limit_s
+from benchmarks.groups.nasty.scoring.claims import broker_claims
 from benchmarks.groups.nasty.scoring.scoring import score
 from benchmarks.groups.nasty.scoring.truth import (
     GRACE_S,
@@ -18,9 +18,9 @@ from benchmarks.groups.nasty.scoring.truth import (
     Claim,
     all_of,
     blames_no_switch,
+    has_severity,
     near,
-    severe,
-    tells_extent,
+    shows_extent,
 )
 from benchmarks.groups.nasty.stage.shell import Shell, tool_scripts
 from benchmarks.results import CHECKOUT
@@ -129,7 +129,7 @@ def test_an_update_with_a_wrong_number_makes_the_alert_false_but_its_cause_was_s
 
 def test_a_small_alert_that_stays_as_it_is_does_not_announce_the_large_fault() -> None:
     small = Cause("small", (Claim(LOST, "broker 4"),), 100, 45)
-    large = Cause("large", (Claim(LOST, "broker 4", tells_extent(50)),), 150, 54)
+    large = Cause("large", (Claim(LOST, "broker 4", shows_extent(50)),), 150, 54)
     first = announcement(120, "1", LOST, "broker 4", summary="Broker 4 has fallen behind: 1 of its replicas")
     assert score([small, large], [first]).missing == ("large",)
     update = announcement(180, "1", LOST, "broker 4", summary="Broker 4 is gone: 221 of its replicas")
@@ -154,11 +154,11 @@ def test_a_small_alert_that_stays_as_it_is_does_not_announce_the_large_fault() -
     ],
 )
 def test_the_extent_is_what_a_sentence_counts(summary: str, shown: bool) -> None:
-    assert tells_extent(50)(announcement(0, summary=summary)) is shown
+    assert shows_extent(50)(announcement(0, summary=summary)) is shown
 
 
 def test_checks_find_the_first_thing_that_is_wrong() -> None:
-    check = all_of(severe(Severity.CRITICAL), blames_no_switch)
+    check = all_of(has_severity(Severity.CRITICAL), blames_no_switch)
     switched = announcement(0, severity="critical", summary="since the leader switch of t-0 (1 to 2)")
     assert check(announcement(0)) == "severity is warning, not critical"
     assert check(switched) == "a leader switch is blamed: since the leader switch of t-0 (1 to 2)"
@@ -179,7 +179,7 @@ def test_a_first_rate_is_lowering_unless_the_advice_is_to_set_one() -> None:
     one = announcement(0)
     for action, expected in (("raise_throttle", [(1, Role.LEADER)]), ("set_rate", [])):
         advised = Announcement("1", one.kind, one.subject, "info", 0, "", {}, {"action": action})
-        followed = Followed(advised, "headroom", before={(1, Role.LEADER): None}, after={(1, Role.LEADER): 5.0})
+        followed = FollowedAdvice(advised, "headroom", before={(1, Role.LEADER): None}, after={(1, Role.LEADER): 5.0})
         assert followed.lowered == expected
 
 
@@ -189,23 +189,27 @@ def test_an_alert_resolves_in_time_or_not() -> None:
     assert limit_s == 17.0
     for resolved_s, in_time in ((None, False), (117.0, True), (117.1, False), (99.0, True)):
         assert (
-            Followed(announcement(0), "kafka", done_s=100, limit_s=limit_s, resolved_s=resolved_s).resolves is in_time
+            FollowedAdvice(announcement(0), "kafka", done_s=100, limit_s=limit_s, resolved_s=resolved_s).resolves
+            is in_time
         )
 
 
 def test_headrooms_command_and_kafkas_lines_take_turns_kind_by_kind() -> None:
-    turns = Turns()
+    rotation = CommandRotation()
     three = announcement(0, commands=("headroom throttle apply", "kafka-configs.sh a", "kafka-configs.sh b"))
     other = announcement(0, kind=LOST, commands=("headroom throttle clear", "kafka-configs.sh c"))
-    assert turns.lines(three) == ("headroom", ["headroom throttle apply"])
-    assert turns.lines(other) == ("headroom", ["headroom throttle clear"])
-    assert turns.lines(three) == ("kafka", ["kafka-configs.sh a", "kafka-configs.sh b"])
-    assert turns.lines(three) == ("headroom", ["headroom throttle apply"])
+    assert rotation.lines(three) == ("headroom", ["headroom throttle apply"])
+    assert rotation.lines(other) == ("headroom", ["headroom throttle clear"])
+    assert rotation.lines(three) == ("kafka", ["kafka-configs.sh a", "kafka-configs.sh b"])
+    assert rotation.lines(three) == ("headroom", ["headroom throttle apply"])
 
 
 def test_the_only_command_is_run_every_time() -> None:
-    turns, cancel = Turns(), announcement(0, commands=("echo x > f && kafka-reassign-partitions.sh --cancel",))
-    assert turns.lines(cancel) == turns.lines(cancel) == ("kafka", list(cancel.recommendation["commands"]))
+    rotation, cancel = (
+        CommandRotation(),
+        announcement(0, commands=("echo x > f && kafka-reassign-partitions.sh --cancel",)),
+    )
+    assert rotation.lines(cancel) == rotation.lines(cancel) == ("kafka", list(cancel.recommendation["commands"]))
 
 
 def test_lines_run_in_a_shell_with_the_tools_on_its_path(tmp_path: Path) -> None:
@@ -226,10 +230,12 @@ def test_headroom_in_that_shell_is_the_code_of_this_checkout(tmp_path: Path) -> 
 
 
 def test_a_broker_that_is_up_again_has_lost_replicas_but_stalls_no_move() -> None:
-    away = Cause("restarts", of_broker(4, stalled=Down(until_s=150).tells), 100, 0, required=False, until_s=180)
+    restarts = Cause(
+        "restarts", broker_claims(4, stalled=Downtime(until_s=150).tells), 100, 0, required=False, until_s=180
+    )
 
     def true(at_s: float, kind: AlertKind, subject: str) -> bool:
-        return score([away], [announcement(at_s, kind=kind, subject=subject)]).false == []
+        return score([restarts], [announcement(at_s, kind=kind, subject=subject)]).false == []
 
     assert true(150 + GRACE_S, AlertKind.REASSIGNMENT_STALLED, "broker 4 as destination")
     assert not true(150.1 + GRACE_S, AlertKind.REASSIGNMENT_STALLED, "broker 4 as destination")

@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 from prometheus_client import generate_latest
 
 from alerts.delivery.delivery_log import event_key
-from benchmarks.fixtures.leaders_in_turn import PARTS, LeadersInTurn
+from benchmarks.fixtures.leaders_in_turn import PARTITIONS, LeadersInTurn
 from benchmarks.groups.outages import group, play
 from benchmarks.groups.outages.play import explained
 from benchmarks.groups.outages.record import Critical, Record, figures, is_kept, keep, kept
@@ -34,13 +34,13 @@ from benchmarks.groups.outages.stage.answers import ABSURD, garbled, with_absurd
 from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER, TICKS_REPLICAS, is_led
 from benchmarks.groups.outages.stage.damage import cut_newest_commit, damaged, newest_tick_ms, remove_events_of_the_past
 from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.stage.ground import BROKERS, listeners
+from benchmarks.groups.outages.stage.outage_cluster import BROKERS, listeners
 from benchmarks.groups.outages.stage.proxies import ProxyProcess
 from benchmarks.groups.outages.stage.proxy import Order
 from benchmarks.groups.outages.stage.set_clock import SetClock
-from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.stage.stage import ScenarioContext
 from benchmarks.groups.outages.watching.blind import Span, blind, gaps, is_fresh, merged
-from benchmarks.groups.outages.watching.failover import names
+from benchmarks.groups.outages.watching.failover import depends_on
 from benchmarks.groups.outages.watching.freshness import Freshness, tick_of
 from benchmarks.groups.outages.watching.notices import critical, is_news
 from cli.maintain.repair import repair_tables
@@ -55,7 +55,7 @@ from schemas.tick_messages import ALERT_KINDS
 from streaming.delta import append as plain_table
 from tests.unit.builders.throttle_status import TICK_MS
 from tests.unit.fakes.http_agent import Agent, agent
-from tests.unit.fakes.outage_stage import fake_stage
+from tests.unit.fakes.outage_stage import fake_context
 from tests.unit.fakes.prometheus_scrape import Scene
 from tests.unit.fakes.receivers import Asked, Said, Scripted, event, serving
 
@@ -217,7 +217,7 @@ def test_the_time_of_the_last_tick_is_read_from_what_a_watch_answers() -> None:
 def test_each_newer_tick_is_a_moment() -> None:
     fresh = Freshness(1, "c")
     for at_s, tick_s in enumerate((100, 100, 101, 99, 102, 40, 41)):
-        fresh.take(f'headroom_tick_timestamp_seconds{{cluster="c"}} {tick_s}.0\n', float(at_s))
+        fresh.add(f'headroom_tick_timestamp_seconds{{cluster="c"}} {tick_s}.0\n', float(at_s))
     # 40 is of a clock that was set back by more than a minute.
     assert fresh.moments == [0.0, 2.0, 4.0, 5.0, 6.0]
     assert fresh.since(4.0) == 2
@@ -233,11 +233,11 @@ def topic(*partitions: tuple[int, list[int]], error: int = 0) -> Any:
 
 
 def test_kafka_is_done_with_a_broker_when_no_partition_needs_it_any_more() -> None:
-    assert names(topic((4, [4, 1])), 4)
-    assert names(topic((1, [1, 2]), (2, [2, 4])), 4)
-    assert not names(topic((1, [1, 2]), (2, [2, 1])), 4)
-    assert names(topic((-1, [4])), 3)
-    assert names(topic((1, [1]), error=5), 4)
+    assert depends_on(topic((4, [4, 1])), 4)
+    assert depends_on(topic((1, [1, 2]), (2, [2, 4])), 4)
+    assert not depends_on(topic((1, [1, 2]), (2, [2, 1])), 4)
+    assert depends_on(topic((-1, [4])), 3)
+    assert depends_on(topic((1, [1]), error=5), 4)
 
 
 def test_partitions_are_led_as_preferred_with_all_replicas_in_sync() -> None:
@@ -251,19 +251,19 @@ def test_partitions_are_led_as_preferred_with_all_replicas_in_sync() -> None:
 
 
 def test_the_ticks_are_led_by_a_broker_outside_of_the_move_and_the_destination_holds_none() -> None:
-    moving = {broker for part in PARTS for broker in (*part.before, *part.after)}
+    moving = {broker for moved in PARTITIONS for broker in (*moved.before, *moved.after)}
     assert TICKS_LEADER not in moving
     assert TICKS_REPLICAS[0][0] == TICKS_LEADER
     assert all(DESTINATION not in replicas for replicas in TICKS_REPLICAS)
-    assert DESTINATION in {broker for part in PARTS for broker in part.after if broker not in part.before}
+    assert DESTINATION in {broker for moved in PARTITIONS for broker in moved.after if broker not in moved.before}
     assert all(len(set(replicas)) == 3 for replicas in TICKS_REPLICAS)
 
 
 def test_the_next_leader_starves_that_the_fault_does_not_take_away() -> None:
     leaders = LeadersInTurn(Settings(), 8e6)
     turns = []
-    for spared in ((), (), (), (1,), (3,), (4,)):
-        leaders.turn(but=spared)
+    for excluded_leaders in ((), (), (), (1,), (3,), (4,)):
+        leaders.turn(skip=excluded_leaders)
         turns.append(leaders.leader)
     assert turns == [1, 2, 3, 2, 1, 2]
     assert leaders.subject == "broker 2 as leader"
@@ -326,33 +326,33 @@ def test_a_critical_alert_is_true_if_something_of_its_play_explains_it() -> None
 class Fault(Scenario):
     """A fault made of functions."""
 
-    does: Callable[[Stage], None] = lambda stage: None
-    puts_right: Callable[[Stage], None] = lambda stage: None
+    injects: Callable[[ScenarioContext], None] = lambda context: None
+    repairs: Callable[[ScenarioContext], None] = lambda context: None
     length_s: float = 0.0
 
-    def begin(self, stage: Stage) -> None:
-        self.does(stage)
+    def begin(self, context: ScenarioContext) -> None:
+        self.injects(context)
 
-    def end(self, stage: Stage) -> None:
-        self.puts_right(stage)
-        super().end(stage)
+    def end(self, context: ScenarioContext) -> None:
+        self.repairs(context)
+        super().end(context)
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScenarioContext:
     for name in ("_EVENT_S", "_SETTLE_S", "_FIRES_WITHIN_S", "_RESOLVES_WITHIN_S"):
         monkeypatch.setattr(play, name, 0.0)
-    return fake_stage(tmp_path)
+    return fake_context(tmp_path)
 
 
-def played(stage: Stage, number: int = 0, **changes: Any) -> Record:
-    return play.play_once(stage, Play(Fault(name="fault", title="t", **changes), number))
+def played(context: ScenarioContext, number: int = 0, **changes: Any) -> Record:
+    return play.play_once(context, Play(Fault(name="fault", title="t", **changes), number))
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_in_a_play_an_alert_fires_and_resolves_and_everybody_is_notified(stage: Stage, number: int) -> None:
+def test_in_a_play_an_alert_fires_and_resolves_and_everybody_is_notified(context: ScenarioContext, number: int) -> None:
     begun: list[int] = []
-    found = played(stage, number, does=lambda on: begun.append(len(list(on.live.lines()))))
+    found = played(context, number, injects=lambda on: begun.append(len(list(on.live.lines()))))
     assert (found.failed, found.events, found.lost, found.doubled, found.false_critical) == (None, 2, 0, 0, 0)
     # Pending and firing were said before the fault; in the second play the end too, for a fake is quick.
     assert begun == [2 + number]
@@ -362,72 +362,74 @@ def test_in_a_play_an_alert_fires_and_resolves_and_everybody_is_notified(stage: 
     assert found.blind_s == 0
     assert found.notified_s is not None
     # The next play has nothing of this one.
-    assert played(stage, number).events == 2
+    assert played(context, number).events == 2
 
 
-def test_an_alert_that_does_not_come_is_a_play_that_failed(stage: Stage) -> None:
-    leaders: Any = stage.leaders
+def test_an_alert_that_does_not_come_is_a_play_that_failed(context: ScenarioContext) -> None:
+    leaders: Any = context.leaders
     leaders.is_heard = False
-    found = played(stage)
+    found = played(context)
     assert found.failed is not None
     assert "not within 0 s: an alert about broker 1 as leader" in found.failed
     assert found.blind_s is not None
 
 
-def test_what_receivers_miss_is_lost_and_what_they_show_twice_is_doubled(stage: Stage) -> None:
-    watch: Any = stage.live
+def test_what_receivers_miss_is_lost_and_what_they_show_twice_is_doubled(context: ScenarioContext) -> None:
+    watch: Any = context.live
     watch.notifies = 0
-    found = played(stage)
+    found = played(context)
     assert (found.lost, found.doubled, len(found.missing)) == (2, 0, 2)
     watch.notifies = 3
-    found = played(stage)
+    found = played(context)
     assert (found.lost, found.doubled) == (0, 4)
 
 
-def test_events_that_are_not_kept_in_the_end_are_a_play_that_failed(stage: Stage) -> None:
-    watch: Any = stage.live
+def test_events_that_are_not_kept_in_the_end_are_a_play_that_failed(context: ScenarioContext) -> None:
+    watch: Any = context.live
     watch.keeps = False
-    found = played(stage)
+    found = played(context)
     assert found.failed is not None
     assert "every event kept" in found.failed
-    assert played(stage, loses_rows=True).failed is None
+    assert played(context, loses_rows=True).failed is None
 
 
-def test_critical_alerts_that_nothing_explains_are_false(stage: Stage) -> None:
-    def lie(on: Stage) -> None:
+def test_critical_alerts_that_nothing_explains_are_false(context: ScenarioContext) -> None:
+    def lie(on: ScenarioContext) -> None:
         watch: Any = on.live
         watch.say(event("lie", tick_ms=5, kind="no_data", subject="ticks"))
 
-    found = played(stage, does=lie)
+    found = played(context, injects=lie)
     assert [one.kind for one in found.critical if not one.true] == ["no_data"]
-    assert played(stage, does=lambda on: None).false_critical == 0
+    assert played(context, injects=lambda on: None).false_critical == 0
 
 
-def test_what_kafka_needs_is_no_blind_time(stage: Stage) -> None:
-    fresh: Any = stage.fresh
+def test_what_kafka_needs_is_no_blind_time(context: ScenarioContext) -> None:
+    fresh: Any = context.fresh
 
-    def go(on: Stage) -> None:
+    def go(on: ScenarioContext) -> None:
         # The last verdict is 9 s old, and Kafka was away for 7 s of these.
         now_s = time.monotonic()
         fresh.moments[:] = [now_s - 9]
-        on.kafka_was_away(Span(now_s - 8, now_s - 1))
+        on.add_kafka_span(Span(now_s - 8, now_s - 1))
 
-    found = played(stage, does=go)
+    found = played(context, injects=go)
     assert (found.gap_s, found.kafka_all_s) == (pytest.approx(9, abs=1), 7.0)
     assert found.kafka_s == 7.0
     assert found.blind_s == pytest.approx(1, abs=1)
 
 
-def test_a_fault_that_cannot_be_made_here_is_void_and_one_that_is_not_put_right_has_failed(stage: Stage) -> None:
-    def cannot(on: Stage) -> None:
+def test_a_fault_that_cannot_be_made_here_is_void_and_one_that_is_not_put_right_has_failed(
+    context: ScenarioContext,
+) -> None:
+    def cannot(on: ScenarioContext) -> None:
         raise Void("no right to mount")
 
-    def breaks(on: Stage) -> None:
+    def breaks(on: ScenarioContext) -> None:
         brokers: Any = on.brokers
         brokers.comes_back = False
 
-    assert played(stage, does=cannot).void == "no right to mount"
-    found = played(stage, does=breaks)
+    assert played(context, injects=cannot).void == "no right to mount"
+    found = played(context, injects=breaks)
     assert found.failed is not None
     assert "does not come back" in found.failed
 
@@ -447,15 +449,15 @@ def test_plays_whose_arrangement_is_not_to_be_had_are_kept_as_void(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def no_session(*_: Any) -> Iterator[Stage]:
+    def no_session(*_: Any) -> Iterator[ScenarioContext]:
         raise Void("no right to mount")
         yield
 
     monkeypatch.setattr(group, "session", no_session)
     monkeypatch.setattr(group, "_folder", lambda play: tmp_path)
     plays = schedule("store_full", 2)
-    tools: Any = SimpleNamespace(say=lambda text: None)
-    assert [one.void for one in group._play_some(tools, plays, itertools.count())] == ["no right to mount"] * 2
+    tools: Any = SimpleNamespace(on_progress=lambda text: None)
+    assert [one.void for one in group._play_batch(tools, plays, itertools.count())] == ["no right to mount"] * 2
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["store_full-0.json", "store_full-1.json"]
 
 
@@ -475,11 +477,11 @@ def test_after_a_play_that_failed_the_next_one_has_another_watch(
     monkeypatch.setattr(group, "session", one_session)
     monkeypatch.setattr(group, "play_once", play_once)
     monkeypatch.setattr(group, "_folder", lambda play: tmp_path)
-    tools: Any = SimpleNamespace(say=lambda text: None)
+    tools: Any = SimpleNamespace(on_progress=lambda text: None)
     plays, numbers = schedule("kill_collector,kill_watch,kill_history", 1), itertools.count()
-    done = group._play_some(tools, plays, numbers)
+    done = group._play_batch(tools, plays, numbers)
     assert [one.scenario for one in done] == ["kill_collector", "kill_watch"]
-    assert [one.scenario for one in group._play_some(tools, plays[len(done) :], numbers)] == ["kill_history"]
+    assert [one.scenario for one in group._play_batch(tools, plays[len(done) :], numbers)] == ["kill_history"]
     assert sessions == [0, 1]
 
 
@@ -586,7 +588,7 @@ def test_a_clock_is_off_by_what_its_file_says(tmp_path: Path) -> None:
     clock = SetClock(file)
 
     def off_s() -> float:
-        clock.look()
+        clock.read_offset()
         return clock.time() - time.time()
 
     assert off_s() == pytest.approx(0, abs=1)

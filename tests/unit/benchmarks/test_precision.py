@@ -12,7 +12,16 @@ import yaml
 from benchmarks.fixtures import prometheus_install as prometheus_tools
 from benchmarks.fixtures.prometheus import EXPORTER_CONFIG, INTERVAL_S, RULES, Prometheus, duration_s, firings_of, rules
 from benchmarks.groups.precision.faults import ANY, Fault, schedule
-from benchmarks.groups.precision.scoring import GRACE_S, HEADROOM, Page, Window, figures, first_seen, grouped, is_true
+from benchmarks.groups.precision.scoring import (
+    GRACE_S,
+    HEADROOM,
+    AlertPage,
+    Window,
+    figures,
+    first_detection,
+    grouped,
+    is_true,
+)
 from schemas.errors import HeadroomError
 
 LEADER = "throttle_below_leader_write"
@@ -31,16 +40,16 @@ def page(
     subject: str = "broker 1 as leader",
     tool: str = HEADROOM,
     severity: str = "warning",
-) -> Page:
-    return Page(tool, name, subject, severity, at_s)
+) -> AlertPage:
+    return AlertPage(tool, name, subject, severity, at_s)
 
 
-def values(tool: str, windows: list[Window], pages: list[Page]) -> dict[str, tuple[float, int]]:
+def values(tool: str, windows: list[Window], pages: list[AlertPage]) -> dict[str, tuple[float, int]]:
     return {figure.name: (figure.value, figure.n) for figure in figures(tool, "x", windows, pages)}
 
 
 @pytest.mark.parametrize(
-    ("told", "right", "seen"),
+    ("fired", "right", "detected"),
     [
         (page(100), True, True),
         (page(200 + GRACE_S), True, True),
@@ -55,14 +64,14 @@ def values(tool: str, windows: list[Window], pages: list[Page]) -> dict[str, tup
         (page(99, name="UnderReplicatedPartitions", tool="strimzi"), False, False),
     ],
 )
-def test_a_page_is_true_in_the_time_of_a_fault_that_it_is_about(told: Page, right: bool, seen: bool) -> None:
-    assert is_true(told, [window()]) is right
-    assert (first_seen(told.tool, window(), [told]) is not None) is seen
+def test_a_page_is_true_in_the_time_of_a_fault_that_it_is_about(fired: AlertPage, right: bool, detected: bool) -> None:
+    assert is_true(fired, [window()]) is right
+    assert (first_detection(fired.tool, window(), [fired]) is not None) is detected
 
 
 def test_any_subject_will_do_where_the_fault_names_none() -> None:
     fault = window(expects={"throttle_left_behind": ANY})
-    assert fault.is_seen_by(page(150, name="throttle_left_behind", subject="topic orders"))
+    assert fault.is_detected_by(page(150, name="throttle_left_behind", subject="topic orders"))
 
 
 def test_precision_is_of_pages_recall_of_faults_and_delay_the_median_of_first_ones() -> None:
@@ -77,8 +86,8 @@ def test_precision_is_of_pages_recall_of_faults_and_delay_the_median_of_first_on
 
 
 def test_information_calls_nobody_but_tells_of_a_fault() -> None:
-    told = [page(110, severity="info"), page(50, severity="info")]
-    assert values(HEADROOM, [window()], told) == {
+    fired = [page(110, severity="info"), page(50, severity="info")]
+    assert values(HEADROOM, [window()], fired) == {
         "x_precision": (1.0, 0),
         "x_recall": (1.0, 1),
         "x_delay_s_median": (10.0, 1),
@@ -90,15 +99,15 @@ def test_a_tool_that_says_nothing_was_never_wrong_and_saw_nothing() -> None:
 
 
 def test_alerts_of_one_rule_that_begin_together_are_one_call() -> None:
-    told = [Page("strimzi", name, about, "warning", at_s, at_s + 5) for at_s, name, about in _TOLD]
-    assert [(call.at_s, call.until_s, call.name, call.subject) for call in grouped(told)] == [
+    fired = [AlertPage("strimzi", name, about, "warning", at_s, at_s + 5) for at_s, name, about in _FIRED]
+    assert [(call.at_s, call.until_s, call.name, call.subject) for call in grouped(fired)] == [
         (100, 120, "Down", "b1; b2"),
         (110, 115, "Other", "b1"),
         (131, 136, "Down", "b3"),
     ]
 
 
-_TOLD = [(100, "Down", "b1"), (110, "Other", "b1"), (115, "Down", "b2"), (131, "Down", "b3")]
+_FIRED = [(100, "Down", "b1"), (110, "Other", "b1"), (115, "Down", "b2"), (131, "Down", "b3")]
 
 
 def test_a_fault_of_headrooms_own_counts_for_headroom_alone() -> None:
@@ -123,7 +132,7 @@ def test_a_fault_has_brokers_of_its_own_and_expects_an_alert(fault: Fault) -> No
     assert sorted((fault.a, fault.b, fault.c, fault.d)) == [1, 2, 3, 4]
     assert fault.expects
     assert not set(fault.expects) & fault.also - {"under_replicated", "isr_shrink_during_move", "reassignment_stalled"}
-    assert all(set(part.before) | set(part.after) <= {1, 2, 3, 4} for part in fault.parts())
+    assert all(set(moved.before) | set(moved.after) <= {1, 2, 3, 4} for moved in fault.partitions())
 
 
 def test_every_group_of_rules_has_alerts_with_all_that_is_counted() -> None:

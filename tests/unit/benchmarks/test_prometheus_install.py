@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.fixtures import prometheus_install as prometheus_tools
-from benchmarks.fixtures.prometheus_install import NotThere, tool
+from benchmarks.fixtures.prometheus_install import ToolNotFound, tool
 
 
 def program(file: Path, does: str = "") -> Path:
@@ -36,7 +36,7 @@ def test_what_was_unpacked_before_is_not_fetched_again(machine: Path) -> None:
 
 
 def test_a_machine_without_debians_tools_is_told_so(machine: Path) -> None:
-    with pytest.raises(NotThere, match="no apt-get"):
+    with pytest.raises(ToolNotFound, match="no apt-get"):
         tool("amtool")
 
 
@@ -44,5 +44,5 @@ def test_a_package_that_cannot_be_fetched_is_told_with_the_reason_and_does_not_c
     program(machine / "apt-get", "echo 'E: Unable to locate package'; exit 100")
     program(machine / "dpkg-deb")
     for _ in range(2):
-        with pytest.raises(NotThere, match=r"prometheus is not on the PATH.*Unable to locate package"):
+        with pytest.raises(ToolNotFound, match=r"prometheus is not on the PATH.*Unable to locate package"):
             tool("promtool")

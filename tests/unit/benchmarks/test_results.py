@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from benchmarks import results
-from benchmarks.fixtures.move_cases import CASES, SITUATIONS, Case
-from benchmarks.fixtures.synthetic.simulated_week import KEPT
+from benchmarks.fixtures.move_cases import CASES, SITUATIONS, MoveCase
+from benchmarks.fixtures.synthetic.simulated_week import RETENTION
 from benchmarks.groups.elections import group as elections
-from benchmarks.groups.elections.latency import Taken
+from benchmarks.groups.elections.latency import LatencyRun
 from benchmarks.groups.elections.latency import figures as election_figures
 from benchmarks.groups.finish_time import Outcome, figures
 from benchmarks.groups.memory import after_warm_up, growth_ratio_per_hour
@@ -29,24 +29,24 @@ _NEW = Origin("make bench ONLY=start", "new machine", "2026-02-02T00:00:00Z", "b
 _FIELDS = ["command", "commit", "date", "machine", "n", "name", "unit", "value"]
 
 
-def verdicts(case: Case, switched: int | None = None) -> set[Verdict]:
+def verdicts(case: MoveCase, switched: int | None = None) -> set[Verdict]:
     """What the throttle of a move means, with the preferred leader of one partition elected if it is given."""
     rates = {(broker, role): case.throttle_bytes_per_s for broker in range(1, 5) for role in Role}
     partitions = []
-    for number, part in enumerate(case.parts):
-        leader = part.after[0] if number == switched else part.before[0]
-        new = frozenset(part.after) - frozenset(part.before)
+    for number, moved in enumerate(case.partitions):
+        leader = moved.after[0] if number == switched else moved.before[0]
+        new = frozenset(moved.after) - frozenset(moved.before)
         partitions.append(
             PartitionTraffic(
                 topic="t",
                 partition=number,
                 leader=leader,
-                followers=tuple(sorted({*part.before, *part.after} - {leader})),
-                in_sync=frozenset(part.before),
+                followers=tuple(sorted({*moved.before, *moved.after} - {leader})),
+                in_sync=frozenset(moved.before),
                 adding=new,
-                leader_listed=frozenset(part.before),
+                leader_listed=frozenset(moved.before),
                 follower_listed=new,
-                write_bytes_per_s=part.live_bytes_per_s,
+                write_bytes_per_s=moved.live_bytes_per_s,
             )
         )
     return {demand.verdict for demand in throttle_loads(partitions, rates)}
@@ -54,7 +54,7 @@ def verdicts(case: Case, switched: int | None = None) -> set[Verdict]:
 
 # A throttle that only makes a move slow has no alert that a finish could be promised in.
 @pytest.mark.parametrize("case", [*CASES, *SITUATIONS], ids=lambda case: case.name)
-def test_every_move_that_throttles_are_tried_on_goes_wrong(case: Case) -> None:
+def test_every_move_that_throttles_are_tried_on_goes_wrong(case: MoveCase) -> None:
     wrong = {Verdict.STARVED, Verdict.LOSING}
     assert bool(verdicts(case) & wrong) == (case.switch is None)
     assert verdicts(case, case.switch) & wrong
@@ -214,15 +214,15 @@ def week(files: list[int]) -> list[dict[str, Any]]:
 
 
 def test_a_table_may_grow_until_all_days_are_there_and_no_further() -> None:
-    assert KEPT.silver_keep_days == 4
+    assert RETENTION.silver_keep_days == 4
     require_bounded(week([1, 2, 3, 4, 4, 4]))
     with pytest.raises(HeadroomError, match="silver/messages grew beyond its 4 days: files_after 4 to 5"):
         require_bounded(week([1, 2, 3, 4, 4, 5]))
 
 
 def test_latencies_of_both_ways_are_told_over_all_rounds_together() -> None:
-    batched = [Taken((0.1,), (0.1, 0.1), 5.0), Taken((0.3,), (0.1, 0.3), 5.0)]
-    at_once = [Taken((0.4,), (0.2,), 1.0), Taken((0.4,), (0.2,), 1.0)]
+    batched = [LatencyRun((0.1,), (0.1, 0.1), 5.0), LatencyRun((0.3,), (0.1, 0.3), 5.0)]
+    at_once = [LatencyRun((0.4,), (0.2,), 1.0), LatencyRun((0.4,), (0.2,), 1.0)]
     told = {figure.name: figure.value for figure in election_figures(batched, at_once)}
     # Place 0.99 x 1 of 0.1 to 0.3, and 0.99 x 3 = 2.97 of 0.1, 0.1, 0.1, 0.3.
     assert told["produce_p99_batched_s"] == pytest.approx(0.298)
@@ -232,12 +232,12 @@ def test_latencies_of_both_ways_are_told_over_all_rounds_together() -> None:
 
 
 def test_the_cluster_whose_elections_are_planned_is_the_same_each_time_and_has_something_of_everything() -> None:
-    made = elections.cluster(4000, away_ratio=0.5)
-    assert made == elections.cluster(4000, away_ratio=0.5)
-    away = [p for p in made.partitions if p.leader != p.replicas[0]]
-    assert len(away) / 4000 == pytest.approx(0.5, abs=0.05)
+    made = elections.cluster(4000, non_preferred_ratio=0.5)
+    assert made == elections.cluster(4000, non_preferred_ratio=0.5)
+    non_preferred = [p for p in made.partitions if p.leader != p.replicas[0]]
+    assert len(non_preferred) / 4000 == pytest.approx(0.5, abs=0.05)
     # One in a hundred is listed, every second of these moves.
-    assert (len(made.around.throttled), sum(p.moving for p in made.partitions)) == (40, 20)
-    plan = plan_elections(made.partitions, made.limits, made.around)
-    assert sum(len(batch.partitions) for batch in plan.batches) > 0.9 * len(away)
+    assert (len(made.constraints.throttled), sum(p.moving for p in made.partitions)) == (40, 20)
+    plan = plan_elections(made.partitions, made.limits, made.constraints)
+    assert sum(len(batch.partitions) for batch in plan.batches) > 0.9 * len(non_preferred)
     assert Reason.MOVING in {left.reason for left in plan.left_out}

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from benchmarks.fixtures.bench_cluster import Ground
+from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.groups.nasty.stage.groups import Group
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates
 
 S = TypeVar("S", bound="NastyScene")
@@ -72,14 +72,14 @@ class NastyScene(ABC):
         """Return the rates under which the move begins, by broker and role."""
 
     @abstractmethod
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Make it happen, and keep on the stage what is true.
 
         Raises:
             HeadroomError: what is to be true did not happen.
         """
 
-    def log_dirs(self, ground: Ground) -> Mapping[tuple[int, int], Path]:
+    def log_dirs(self, bench: BenchCluster) -> Mapping[tuple[int, int], Path]:
         """Return the directory of replicas that are not to go where their broker chooses, by partition and broker."""
         return {}
 

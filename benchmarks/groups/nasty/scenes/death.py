@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
 from benchmarks.groups.nasty.scenes.short import SIZES
-from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers, of_broker
-from benchmarks.groups.nasty.scoring.remedies import follow_advice, put_right
+from benchmarks.groups.nasty.scoring.claims import broker_claims, leader_throttle_claims, number_checks
+from benchmarks.groups.nasty.scoring.remedies import follow_advice, repair_by_hand
 from benchmarks.groups.nasty.scoring.truth import Cause, all_of
 from benchmarks.groups.nasty.stage.acts import await_in_sync, finish_fast, start_move
 from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, leader_load
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 # Time for the controllers to give up a dead broker: broker.session.timeout.ms.
@@ -41,8 +41,8 @@ class LeaderDeath(NastyScene):
     @property
     def title(self) -> str:
         """Return what happens, in short."""
-        takers = "two take over" if self.split else "one takes over"
-        return f"leader dies, {takers}, throttle then {'enough' if self.enough else 'too low'}"
+        new_leaders = "two take over" if self.split else "one takes over"
+        return f"leader dies, {new_leaders}, throttle then {'enough' if self.enough else 'too low'}"
 
     @property
     def unit_bytes_per_s(self) -> float:
@@ -67,7 +67,7 @@ class LeaderDeath(NastyScene):
             *rest,
         )
 
-    def takers(self) -> tuple[int, ...]:
+    def new_leaders(self) -> tuple[int, ...]:
         """Return the brokers that take over."""
         return (self.b, self.c) if self.split else (self.b,)
 
@@ -77,7 +77,7 @@ class LeaderDeath(NastyScene):
 
     def load_after(self) -> Load:
         """Return the load of each of those that take over."""
-        return max((leader_load(self.groups(), b, {self.a}) for b in self.takers()), key=_required)
+        return max((leader_load(self.groups(), b, {self.a}) for b in self.new_leaders()), key=_required)
 
     def rates(self) -> Rates:
         """Return one rate for leaders, and one for destinations that holds nothing back.
@@ -88,30 +88,32 @@ class LeaderDeath(NastyScene):
         leader = (8.0 if self.enough else self.between(3.25, 3.5)) * unit
         return both_roles(range(1, BROKERS + 1), leader, 8 * unit if self.split or self.enough else leader)
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Kill the leader in a healthy move, follow the advice, let the move end, and bring the broker back."""
-        start_move(stage, self.rates())
-        stage.observe(_HEALTHY_S)
-        low = [] if self.enough else [self._too_low(stage)]
-        dead = stage.expect(f"broker {self.a} is dead", of_broker(self.a), DEAD_S)
-        stage.kill(self.a)
-        stage.await_announced(*low, dead)
-        stage.observe(_OBSERVED_S)
-        follow_advice(stage)
-        stage.over(*low)
-        stage.observe(_AFTER_S)
-        finish_and_bring_back(stage, self.a)
-        stage.over(dead)
-        stage.observe(_AFTER_S)
+        start_move(context, self.rates())
+        context.observe(_HEALTHY_S)
+        low = [] if self.enough else [self._too_low(context)]
+        dead = context.expect(f"broker {self.a} is dead", broker_claims(self.a), DEAD_S)
+        context.kill(self.a)
+        context.await_announced(*low, dead)
+        context.observe(_OBSERVED_S)
+        follow_advice(context)
+        context.end_causes(*low)
+        context.observe(_AFTER_S)
+        finish_and_bring_back(context, self.a)
+        context.end_causes(dead)
+        context.observe(_AFTER_S)
 
-    def _too_low(self, stage: Stage) -> Cause:
+    def _too_low(self, context: SceneContext) -> Cause:
         groups, load = self.groups(), self.load_after()
         moving = [group for group in groups if group.moves]
         led = [group for group in moving if group.leader({self.a}) == self.b]
         enough = max(load.required_bytes_per_s, inbound_load(groups, self.d).required_bytes_per_s)
         throttle = min(self.rates().values())
-        right = all_of(*numbers(throttle, load, stage.topic.logs.to_copy_bytes(led), enough))
-        return stage.expect("throttle too low for who leads now", low_leaders(self.takers(), right), SWITCHED_S)
+        right = all_of(*number_checks(throttle, load, context.topic.logs.to_copy_bytes(led), enough))
+        return context.expect(
+            "throttle too low for who leads now", leader_throttle_claims(self.new_leaders(), right), SWITCHED_S
+        )
 
 
 class DestinationDeath(NastyScene):
@@ -141,33 +143,33 @@ class DestinationDeath(NastyScene):
         rate = self.between(3.0, 3.8) * self.unit_bytes_per_s
         return both_roles(range(1, BROKERS + 1), rate, rate)
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Kill the destination, wait for its alert, and bring it back."""
-        start_move(stage, self.rates())
-        stage.observe(_HEALTHY_S)
-        dead = stage.expect(f"broker {self.d} is dead", of_broker(self.d), DEAD_S)
-        stage.kill(self.d)
-        stage.await_announced(dead)
-        stage.observe(_OBSERVED_S)
-        put_right(stage, lambda: stage.start(self.d), lambda: await_in_sync(stage, self.d))
-        stage.over(dead)
-        follow_advice(stage)
-        finish_fast(stage)
-        stage.clear()
-        stage.observe(_AFTER_S)
+        start_move(context, self.rates())
+        context.observe(_HEALTHY_S)
+        dead = context.expect(f"broker {self.d} is dead", broker_claims(self.d), DEAD_S)
+        context.kill(self.d)
+        context.await_announced(dead)
+        context.observe(_OBSERVED_S)
+        repair_by_hand(context, lambda: context.start(self.d), lambda: await_in_sync(context, self.d))
+        context.end_causes(dead)
+        follow_advice(context)
+        finish_fast(context)
+        context.clear()
+        context.observe(_AFTER_S)
 
 
-def finish_and_bring_back(stage: Stage, broker: int) -> None:
+def finish_and_bring_back(context: SceneContext, broker: int) -> None:
     """Let the move end without a broker, clear the throttles, and start the broker again."""
-    finish_fast(stage)
-    stage.clear()
+    finish_fast(context)
+    context.clear()
 
     def start() -> None:
-        stage.start(broker)
+        context.start(broker)
         # Rates of a broker that is down cannot be cleared; it has them again now.
-        stage.clear()
+        context.clear()
 
-    put_right(stage, start, lambda: await_in_sync(stage, broker))
+    repair_by_hand(context, start, lambda: await_in_sync(context, broker))
 
 
 def _required(load: Load) -> float:

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
 from benchmarks.groups.nasty.scenes.short import ALERT_S, COUNT, SIZES
-from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers
+from benchmarks.groups.nasty.scoring.claims import leader_throttle_claims, number_checks
 from benchmarks.groups.nasty.scoring.remedies import follow_advice
 from benchmarks.groups.nasty.scoring.truth import Cause, Claim, all_of
 from benchmarks.groups.nasty.stage.acts import await_end, start_move
 from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 from schemas.alerts import AlertKind
 from schemas.tables import THROTTLE_HEADROOM
@@ -92,63 +92,63 @@ class LogDirectories(NastyScene):
         throttle = self.throttle_bytes_per_s()
         return both_roles(range(1, BROKERS + 1), throttle, throttle)
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Start both moves; follow the advice of the alert that is true, and compare the numbers with what happened."""
-        load, to_copy = self.load_of_leader(), stage.topic.logs.to_copy_bytes(self.groups())
-        right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
-        claims = low_leaders([self.a], right)
-        low = [stage.expect(f"throttle of broker {self.a} too low", claims, ALERT_S)] if self.low else []
-        start_move(stage, self.rates())
-        stage.observe(_STEADY_S)
-        stage.topic.logs.limit_log_dir_moves(self.broker, _DIRS_BYTES_PER_S)
-        count = stage.topic.logs.swap_log_dirs(self.broker, range(_MOVED))
-        stage.note(f"{count} replicas of broker {self.broker} move between its log directories")
-        samples = self._samples(stage)
-        stage.await_announced(*low)
+        load, to_copy = self.load_of_leader(), context.topic.logs.to_copy_bytes(self.groups())
+        right = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
+        claims = leader_throttle_claims([self.a], right)
+        low = [context.expect(f"throttle of broker {self.a} too low", claims, ALERT_S)] if self.low else []
+        start_move(context, self.rates())
+        context.observe(_STEADY_S)
+        context.topic.logs.limit_log_dir_moves(self.broker, _DIRS_BYTES_PER_S)
+        count = context.topic.logs.swap_log_dirs(self.broker, range(_MOVED))
+        context.note(f"{count} replicas of broker {self.broker} move between its log directories")
+        samples = self._samples(context)
+        context.await_announced(*low)
         left: list[Cause] = []
 
-        def look() -> None:
+        def on_poll() -> None:
             # Once the move has ended its throttles are there until the scene clears them.
-            if not left and not stage.topic.moving():
+            if not left and not context.topic.moving():
                 claims = [Claim(AlertKind.THROTTLE_LEFT_BEHIND, "throttles")]
-                left.append(stage.expect("throttles left behind", claims, _LATE_S, required=False))
+                left.append(context.expect("throttles left behind", claims, _LATE_S, required=False))
 
-        self._compare(stage, samples, look)
-        look()
-        follow_advice(stage)
-        stage.over(*low, *left)
-        if not self.low and not await_end(stage, _LATE_S):
+        self._compare(context, samples, on_poll)
+        on_poll()
+        follow_advice(context)
+        context.end_causes(*low, *left)
+        if not self.low and not await_end(context, _LATE_S):
             raise failure("a healthy move did not end")
-        stage.clear()
-        stage.observe(_AFTER_S)
+        context.clear()
+        context.observe(_AFTER_S)
 
-    def _samples(self, stage: Stage) -> list[Sample]:
+    def _samples(self, context: SceneContext) -> list[Sample]:
         found: list[Sample] = []
         until_s = time.monotonic() + _WINDOW_S
-        while time.monotonic() < until_s and (moving := len(stage.topic.moving())):
-            found.append(Sample(time.time(), moving, stage.topic.logs.missing_bytes()))
-            stage.observe(_SAMPLE_S)
+        while time.monotonic() < until_s and (moving := len(context.topic.moving())):
+            found.append(Sample(time.time(), moving, context.topic.logs.missing_bytes()))
+            context.observe(_SAMPLE_S)
         return found
 
-    def _compare(self, stage: Stage, samples: Sequence[Sample], look: Callable[[], None]) -> None:
+    def _compare(self, context: SceneContext, samples: Sequence[Sample], on_poll: Callable[[], None]) -> None:
         """Compare what the table of verdicts has of the leader with what was true then.
 
         Args:
-            stage: the scene.
+            context: the scene.
             samples: what was true.
-            look: called now and then while the rows are awaited.
+            on_poll: called now and then while the rows are awaited.
 
         Raises:
             HeadroomError: the move had ended before there was anything to compare, or the table was not written.
         """
         if not samples:
             raise failure("the move had ended before replicas moved between directories")
-        for row in leader_rows(stage, self.a, samples[0].at_s, samples[-1].at_s, look):
+        for row in leader_rows(context, self.a, samples[0].at_s, samples[-1].at_s, on_poll):
             sample = min(samples, key=lambda one: abs(one.at_s - row["tick_ms"] / 1000))
             at = f"at {row['tick_ms']}"
-            stage.compare(f"required {at}", row["required_bytes_per_s"], self.required(sample), _TOLERANCE)
+            context.compare(f"required {at}", row["required_bytes_per_s"], self.required(sample), _TOLERANCE)
             if sample.missing_bytes >= _LEAST_MISSING:
-                stage.compare(f"remaining {at}", row["remaining_bytes"], sample.missing_bytes, _LEFT_TOLERANCE)
+                context.compare(f"remaining {at}", row["remaining_bytes"], sample.missing_bytes, _LEFT_TOLERANCE)
 
     def required(self, sample: Sample) -> float:
         """Return what the leader had to send: of a completed partition only the new replica fetches."""
@@ -157,16 +157,16 @@ class LogDirectories(NastyScene):
 
 
 def leader_rows(
-    stage: Stage, broker: int, from_s: float, until_s: float, look: Callable[[], None]
+    context: SceneContext, broker: int, from_s: float, until_s: float, on_poll: Callable[[], None]
 ) -> list[dict[str, Any]]:
     """Return the rows of ``gold/throttle_headroom`` of a leader between two times, epoch seconds.
 
     Args:
-        stage: the scene.
+        context: the scene.
         broker: the leader.
         from_s: the first.
         until_s: the last.
-        look: called now and then until they are there.
+        on_poll: called now and then until they are there.
 
     Raises:
         HeadroomError: they were not written in time.
@@ -177,8 +177,8 @@ def leader_rows(
     )
 
     def rows() -> list[dict[str, Any]]:
-        look()
-        found = query(str(stage.store), THROTTLE_HEADROOM.path, sql) or []
+        on_poll()
+        found = query(str(context.store), THROTTLE_HEADROOM.path, sql) or []
         return found if found and found[-1]["tick_ms"] >= until_s * 1000 - _LAST_ROW_MS else []
 
-    return stage.watch.wait(rows, _ROWS_S, f"rows of {THROTTLE_HEADROOM.path} for broker {broker}", _SAMPLE_S)
+    return context.watch.wait(rows, _ROWS_S, f"rows of {THROTTLE_HEADROOM.path} for broker {broker}", _SAMPLE_S)

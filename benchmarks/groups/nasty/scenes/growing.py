@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from benchmarks.fixtures.bench_cluster import Ground, failure
+from benchmarks.fixtures.bench_cluster import BenchCluster, failure
 from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
 from benchmarks.groups.nasty.scenes.death import DEAD_S
-from benchmarks.groups.nasty.scoring.claims import of_broker
-from benchmarks.groups.nasty.scoring.remedies import put_right
-from benchmarks.groups.nasty.scoring.truth import tells_extent
+from benchmarks.groups.nasty.scoring.claims import broker_claims
+from benchmarks.groups.nasty.scoring.remedies import repair_by_hand
+from benchmarks.groups.nasty.scoring.truth import shows_extent
 from benchmarks.groups.nasty.stage.acts import await_in_sync, finish_fast, start_move
 from benchmarks.groups.nasty.stage.groups import Group, partitions
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 # The next checkpoint finds the directory gone within 5 s. A controller that knows of the directory takes its replicas
@@ -61,32 +61,34 @@ class GrowingFault(NastyScene):
         rate = self.between(4.0, 5.0) * MB
         return both_roles(range(1, BROKERS + 1), rate, rate)
 
-    def log_dirs(self, ground: Ground) -> Mapping[tuple[int, int], Path]:
+    def log_dirs(self, bench: BenchCluster) -> Mapping[tuple[int, int], Path]:
         """Return the second directory for the one replica, and the first for all others of its broker."""
-        held = [
+        affected = [
             number for number, group in enumerate(partitions(self.groups())) if self.d in group.before + group.after
         ]
-        return {(number, self.d): ground.log_dir(self.d, second=number == 0) for number in held}
+        return {(number, self.d): bench.log_dir(self.d, second=number == 0) for number in affected}
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Let the small alert fire, then kill the broker while a large move to it is under way."""
         if self.stalls:
-            start_move(stage, self.rates(), [0])
-            stage.observe(_COPYING_S)
-            if not stage.topic.moving():
+            start_move(context, self.rates(), [0])
+            context.observe(_COPYING_S)
+            if not context.topic.moving():
                 raise failure("the small move had ended before the log directory failed")
-        small = stage.expect("one replica is lost", of_broker(self.d), SMALL_S)
-        stage.fail_second_log_dir(self.d)
-        stage.await_announced(small)
-        stage.observe(_ACTIVE_S)
-        start_move(stage, self.rates())
-        stage.observe(_MOVING_S)
-        large = stage.expect("its broker is dead, with hundreds", of_broker(self.d, tells_extent(_EXTENT)), DEAD_S)
-        stage.kill(self.d)
-        stage.await_announced(large)
-        stage.observe(_OBSERVED_S)
-        put_right(stage, lambda: stage.start(self.d), lambda: await_in_sync(stage, self.d))
-        stage.over(small, large)
-        finish_fast(stage)
-        stage.clear()
-        stage.observe(_AFTER_S)
+        small = context.expect("one replica is lost", broker_claims(self.d), SMALL_S)
+        context.fail_second_log_dir(self.d)
+        context.await_announced(small)
+        context.observe(_ACTIVE_S)
+        start_move(context, self.rates())
+        context.observe(_MOVING_S)
+        large = context.expect(
+            "its broker is dead, with hundreds", broker_claims(self.d, shows_extent(_EXTENT)), DEAD_S
+        )
+        context.kill(self.d)
+        context.await_announced(large)
+        context.observe(_OBSERVED_S)
+        repair_by_hand(context, lambda: context.start(self.d), lambda: await_in_sync(context, self.d))
+        context.end_causes(small, large)
+        finish_fast(context)
+        context.clear()
+        context.observe(_AFTER_S)

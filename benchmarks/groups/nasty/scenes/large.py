@@ -10,7 +10,7 @@ from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
 from benchmarks.groups.nasty.scoring.remedies import follow_advice
 from benchmarks.groups.nasty.stage.acts import await_end, start_move
 from benchmarks.groups.nasty.stage.groups import Group
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 _COUNTS = (240, 600)
@@ -59,12 +59,12 @@ class LargeMove(NastyScene):
         rate = self.between(*(_LOW if self.low else _HIGH))
         return both_roles(range(1, BROKERS + 1), rate, rate)
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Let the move run to its end; advice of infos is followed in the middle of it."""
-        start_move(stage, self.rates())
-        if not await_end(stage, _EARLY_S):
-            follow_advice(stage)
-            if not await_end(stage, _LATE_S):
+        start_move(context, self.rates())
+        if not await_end(context, _EARLY_S):
+            follow_advice(context)
+            if not await_end(context, _LATE_S):
                 raise failure("a healthy move did not end")
-        stage.clear()
-        stage.observe(_AFTER_S)
+        context.clear()
+        context.observe(_AFTER_S)

@@ -6,15 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from benchmarks.fixtures.bench_cluster import Ground, await_true
+from benchmarks.fixtures.bench_cluster import BenchCluster, await_true
 from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
 from benchmarks.groups.nasty.scenes.short import ALERT_S, BURST_S, COUNT, SIZES
-from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers, of_broker, stalled_without_leader
-from benchmarks.groups.nasty.scoring.remedies import follow_advice, put_right
+from benchmarks.groups.nasty.scoring.claims import (
+    broker_claims,
+    leader_throttle_claims,
+    leaderless_claims,
+    number_checks,
+)
+from benchmarks.groups.nasty.scoring.remedies import follow_advice, repair_by_hand
 from benchmarks.groups.nasty.scoring.truth import all_of
 from benchmarks.groups.nasty.stage.acts import LOSING_S, await_in_sync, finish_fast, require_losing, start_move
 from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 _NO_LEADER = -1
@@ -57,40 +62,40 @@ class LeaderlessPartition(NastyScene):
         throttle = self.throttle_bytes_per_s()
         return both_roles(range(1, BROKERS + 1), throttle, throttle)
 
-    def log_dirs(self, ground: Ground) -> Mapping[tuple[int, int], Path]:
+    def log_dirs(self, bench: BenchCluster) -> Mapping[tuple[int, int], Path]:
         """Return the second directory for the only replica; nothing else is in it."""
-        return {(0, self.d): ground.log_dir(self.d, second=True)}
+        return {(0, self.d): bench.log_dir(self.d, second=True)}
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Lose the leader, start the move, follow the advice, and bring the leader back."""
         if self.dies:
-            dead = [stage.expect(f"broker {self.d} is dead", of_broker(self.d), 0.0, required=False)]
-            stage.kill(self.d)
+            dead = [context.expect(f"broker {self.d} is dead", broker_claims(self.d), 0.0, required=False)]
+            context.kill(self.d)
         else:
             dead = []
-            stage.fail_second_log_dir(self.d)
-        await_true(lambda: stage.topic.leaders()[0] == _NO_LEADER, _LEADERLESS_S, "a partition without a leader")
-        stage.note(f"{stage.topic.name}-0 has no leader")
-        load, to_copy = self.load_of_leader(), stage.topic.logs.to_copy_bytes(self.groups()[1:])
-        right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
-        low = stage.expect(f"throttle of broker {self.a} too low", low_leaders([self.a], right), ALERT_S)
+            context.fail_second_log_dir(self.d)
+        await_true(lambda: context.topic.leaders()[0] == _NO_LEADER, _LEADERLESS_S, "a partition without a leader")
+        context.note(f"{context.topic.name}-0 has no leader")
+        load, to_copy = self.load_of_leader(), context.topic.logs.to_copy_bytes(self.groups()[1:])
+        right = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
+        low = context.expect(f"throttle of broker {self.a} too low", leader_throttle_claims([self.a], right), ALERT_S)
         claims = [
-            *stalled_without_leader(self.c),
-            *of_broker(self.d, lambda one: f"{stage.topic.name}-0" in one.summary),
+            *leaderless_claims(self.c),
+            *broker_claims(self.d, lambda one: f"{context.topic.name}-0" in one.summary),
         ]
-        leaderless = stage.expect(f"{stage.topic.name}-0 has no leader", claims, _STALLED_S)
-        start_move(stage, self.rates())
-        stage.observe(BURST_S)
-        stage.await_announced(low, leaderless)
-        require_losing(stage, LOSING_S, self.groups()[1:])
-        follow_advice(stage)
-        stage.over(low)
-        put_right(stage, lambda: stage.start(self.d), lambda: self._await_leader(stage))
-        stage.over(leaderless, *dead)
-        finish_fast(stage)
-        stage.clear()
-        stage.observe(_AFTER_S)
+        leaderless = context.expect(f"{context.topic.name}-0 has no leader", claims, _STALLED_S)
+        start_move(context, self.rates())
+        context.observe(BURST_S)
+        context.await_announced(low, leaderless)
+        require_losing(context, LOSING_S, self.groups()[1:])
+        follow_advice(context)
+        context.end_causes(low)
+        repair_by_hand(context, lambda: context.start(self.d), lambda: self._await_leader(context))
+        context.end_causes(leaderless, *dead)
+        finish_fast(context)
+        context.clear()
+        context.observe(_AFTER_S)
 
-    def _await_leader(self, stage: Stage) -> None:
-        await_true(lambda: stage.topic.leaders()[0] != _NO_LEADER, _LEADERLESS_S, "a leader of the partition")
-        await_in_sync(stage, self.d)
+    def _await_leader(self, context: SceneContext) -> None:
+        await_true(lambda: context.topic.leaders()[0] != _NO_LEADER, _LEADERLESS_S, "a leader of the partition")
+        await_in_sync(context, self.d)

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
 from benchmarks.groups.nasty.scenes.short import ALERT_S, BURST_S
-from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers
+from benchmarks.groups.nasty.scoring.claims import leader_throttle_claims, number_checks
 from benchmarks.groups.nasty.scoring.remedies import follow_advice
 from benchmarks.groups.nasty.scoring.truth import all_of
 from benchmarks.groups.nasty.stage.acts import start_move
 from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 from benchmarks.results import slope_per_s
 
@@ -80,36 +80,36 @@ class NearThreshold(NastyScene):
         required = self.load_of_leader().required_bytes_per_s
         return both_roles(range(1, BROKERS + 1), self.throttle_bytes_per_s(), 5 * required)
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Let the move run for six cycles of bursts, and call true what happened in them; then follow the advice."""
         began_s = time.monotonic()
-        to_copy = stage.topic.logs.to_copy_bytes(self.groups())
-        start_move(stage, self.rates())
-        stage.observe(BURST_S)
-        growth = self._growth_bytes_per_s(stage)
-        finishes, fails = decided(growth, self.groups()[0].writes_bytes_per_s)
+        to_copy = context.topic.logs.to_copy_bytes(self.groups())
+        start_move(context, self.rates())
+        context.observe(BURST_S)
+        growth = self._growth_bytes_per_s(context)
+        finishes, fails = move_outcome(growth, self.groups()[0].writes_bytes_per_s)
         what = "finishes" if finishes else "does not finish" if fails else "may finish or not"
-        stage.note(f"the lag grows by {growth / 1e6:.2f} MB/s: the move {what}")
+        context.note(f"the lag grows by {growth / 1e6:.2f} MB/s: the move {what}")
         if not finishes:
             load = self.load_of_leader()
-            right = all_of(*numbers(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
+            right = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
             name = f"throttle of broker {self.a} too low"
-            stage.expect(name, low_leaders([self.a], right), ALERT_S, required=fails, from_s=began_s)
-        follow_advice(stage)
-        stage.over(*stage.causes)
-        stage.observe(_AFTER_S)
+            context.expect(name, leader_throttle_claims([self.a], right), ALERT_S, required=fails, from_s=began_s)
+        follow_advice(context)
+        context.end_causes(*context.causes)
+        context.observe(_AFTER_S)
 
-    def _growth_bytes_per_s(self, stage: Stage) -> float:
+    def _growth_bytes_per_s(self, context: SceneContext) -> float:
         """Return how fast the lag grew over the window; a move that has ended in it gains all that it had to copy."""
         samples: list[tuple[float, float]] = []
         until_s = time.monotonic() + _WINDOW_S
         while time.monotonic() < until_s:
-            samples.append((time.monotonic(), stage.topic.logs.missing_bytes()))
-            stage.observe(_SAMPLE_S)
+            samples.append((time.monotonic(), context.topic.logs.missing_bytes()))
+            context.observe(_SAMPLE_S)
         return slope_per_s(samples)
 
 
-def decided(growth_bytes_per_s: float, writes_bytes_per_s: float) -> tuple[bool, bool]:
+def move_outcome(growth_bytes_per_s: float, writes_bytes_per_s: float) -> tuple[bool, bool]:
     """Return whether a move finishes, and whether it does not; neither if nobody can say.
 
     Args:

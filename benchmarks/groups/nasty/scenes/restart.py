@@ -9,13 +9,13 @@ from typing import ClassVar
 
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
-from benchmarks.groups.nasty.scenes.short import ALERT_S, COUNT, SIZES, play_losing
-from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers, of_broker
+from benchmarks.groups.nasty.scenes.short import ALERT_S, COUNT, SIZES, run_losing_move
+from benchmarks.groups.nasty.scoring.claims import broker_claims, leader_throttle_claims, number_checks
 from benchmarks.groups.nasty.scoring.remedies import follow_advice
 from benchmarks.groups.nasty.scoring.truth import GRACE_S, Announcement, all_of, blames_no_switch
 from benchmarks.groups.nasty.stage.acts import LOSING_S, await_end, await_in_sync, start_move
 from benchmarks.groups.nasty.stage.groups import Group, Load
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 # From the last restart to the move; the first switch is then some minutes old.
@@ -25,24 +25,24 @@ _MIDDLE_S, _LATE_S = 10.0, 300.0
 _NEVER_S = 0.0
 
 
-def roll(stage: Stage) -> None:
+def roll(context: SceneContext) -> None:
     """Restart all brokers in order; alerts about one that is down or out of sync are true.
 
     One that is up again but not in sync yet has lost replicas; but it copies, so that no move to it is stalled.
     """
-    for broker in stage.ground.brokers:
-        down = Down()
-        claims = of_broker(broker, stalled=down.tells)
-        away = stage.expect(f"broker {broker} restarts", claims, _NEVER_S, required=False)
-        stage.stop(broker)
-        stage.start(broker)
-        down.until_s = time.monotonic()
-        await_in_sync(stage, broker)
-        stage.over(away)
+    for broker in context.bench.brokers:
+        downtime = Downtime()
+        claims = broker_claims(broker, stalled=downtime.applies)
+        restart = context.expect(f"broker {broker} restarts", claims, _NEVER_S, required=False)
+        context.stop(broker)
+        context.start(broker)
+        downtime.until_s = time.monotonic()
+        await_in_sync(context, broker)
+        context.end_causes(restart)
 
 
 @dataclass
-class Down:
+class Downtime:
     """A time in which a broker is down.
 
     Attributes:
@@ -51,7 +51,7 @@ class Down:
 
     until_s: float = float("inf")
 
-    def tells(self, announcement: Announcement) -> bool:
+    def applies(self, announcement: Announcement) -> bool:
         """Return whether an announcement came while the broker was down, or with the tick that saw that."""
         return announcement.at_s <= self.until_s + GRACE_S
 
@@ -93,21 +93,21 @@ class RestartBefore(NastyScene):
         throttle = ratio * self.writes_bytes_per_s
         return both_roles(range(1, BROKERS + 1), throttle, throttle)
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Restart, wait, start the move, and follow the advice of its alert."""
-        roll(stage)
-        stage.observe(_CALM_S)
-        led = set(stage.topic.leaders()[:COUNT])
+        roll(context)
+        context.observe(_CALM_S)
+        led = set(context.topic.leaders()[:COUNT])
         if len(led) != 1:
             raise failure(f"the moving partitions have several leaders after the restarts: {sorted(led)}")
         leader, throttle, load = led.pop(), next(iter(self.rates().values())), self.load_of_leader()
-        to_copy = stage.topic.logs.to_copy_bytes(self.groups())
-        right = all_of(*numbers(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
-        low = stage.expect(f"throttle of broker {leader} too low", low_leaders([leader], right), ALERT_S)
-        play_losing(stage, self.rates(), low, LOSING_S)
+        to_copy = context.topic.logs.to_copy_bytes(self.groups())
+        right = all_of(*number_checks(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
+        low = context.expect(f"throttle of broker {leader} too low", leader_throttle_claims([leader], right), ALERT_S)
+        run_losing_move(context, self.rates(), low, LOSING_S)
 
 
-class RestartMidst(NastyScene):
+class RestartDuring(NastyScene):
     """A rolling restart in the middle of a healthy move."""
 
     key: ClassVar[str] = "restart_during"
@@ -130,15 +130,15 @@ class RestartMidst(NastyScene):
         rate = self.between(2.2, 2.6) * MB
         return both_roles(range(1, BROKERS + 1), rate, rate)
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Restart every broker while the partitions move, and let the move end."""
-        start_move(stage, self.rates())
-        stage.observe(_MIDDLE_S)
-        roll(stage)
-        if not stage.topic.moving():
+        start_move(context, self.rates())
+        context.observe(_MIDDLE_S)
+        roll(context)
+        if not context.topic.moving():
             raise failure("the move had ended before the last restart")
-        follow_advice(stage)
-        if not await_end(stage, _LATE_S):
+        follow_advice(context)
+        if not await_end(context, _LATE_S):
             raise failure("a healthy move did not end")
-        stage.clear()
-        stage.observe(_AFTER_S)
+        context.clear()
+        context.observe(_AFTER_S)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
-from benchmarks.groups.nasty.scoring.claims import low_leaders, numbers, severity_of
+from benchmarks.groups.nasty.scoring.claims import leader_throttle_claims, number_checks, severity_of
 from benchmarks.groups.nasty.scoring.remedies import await_promised_end, follow_advice
-from benchmarks.groups.nasty.scoring.truth import Cause, all_of, severe
+from benchmarks.groups.nasty.scoring.truth import Cause, all_of, has_severity
 from benchmarks.groups.nasty.stage.acts import LOSING_S, require_losing, start_move
 from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 COUNT = 60
@@ -23,7 +23,7 @@ ALERT_S = 30.0
 _AFTER_S, _END_S = 5.0, 60.0
 
 
-class ShortThrottle(NastyScene):
+class LowThrottle(NastyScene):
     """A throttle too low from the start."""
 
     key: ClassVar[str] = "short"
@@ -46,9 +46,9 @@ class ShortThrottle(NastyScene):
     def groups(self) -> Sequence[Group]:
         """Return partitions that all have the same leader."""
         others = (self.b, self.d)[: self.in_sync_followers]
-        kept = others[1:]
+        remaining_replicas = others[1:]
         write = self.loaded(1.6, 2.4) * MB / COUNT
-        return (Group(COUNT, (self.a, *others), (self.a, self.c, *kept), write, *SIZES),)
+        return (Group(COUNT, (self.a, *others), (self.a, self.c, *remaining_replicas), write, *SIZES),)
 
     def load_of_leader(self) -> Load:
         """Return what the leader has to send."""
@@ -67,24 +67,25 @@ class ShortThrottle(NastyScene):
         throttle = self.throttle_bytes_per_s()
         return both_roles(range(1, BROKERS + 1), throttle, throttle)
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Start the move, wait for its alert, and follow the advice."""
         throttle, load = self.throttle_bytes_per_s(), self.load_of_leader()
-        to_copy = stage.topic.logs.to_copy_bytes(self.groups())
+        to_copy = context.topic.logs.to_copy_bytes(self.groups())
         right = all_of(
-            *numbers(throttle, load, to_copy, load.required_bytes_per_s), severe(severity_of(throttle, load))
+            *number_checks(throttle, load, to_copy, load.required_bytes_per_s),
+            has_severity(severity_of(throttle, load)),
         )
-        low = stage.expect(f"throttle of broker {self.a} too low", low_leaders([self.a], right), ALERT_S)
-        play_losing(stage, self.rates(), low, LOSING_S)
+        low = context.expect(f"throttle of broker {self.a} too low", leader_throttle_claims([self.a], right), ALERT_S)
+        run_losing_move(context, self.rates(), low, LOSING_S)
 
 
-def play_losing(stage: Stage, rates: Rates, low: Cause, losing_s: float) -> None:
+def run_losing_move(context: SceneContext, rates: Rates, low: Cause, losing_s: float) -> None:
     """Start a move that gains nothing for some seconds, wait for its alert, and follow the advice to the end."""
-    start_move(stage, rates)
-    stage.observe(BURST_S)
-    stage.await_announced(low)
-    require_losing(stage, losing_s)
-    follow_advice(stage)
-    stage.over(low)
-    stage.observe(_AFTER_S)
-    await_promised_end(stage, _END_S)
+    start_move(context, rates)
+    context.observe(BURST_S)
+    context.await_announced(low)
+    require_losing(context, losing_s)
+    follow_advice(context)
+    context.end_causes(low)
+    context.observe(_AFTER_S)
+    await_promised_end(context, _END_S)

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from benchmarks.groups.nasty.scenes.base import MB, NastyScene
 from benchmarks.groups.nasty.scenes.short import ALERT_S, BURST_S, SIZES
-from benchmarks.groups.nasty.scoring.claims import low_inbound, low_leaders, numbers
+from benchmarks.groups.nasty.scoring.claims import inbound_throttle_claims, leader_throttle_claims, number_checks
 from benchmarks.groups.nasty.scoring.remedies import follow_advice
 from benchmarks.groups.nasty.scoring.truth import Claim, all_of
 from benchmarks.groups.nasty.stage.acts import FAST_BYTES_PER_S, LOSING_S, finish_fast, require_losing, start_move
 from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, leader_load
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates
 from schemas.alerts import AlertKind, Role
 
@@ -68,43 +68,43 @@ class UnevenThrottles(NastyScene):
         )[self.number % 4]
         return {key: multiple * unit for key, multiple in chosen.items()}
 
-    def short(self) -> tuple[int, Role]:
+    def low_rate_key(self) -> tuple[int, Role]:
         """Return the broker and role whose rate is too low."""
         return (self.d, Role.FOLLOWER) if self.inbound else (self.a, Role.LEADER)
 
-    def load_of_short(self) -> Load:
+    def load_of_low_rate(self) -> Load:
         """Return what that broker and role carries."""
-        broker, role = self.short()
+        broker, role = self.low_rate_key()
         return inbound_load(self.groups(), broker) if role is Role.FOLLOWER else leader_load(self.groups(), broker)
 
-    def play(self, stage: Stage) -> None:
+    def play(self, context: SceneContext) -> None:
         """Start the move, follow the advice; then leave throttles behind, and follow the advice about these."""
-        broker, role = self.short()
-        load = self.load_of_short()
-        held_back = self.groups() if self.inbound else self.groups()[:1]
-        to_copy = stage.topic.logs.to_copy_bytes(held_back)
-        right = all_of(*numbers(self.rates()[broker, role], load, to_copy, load.required_bytes_per_s))
-        claims = low_inbound([broker], right) if self.inbound else low_leaders([broker], right)
-        low = stage.expect(f"rate of broker {broker} as {role.value} too low", claims, ALERT_S)
-        start_move(stage, self.rates())
-        stage.observe(BURST_S)
-        stage.await_announced(low)
-        require_losing(stage, LOSING_S, held_back)
-        follow_advice(stage)
-        stage.over(low)
-        stage.observe(_AFTER_S)
-        self._leave_behind(stage)
+        broker, role = self.low_rate_key()
+        load = self.load_of_low_rate()
+        affected_groups = self.groups() if self.inbound else self.groups()[:1]
+        to_copy = context.topic.logs.to_copy_bytes(affected_groups)
+        right = all_of(*number_checks(self.rates()[broker, role], load, to_copy, load.required_bytes_per_s))
+        claims = inbound_throttle_claims([broker], right) if self.inbound else leader_throttle_claims([broker], right)
+        low = context.expect(f"rate of broker {broker} as {role.value} too low", claims, ALERT_S)
+        start_move(context, self.rates())
+        context.observe(BURST_S)
+        context.await_announced(low)
+        require_losing(context, LOSING_S, affected_groups)
+        follow_advice(context)
+        context.end_causes(low)
+        context.observe(_AFTER_S)
+        self._leave_behind(context)
 
-    def _leave_behind(self, stage: Stage) -> None:
+    def _leave_behind(self, context: SceneContext) -> None:
         """End the move; of half of the scenes some brokers have a rate in one role alone."""
         few = {(self.a, Role.LEADER): FAST_BYTES_PER_S, (self.d, Role.FOLLOWER): FAST_BYTES_PER_S}
         if self.number % 4 >= 2:
-            stage.topic.clear_rates()
-        finish_fast(stage, few if self.number % 4 >= 2 else None)
-        hold_s = stage.ground.settings.alerts.left_behind_s
+            context.topic.clear_rates()
+        finish_fast(context, few if self.number % 4 >= 2 else None)
+        pending_s = context.bench.settings.alerts.left_behind_s
         claims = [Claim(AlertKind.THROTTLE_LEFT_BEHIND, "throttles")]
-        left = stage.expect("throttles left behind", claims, hold_s + _LEFT_S)
-        stage.await_announced(left)
-        follow_advice(stage)
-        stage.over(left)
-        stage.observe(_AFTER_S)
+        left = context.expect("throttles left behind", claims, pending_s + _LEFT_S)
+        context.await_announced(left)
+        follow_advice(context)
+        context.end_causes(left)
+        context.observe(_AFTER_S)

@@ -20,7 +20,7 @@ _SETS_A_FIRST_RATE = frozenset({"set_rate"})
 
 
 @dataclass
-class Followed:
+class FollowedAdvice:
     """Advice that was followed.
 
     Attributes:
@@ -90,11 +90,11 @@ def resolve_limit_s(resolve_s: float, interval_s: float) -> float:
     return resolve_s + interval_s + WINDOW_S
 
 
-class Turns:
+class CommandRotation:
     """Chooses the lines to run: Headroom's command and Kafka's own in turn, kind by kind."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
 
     def lines(self, announcement: Announcement) -> tuple[str, Sequence[str]]:
         """Return which way is taken, headroom or kafka, and the lines to run.
@@ -103,7 +103,7 @@ class Turns:
         there is one command, that one always.
         """
         commands: Sequence[str] = announcement.recommendation.get("commands") or []
-        count = self._seen[announcement.kind] = self._seen.get(announcement.kind, 0) + 1
+        count = self._counts[announcement.kind] = self._counts.get(announcement.kind, 0) + 1
         chosen = commands[:1] if count % 2 or len(commands) < 2 else commands[1:]
         way = "headroom" if chosen and chosen[0].startswith("headroom ") else "kafka"
         return way, chosen

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.groups.nasty.scoring.truth import Announcement, Check, Claim, Tells, every, near, within
+from benchmarks.groups.nasty.scoring.truth import Announcement, Check, Claim, Matcher, applies_always, near, within
 from benchmarks.groups.nasty.stage.groups import Load
 from schemas.alerts import AlertKind, Severity
 
 # What the death of a broker brings about; alerts about any of it are about the same cause.
-_OF_A_DEAD_BROKER = (
+_DEAD_BROKER_KINDS = (
     AlertKind.REASSIGNMENT_STALLED,
     AlertKind.ISR_SHRINK_DURING_MOVE,
     AlertKind.UNDER_REPLICATED,
@@ -25,30 +25,30 @@ _LEAST_LEFT, _MOST_LEFT = 0.6, 1.3
 _LEAST_ADVISED, _MOST_ADVISED = 1.0, 1.2 * (1 + _RATE_TOLERANCE)
 
 
-def of_broker(broker: int, tells: Tells = every, stalled: Tells | None = None) -> list[Claim]:
+def broker_claims(broker: int, applies: Matcher = applies_always, stalled: Matcher | None = None) -> list[Claim]:
     """Return what alerts may say of a broker that is down, or whose replicas have fallen out of sync.
 
     Args:
         broker: broker id.
-        tells: whether an announcement is about this at all.
-        stalled: the same of a move that is stalled; None: as ``tells``.
+        applies: whether an announcement is about this at all.
+        stalled: the same of a move that is stalled; None: as ``applies``.
     """
     subject = rf"broker {broker}( as (leader|destination))?"
-    of_moves = {AlertKind.REASSIGNMENT_STALLED: stalled or tells}
-    return [Claim(kind, subject, of_moves.get(kind, tells)) for kind in _OF_A_DEAD_BROKER]
+    of_moves = {AlertKind.REASSIGNMENT_STALLED: stalled or applies}
+    return [Claim(kind, subject, of_moves.get(kind, applies)) for kind in _DEAD_BROKER_KINDS]
 
 
-def low_leaders(brokers: Sequence[int], check: Check) -> list[Claim]:
+def leader_throttle_claims(brokers: Sequence[int], check: Check) -> list[Claim]:
     """Return what alerts may say of a throttle that is too low for what leaders send."""
     return [Claim(AlertKind.THROTTLE_BELOW_LEADER_WRITE, rf"broker ({_either(brokers)}) as leader", check=check)]
 
 
-def low_inbound(brokers: Sequence[int], check: Check) -> list[Claim]:
+def inbound_throttle_claims(brokers: Sequence[int], check: Check) -> list[Claim]:
     """Return what alerts may say of a throttle that is too low for what destinations receive."""
     return [Claim(AlertKind.THROTTLE_BELOW_INBOUND, rf"broker ({_either(brokers)}) as destination", check=check)]
 
 
-def stalled_without_leader(destination: int) -> list[Claim]:
+def leaderless_claims(destination: int) -> list[Claim]:
     """Return what alerts may say of a partition that moves and has no leader."""
 
     def check(announcement: Announcement) -> str | None:
@@ -58,7 +58,9 @@ def stalled_without_leader(destination: int) -> list[Claim]:
     return [Claim(AlertKind.REASSIGNMENT_STALLED, rf"broker {destination} as destination", check=check)]
 
 
-def numbers(throttle_bytes_per_s: float, load: Load, to_copy_bytes: float, enough_bytes_per_s: float) -> list[Check]:
+def number_checks(
+    throttle_bytes_per_s: float, load: Load, to_copy_bytes: float, enough_bytes_per_s: float
+) -> list[Check]:
     """Return checks of the numbers of a throttle that is too low, against those counted by hand.
 
     Args:

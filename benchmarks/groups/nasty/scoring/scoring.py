@@ -63,27 +63,29 @@ def score(causes: Sequence[Cause], announcements: Sequence[Announcement]) -> Sco
         causes: all that is wrong in the scene; those that matter most come first.
         announcements: every firing event, in their order.
     """
-    pages = [one for one in announcements if one.pages_somebody]
+    pages = [one for one in announcements if one.is_page]
     by_alert: dict[str, list[Announcement]] = defaultdict(list)
     for one in pages:
         by_alert[one.alert_id].append(one)
-    taken: dict[int, list[ScoredAlert]] = defaultdict(list)
+    alerts_by_cause: dict[int, list[ScoredAlert]] = defaultdict(list)
     alerts = []
     for own in by_alert.values():
-        cause = _cause_of(own[0], causes, taken)
+        cause = _cause_of(own[0], causes, alerts_by_cause)
         scored = ScoredAlert(tuple(own), cause.name if cause else None, _wrong(own, causes))
         alerts.append(scored)
         if cause is not None:
-            taken[id(cause)].append(scored)
+            alerts_by_cause[id(cause)].append(scored)
     required = [cause for cause in causes if cause.required]
     missing = [cause.name for cause in required if not any(cause.announced_by(page) for page in pages)]
-    doubled = [scored for several in taken.values() for scored in several[1:]]
+    doubled = [scored for several in alerts_by_cause.values() for scored in several[1:]]
     return Score(tuple(alerts), len(required), tuple(missing), tuple(doubled))
 
 
-def _cause_of(first: Announcement, causes: Sequence[Cause], taken: dict[int, list[ScoredAlert]]) -> Cause | None:
+def _cause_of(
+    first: Announcement, causes: Sequence[Cause], alerts_by_cause: dict[int, list[ScoredAlert]]
+) -> Cause | None:
     possible = [cause for cause in causes if cause.claim_of(first) is not None]
-    return min(possible, key=lambda cause: len(taken.get(id(cause), ())), default=None)
+    return min(possible, key=lambda cause: len(alerts_by_cause.get(id(cause), ())), default=None)
 
 
 def _wrong(own: Sequence[Announcement], causes: Sequence[Cause]) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alerts.rules.evidence import NOTHING
+from alerts.rules.evidence import EMPTY_EVIDENCE
 from cli.common.watch_output import Line
 from schemas.alerts import AlertKind, AlertState, Severity
 
@@ -37,11 +37,11 @@ class Announcement:
     severity: str
     at_s: float
     summary: str
-    evidence: Mapping[str, Any] = field(default_factory=lambda: dict(NOTHING))
+    evidence: Mapping[str, Any] = field(default_factory=lambda: dict(EMPTY_EVIDENCE))
     recommendation: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def pages_somebody(self) -> bool:
+    def is_page(self) -> bool:
         """Return whether it calls a person: an info does not."""
         return self.severity != Severity.INFO.value
 
@@ -51,14 +51,14 @@ Check = Callable[[Announcement], "str | None"]
 
 
 # Returns whether an announcement is about a cause at all.
-Tells = Callable[[Announcement], bool]
+Matcher = Callable[[Announcement], bool]
 
 
-def all_right(_announcement: Announcement) -> None:
+def no_numbers(_announcement: Announcement) -> None:
     """Return that nothing is wrong: a claim without numbers."""
 
 
-def every(_announcement: Announcement) -> bool:
+def applies_always(_announcement: Announcement) -> bool:
     """Return that an announcement of the right kind and subject is about the cause, whatever else it says."""
     return True
 
@@ -70,19 +70,19 @@ class Claim:
     Attributes:
         kind: kind of alert.
         subject: regular expression that its subject matches as a whole.
-        tells: whether an announcement is about the cause at all; else it may be about another one.
+        applies: whether an announcement is about the cause at all; else it may be about another one.
         check: finds wrong numbers in an announcement that is about the cause.
     """
 
     kind: AlertKind
     subject: str
-    tells: Tells = every
-    check: Check = all_right
+    applies: Matcher = applies_always
+    check: Check = no_numbers
 
     def matches(self, announcement: Announcement) -> bool:
         """Return whether an announcement makes this claim."""
         same_kind = announcement.kind == self.kind.value
-        return same_kind and re.fullmatch(self.subject, announcement.subject) is not None and self.tells(announcement)
+        return same_kind and re.fullmatch(self.subject, announcement.subject) is not None and self.applies(announcement)
 
 
 @dataclass
@@ -121,7 +121,7 @@ class Cause:
 
 def announcement_of(line: Line) -> Announcement:
     """Return the announcement that a line of the watch makes; the line has to be an alert that fires."""
-    said = line.said
+    said = line.fields
     return Announcement(
         said["alert_id"],
         said["kind"],
@@ -136,7 +136,9 @@ def announcement_of(line: Line) -> Announcement:
 
 def announcements(lines: Sequence[Line]) -> list[Announcement]:
     """Return every firing event among the lines of a watch, in their order."""
-    fired = [line for line in lines if line.said["type"] == "event" and line.said["state"] == AlertState.FIRING.value]
+    fired = [
+        line for line in lines if line.fields["type"] == "event" and line.fields["state"] == AlertState.FIRING.value
+    ]
     return [announcement_of(line) for line in fired]
 
 
@@ -172,7 +174,7 @@ def within(key: str, least: float, most: float) -> Check:
     return check
 
 
-def severe(severity: Severity) -> Check:
+def has_severity(severity: Severity) -> Check:
     """Return a check of the severity."""
 
     def check(announcement: Announcement) -> str | None:
@@ -189,15 +191,15 @@ def blames_no_switch(announcement: Announcement) -> str | None:
     return f"a leader switch is blamed: {announcement.summary}" if blamed else None
 
 
-def tells_extent(count: int) -> Tells:
+def shows_extent(count: int) -> Matcher:
     """Return a test that the sentence shows a number of replicas or partitions, or that the broker is down.
 
     Args:
         count: the least number that the sentence has to show; "and 57 more" behind three names counts as 57.
     """
 
-    def tells(announcement: Announcement) -> bool:
+    def applies(announcement: Announcement) -> bool:
         numbers = [int(text) for text in re.findall(r"(?<![\w.-])\d+(?![\w.-])", announcement.summary)]
         return "is down" in announcement.summary or max(numbers, default=0) >= count
 
-    return tells
+    return applies

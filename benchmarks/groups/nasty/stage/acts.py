@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from benchmarks.fixtures.bench_cluster import await_true, failure
 from benchmarks.groups.nasty.stage.groups import Group
-from benchmarks.groups.nasty.stage.stage import Stage
+from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates
 from planning.finish.finish_time import QUOTA_CYCLE_S
 from schemas.alerts import Role
@@ -21,69 +21,69 @@ LOSING_S = 2 * QUOTA_CYCLE_S
 FAST_BYTES_PER_S = 60e6
 
 
-def start_move(stage: Stage, rates: Rates, chosen: Collection[int] | None = None) -> None:
+def start_move(context: SceneContext, rates: Rates, chosen: Collection[int] | None = None) -> None:
     """Start the move under rates by broker and role.
 
     Args:
-        stage: the scene.
+        context: the scene.
         rates: those of brokers that are down are left out.
         chosen: partitions that begin to move; None: all that are to move.
     """
     shown = _shown(rates)
-    count = sum(group.count for group in stage.groups if group.moves) if chosen is None else len(chosen)
-    stage.note(f"move of {count} partition(s) starts; rates in MB/s: {shown}")
-    stage.topic.start_move(rates, chosen)
+    count = sum(group.count for group in context.groups if group.moves) if chosen is None else len(chosen)
+    context.note(f"move of {count} partition(s) starts; rates in MB/s: {shown}")
+    context.topic.start_move(rates, chosen)
 
 
-def require_losing(stage: Stage, length_s: float, chosen: Collection[Group] | None = None) -> None:
+def require_losing(context: SceneContext, length_s: float, chosen: Collection[Group] | None = None) -> None:
     """Let the scene go on for a time, in which new replicas have to fall further behind or get nothing.
 
     Args:
-        stage: the scene.
+        context: the scene.
         length_s: for how long.
         chosen: groups of which this holds; None: all.
 
     Raises:
         HeadroomError: they gained: what the scene calls true did not happen.
     """
-    before = stage.topic.logs.missing_bytes(chosen)
-    stage.observe(length_s)
-    after = stage.topic.logs.missing_bytes(chosen)
-    stage.note(f"{before / 1e6:.1f} MB to copy, {length_s:.0f} s later {after / 1e6:.1f} MB")
+    before = context.topic.logs.missing_bytes(chosen)
+    context.observe(length_s)
+    after = context.topic.logs.missing_bytes(chosen)
+    context.note(f"{before / 1e6:.1f} MB to copy, {length_s:.0f} s later {after / 1e6:.1f} MB")
     if after < before:
         raise failure(f"new replicas gained, though the throttle is too low: {before} to {after} bytes")
 
 
-def await_end(stage: Stage, deadline_s: float) -> bool:
+def await_end(context: SceneContext, deadline_s: float) -> bool:
     """Return whether the move ended in time."""
     with suppress(HeadroomError):
-        await_true(lambda: not stage.topic.moving(), deadline_s, "the end of the move")
-        stage.note("the move has ended")
+        await_true(lambda: not context.topic.moving(), deadline_s, "the end of the move")
+        context.note("the move has ended")
         return True
     return False
 
 
-def finish_fast(stage: Stage, rates: Mapping[tuple[int, Role], float] | None = None) -> None:
+def finish_fast(context: SceneContext, rates: Mapping[tuple[int, Role], float] | None = None) -> None:
     """Raise rates so far that the move ends soon, and return when it has; a planned act.
 
     Args:
-        stage: the scene.
+        context: the scene.
         rates: by broker and role; None: of both roles of all brokers that are up.
 
     Raises:
         HeadroomError: it did not end.
     """
-    alive = [broker for broker in stage.ground.brokers if broker not in stage.topic.down]
-    stage.topic.set_rates(rates or {(b, role): FAST_BYTES_PER_S for b in alive for role in Role})
-    stage.note("rates raised for the end of the move")
-    await_true(lambda: not stage.topic.moving(), _MOVE_END_S, f"the end of the move of {stage.topic.name}")
-    stage.note("the move has ended")
+    alive = [broker for broker in context.bench.brokers if broker not in context.topic.down]
+    context.topic.set_rates(rates or {(b, role): FAST_BYTES_PER_S for b in alive for role in Role})
+    context.note("rates raised for the end of the move")
+    await_true(lambda: not context.topic.moving(), _MOVE_END_S, f"the end of the move of {context.topic.name}")
+    context.note("the move has ended")
 
 
-def await_in_sync(stage: Stage, broker: int) -> None:
+def await_in_sync(context: SceneContext, broker: int) -> None:
     """Return once every replica of a broker is in sync, but for those that a move adds."""
-    await_true(lambda: not stage.topic.out_of_sync(broker), _IN_SYNC_S, f"replicas of broker {broker} in sync")
-    stage.note(f"the replicas of broker {broker} are in sync")
+    await_true(lambda: not context.topic.out_of_sync(broker), _IN_SYNC_S, f"replicas of broker {broker} in sync")
+    context.note(f"the replicas of broker {broker} are in sync")
 
 
 def _shown(rates: Rates) -> str:

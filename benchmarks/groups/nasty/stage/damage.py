@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import Ground, await_true
+from benchmarks.fixtures.bench_cluster import BenchCluster, await_true
 
 _PREFERRED = 0
 _FAILED = "-failed"
@@ -17,26 +17,26 @@ class Damage:
     """Brokers that are down, and log directories that have failed.
 
     Args:
-        ground: the brokers.
+        bench: the brokers.
 
     Attributes:
         down: brokers that are down.
     """
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, bench: BenchCluster) -> None:
         self.down: set[int] = set()
-        self._ground = ground
+        self._bench = bench
         self._failed: set[int] = set()
 
     def kill(self, broker: int) -> None:
         """Kill a broker, as a crash would."""
         self.down.add(broker)
-        self._ground.kill(broker)
+        self._bench.kill(broker)
 
     def stop(self, broker: int) -> None:
         """Stop a broker in order."""
         self.down.add(broker)
-        self._ground.stop(broker)
+        self._bench.stop(broker)
 
     def fail_second_log_dir(self, broker: int) -> None:
         """Take the second log directory of a broker away: its next checkpoint finds none.
@@ -44,17 +44,17 @@ class Damage:
         Source: Kafka 4.3.1, ``ReplicaManager.checkpointHighWatermarks``, run every
         ``replica.high.watermark.checkpoint.interval.ms`` (5 s): an IOException takes the directory offline.
         """
-        path = self._ground.log_dir(broker, second=True)
+        path = self._bench.log_dir(broker, second=True)
         path.rename(path.with_name(path.name + _FAILED))
         self._failed.add(broker)
 
     def start(self, broker: int) -> None:
         """Start a broker again with both its log directories; return when it is ready."""
         if broker in self._failed:
-            path = self._ground.log_dir(broker, second=True)
+            path = self._bench.log_dir(broker, second=True)
             path.with_name(path.name + _FAILED).rename(path)
             self._failed.discard(broker)
-        self._ground.restart(broker)
+        self._bench.restart(broker)
         self.down.discard(broker)
 
     def repair(self) -> None:
@@ -63,17 +63,17 @@ class Damage:
         for broker in damaged:
             self.start(broker)
         if damaged:
-            await_true(self._ticks_are_back, _BACK_S, "preferred leaders of the ticks")
+            await_true(self._are_ticks_restored, _BACK_S, "preferred leaders of the ticks")
 
-    def _ticks_are_back(self) -> bool:
-        topic = self._ground.settings.ticks.topic
+    def _are_ticks_restored(self) -> bool:
+        topic = self._bench.settings.ticks.topic
         with suppress(KafkaError):
-            self._ground.admin.elect_leaders(_PREFERRED, [topic])
-            found = self._ground.admin.describe_topics([topic])[0]["partitions"]
-            return all(_whole(one["replica_nodes"], one["isr_nodes"], one["leader_id"]) for one in found)
-        self._ground.reconnect()
+            self._bench.admin.elect_leaders(_PREFERRED, [topic])
+            found = self._bench.admin.describe_topics([topic])[0]["partitions"]
+            return all(_is_restored(one["replica_nodes"], one["isr_nodes"], one["leader_id"]) for one in found)
+        self._bench.reconnect()
         return False
 
 
-def _whole(replicas: list[int], isr: list[int], leader: int) -> bool:
+def _is_restored(replicas: list[int], isr: list[int], leader: int) -> bool:
     return set(isr) == set(replicas) and leader == replicas[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.fixtures.bench_cluster import Ground
+from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.groups.nasty.stage.groups import Group
 from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER
@@ -19,19 +19,19 @@ class TopicLogs:
     """The logs of a topic, as the brokers that are up report them.
 
     Args:
-        ground: the brokers.
+        bench: the brokers.
         name: of the topic.
         partitions: the group of each partition, by number.
         down: brokers that are down; others change it.
     """
 
-    def __init__(self, ground: Ground, name: str, partitions: Sequence[Group], down: set[int]) -> None:
-        self._ground = ground
+    def __init__(self, bench: BenchCluster, name: str, partitions: Sequence[Group], down: set[int]) -> None:
+        self._bench = bench
         self._name = name
         self._partitions = partitions
         self._down = down
 
-    def place(self, log_dirs: Mapping[tuple[int, int], Path]) -> None:
+    def assign_log_dirs(self, log_dirs: Mapping[tuple[int, int], Path]) -> None:
         """Move replicas to log directories; a replica that does not exist yet is created there.
 
         Args:
@@ -42,12 +42,14 @@ class TopicLogs:
         """
         if log_dirs:
             wanted = {(self._name, number, broker): str(path) for (number, broker), path in log_dirs.items()}
-            self._ground.admin.alter_replica_log_dirs(wanted)
+            self._bench.admin.alter_replica_log_dirs(wanted)
 
     def to_copy_bytes(self, chosen: Collection[Group]) -> int:
         """Return what new replicas of some groups have to copy in all: as much as their partitions' largest logs."""
         sizes = self._log_sizes()
-        return sum(_whole(number, group, sizes) * len(group.adding) for number, group in self._moving_of(chosen))
+        return sum(
+            _largest_log_bytes(number, group, sizes) * len(group.adding) for number, group in self._moving_of(chosen)
+        )
 
     def missing_bytes(self, chosen: Collection[Group] | None = None) -> int:
         """Return how much smaller new logs are than the largest original one of their partition.
@@ -63,10 +65,10 @@ class TopicLogs:
         return [(number, group) for number, group in numbered if group.moves and (chosen is None or group in chosen)]
 
     def _log_sizes(self) -> dict[tuple[int, int], int]:
-        alive = [broker for broker in self._ground.brokers if broker not in self._down]
+        alive = [broker for broker in self._bench.brokers if broker not in self._down]
         return {
             (found["partition_index"], broker["broker"]): found["partition_size"]
-            for broker in self._ground.ask(lambda: self._ground.admin.describe_log_dirs(brokers=alive))
+            for broker in self._bench.retry(lambda: self._bench.admin.describe_log_dirs(brokers=alive))
             for folder in broker["log_dirs"]
             for topic in folder["topics"]
             if topic["name"] == self._name
@@ -76,14 +78,14 @@ class TopicLogs:
 
     def swap_log_dirs(self, broker: int, chosen: Collection[int]) -> int:
         """Return how many replicas of some partitions on a broker begin to move to its other log directory."""
-        first, second = self._ground.log_dir(broker), self._ground.log_dir(broker, second=True)
+        first, second = self._bench.log_dir(broker), self._bench.log_dir(broker, second=True)
         now = {number: path for number, path in self._log_dirs_of(broker).items() if number in chosen}
-        self.place({(number, broker): second if path == first else first for number, path in now.items()})
+        self.assign_log_dirs({(number, broker): second if path == first else first for number, path in now.items()})
         return len(now)
 
     def limit_log_dir_moves(self, broker: int, bytes_per_s: int) -> None:
         """Limit the copies between the log directories of a broker."""
-        link = AdminConnection(self._ground.settings.cluster)
+        link = AdminConnection(self._bench.settings.cluster)
         try:
             alter_configs(link, [ConfigChange(BROKER, str(broker), {_LOG_DIRS_RATE: str(bytes_per_s)})], _ALTER_S)
         finally:
@@ -91,7 +93,7 @@ class TopicLogs:
 
     def _log_dirs_of(self, broker: int) -> dict[int, Path]:
         """Return the directory of each replica on a broker, by partition."""
-        found = self._ground.ask(lambda: self._ground.admin.describe_log_dirs(brokers=[broker]))
+        found = self._bench.retry(lambda: self._bench.admin.describe_log_dirs(brokers=[broker]))
         return {
             one["partition_index"]: Path(folder["log_dir"])
             for folder in found[0]["log_dirs"]
@@ -102,10 +104,10 @@ class TopicLogs:
         }
 
 
-def _whole(number: int, group: Group, sizes: Mapping[tuple[int, int], int]) -> int:
+def _largest_log_bytes(number: int, group: Group, sizes: Mapping[tuple[int, int], int]) -> int:
     return max((sizes.get((number, broker), 0) for broker in group.before), default=0)
 
 
 def _missing(number: int, group: Group, sizes: Mapping[tuple[int, int], int]) -> int:
-    whole = _whole(number, group, sizes)
-    return sum(max(0, whole - sizes.get((number, broker), 0)) for broker in group.adding)
+    largest_bytes = _largest_log_bytes(number, group, sizes)
+    return sum(max(0, largest_bytes - sizes.get((number, broker), 0)) for broker in group.adding)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.fixtures.bench_cluster import Ground, Say
-from benchmarks.groups.nasty.scoring.advice import Followed, Turns
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
+from benchmarks.groups.nasty.scoring.advice import CommandRotation, FollowedAdvice
 from benchmarks.groups.nasty.scoring.truth import Announcement, Cause, Claim, announcements
 from benchmarks.groups.nasty.stage.damage import Damage
 from benchmarks.groups.nasty.stage.groups import Group
@@ -24,22 +24,22 @@ class Tools:
     """What all scenes of a run share.
 
     Attributes:
-        ground: the brokers.
+        bench: the brokers.
         damage: what is broken of them.
         shell: where the lines of alerts run.
-        turns: whose turn it is, Headroom's commands or Kafka's.
-        say: prints how it goes.
+        rotation: whose turn it is, Headroom's commands or Kafka's.
+        on_progress: prints how it goes.
     """
 
-    ground: Ground
+    bench: BenchCluster
     damage: Damage
     shell: Shell
-    turns: Turns
-    say: Say
+    rotation: CommandRotation
+    on_progress: OnProgress
 
 
 @dataclass
-class Stage:
+class SceneContext:
     """A scene under way.
 
     Attributes:
@@ -61,15 +61,15 @@ class Stage:
     topic: LargeTopic
     began_s: float = field(default_factory=time.monotonic)
     causes: list[Cause] = field(default_factory=list)
-    followed: list[Followed] = field(default_factory=list)
+    followed: list[FollowedAdvice] = field(default_factory=list)
     notes: list[tuple[float, str]] = field(default_factory=list)
     checked: int = 0
     wrong_numbers: list[str] = field(default_factory=list)
 
     @property
-    def ground(self) -> Ground:
+    def bench(self) -> BenchCluster:
         """Return the brokers."""
-        return self.tools.ground
+        return self.tools.bench
 
     @property
     def groups(self) -> Sequence[Group]:
@@ -80,7 +80,7 @@ class Stage:
         """Keep what was done, with its time."""
         at_s = time.monotonic() - self.began_s
         self.notes.append((at_s, text))
-        self.tools.say(f"    {at_s:6.1f}  {text}")
+        self.tools.on_progress(f"    {at_s:6.1f}  {text}")
 
     def announcements(self) -> list[Announcement]:
         """Return every firing event so far."""
@@ -102,7 +102,7 @@ class Stage:
         self.causes.append(cause)
         return cause
 
-    def over(self, *causes: Cause) -> None:
+    def end_causes(self, *causes: Cause) -> None:
         """Note that causes have ended now."""
         for cause in causes:
             cause.until_s = time.monotonic()

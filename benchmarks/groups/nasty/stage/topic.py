@@ -14,7 +14,7 @@ from typing import Any
 from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import Ground, await_true, failure
+from benchmarks.fixtures.bench_cluster import BenchCluster, await_true, failure
 from benchmarks.groups.nasty.stage.groups import Group, partitions
 from benchmarks.groups.nasty.stage.logs import TopicLogs
 from cluster.embedded.paced_producer import PacedProducer
@@ -36,7 +36,7 @@ class LargeTopic:
     """A topic with a history and a load; all of it, with move and throttles, is removed at the end.
 
     Args:
-        ground: the brokers.
+        bench: the brokers.
         name: of the topic.
         groups: its partitions, numbered in the order of the groups.
         draw: source of the partitions' sizes.
@@ -50,7 +50,7 @@ class LargeTopic:
 
     def __init__(
         self,
-        ground: Ground,
+        bench: BenchCluster,
         name: str,
         groups: Sequence[Group],
         draw: random.Random,
@@ -61,18 +61,18 @@ class LargeTopic:
         self.groups = groups
         self.partitions = partitions(groups)
         self.down = down
-        self._ground = ground
+        self._bench = bench
         self._sizes = [size for group in groups for size in group.sizes(draw)]
         self._log_dirs = log_dirs or {}
-        self.logs = TopicLogs(ground, name, self.partitions, down)
+        self.logs = TopicLogs(bench, name, self.partitions, down)
         self._started: set[int] = set()
         written = [(number, group.write_bytes_per_s) for number, group in enumerate(self.partitions)]
         rates = {(name, number): rate for number, rate in written if rate > 0}
-        self._load = PacedProducer(ground.bootstrap_servers, rates, RECORD_BYTES)
+        self._load = PacedProducer(bench.bootstrap_servers, rates, RECORD_BYTES)
 
     def __enter__(self) -> LargeTopic:
         """Return this topic with its history, its load running."""
-        self.logs.place(self._log_dirs)
+        self.logs.assign_log_dirs(self._log_dirs)
         self._create()
         self._fill()
         self._load.start()
@@ -87,7 +87,7 @@ class LargeTopic:
         """
         replicas = {number: list(group.before) for number, group in enumerate(self.partitions)}
         leaders = {number: before[:1] for number, before in replicas.items()}
-        self._ground.admin.create_topics({self.name: {"assignments": leaders}}, wait_for_metadata=True)
+        self._bench.admin.create_topics({self.name: {"assignments": leaders}}, wait_for_metadata=True)
         refused = self._reassign({number: before for number, before in replicas.items() if len(before) > 1})
         if refused:
             raise failure(f"replicas were not added: {refused}")
@@ -99,24 +99,24 @@ class LargeTopic:
         with suppress(KafkaError):
             self.cancel()
         self.clear_throttles()
-        self._ground.ask(lambda: self._ground.admin.delete_topics([self.name]))
+        self._bench.retry(lambda: self._bench.admin.delete_topics([self.name]))
 
     def _fill(self) -> None:
         """Write the history, the same number of batches to every partition before the next round."""
         producer = KafkaProducer(
-            bootstrap_servers=self._ground.bootstrap_servers,
+            bootstrap_servers=self._bench.bootstrap_servers,
             acks=1,
             enable_idempotence=False,
             linger_ms=20,
             batch_size=_BATCH_BYTES,
         )
         values = cycle([os.urandom(RECORD_BYTES) for _ in range(_VALUES)])
-        owed = {number: size // RECORD_BYTES for number, size in enumerate(self._sizes)}
-        while owed:
-            for number in owed:
-                for _ in range(min(_BATCH_RECORDS, owed[number])):
+        remaining = {number: size // RECORD_BYTES for number, size in enumerate(self._sizes)}
+        while remaining:
+            for number in remaining:
+                for _ in range(min(_BATCH_RECORDS, remaining[number])):
                     producer.send(self.name, next(values), partition=number)
-            owed = {number: left - _BATCH_RECORDS for number, left in owed.items() if left > _BATCH_RECORDS}
+            remaining = {number: left - _BATCH_RECORDS for number, left in remaining.items() if left > _BATCH_RECORDS}
         producer.flush(timeout=_FILL_S)
         producer.close()
 
@@ -134,7 +134,7 @@ class LargeTopic:
         self._started.update(moving)
         groups = {number: self.partitions[number] for number in sorted(self._started)}
         plan = [Move(self.name, number, group.before, group.after) for number, group in groups.items()]
-        apply_lists(self._ground.settings, lists_of_plan(plan))
+        apply_lists(self._bench.settings, lists_of_plan(plan))
         self.set_rates(rates)
         refused = self._reassign({number: list(self.partitions[number].after) for number in moving})
         if refused:
@@ -145,16 +145,16 @@ class LargeTopic:
         for role in Role:
             chosen = {b: round(rate) for (b, of), rate in rates.items() if of is role and b not in self.down}
             if chosen:
-                apply_rates(self._ground.settings, chosen, (role.value,))
+                apply_rates(self._bench.settings, chosen, (role.value,))
 
     def clear_rates(self) -> None:
         """Clear both rates of every broker that is up; the lists stay."""
-        clear_rates(self._ground.settings, [b for b in self._ground.brokers if b not in self.down])
+        clear_rates(self._bench.settings, [b for b in self._bench.brokers if b not in self.down])
 
     def clear_throttles(self) -> None:
         """Clear the rates of every broker that is up, and the lists of the topic."""
         self.clear_rates()
-        clear_lists(self._ground.settings, [self.name])
+        clear_lists(self._bench.settings, [self.name])
 
     def cancel(self) -> None:
         """Cancel the move of every partition that is still moving."""
@@ -162,19 +162,19 @@ class LargeTopic:
 
     def moving(self) -> list[int]:
         """Return the partitions that are being reassigned."""
-        found = self._ground.ask(lambda: self._ground.admin.list_partition_reassignments())
+        found = self._bench.retry(lambda: self._bench.admin.list_partition_reassignments())
         return sorted(one.partition for one in found if one.topic == self.name)
 
     def metadata(self) -> list[dict[str, Any]]:
         """Return what Kafka's metadata has of each partition: leader, replicas, ISR and offline replicas."""
-        found = self._ground.ask(lambda: self._ground.admin.describe_topics([self.name]))
+        found = self._bench.retry(lambda: self._bench.admin.describe_topics([self.name]))
         return sorted(found[0]["partitions"], key=lambda one: one["partition_index"])
 
     def out_of_sync(self, broker: int) -> list[int]:
         """Return the partitions whose replica on a broker is out of the ISR, but for replicas that a move adds."""
         moving = set(self.moving())
-        held = [one for one in self.metadata() if broker in one["replica_nodes"] and broker not in one["isr_nodes"]]
-        numbers = [int(one["partition_index"]) for one in held]
+        affected = [one for one in self.metadata() if broker in one["replica_nodes"] and broker not in one["isr_nodes"]]
+        numbers = [int(one["partition_index"]) for one in affected]
         return [n for n in numbers if not (n in moving and broker in self.partitions[n].adding)]
 
     def leaders(self) -> list[int]:
@@ -185,7 +185,7 @@ class LargeTopic:
         if not replicas:
             return {}
         targets = {TopicPartition(self.name, number): wanted for number, wanted in replicas.items()}
-        answers = self._ground.admin.alter_partition_reassignments(targets)
+        answers = self._bench.admin.alter_partition_reassignments(targets)
         return {key: error for key, error in answers.items() if error}
 
 

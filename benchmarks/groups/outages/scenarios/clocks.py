@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import Stage
-from benchmarks.groups.outages.watching.live import Who
+from benchmarks.groups.outages.stage.stage import ScenarioContext
+from benchmarks.groups.outages.watching.live import ProcessName
 
 _OFF_S = 600.0
-_RIGHT: tuple[Who, ...] = ("watch", "collector")
+_RIGHT: tuple[ProcessName, ...] = ("watch", "collector")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,39 +18,39 @@ class ClockSet(Scenario):
     """A wall clock is set, and set right some seconds later.
 
     Attributes:
-        who: whose.
+        process: whose.
         off_s: by how many seconds.
     """
 
-    who: Who
+    process: ProcessName
     off_s: float
     arrangement: Arrangement = Arrangement.OWN_CLOCKS
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Set it."""
-        stage.live.set_clock(self.who, self.off_s)
+        context.live.set_clock(self.process, self.off_s)
 
-    def end(self, stage: Stage) -> None:
+    def end(self, context: ScenarioContext) -> None:
         """Set it right."""
-        for who in _RIGHT:
-            stage.live.set_clock(who, 0.0)
-        super().end(stage)
+        for process in _RIGHT:
+            context.live.set_clock(process, 0.0)
+        super().end(context)
 
 
 SCENARIOS: tuple[Scenario, ...] = (
     ClockSet(
         name="collector_clock_forward",
         title="clock of the collector 600 s forward, and right again",
-        who="collector",
+        process="collector",
         off_s=_OFF_S,
     ),
     ClockSet(
         name="collector_clock_back",
         title="clock of the collector 600 s back, and right again",
-        who="collector",
+        process="collector",
         off_s=-_OFF_S,
     ),
     ClockSet(
-        name="watch_clock_back", title="clock of the watch 600 s back, and right again", who="watch", off_s=-_OFF_S
+        name="watch_clock_back", title="clock of the watch 600 s back, and right again", process="watch", off_s=-_OFF_S
     ),
 )

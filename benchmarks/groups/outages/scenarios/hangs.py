@@ -10,7 +10,7 @@ import psutil
 from benchmarks.groups.outages.scenarios.kills import active_controller
 from benchmarks.groups.outages.scenarios.scenario import Scenario
 from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER
-from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.stage.stage import ScenarioContext
 
 _HANGS_S = 10.0
 # Longer than a request to a receiver may take, so that its answer is given up.
@@ -22,19 +22,19 @@ class Hang(Scenario):
     """Processes hang.
 
     Attributes:
-        who: says which ones.
+        processes: says which ones.
     """
 
-    who: Callable[[Stage], Iterable[psutil.Process]]
+    processes: Callable[[ScenarioContext], Iterable[psutil.Process]]
     length_s: float = _HANGS_S
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, context: ScenarioContext) -> None:
         """Wait until they run."""
-        list(self.who(stage))
+        list(self.processes(context))
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Let them hang."""
-        stage.suspend(self.who(stage))
+        context.suspend(self.processes(context))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,42 +42,42 @@ class BrokerHang(Scenario):
     """A broker hangs: its connections stay open, and nothing answers.
 
     Attributes:
-        which: says which one.
+        broker_id: says which one.
     """
 
-    which: Callable[[Stage], int]
+    broker: Callable[[ScenarioContext], int]
     length_s: float = _HANGS_S
 
-    def spared(self, stage: Stage) -> Collection[int]:
+    def excluded_leaders(self, context: ScenarioContext) -> Collection[int]:
         """The broker cannot be given a rate."""
-        return (self.which(stage),)
+        return (self.broker(context),)
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Let it hang."""
-        broker = self.which(stage)
-        stage.note(f"broker {broker} hangs")
-        stage.brokers.pause(broker)
+        broker_id = self.broker(context)
+        context.note(f"broker {broker_id} hangs")
+        context.brokers.pause(broker_id)
 
 
-def _history(stage: Stage) -> list[psutil.Process]:
-    process = stage.live.history()
+def _history(context: ScenarioContext) -> list[psutil.Process]:
+    process = context.live.history()
     return [process, *process.children(recursive=True)]
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    Hang(name="hang_collector", title="collector hangs for 10 s", who=lambda s: [s.live.collector()]),
-    Hang(name="hang_history", title="history process and its JVM hang for 10 s", who=_history),
+    Hang(name="hang_collector", title="collector hangs for 10 s", processes=lambda s: [s.live.collector()]),
+    Hang(name="hang_history", title="history process and its JVM hang for 10 s", processes=_history),
     Hang(
         name="hang_receivers",
         title="receivers hang for 12 s",
-        who=lambda s: [s.receivers.process()],
+        processes=lambda s: [s.receivers.process()],
         length_s=_RECEIVER_HANGS_S,
     ),
     BrokerHang(
         name="hang_ticks_leader",
         title="broker hangs for 10 s that leads partition 0 of the ticks",
-        which=lambda s: TICKS_LEADER,
+        broker=lambda s: TICKS_LEADER,
     ),
-    BrokerHang(name="hang_destination", title="destination hangs for 10 s", which=lambda s: DESTINATION),
-    BrokerHang(name="hang_controller", title="active controller hangs for 10 s", which=active_controller),
+    BrokerHang(name="hang_destination", title="destination hangs for 10 s", broker=lambda s: DESTINATION),
+    BrokerHang(name="hang_controller", title="active controller hangs for 10 s", broker=active_controller),
 )

@@ -11,10 +11,10 @@ from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.fixtures.processes import kill_tree
 from benchmarks.groups.outages.scenarios.scenario import Scenario
 from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER
-from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.stage.stage import ScenarioContext
 from benchmarks.groups.outages.watching.live import jvms_of
 
-Victim = Callable[[Stage], int]
+Victim = Callable[[ScenarioContext], int]
 # The controllers miss a broker after 9 s, and may have to elect one of them first: it is down until others have its
 # leads.
 DOWN_S = 12.0
@@ -33,25 +33,25 @@ class Kill(Scenario):
     """
 
     kill: Victim
-    awaited: Callable[[Stage], Sequence[psutil.Process]] | None = None
+    awaited: Callable[[ScenarioContext], Sequence[psutil.Process]] | None = None
     length_s: float = _SUPERVISOR_S
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, context: ScenarioContext) -> None:
         """Wait until it runs: an earlier fault may have ended it."""
         awaited = self.awaited
         if awaited is not None:
-            stage.await_true(lambda: awaited(stage), _RUNS_S, f"what is killed in {self.name}")
+            context.await_true(lambda: awaited(context), _RUNS_S, f"what is killed in {self.name}")
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Kill it.
 
         Raises:
             HeadroomError: there is nothing to kill.
         """
-        count = self.kill(stage)
+        count = self.kill(context)
         if not count:
             raise failure(f"{self.name}: it does not run")
-        stage.note(f"{count} process(es) killed")
+        context.note(f"{count} process(es) killed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,34 +59,34 @@ class BrokerKill(Scenario):
     """A broker is killed, and started again when others lead in its place.
 
     Attributes:
-        which: says which one.
+        broker_id: says which one.
     """
 
-    which: Victim
+    broker: Victim
     length_s: float = DOWN_S
 
-    def spared(self, stage: Stage) -> Collection[int]:
+    def excluded_leaders(self, context: ScenarioContext) -> Collection[int]:
         """The broker cannot be given a rate."""
-        return (self.which(stage),)
+        return (self.broker(context),)
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Kill it."""
-        broker = self.which(stage)
-        stage.note(f"broker {broker} is killed")
-        stage.brokers.kill(broker)
+        broker_id = self.broker(context)
+        context.note(f"broker {broker_id} is killed")
+        context.brokers.kill(broker_id)
 
 
 def _kill_all(processes: Iterable[psutil.Process]) -> int:
     return sum(kill_tree(process) for process in processes)
 
 
-def _history_jvms(stage: Stage) -> list[psutil.Process]:
-    return jvms_of(stage.live.history())
+def _history_jvms(context: ScenarioContext) -> list[psutil.Process]:
+    return jvms_of(context.live.history())
 
 
-def active_controller(stage: Stage) -> int:
+def active_controller(context: ScenarioContext) -> int:
     """Return the active controller."""
-    return stage.brokers.controller()
+    return context.brokers.controller()
 
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -119,8 +119,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     BrokerKill(
         name="kill_ticks_leader",
         title="broker killed that leads partition 0 of the ticks",
-        which=lambda s: TICKS_LEADER,
+        broker=lambda s: TICKS_LEADER,
     ),
-    BrokerKill(name="kill_destination", title="destination killed", which=lambda s: DESTINATION),
-    BrokerKill(name="kill_controller", title="active controller killed", which=active_controller),
+    BrokerKill(name="kill_destination", title="destination killed", broker=lambda s: DESTINATION),
+    BrokerKill(name="kill_controller", title="active controller killed", broker=active_controller),
 )

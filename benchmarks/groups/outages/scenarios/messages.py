@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 
 from benchmarks.groups.fuzz.made import record, tick
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.stage.stage import ScenarioContext
 from schemas.tick_messages import ALERT_KINDS, ALERT_PARTITION
 
 YEAR_10000_MS = 253_402_300_800_000
@@ -131,11 +131,11 @@ class Forged(Scenario):
 
     write: Callable[[Forger, str, int], None]
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Write."""
-        forger = Forger(stage.ground.bootstrap_servers, stage.ticks.name)
+        forger = Forger(context.bench.bootstrap_servers, context.ticks.name)
         with closing(forger):
-            self.write(forger, stage.ground.settings.cluster.name, time.time_ns() // 1_000_000)
+            self.write(forger, context.bench.settings.cluster.name, time.time_ns() // 1_000_000)
 
 
 SCENARIOS: tuple[Scenario, ...] = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.stage.stage import ScenarioContext
 
 # Longer than a request to a receiver may take, so that its answer is given up.
 _RECEIVERS_S = 12.0
@@ -20,21 +20,21 @@ class Network(Scenario):
     Attributes:
         proxy: what is behind the proxy.
         order: the order.
-        takes_kafka_away: whether the watch cannot reach Kafka meanwhile.
+        blocks_kafka: whether the watch cannot reach Kafka meanwhile.
     """
 
     proxy: str
     order: str
-    takes_kafka_away: bool = False
+    blocks_kafka: bool = False
     arrangement: Arrangement = Arrangement.PROXIED
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Give the order."""
-        if stage.proxies is None:
+        if context.proxies is None:
             raise failure(f"{self.name} is played without proxies")
-        if self.takes_kafka_away:
-            stage.kafka_goes()
-        stage.proxies.order(self.proxy, self.order)
+        if self.blocks_kafka:
+            context.mark_kafka_unreachable()
+        context.proxies.order(self.proxy, self.order)
 
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -61,14 +61,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         title="Kafka out of reach of the watch for 8 s",
         proxy="kafka",
         order="cut",
-        takes_kafka_away=True,
+        blocks_kafka=True,
     ),
     Network(
         name="kafka_stalls",
         title="connections of the watch to Kafka stall for 8 s",
         proxy="kafka",
         order="stall",
-        takes_kafka_away=True,
+        blocks_kafka=True,
     ),
     Network(
         name="kafka_delayed",

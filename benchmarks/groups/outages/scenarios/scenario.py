@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.stage.stage import ScenarioContext
 from schemas.alerts import AlertKind
 
 
@@ -36,21 +36,21 @@ class Scenario(ABC):
     fresh_after: bool = False
     loses_rows: bool = False
 
-    def prepare(self, stage: Stage) -> None:  # noqa: B027
+    def prepare(self, context: ScenarioContext) -> None:  # noqa: B027
         """Do what is healthy still.
 
         Raises:
             Void: what it needs is not to be had on this machine.
         """
 
-    def spared(self, stage: Stage) -> Collection[int]:
+    def excluded_leaders(self, context: ScenarioContext) -> Collection[int]:
         """Return the brokers that may not starve meanwhile, for the fault takes them away."""
         return ()
 
     @abstractmethod
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Make it go wrong."""
 
-    def end(self, stage: Stage) -> None:
+    def end(self, context: ScenarioContext) -> None:
         """Put it right."""
-        stage.recover()
+        context.recover()

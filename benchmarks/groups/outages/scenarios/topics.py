@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import Stage
+from benchmarks.groups.outages.stage.stage import ScenarioContext
 
 _STOPPED_S = 2.0
 _MORE_PARTITIONS = 2
@@ -18,11 +18,11 @@ class TicksDeleted(Scenario):
     # The record job stops where records were lost, and a person has to decide: the next scenario begins without that.
     fresh_after: bool = True
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Delete it, and make it."""
-        span = stage.ticks.renew()
-        stage.kafka_was_away(span)
-        stage.note(f"there was no ticks topic for {span.length_s:.1f} s")
+        span = context.ticks.renew()
+        context.add_kafka_span(span)
+        context.note(f"there was no ticks topic for {span.length_s:.1f} s")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +36,12 @@ class RecordsDeleted(Scenario):
     stopped: bool
     fresh_after: bool = True
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Delete them."""
         if self.stopped:
-            stage.suspend(stage.live.evaluating())
-            stage.hold(_STOPPED_S)
-        stage.ticks.delete_records()
+            context.suspend(context.live.evaluating())
+            context.wait(_STOPPED_S)
+        context.ticks.delete_records()
 
     # A watch that is stopped is let go on by the usual end.
 
@@ -50,9 +50,9 @@ class RecordsDeleted(Scenario):
 class PartitionsAdded(Scenario):
     """The ticks topic gets more partitions."""
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Add them."""
-        stage.ticks.add_partitions(_MORE_PARTITIONS)
+        context.ticks.add_partitions(_MORE_PARTITIONS)
 
 
 SCENARIOS: tuple[Scenario, ...] = (

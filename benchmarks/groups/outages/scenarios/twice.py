@@ -9,48 +9,50 @@ from dataclasses import dataclass
 
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import Stage
-from benchmarks.groups.outages.watching.live import Who
+from benchmarks.groups.outages.stage.stage import ScenarioContext
+from benchmarks.groups.outages.watching.live import ProcessName
 
 _ENDS_S = 30.0
 _REFUSED = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Second(Scenario):
+class SecondInstance(Scenario):
     """A second one is started; it has to end by itself, and to name the first.
 
     Attributes:
-        who: of whom.
+        process: of whom.
         arguments: of its command.
     """
 
-    who: Who
+    process: ProcessName
     arguments: Sequence[str]
     length_s: float = 2.0
 
-    def begin(self, stage: Stage) -> None:
+    def begin(self, context: ScenarioContext) -> None:
         """Start the second one, and see that it ends.
 
         Raises:
             HeadroomError: it goes on, or does not name the first.
         """
-        first = stage.live.collector().pid if self.who == "collector" else stage.live.process().pid
-        command = stage.live.command(self.who, *self.arguments, *stage.live.config_arguments(), "--with-parent")
-        environment = os.environ | stage.live.environment
+        first = context.live.collector().pid if self.process == "collector" else context.live.process().pid
+        command = context.live.command(self.process, *self.arguments, *context.live.config_arguments(), "--with-parent")
+        environment = os.environ | context.live.environment
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=_ENDS_S, env=environment, check=False
             )
         except subprocess.TimeoutExpired:
-            raise failure(f"a second {self.who} still runs after {_ENDS_S:.0f} s") from None
-        said = (done.stderr.strip().splitlines() or [""])[-1]
-        stage.note(f"the second one said: {said}")
+            raise failure(f"a second {self.process} still runs after {_ENDS_S:.0f} s") from None
+        last_line = (done.stderr.strip().splitlines() or [""])[-1]
+        context.note(f"the second one said: {last_line}")
         if done.returncode != _REFUSED or f"pid {first} " not in done.stderr:
-            raise failure(f"a second {self.who} ended with code {done.returncode} and did not name pid {first}: {said}")
+            raise failure(
+                f"a second {self.process} ended with code {done.returncode} and did not name pid {first}: {last_line}"
+            )
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    Second(name="second_watch", title="second watch of the same store", who="watch", arguments=("watch",)),
-    Second(name="second_collector", title="second collector", who="collector", arguments=("collect",)),
+    SecondInstance(name="second_watch", title="second watch of the same store", process="watch", arguments=("watch",)),
+    SecondInstance(name="second_collector", title="second collector", process="collector", arguments=("collect",)),
 )

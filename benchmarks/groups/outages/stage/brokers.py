@@ -11,8 +11,8 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from benchmarks.fixtures.bench_cluster import await_true, failure
-from benchmarks.fixtures.leaders_in_turn import PARTS
-from benchmarks.groups.outages.stage.ground import OutageGround
+from benchmarks.fixtures.leaders_in_turn import PARTITIONS
+from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
 from benchmarks.groups.outages.watching.blind import Span
 from benchmarks.groups.outages.watching.failover import Failover
 from cluster.collector.ticks_topic import topic_configs
@@ -33,7 +33,7 @@ class BrokerFaults:
     """Brokers that are down or hang, and how long Kafka needed each time to do without.
 
     Args:
-        ground: the brokers.
+        bench: the brokers.
         topic: the topic of the move.
 
     Attributes:
@@ -41,10 +41,10 @@ class BrokerFaults:
         hanging: brokers that hang.
     """
 
-    def __init__(self, ground: OutageGround, topic: str) -> None:
+    def __init__(self, bench: OutageCluster, topic: str) -> None:
         self.down: set[int] = set()
         self.hanging: set[int] = set()
-        self._ground = ground
+        self._bench = bench
         self._topic = topic
         self._failovers: list[tuple[int, Failover]] = []
 
@@ -52,23 +52,23 @@ class BrokerFaults:
         """Kill a broker."""
         self._begin(broker)
         self.down.add(broker)
-        self._ground.kill(broker)
+        self._bench.kill(broker)
 
     def pause(self, broker: int) -> None:
         """Let a broker hang."""
         self._begin(broker)
         self.hanging.add(broker)
-        self._ground.pause(broker)
+        self._bench.pause(broker)
 
     def controller(self) -> int:
         """Return the active controller."""
-        found = self._ground.ask(lambda: self._ground.admin.describe_metadata_quorum())
+        found = self._bench.retry(lambda: self._bench.admin.describe_metadata_quorum())
         leader: int = found["topics"][0]["partitions"][0]["leader_id"]
-        if leader not in self._ground.brokers:
+        if leader not in self._bench.brokers:
             raise failure(f"there is no active controller, but {leader}")
         return leader
 
-    def take_spans(self) -> list[Span]:
+    def pop_spans(self) -> list[Span]:
         """Return the times in which Kafka could take no tick, and forget them."""
         failovers, self._failovers = self._failovers, []
         for _, failover in failovers:
@@ -81,35 +81,35 @@ class BrokerFaults:
         Raises:
             HeadroomError: one does not.
         """
-        gone = self.down | self.hanging
+        unavailable = self.down | self.hanging
         for broker in sorted(self.hanging):
-            self._ground.resume(broker)
+            self._bench.resume(broker)
             self._end(broker)
             self.hanging.discard(broker)
         for broker in sorted(self.down):
-            self._ground.restart(broker)
+            self._bench.restart(broker)
             self._end(broker)
             self.down.discard(broker)
-        if gone:
-            self._ground.reconnect()
-            self._lead({self._ground.settings.ticks.topic: TICKS_REPLICAS})
+        if unavailable:
+            self._bench.reconnect()
+            self._lead({self._bench.settings.ticks.topic: TICKS_REPLICAS})
 
-    def settle(self) -> None:
+    def restore_leaders(self) -> None:
         """Let the leaders of the move lead again, which needs rates that are enough for who was away.
 
         Raises:
             HeadroomError: one does not.
         """
-        self._lead({self._topic: [part.before for part in PARTS]})
+        self._lead({self._topic: [moved.before for moved in PARTITIONS]})
 
     def _begin(self, broker: int) -> None:
-        failover = Failover(self._ground, broker)
+        failover = Failover(self._bench, broker)
         self._failovers.append((broker, failover))
         failover.start()
 
     def _end(self, broker: int) -> None:
-        for gone, failover in self._failovers:
-            if gone == broker:
+        for unavailable, failover in self._failovers:
+            if unavailable == broker:
                 failover.broker_is_back()
 
     def _lead(self, wanted: Mapping[str, Sequence[Sequence[int]]]) -> None:
@@ -123,13 +123,13 @@ class BrokerFaults:
             wanted: by topic the replicas of each partition, the preferred leader first.
         """
         try:
-            found = {topic["name"]: topic["partitions"] for topic in self._ground.admin.describe_topics(list(wanted))}
+            found = {topic["name"]: topic["partitions"] for topic in self._bench.admin.describe_topics(list(wanted))}
             if all(is_led(found[name], replicas) for name, replicas in wanted.items()):
                 return True
-            self._ground.admin.elect_leaders(_PREFERRED, {name: list(range(len(of))) for name, of in wanted.items()})
+            self._bench.admin.elect_leaders(_PREFERRED, {name: list(range(len(of))) for name, of in wanted.items()})
         except (KafkaError, KeyError, RuntimeError):
             with suppress(KafkaError):
-                self._ground.reconnect()
+                self._bench.reconnect()
         time.sleep(_ELECT_EVERY_S)
         return False
 
@@ -152,43 +152,43 @@ class TicksTopic:
     """The ticks topic, whose replicas are where scenarios need them.
 
     Args:
-        ground: the brokers.
+        bench: the brokers.
     """
 
-    def __init__(self, ground: OutageGround) -> None:
-        self._ground = ground
-        self.name = ground.settings.ticks.topic
+    def __init__(self, bench: OutageCluster) -> None:
+        self._bench = bench
+        self.name = bench.settings.ticks.topic
 
     def renew(self) -> Span:
         """Delete it, if it is there, and make it; return the time in which it could take no tick."""
         from_s = time.monotonic()
-        self._ground.ask(self._delete)
-        self._ground.ask(self._make)
+        self._bench.retry(self._delete)
+        self._bench.retry(self._make)
         return Span(from_s, time.monotonic())
 
     def delete_records(self) -> None:
         """Delete all records that it has."""
         everything = {TopicPartition(self.name, n): _ALL_RECORDS for n in range(len(TICKS_REPLICAS))}
-        self._ground.ask(lambda: self._ground.admin.delete_records(everything))
+        self._bench.retry(lambda: self._bench.admin.delete_records(everything))
 
     def add_partitions(self, count: int) -> None:
         """Add partitions to those that it has, with replicas where those of the others are."""
 
         def add() -> None:
-            had = len(self._ground.admin.describe_topics([self.name])[0]["partitions"])
+            count_before = len(self._bench.admin.describe_topics([self.name])[0]["partitions"])
             replicas = [list(TICKS_REPLICAS[n % len(TICKS_REPLICAS)]) for n in range(count)]
-            self._ground.admin.create_partitions({self.name: {"count": had + count, "assignments": replicas}})
+            self._bench.admin.create_partitions({self.name: {"count": count_before + count, "assignments": replicas}})
 
-        self._ground.ask(add)
+        self._bench.retry(add)
 
     def _delete(self) -> None:
         with suppress(UnknownTopicOrPartitionError):
-            self._ground.admin.delete_topics([self.name])
+            self._bench.admin.delete_topics([self.name])
 
     def _make(self) -> None:
         replicas = {number: list(own) for number, own in enumerate(TICKS_REPLICAS)}
-        configs = topic_configs(self._ground.settings, len(TICKS_REPLICAS[0]))
+        configs = topic_configs(self._bench.settings, len(TICKS_REPLICAS[0]))
         # A try before this one may have made it, though its answer did not come.
         with suppress(TopicAlreadyExistsError):
-            self._ground.admin.create_topics({self.name: {"assignments": replicas, "configs": configs}})
-        self._ground.admin.wait_for_topics([self.name])
+            self._bench.admin.create_topics({self.name: {"assignments": replicas, "configs": configs}})
+        self._bench.admin.wait_for_topics([self.name])

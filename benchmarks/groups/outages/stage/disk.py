@@ -18,15 +18,15 @@ class OwnDisk:
     """A tmpfs.
 
     Args:
-        place: where it is mounted; made if it is not there.
+        mount_point: where it is mounted; made if it is not there.
 
     Attributes:
         store: the folder for the tables.
     """
 
-    def __init__(self, place: Path) -> None:
-        self.store = place / "store"
-        self._place = place
+    def __init__(self, mount_point: Path) -> None:
+        self.store = mount_point / "store"
+        self._mount_point = mount_point
         self._is_read_only = False
 
     def mount(self) -> None:
@@ -35,13 +35,13 @@ class OwnDisk:
         Raises:
             Void: this user may not, or there is no tmpfs.
         """
-        self._place.mkdir(parents=True, exist_ok=True)
-        _run("mount", "-t", "tmpfs", "-o", f"size={_SIZE}", "headroom-bench", str(self._place))
+        self._mount_point.mkdir(parents=True, exist_ok=True)
+        _run("mount", "-t", "tmpfs", "-o", f"size={_SIZE}", "headroom-bench", str(self._mount_point))
         self.store.mkdir()
 
     def fill(self) -> None:
         """Leave no room on it."""
-        with (self._place / _FILL).open("ab", buffering=0) as file:
+        with (self._mount_point / _FILL).open("ab", buffering=0) as file:
             for piece_bytes in _PIECES_BYTES:
                 with suppress(OSError):
                     # A write that finds room for a part of a piece takes that part.
@@ -50,7 +50,7 @@ class OwnDisk:
 
     def empty(self) -> None:
         """Give the room back that was filled."""
-        (self._place / _FILL).unlink(missing_ok=True)
+        (self._mount_point / _FILL).unlink(missing_ok=True)
 
     def turn_read_only(self) -> None:
         """Let nothing be written that is not open by now.
@@ -76,7 +76,7 @@ class OwnDisk:
         """Unmount it, and what is mounted in front of it."""
         with suppress(Void):
             self.turn_writable()
-            _run("umount", "-l", str(self._place))
+            _run("umount", "-l", str(self._mount_point))
 
 
 def _run(*command: str) -> None:
@@ -85,5 +85,5 @@ def _run(*command: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Void(f"`{' '.join(command)}` cannot be run: {error}") from None
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
-        raise Void(f"`{' '.join(command)}` needs root, and the right to mount: {said}")
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
+        raise Void(f"`{' '.join(command)}` needs root, and the right to mount: {reason}")

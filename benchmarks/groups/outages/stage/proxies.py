@@ -65,9 +65,9 @@ class ProxyProcess:
 
     def _require(self, answer: str) -> None:
         assert self._process.stdout is not None
-        said = self._process.stdout.readline().strip()
-        if said != answer:
-            raise failure(f"a proxy answered {said!r}, not {answer!r}")
+        answered = self._process.stdout.readline().strip()
+        if answered != answer:
+            raise failure(f"a proxy answered {answered!r}, not {answer!r}")
 
 
 class Proxies:

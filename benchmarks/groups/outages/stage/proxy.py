@@ -80,7 +80,7 @@ class Proxy:
             self._routes.append(route)
             await route.listen()
 
-    async def run_plan(self, order: Order) -> None:
+    async def apply(self, order: Order) -> None:
         """Let an order be in force."""
         self.order = order
         for route in self._routes:
@@ -263,7 +263,7 @@ async def _serve(arguments: list[str]) -> None:
     await proxy.start(arguments)
     print("listening", flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
-        await proxy.run_plan(Order.of(line))
+        await proxy.apply(Order.of(line))
         print(line.strip(), flush=True)
 
 

@@ -33,7 +33,7 @@ class SetClock:
 
     def install(self) -> None:
         """Let everything in this process have this clock from now on."""
-        self.look()
+        self.read_offset()
         time.time_ns = self.time_ns
         time.time = self.time
         threading.Thread(target=self._follow, name="set-clock", daemon=True).start()
@@ -46,7 +46,7 @@ class SetClock:
         """Return the time as set, epoch seconds."""
         return self.time_ns() / 1e9
 
-    def look(self) -> None:
+    def read_offset(self) -> None:
         """Read by how much the clock is off; a file that is not there or is being written changes nothing."""
         with suppress(OSError, ValueError):
             self._off_ns = round(float(self._file.read_text(encoding="utf-8")) * 1e9)
@@ -54,7 +54,7 @@ class SetClock:
     def _follow(self) -> None:
         while True:
             time.sleep(_EVERY_S)
-            self.look()
+            self.read_offset()
 
 
 def main() -> None:

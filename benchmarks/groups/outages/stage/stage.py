@@ -11,78 +11,78 @@ from pathlib import Path
 import psutil
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import Say, failure
+from benchmarks.fixtures.bench_cluster import OnProgress, failure
 from benchmarks.fixtures.leaders_in_turn import LeadersInTurn
 from benchmarks.fixtures.receivers.receiver_process import Receivers
-from benchmarks.fixtures.throttled_move import Scene
+from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.outages.stage.brokers import BrokerFaults, TicksTopic
 from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.stage.ground import OutageGround
+from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
 from benchmarks.groups.outages.stage.proxies import Proxies
 from benchmarks.groups.outages.watching.blind import Span, merged
 from benchmarks.groups.outages.watching.freshness import Freshness
 from benchmarks.groups.outages.watching.live import LiveWatch
-from benchmarks.groups.outages.watching.notices import Notices
+from benchmarks.groups.outages.watching.notices import Notifications
 from schemas.errors import HeadroomError
 
 _POLL_S = 0.25
 _THROTTLE_S = 60.0
-_AGAIN_S = 1.0
+_RETRY_S = 1.0
 # Two or three ticks of one a second may be evaluated together.
 _FRESH_S, _FRESH_TICKS = 10.0, 3
 
 
 @dataclass
-class Stage:
+class ScenarioContext:
     """A scenario under way.
 
     Attributes:
-        ground: the brokers.
-        scene: the topic of the move, under load.
+        bench: the brokers.
+        move: the topic of the move, under load.
         live: the watch.
         receivers: whom it notifies.
-        notices: what it says of alerts.
+        notifications: what it says of alerts.
         leaders: the leaders of the move, who take turns to starve.
         brokers: what is done to brokers.
         ticks: the ticks topic.
         fresh: when fresh verdicts came.
         store: folder of the tables.
-        say: prints how it goes.
+        on_progress: prints how it goes.
         proxies: between the watch and what it needs; None: there are none.
         disk: the file system of the tables; None: that of everything else.
         notes: what was done, a line each.
         starved: subjects of the alerts that are due because a leader was made to starve.
     """
 
-    ground: OutageGround
-    scene: Scene
+    bench: OutageCluster
+    move: ThrottledMove
     live: LiveWatch
     receivers: Receivers
-    notices: Notices
+    notifications: Notifications
     leaders: LeadersInTurn
     brokers: BrokerFaults
     ticks: TicksTopic
     fresh: Freshness
     store: Path
-    say: Say
+    on_progress: OnProgress
     proxies: Proxies | None = None
     disk: OwnDisk | None = None
     notes: list[str] = field(default_factory=list)
     starved: set[str] = field(default_factory=set)
     _suspended: list[psutil.Process] = field(default_factory=list)
-    _out_of_reach: list[Span] = field(default_factory=list)
-    _away_since_s: float | None = None
+    _kafka_spans: list[Span] = field(default_factory=list)
+    _unreachable_since_s: float | None = None
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin with another scenario: what was noted is of the one before."""
         self.notes.clear()
         self.starved.clear()
-        self.take_kafka_spans()
+        self.pop_kafka_spans()
 
     def note(self, text: str) -> None:
         """Keep what was done."""
         self.notes.append(text)
-        self.say(f"    {text}")
+        self.on_progress(f"    {text}")
 
     def supervise(self) -> None:
         """Start what has ended by itself, as a supervisor would."""
@@ -91,7 +91,7 @@ class Stage:
         for text in self.live.ended[had:]:
             self.note(f"ended by itself: {text}")
 
-    def hold(self, length_s: float) -> None:
+    def wait(self, length_s: float) -> None:
         """Let things go on for a time."""
         until_s = time.monotonic() + length_s
         while (left_s := until_s - time.monotonic()) > 0:
@@ -114,7 +114,7 @@ class Stage:
             except (KafkaError, HeadroomError) as error:
                 why = f" ({error})"
             if time.monotonic() > give_up:
-                raise failure(f"not within {deadline_s:.0f} s: {what}{why}; last: {self.live.watch.last_seen()}")
+                raise failure(f"not within {deadline_s:.0f} s: {what}{why}; last: {self.live.watch.summary()}")
             time.sleep(_POLL_S)
 
     def await_fresh(self, deadline_s: float) -> None:
@@ -141,12 +141,12 @@ class Stage:
             self.starved.add(self.leaders.subject)
         while True:
             try:
-                self.leaders.starve() if starving else self.leaders.relieve()
+                self.leaders.starve() if starving else self.leaders.restore()
                 return
             except HeadroomError:
                 if time.monotonic() > give_up:
                     raise
-            self.hold(_AGAIN_S)
+            self.wait(_RETRY_S)
 
     def suspend(self, processes: Iterable[psutil.Process]) -> None:
         """Let processes hang."""
@@ -156,25 +156,25 @@ class Stage:
                 process.suspend()
                 self._suspended.append(process)
 
-    def kafka_goes(self) -> None:
+    def mark_kafka_unreachable(self) -> None:
         """Take note that the watch cannot reach Kafka from now on: nobody could evaluate anything."""
-        self._away_since_s = time.monotonic()
+        self._unreachable_since_s = time.monotonic()
 
-    def kafka_is_back(self) -> None:
+    def mark_kafka_reachable(self) -> None:
         """Take note that it can again."""
-        if self._away_since_s is not None:
-            self._out_of_reach.append(Span(self._away_since_s, time.monotonic()))
-            self._away_since_s = None
+        if self._unreachable_since_s is not None:
+            self._kafka_spans.append(Span(self._unreachable_since_s, time.monotonic()))
+            self._unreachable_since_s = None
 
-    def kafka_was_away(self, span: Span) -> None:
+    def add_kafka_span(self, span: Span) -> None:
         """Take note of a time in which Kafka had no ticks topic."""
-        self._out_of_reach.append(span)
+        self._kafka_spans.append(span)
 
-    def take_kafka_spans(self) -> list[Span]:
+    def pop_kafka_spans(self) -> list[Span]:
         """Return the times in which Kafka could take no tick, and forget them."""
-        self.kafka_is_back()
-        spans, self._out_of_reach = self._out_of_reach, []
-        return merged([*spans, *self.brokers.take_spans()])
+        self.mark_kafka_reachable()
+        spans, self._kafka_spans = self._kafka_spans, []
+        return merged([*spans, *self.brokers.pop_spans()])
 
     def recover(self) -> None:
         """Give back whatever a fault took away; what was not taken away stays as it is.
@@ -189,7 +189,7 @@ class Stage:
         self._suspended.clear()
         if self.proxies is not None:
             self.proxies.pass_all()
-        self.kafka_is_back()
+        self.mark_kafka_reachable()
         self.receivers.start()
         self.live.start()
         self.brokers.bring_back()

@@ -51,26 +51,26 @@ class Freshness:
         """Return how many newer ticks were evaluated since a moment of the monotonic clock."""
         return sum(moment > at_s for moment in self.moments)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Take any tick for a newer one: the next watch may be of another clock."""
         self._last_tick_s = None
 
     def _run(self) -> None:
         while not self._ended.wait(_EVERY_S):
             try:
-                text = self._ask()
+                text = self._scrape()
             # It is away, hangs, or ends in the midst of an answer.
             except (OSError, HTTPException, UnicodeDecodeError):
                 continue
-            self.take(text, time.monotonic())
+            self.add(text, time.monotonic())
 
-    def _ask(self) -> str:
+    def _scrape(self) -> str:
         # A connection of its own for each question: a kept one would hang on a watch that is stopped.
         with closing(HTTPConnection("127.0.0.1", self._port, timeout=_TIMEOUT_S)) as connection:
             connection.request("GET", "/metrics")
             return connection.getresponse().read().decode()
 
-    def take(self, text: str, at_s: float) -> None:
+    def add(self, text: str, at_s: float) -> None:
         """Take one answer of ``/metrics``.
 
         Args:

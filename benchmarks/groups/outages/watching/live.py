@@ -13,7 +13,7 @@ from typing import Literal
 
 import psutil
 
-from benchmarks.fixtures.bench_cluster import child_of, failure
+from benchmarks.fixtures.bench_cluster import failure, find_child
 from benchmarks.fixtures.processes import kill_tree
 from benchmarks.results import CHECKOUT
 from cli.common.child_process import headroom_command
@@ -21,11 +21,11 @@ from cli.common.watch_output import Line
 from cli.common.watch_process import VerdictProcess, WatchProcess
 from schemas.errors import HeadroomError
 
-Who = Literal["watch", "collector"]
+ProcessName = Literal["watch", "collector"]
 _NAME = "headroom watch"
 _CHILD_S = 90.0
 _POLL_S = 0.1
-_AGAIN_S = 2.0
+_RETRY_S = 2.0
 _JAVA = "java"
 
 
@@ -59,7 +59,7 @@ class LiveWatch:
         self._watches: list[_Watch] = []
         self._collector: subprocess.Popen[bytes] | None = None
         self._is_down = True
-        self._again_s = 0.0
+        self._next_check_s = 0.0
 
     @property
     def watch(self) -> WatchProcess:
@@ -92,7 +92,7 @@ class LiveWatch:
 
     def supervise(self) -> None:
         """Start again what has ended by itself, and note that."""
-        if self._is_down or time.monotonic() < self._again_s:
+        if self._is_down or time.monotonic() < self._next_check_s:
             return
         try:
             self.watch.require_running()
@@ -116,7 +116,7 @@ class LiveWatch:
             HeadroomError: there is none for a long time.
         """
         give_up = time.monotonic() + _CHILD_S
-        while (found := child_of(self.watch, word)) is None:
+        while (found := find_child(self.watch, word)) is None:
             if time.monotonic() > give_up:
                 raise failure(f"not within {_CHILD_S:.0f} s: a child of the watch that runs {word}")
             time.sleep(_POLL_S)
@@ -144,32 +144,38 @@ class LiveWatch:
         own = self.process()
         return [own, *jvms_of(own)]
 
-    def set_clock(self, who: Who, off_s: float) -> None:
+    def set_clock(self, process: ProcessName, off_s: float) -> None:
         """Set a wall clock so many seconds off that of the machine."""
-        file = self._clock(who)
+        file = self._clock(process)
         draft = file.with_suffix(".new")
         draft.write_text(str(off_s), encoding="utf-8")
         draft.replace(file)
 
-    def command(self, who: Who, *arguments: str) -> list[str]:
+    def command(self, process: ProcessName, *arguments: str) -> list[str]:
         """Return the command line of ``headroom``, with a clock that can be set if this watch has such."""
         if not self._own_clocks:
             return headroom_command(*arguments)
-        return [sys.executable, "-m", "benchmarks.groups.outages.stage.set_clock", str(self._clock(who)), *arguments]
+        return [
+            sys.executable,
+            "-m",
+            "benchmarks.groups.outages.stage.set_clock",
+            str(self._clock(process)),
+            *arguments,
+        ]
 
     def config_arguments(self) -> list[str]:
         """Return the arguments that name the configuration file."""
         return ["--config", str(self._config)]
 
-    def _clock(self, who: Who) -> Path:
-        return self._folder / f"{who}.clock"
+    def _clock(self, process: ProcessName) -> Path:
+        return self._folder / f"{process}.clock"
 
     def _start_watch(self) -> None:
-        apart = ["--without-collector"] if self._own_clocks else []
-        arguments = ["watch", *self.config_arguments(), "--format", "json", "--with-parent", *apart]
+        separate = ["--without-collector"] if self._own_clocks else []
+        arguments = ["watch", *self.config_arguments(), "--format", "json", "--with-parent", *separate]
         environment = {**self.environment, **self._module_path()}
         self._watches.append(_Watch(self.command("watch", *arguments), self._folder / "watch.log", environment))
-        self._again_s = time.monotonic() + _AGAIN_S
+        self._next_check_s = time.monotonic() + _RETRY_S
 
     def _start_collector(self) -> None:
         command = self.command("collector", "collect", *self.config_arguments(), "--with-parent")
@@ -189,7 +195,7 @@ class LiveWatch:
 
     def _note_end(self, text: str) -> None:
         self.ended.append(text)
-        self._again_s = time.monotonic() + _AGAIN_S
+        self._next_check_s = time.monotonic() + _RETRY_S
 
 
 def jvms_of(process: psutil.Process) -> list[psutil.Process]:

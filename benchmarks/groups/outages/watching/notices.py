@@ -36,7 +36,7 @@ class Count:
     doubled: int
 
 
-class Notices:
+class Notifications:
     """The events of one store, wherever they are seen: the table may be away, and a terminal ends with its watch.
 
     Args:
@@ -59,7 +59,7 @@ class Notices:
         shown = [line.event for line in self._live.lines()]
         return notifiable({event_key(event): event for event in [*shown, *stored]}.values())
 
-    def unkept(self) -> int:
+    def unstored(self) -> int:
         """Return how many events the terminal showed that the table does not have.
 
         Raises:
@@ -70,13 +70,13 @@ class Notices:
 
     def alerts(self, subject: str) -> set[str]:
         """Return the ids of the alerts about a leader's rate that fired."""
-        return {event.alert_id for event in self._about(subject) if event.state == _FIRED}
+        return {event.alert_id for event in self._events_of(subject) if event.state == _FIRED}
 
     def resolved(self, subject: str) -> set[str]:
         """Return the ids of those that have resolved."""
-        return {event.alert_id for event in self._about(subject) if event.state == _RESOLVED}
+        return {event.alert_id for event in self._events_of(subject) if event.state == _RESOLVED}
 
-    def _about(self, subject: str) -> list[AlertEvent]:
+    def _events_of(self, subject: str) -> list[AlertEvent]:
         kind = AlertKind.THROTTLE_BELOW_LEADER_WRITE.value
         return [event for event in self.events() if event.kind == kind and event.subject == subject]
 
@@ -98,10 +98,10 @@ class Notices:
 
 def is_news(before: AlertEvent, now: AlertEvent) -> bool:
     """Return whether an alert has become another matter since it was announced, as when its broker died."""
-    return _matter(before) != _matter(now)
+    return _state_of_alert(before) != _state_of_alert(now)
 
 
-def _matter(event: AlertEvent) -> tuple[Any, ...]:
+def _state_of_alert(event: AlertEvent) -> tuple[Any, ...]:
     evidence: Mapping[str, Any] = json.loads(event.evidence)
     goes_on_with = (evidence.get("goes_on_with") or {}).get("kind")
     action = json.loads(event.recommendation).get("action")

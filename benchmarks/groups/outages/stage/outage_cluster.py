@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.fixtures.bench_cluster import Ground, failure
+from benchmarks.fixtures.bench_cluster import BenchCluster, failure
 from cluster.embedded import BrokerOptions, EmbeddedCluster
 from cluster.embedded.layout import HOST, BrokerPorts, busy_ports, controller_ids, ports_from
 
@@ -21,7 +21,7 @@ _PROPERTIES = {"log.segment.delete.delay.ms": "1000"}
 _LISTENER = "WATCHED"
 
 
-class OutageGround(Ground):
+class OutageCluster(BenchCluster):
     """Fresh brokers, with two configuration files for the watch: with proxies in between, and without.
 
     Attributes:
@@ -37,7 +37,7 @@ class OutageGround(Ground):
         options = BrokerOptions(properties=_PROPERTIES, broker_properties=listeners(self._base), agents=True)
         self._cluster = EmbeddedCluster(self.folder / "kafka", BROKERS, self._base, options)
 
-    def __enter__(self) -> OutageGround:
+    def __enter__(self) -> OutageCluster:
         """Return this ground with all brokers ready."""
         super().__enter__()
         return self
