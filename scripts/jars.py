@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import preflight
-from preflight import NotPossible
+from preflight import SetupError
 
 ATTEMPTS = 3
 PAUSE_S = 5
@@ -61,7 +61,7 @@ def _retrieve(root: Path, pyspark_jars: Path, arriving: Path) -> None:
             print("set-up: not all jars arrived, trying again", flush=True)
             time.sleep(PAUSE_S)
     remedy = f"Check the network, HTTPS_PROXY and {SETTINGS_VARIABLE} if you use them, then run this again; see {log}"
-    raise NotPossible("jars", "cannot be fetched: " + _why(log), remedy)
+    raise SetupError("jars", "cannot be fetched: " + _why(log), remedy)
 
 
 def ivy_command(root: Path, pyspark_jars: Path, arriving: Path) -> "list[str]":

@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-LEAST_PYTHON = (3, 10)
-LEAST_JAVA = 17
-LEAST_MEMORY_BYTES = 3 * 10**9
-LEAST_DISK_BYTES = 2 * 10**9
+MIN_PYTHON = (3, 10)
+MIN_JAVA = 17
+MIN_MEMORY_BYTES = 3 * 10**9
+MIN_DISK_BYTES = 2 * 10**9
 
 
-class NotPossible(Exception):
+class SetupError(Exception):
     """The set-up cannot go on: what it is about, what is wrong, and what to do; told in one line."""
 
     def __init__(self, subject: str, rule: str, remedy: str) -> None:
@@ -23,16 +23,16 @@ class NotPossible(Exception):
 
 def check_python() -> None:
     """Return if this Python is new enough."""
-    if sys.version_info[:2] < LEAST_PYTHON:
+    if sys.version_info[:2] < MIN_PYTHON:
         found = "this is Python {}.{}, and 3.10 or newer is needed".format(*sys.version_info[:2])
-        raise NotPossible("python", found, "Install one, or name it: make PYTHON=python3.12 setup")
+        raise SetupError("python", found, "Install one, or name it: make PYTHON=python3.12 setup")
 
 
 def check_venv_module() -> None:
     """Return if this Python can create virtual environments with pip in them."""
     if not all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")):
         package = "python{}.{}-venv".format(*sys.version_info[:2])
-        raise NotPossible(
+        raise SetupError(
             "python", "has no venv module", "Install it (on Debian and Ubuntu: apt install " + package + ")"
         )
 
@@ -46,7 +46,7 @@ def java_command() -> str:
         remedy = (
             "Install Java 17 or newer (on Debian and Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME"
         )
-        raise NotPossible("java", "not found " + where, remedy)
+        raise SetupError("java", "not found " + where, remedy)
     return java
 
 
@@ -57,10 +57,10 @@ def check_java() -> str:
     said = result.stdout.decode(errors="replace")
     version = java_version(said)
     if version is None:
-        raise NotPossible("java", f"{java} does not tell its version", "Install Java 17, or set JAVA_HOME to it")
-    if version < LEAST_JAVA:
+        raise SetupError("java", f"{java} does not tell its version", "Install Java 17, or set JAVA_HOME to it")
+    if version < MIN_JAVA:
         rule = f"{java} is Java {version}, and 17 or newer is needed"
-        raise NotPossible("java", rule, "Install Java 17 or newer, or set JAVA_HOME to one")
+        raise SetupError("java", rule, "Install Java 17 or newer, or set JAVA_HOME to one")
     return said
 
 
@@ -73,9 +73,9 @@ def java_version(said: str) -> "int | None":
 def check_memory() -> None:
     """Return if there is memory for brokers and Spark, or if the system does not tell."""
     available = available_memory_bytes(Path("/proc/meminfo"), Path("/sys/fs/cgroup"))
-    if available is not None and available < LEAST_MEMORY_BYTES:
+    if available is not None and available < MIN_MEMORY_BYTES:
         rule = f"{available / 1e9:.1f} GB available, and 3 GB are needed for three brokers and Spark"
-        raise NotPossible("memory", rule, "Close other programs, or give the machine or container more")
+        raise SetupError("memory", rule, "Close other programs, or give the machine or container more")
 
 
 def available_memory_bytes(meminfo: Path, cgroup: Path) -> "int | None":
@@ -93,9 +93,9 @@ def available_memory_bytes(meminfo: Path, cgroup: Path) -> "int | None":
 def check_disk(folder: Path) -> None:
     """Return if the folder's disk has room for packages and jars."""
     free = shutil.disk_usage(str(folder)).free
-    if free < LEAST_DISK_BYTES:
+    if free < MIN_DISK_BYTES:
         rule = f"{free / 1e9:.1f} GB free in {folder}, and 2 GB are needed"
-        raise NotPossible("disk", rule, "Make room, or clone to a larger disk")
+        raise SetupError("disk", rule, "Make room, or clone to a larger disk")
 
 
 def is_stamped(stamp: Path, mark: str) -> bool:

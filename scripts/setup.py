@@ -11,7 +11,7 @@ from pathlib import Path
 
 import jars
 import preflight
-from preflight import NotPossible
+from preflight import SetupError
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -39,7 +39,7 @@ def main() -> int:
             jars.fetch(ROOT, _pyspark_jars())
         if spark:
             _archive_classes(java)
-    except NotPossible as error:
+    except SetupError as error:
         print(f"set-up: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def _pip(*arguments: str) -> None:
     )
     if result.returncode != 0:
         remedy = f"Check the network, and PIP_INDEX_URL and HTTPS_PROXY if used, then run this again; see {VENV_LOG}"
-        raise NotPossible("packages", "cannot be installed: " + _why(result.stdout.decode(errors="replace")), remedy)
+        raise SetupError("packages", "cannot be installed: " + _why(result.stdout.decode(errors="replace")), remedy)
 
 
 def _why(said: str) -> str:
@@ -106,7 +106,7 @@ def _why(said: str) -> str:
 def _pyspark_jars() -> Path:
     found = sorted(VENV.glob("lib/python*/site-packages/pyspark/jars"))
     if not found:
-        raise NotPossible(".venv", "holds no PySpark", "Run `make clean`, then this again")
+        raise SetupError(".venv", "holds no PySpark", "Run `make clean`, then this again")
     return found[-1]
 
 
@@ -128,7 +128,7 @@ def _archive_classes(java: str) -> None:
 
 def _run(command: "list[str]", failure: str, remedy: str) -> None:
     if subprocess.run(command, cwd=str(ROOT)).returncode != 0:
-        raise NotPossible("python", failure, remedy)
+        raise SetupError("python", failure, remedy)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``headroom alerts``: where every alert stands, and what people say of alerts, without Spark."""
+"""``headroom alerts``: the state of every alert, with acknowledgements and silences, without Spark."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from streaming.tables.current_alerts import CurrentAlert, as_json, read_current_
 @click.group(
     invoke_without_command=True,
     subcommand_metavar="[COMMAND [ARGS]...]",
-    short_help="Show the alerts that stand; acknowledge or silence them.",
+    short_help="Show active alerts; acknowledge or silence them.",
 )
 @config_option
 @format_option
 @click.option(
-    "--all", "show_all", is_flag=True, help="Show those that have ended too: put right, or over before they fired."
+    "--all", "show_all", is_flag=True, help="Also show resolved alerts, including those that cleared before firing."
 )
-@click.option("--undelivered", is_flag=True, help="Show the events that a receiver has not got, and why.")
+@click.option("--undelivered", is_flag=True, help="Show events that a receiver has not accepted yet, and why.")
 @click.option("--kind", type=click.Choice([kind.value for kind in AlertKind]), help="Show alerts of this kind only.")
 @click.pass_context
 def alerts(
     context: click.Context, config: str | None, output_format: str, show_all: bool, undelivered: bool, kind: str | None
 ) -> None:
-    """Show the alerts that are pending or firing, newest first, each with its evidence and the commands that put it
-    right.
+    """Show pending and firing alerts, newest first, each with its evidence and the commands that fix it.
 
     \b
     Example:  headroom alerts
@@ -52,13 +51,13 @@ def alerts(
         show_undelivered(settings, output_format, kind)
         return
     latest = read_current_alerts(settings)
-    shown = [alert for alert in latest or [] if _wanted(alert, show_all, kind)]
+    shown = [alert for alert in latest or [] if _is_shown(alert, show_all, kind)]
     if output_format == "json":
         print_json([as_json(alert) for alert in shown])
     elif shown:
         _print_text(shown)
     else:
-        echo(_nothing(settings, latest))
+        echo(_no_alerts_text(settings, latest))
 
 
 for command in (ack, silence, silences, unsilence):
@@ -66,13 +65,13 @@ for command in (ack, silence, silences, unsilence):
 
 
 def _require_options_after(context: click.Context, command: str) -> None:
-    """Refuse options before a command's name: they would quietly not hold for it."""
+    """Raise a usage error for options before a subcommand's name, which would have no effect on it."""
     given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     if given:
         raise click.UsageError(f"Options go after the command: headroom alerts {command} ...", context)
 
 
-def _wanted(alert: CurrentAlert, show_all: bool, kind: str | None) -> bool:
+def _is_shown(alert: CurrentAlert, show_all: bool, kind: str | None) -> bool:
     return (show_all or alert.stands) and kind in (None, alert.event.kind)
 
 
@@ -83,12 +82,12 @@ def _print_text(alerts: list[CurrentAlert]) -> None:
         if number:
             echo()
         echo_lines(render_event(alert.event, alert.fired))
-        for line in _said(alert):
+        for line in _suppression_lines(alert):
             echo(line)
 
 
-def _said(alert: CurrentAlert) -> list[str]:
-    """Return the lines of what people say of an alert."""
+def _suppression_lines(alert: CurrentAlert) -> list[str]:
+    """Return the lines that show an alert's acknowledgement and silence."""
     lines = []
     if alert.ack is not None:
         note = f": {alert.ack.note}" if alert.ack.note else ""
@@ -98,9 +97,10 @@ def _said(alert: CurrentAlert) -> list[str]:
     return lines
 
 
-def _nothing(settings: Settings, latest: list[CurrentAlert] | None) -> str:
+def _no_alerts_text(settings: Settings, latest: list[CurrentAlert] | None) -> str:
     if latest is None:
         url = table_url(settings.store.path, ALERT_EVENTS.path)
         return f"No alert yet: {url} is not there. `headroom watch` makes it; start that first, with the same settings."
-    told = f"No alert is pending or firing; {len(latest)} in all have ended (--all shows them)."
-    return told if latest else "No alert was ever raised."
+    if not latest:
+        return "No alert was ever raised."
+    return f"No alert is pending or firing; {len(latest)} in all have ended (--all shows them)."

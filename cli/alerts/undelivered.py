@@ -1,4 +1,4 @@
-"""What receivers of alerts have not got, from ``alerts/events`` and ``alerts/deliveries``, without Spark."""
+"""Undelivered alert events, from ``alerts/events`` and ``alerts/deliveries``, without Spark."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from streaming.tables.undelivered import backlog_from, events_sql, steps_sql, wi
 
 @dataclass(frozen=True)
 class Undelivered:
-    """An event that a receiver has not got.
+    """An event that a receiver has not accepted yet.
 
     Attributes:
-        receiver: its name.
+        receiver: name of the receiver.
         event: the event.
-        attempts: attempts so far.
-        answer: what was last said, or why nothing was heard; empty: nothing was tried.
+        attempts: number of delivery attempts so far.
+        answer: the receiver's last response, or the last connection error; empty before the first attempt.
     """
 
     receiver: str
@@ -35,7 +35,7 @@ class Undelivered:
 
 
 def undelivered(settings: Settings) -> list[Undelivered]:
-    """Return what each receiver has not got, in the order of the events, without what a silence keeps back.
+    """Return each receiver's undelivered events in event order, without silenced ones.
 
     Raises:
         HeadroomError: a table cannot be read.
@@ -43,37 +43,38 @@ def undelivered(settings: Settings) -> list[Undelivered]:
     names = settings.notify.receivers()
     if not names:
         return []
-    backlog, marks, at_ms = _backlog(settings, names), read_suppressions(settings), now_ms()
+    backlog, suppressions, at_ms = _backlog(settings, names), read_suppressions(settings), now_ms()
     found = []
     for name in names:
-        # As the watch would take it up if it started now.
-        lane = DeliveryQueue(name, settings.notify, lambda: 0.0)
-        lane.mark(marks)
-        lane.restore(backlog)
-        lane.muted()
-        owed = sorted(lane.owed(at_ms), key=lambda one: event_order(one.event))
-        found += [Undelivered(name, one.event, one.attempts, one.answer) for one in owed]
+        # The same queue that a watch would restore if it started now.
+        queue = DeliveryQueue(name, settings.notify, lambda: 0.0)
+        queue.update_suppressions(suppressions)
+        queue.restore(backlog)
+        queue.take_muted()
+        pending = sorted(queue.undelivered(at_ms), key=lambda one: event_order(one.event))
+        found += [Undelivered(name, one.event, one.attempts, one.answer) for one in pending]
     return found
 
 
 def _backlog(settings: Settings, names: list[str]) -> Backlog:
-    both = {"events": ALERT_EVENTS.path, "deliveries": ALERT_DELIVERIES.path}
-    steps = query_all(settings.store.path, both, steps_sql(names))
-    if steps is None:
-        alone = {"events": ALERT_EVENTS.path}
-        events = query_all(settings.store.path, alone, without_deliveries(events_sql(names)))
+    tables = {"events": ALERT_EVENTS.path, "deliveries": ALERT_DELIVERIES.path}
+    attempts = query_all(settings.store.path, tables, steps_sql(names))
+    if attempts is None:
+        # No attempt was made yet, so that the table of deliveries does not exist.
+        events_only = {"events": ALERT_EVENTS.path}
+        events = query_all(settings.store.path, events_only, without_deliveries(events_sql(names)))
     else:
-        events = query_all(settings.store.path, both, events_sql(names))
-    return backlog_from(events or [], steps or [])
+        events = query_all(settings.store.path, tables, events_sql(names))
+    return backlog_from(events or [], attempts or [])
 
 
 def show_undelivered(settings: Settings, output_format: str, kind: str | None) -> None:
-    """Print what each receiver has not got.
+    """Print the undelivered events of each receiver.
 
     Args:
         settings: all settings.
         output_format: text or json.
-        kind: alerts of this kind only; None: of all.
+        kind: show only alerts of this kind; all kinds if None.
 
     Raises:
         HeadroomError: a table cannot be read.
@@ -91,12 +92,13 @@ def show_undelivered(settings: Settings, output_format: str, kind: str | None) -
 
 def _as_json(one: Undelivered) -> dict[str, Any]:
     event = asdict(one.event)
-    told = {name: event[name] for name in ("alert_id", "state", "kind", "severity", "cluster", "subject", "tick_ms")}
-    return {"receiver": one.receiver, **told, "attempts": one.attempts, "answer": one.answer}
+    columns = ("alert_id", "state", "kind", "severity", "cluster", "subject", "tick_ms")
+    shown = {name: event[name] for name in columns}
+    return {"receiver": one.receiver, **shown, "attempts": one.attempts, "answer": one.answer}
 
 
 def _row(one: Undelivered) -> tuple[str, ...]:
     event = one.event
-    what = f"{event.state} {clock(event.tick_ms)}"
-    who = f"{event.alert_id} {event.kind}, {event.cluster}, {event.subject}"
-    return one.receiver, what, who, str(one.attempts), one.answer or "not tried yet"
+    change = f"{event.state} {clock(event.tick_ms)}"
+    alert = f"{event.alert_id} {event.kind}, {event.cluster}, {event.subject}"
+    return one.receiver, change, alert, str(one.attempts), one.answer or "not tried yet"

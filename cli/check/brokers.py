@@ -1,4 +1,4 @@
-"""Checks of single brokers: their throttle rates, and their metrics by the source that is configured."""
+"""Checks of each broker: its throttle rates, and its metrics from the configured source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kafka.errors import KafkaError
 
-from cli.check.result import Check, bounded, no, ok, unknown
+from cli.check.result import Check, failed, ok, unknown, with_timeout
 from cluster.connection.admin_connection import AdminConnection, connection_options
 from cluster.connection.refusal import Refusal, why_refused
 from cluster.metadata.snapshot_reader import RATES_REMEDY, SnapshotReader, read_broker_configs
@@ -22,11 +22,11 @@ from cluster.model import Broker, Metrics, Snapshot
 from schemas.config import CollectSettings, Settings, Source
 
 CONNECT_TIMEOUT_S = 3.0
-# JMX reads its own stubs and classes first: the first read is slower than those of a tick.
+# The first read over JMX also loads stubs and classes, so it is slower than the read of a tick.
 READ_TIMEOUT_S = 10.0
-_TOPICS = 20
+_MAX_TOPICS = 20
 _NAMES = {Source.JMX: "JMX", Source.JOLOKIA: "Jolokia", Source.PROMETHEUS: "jmx_exporter"}
-_OPEN = {
+_START_REMEDIES = {
     Source.JMX: "Start the broker with JMX_PORT set",
     Source.JOLOKIA: "Start the broker with Jolokia's agent, listening on an address that can be reached from here",
     Source.PROMETHEUS: "Start the broker with jmx_exporter's agent, on an address that can be reached from here",
@@ -35,72 +35,72 @@ _OPEN = {
 
 @dataclass(frozen=True)
 class _Probe:
-    """What the check of a broker works with."""
+    """The connections and the snapshot with which a broker is checked."""
 
     settings: Settings
-    link: AdminConnection
+    connection: AdminConnection
     source: MetricsSource
     snapshot: Snapshot
 
     def checks(self, broker: Broker) -> list[Check]:
-        """Return the rows of one broker."""
+        """Return the checks of one broker."""
         return [self._rates(broker), *metrics_checks(self.settings.collect, self.source, self.snapshot, broker)]
 
     def _rates(self, broker: Broker) -> Check:
         name = f"Broker {broker.broker}: throttle rates"
         try:
-            read_broker_configs(self.link, broker.broker, READ_TIMEOUT_S)
+            read_broker_configs(self.connection, broker.broker, READ_TIMEOUT_S)
         except KafkaError as error:
             refusal = self._refusal(broker)
             if refusal is not None:
-                return no(name, refusal.rule, refusal.remedy)
-            return no(name, f"{broker.host}:{broker.port}: {type(error).__name__}", RATES_REMEDY)
+                return failed(name, refusal.rule, refusal.remedy)
+            return failed(name, f"{broker.host}:{broker.port}: {type(error).__name__}", RATES_REMEDY)
         return ok(name, f"read from {broker.host}:{broker.port}")
 
     def _refusal(self, broker: Broker) -> Refusal | None:
-        """Return why a broker refuses connections at the address that it advertises; None: it takes them."""
+        """Return why a broker refuses connections at its advertised address; None if it accepts them."""
         kafka = self.settings.cluster
         return why_refused(kafka, connection_options(kafka), [f"{broker.host}:{broker.port}"], "cluster")
 
 
 def broker_checks(settings: Settings) -> list[Check]:
-    """Return the rows of every broker that is registered or holds a replica, asked side by side.
+    """Return the checks of every broker that is registered or has a replica; brokers are checked in parallel.
 
     Raises:
-        HeadroomError: no broker could be reached, or the source of their metrics could not be started.
+        HeadroomError: no broker could be reached, or the metrics source could not be started.
         MetadataError: the metadata could not be read.
     """
     with _probe(settings) as probe, ThreadPoolExecutor() as pool:
         brokers = sorted(probe.snapshot.brokers.values(), key=lambda broker: broker.broker)
-        return [row for rows in pool.map(lambda broker: _of_broker(probe, broker), brokers) for row in rows]
+        return [row for rows in pool.map(lambda broker: _broker_checks(probe, broker), brokers) for row in rows]
 
 
 def endpoint_of(collect: CollectSettings, broker: Broker) -> str | None:
-    """Return ``host:port`` of a broker's metrics; None when its host is not known."""
-    given = collect.endpoints.get(str(broker.broker))
-    return given or (f"{broker.host}:{collect.metrics_port()}" if broker.host else None)
+    """Return ``host:port`` of a broker's metrics; None if its host is not known."""
+    configured = collect.endpoints.get(str(broker.broker))
+    return configured or (f"{broker.host}:{collect.metrics_port()}" if broker.host else None)
 
 
 def metrics_checks(collect: CollectSettings, source: MetricsSource, snapshot: Snapshot, broker: Broker) -> list[Check]:
-    """Return whether a broker's metrics can be reached, and which of those that matter can be read there."""
+    """Return whether a broker's metrics endpoint can be reached, and which of the required metrics it exposes."""
     name = f"Broker {broker.broker}: {_NAMES[collect.source]}"
     endpoint = endpoint_of(collect, broker)
     if endpoint is None:
         return [unknown(name, "its host is not known", f'Set {broker.broker} = "host:port" under [collect.endpoints].')]
-    refused = tcp_error(endpoint)
-    if refused:
+    connect_error = tcp_error(endpoint)
+    if connect_error:
         settings = f"or set collect.port or {broker.broker} under [collect.endpoints]."
-        return [no(name, f"{endpoint}: {refused}", f"{_OPEN[collect.source]}, {settings}")]
+        return [failed(name, f"{endpoint}: {connect_error}", f"{_START_REMEDIES[collect.source]}, {settings}")]
     plan = _plan(snapshot, broker.broker)
     try:
         metrics = source.read(broker.broker, endpoint, plan, READ_TIMEOUT_S)
     except MetricsError as error:
-        return [no(name, f"{error.subject}: {error.rule}", error.remedy)]
+        return [failed(name, f"{error.subject}: {error.rule}", error.remedy)]
     return [ok(name, endpoint), *_mbeans(broker.broker, plan, metrics, REMEDIES[collect.source])]
 
 
 def tcp_error(endpoint: str) -> str | None:
-    """Return why a TCP connection to ``host:port`` could not be made; None if it could."""
+    """Return why a TCP connection to ``host:port`` failed; None if it succeeded."""
     host, _, port = endpoint.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
@@ -111,46 +111,50 @@ def tcp_error(endpoint: str) -> str | None:
 
 @contextmanager
 def _probe(settings: Settings) -> Iterator[_Probe]:
-    link, source = AdminConnection(settings.cluster), metrics_source(settings.collect)
+    connection, source = AdminConnection(settings.cluster), metrics_source(settings.collect)
     try:
-        snapshot = SnapshotReader(link, settings.cluster.request_timeout_ms / 1000, 0.0).snapshot()
+        snapshot = SnapshotReader(connection, settings.cluster.request_timeout_ms / 1000, 0.0).snapshot()
         source.start()
-        yield _Probe(settings, link, source, snapshot)
+        yield _Probe(settings, connection, source, snapshot)
     finally:
         source.stop()
-        link.close()
+        connection.close()
 
 
-def _of_broker(probe: _Probe, broker: Broker) -> list[Check]:
+def _broker_checks(probe: _Probe, broker: Broker) -> list[Check]:
     name = f"Broker {broker.broker}"
     if not broker.alive:
-        return [no(name, "holds replicas but is not registered", "Start it; until then its verdicts are no_data.")]
+        return [failed(name, "holds replicas but is not registered", "Start it; until then its verdicts are no_data.")]
     limit_s = CONNECT_TIMEOUT_S + 2 * READ_TIMEOUT_S
-    return bounded(name, limit_s, lambda: probe.checks(broker))
+    return with_timeout(name, limit_s, lambda: probe.checks(broker))
 
 
 def _plan(snapshot: Snapshot, broker: int) -> ReadPlan:
-    """Return the reads of a few topics and of one log, that one as closely as if it moved: nothing is left out."""
-    held = [p for p in snapshot.partitions.values() if broker in p.replicas]
-    led = [p.name for p in held if p.leader == broker]
-    follows = any(broker in p.isr and p.leader not in (None, broker) for p in held)
-    return ReadPlan(list(dict.fromkeys(name.topic for name in led))[:_TOPICS], led[:1], led[:1], len(held), follows)
+    """Return the reads of up to 20 topics and of one log, which is read as if it were moving.
+
+    This covers every kind of metric that a tick can need from the broker.
+    """
+    replicas = [p for p in snapshot.partitions.values() if broker in p.replicas]
+    led = [p.name for p in replicas if p.leader == broker]
+    follows = any(broker in p.isr and p.leader not in (None, broker) for p in replicas)
+    topics = list(dict.fromkeys(name.topic for name in led))[:_MAX_TOPICS]
+    return ReadPlan(topics, led[:1], led[:1], len(replicas), follows)
 
 
 def _mbeans(broker: int, plan: ReadPlan, metrics: Metrics, remedy: str) -> list[Check]:
-    found = find_missing_metrics(plan, metrics)
+    missing = find_missing_metrics(plan, metrics)
     rows = []
-    for name, kind, expected, excuse in (
+    for name, kind, expected, reason in (
         ("Log MBeans", "Log ", bool(plan.leads), "leads no partition"),
         ("FetcherLag MBeans", "FetcherLagMetrics ", plan.follows, "follows no leader"),
     ):
         title = f"Broker {broker}: {name}"
         if not expected:
-            excuse = f"the broker {excuse} now, so it has none"
-            rows.append(unknown(title, excuse, "Nothing to do; look again when it has."))
-        elif not any(loss.metric.startswith(kind) for loss in found):
+            reason = f"the broker {reason} now, so it has none"
+            rows.append(unknown(title, reason, "Nothing to do; look again when it has."))
+        elif not any(metric.metric.startswith(kind) for metric in missing):
             rows.append(ok(title, "read"))
-    for loss in found:
-        answer = no if loss.certain else unknown
-        rows.append(answer(f"Broker {broker}: {loss.metric}", f"not told; without it: {loss.lost}", remedy))
+    for metric in missing:
+        answer = failed if metric.certain else unknown
+        rows.append(answer(f"Broker {broker}: {metric.metric}", f"not exposed; without it: {metric.lost}", remedy))
     return rows

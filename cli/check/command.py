@@ -1,4 +1,4 @@
-"""``headroom check``: whether everything that Headroom needs is within reach."""
+"""``headroom check``: connections, permissions and metrics, with a remedy for each problem."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from functools import partial
 import click
 from rich.text import Text
 
-from cli.check.result import Check, CheckStatus, bounded, unknown
+from cli.check.result import Check, CheckStatus, unknown, with_timeout
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from schemas.config import Settings
 
-_STYLES = {CheckStatus.OK: "green", CheckStatus.NO: "bold red", CheckStatus.UNKNOWN: "yellow"}
+_STYLES = {CheckStatus.OK: "green", CheckStatus.FAILED: "bold red", CheckStatus.UNKNOWN: "yellow"}
 
 
-@click.command(short_help="Say whether everything Headroom needs is within reach.")
+@click.command(short_help="Check connections, permissions and metrics; suggest a fix for each problem.")
 @config_option
 @format_option
 @click.pass_context
 def check(ctx: click.Context, config: str | None, output_format: str) -> None:
-    """Check whether everything that Headroom needs is within reach: Java, jars, memory, cores, the store, Kafka and the
-    rights there, by both clients that Headroom uses, the ticks topic, and every broker's metrics. Gives the remedy for
-    each no. Exits with 1 if there is a no.
+    """Check everything that Headroom needs, and suggest a fix for each problem. Changes nothing.
 
-    Changes nothing.
+    Checks Java, jars, memory, cores, the store, the ticks topic and every broker's metrics. Connections to Kafka and
+    permissions are checked with both clients that Headroom uses. Exit code 1 if a check answers no.
 
     \b
     Example:  headroom check --config headroom.toml
@@ -36,22 +35,22 @@ def check(ctx: click.Context, config: str | None, output_format: str) -> None:
         print_json([{**vars(row), "answer": row.answer.value} for row in checks])
     else:
         _print_text(checks)
-    if any(row.answer is CheckStatus.NO for row in checks):
+    if any(row.answer is CheckStatus.FAILED for row in checks):
         ctx.exit(1)
 
 
 def run_checks(settings: Settings) -> Iterator[Check]:
-    """Yield every check; those of the cluster are unknown while the cluster itself cannot be reached."""
+    """Yield every check; checks that need the cluster are unknown if it cannot be reached."""
     from cli.check import brokers as check_brokers
     from cli.check import kafka as check_kafka
     from cli.check import local as check_local
     from cli.check import spark as check_spark
 
     for name, local in check_local.checks(settings):
-        yield from bounded(name, 30, local)
-    # Three answers of a broker, each of which may take the whole request timeout.
+        yield from with_timeout(name, 30, local)
+    # The checks of the cluster send three requests, and each may take the whole request timeout.
     limit_s = 3 * settings.cluster.request_timeout_ms / 1000 + 5
-    cluster = bounded("Kafka", limit_s, lambda: check_kafka.cluster_checks(settings))
+    cluster = with_timeout("Kafka", limit_s, lambda: check_kafka.cluster_checks(settings))
     yield from cluster
     remote: list[tuple[str, Callable[[Settings], list[Check]]]] = [
         ("Ticks topic", check_kafka.ticks_checks),
@@ -60,7 +59,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
     ]
     for name, checks in remote:
         if cluster[0].answer is CheckStatus.OK:
-            yield from bounded(name, limit_s + 30, partial(checks, settings))
+            yield from with_timeout(name, limit_s + 30, partial(checks, settings))
         else:
             yield unknown(name, "not tried, for Kafka could not be reached", "Put the row Kafka right first.")
 
@@ -70,4 +69,4 @@ def _print_text(checks: list[Check]) -> None:
     print_table("", ("what", "answer", "found", "remedy"), rows)
     count = {answer: sum(row.answer is answer for row in checks) for answer in CheckStatus}
     echo()
-    echo(f"{count[CheckStatus.OK]} ok, {count[CheckStatus.NO]} no, {count[CheckStatus.UNKNOWN]} unknown.")
+    echo(f"{count[CheckStatus.OK]} ok, {count[CheckStatus.FAILED]} no, {count[CheckStatus.UNKNOWN]} unknown.")

@@ -1,4 +1,4 @@
-"""Checks of the watched cluster and of the ticks topic: reach, and the rights that Headroom uses."""
+"""Checks of the watched cluster and of the ticks topic: connection and permissions."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from typing import Any
 from kafka import KafkaAdminClient
 from kafka.errors import AuthorizationError, KafkaError, KafkaTimeoutError, RequestTimedOutError
 
-from cli.check.result import Check, CheckStatus, no, ok, unknown
+from cli.check.result import Check, CheckStatus, failed, ok, unknown
 from cluster.connection.admin_connection import AdminConnection
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 
 
 def cluster_checks(settings: Settings) -> list[Check]:
-    """Return whether the watched cluster answers, and what this user may do there.
+    """Return whether the watched cluster answers, and which permissions this user has there.
 
     Raises:
-        HeadroomError: no broker could be reached, or one did not answer.
+        HeadroomError: no broker could be reached, or a broker did not answer.
     """
-    return _linked(settings.cluster, lambda client: _cluster(settings, client))
+    return _with_client(settings.cluster, lambda client: _cluster(settings, client))
 
 
 def ticks_checks(settings: Settings) -> list[Check]:
-    """Return whether the ticks topic is there, or may be made, and may be written and read.
+    """Return whether the ticks topic exists or may be created, and whether this user may write and read it.
 
     Raises:
-        HeadroomError: no broker of the cluster that holds it could be reached.
+        HeadroomError: no broker of the topic's cluster could be reached.
     """
     kafka = settings.ticks if settings.ticks.bootstrap_servers else settings.cluster
-    return _linked(kafka, lambda client: _ticks(settings.ticks.topic, client))
+    return _with_client(kafka, lambda client: _ticks(settings.ticks.topic, client))
 
 
 def rights(name: str, resource: str, granted: Iterable[str] | None, needed: dict[str, str]) -> list[Check]:
     """Return one check per operation that is needed on a resource.
 
     Args:
-        name: how the rows begin.
-        resource: what an administrator grants the operation on.
-        granted: what the broker says this user may do; None: it did not say.
-        needed: operation -> what Headroom needs it for.
+        name: prefix of the checks' names.
+        resource: resource on which an administrator grants the operation, as text.
+        granted: operations that the broker reports as authorized; None if it reports none.
+        needed: operation -> purpose.
     """
     checks = []
     for operation, purpose in needed.items():
@@ -51,12 +51,12 @@ def rights(name: str, resource: str, granted: Iterable[str] | None, needed: dict
         elif operation in granted:
             checks.append(ok(title, f"{operation} is granted"))
         else:
-            checks.append(no(title, f"{operation} is not granted", remedy))
+            checks.append(failed(title, f"{operation} is not granted", remedy))
     return checks
 
 
 def may_alter(granted: Iterable[str] | None) -> Check:
-    """Return whether this user may change throttle rates; it need not, for only ``headroom throttle`` does that."""
+    """Return whether this user may change throttle rates; ok if not, because only ``headroom throttle`` needs it."""
     name = "Cluster: change throttle rates"
     if granted is not None and "ALTER_CONFIGS" not in granted:
         found = "not granted, nor needed: Headroom recommends, others apply"
@@ -66,15 +66,15 @@ def may_alter(granted: Iterable[str] | None) -> Check:
     return rights("Cluster", "the cluster", granted, {"ALTER_CONFIGS": "change throttle rates"})[0]
 
 
-def _linked(kafka: KafkaSettings, ask: Callable[[KafkaAdminClient], list[Check]]) -> list[Check]:
-    link = AdminConnection(kafka)
+def _with_client(kafka: KafkaSettings, checks: Callable[[KafkaAdminClient], list[Check]]) -> list[Check]:
+    connection = AdminConnection(kafka)
     try:
-        return ask(link.client())
+        return checks(connection.client())
     except (KafkaTimeoutError, RequestTimedOutError):
         rule = f"a broker took the connection but did not answer within {kafka.request_timeout_ms / 1000:g} s"
         raise HeadroomError("Kafka", rule, "Look for a broker that hangs; the next try may reach another.") from None
     finally:
-        link.close()
+        connection.close()
 
 
 def _cluster(settings: Settings, client: KafkaAdminClient) -> list[Check]:
@@ -95,12 +95,12 @@ def _cluster(settings: Settings, client: KafkaAdminClient) -> list[Check]:
 
 def _reassignments(client: KafkaAdminClient) -> Check:
     try:
-        moving = client.list_partition_reassignments()
+        reassignments = client.list_partition_reassignments()
     except AuthorizationError:
-        return no("Reassignments", "not authorized", "Grant DESCRIBE on the cluster to this user.")
+        return failed("Reassignments", "not authorized", "Grant DESCRIBE on the cluster to this user.")
     except KafkaError as error:
-        return no("Reassignments", f"{type(error).__name__}: {error}", "Look at the controller's log.")
-    return ok("Reassignments", f"{len(moving)} partitions are moving")
+        return failed("Reassignments", f"{type(error).__name__}: {error}", "Look at the controller's log.")
+    return ok("Reassignments", f"{len(reassignments)} partitions are moving")
 
 
 def _topics(ticks_topic: str, client: KafkaAdminClient) -> list[Check]:
@@ -108,11 +108,11 @@ def _topics(ticks_topic: str, client: KafkaAdminClient) -> list[Check]:
     if not topics:
         remedy = "If the cluster has topics, grant DESCRIBE and DESCRIBE_CONFIGS on all topics to this user."
         return [unknown("Topics", "none is shown: there are none, or they are hidden from this user", remedy)]
-    silent = [t["name"] for t in topics if "DESCRIBE_CONFIGS" not in (t.get("authorized_operations") or [])]
-    if silent:
-        shown = ", ".join(silent[:3]) + (" ..." if len(silent) > 3 else "")
+    hidden = [t["name"] for t in topics if "DESCRIBE_CONFIGS" not in (t.get("authorized_operations") or [])]
+    if hidden:
+        shown = ", ".join(hidden[:3]) + (" ..." if len(hidden) > 3 else "")
         remedy = "Grant DESCRIBE_CONFIGS on all topics to this user: throttled replica lists stand there."
-        return [no("Topics", f"configuration of {len(silent)} of {len(topics)} is hidden: {shown}", remedy)]
+        return [failed("Topics", f"configuration of {len(hidden)} of {len(topics)} is hidden: {shown}", remedy)]
     return [ok("Topics", f"{len(topics)} shown, with their configuration")]
 
 
@@ -128,7 +128,7 @@ def _ticks(name: str, client: KafkaAdminClient) -> list[Check]:
         return [unknown("Ticks topic", absent, f"Grant CREATE on topic {name} to this user, or create it.")]
     if "CREATE" in granted:
         return [ok("Ticks topic", f"{absent}; `headroom watch` will make it")]
-    # CREATE may be granted on the topic alone, which a broker tells only of a topic that exists.
+    # CREATE may be granted on the topic alone, but a broker reports that only for topics that exist.
     return [
         unknown("Ticks topic", f"{absent}; CREATE is not granted on the cluster", f"Create {name}, or grant CREATE.")
     ]

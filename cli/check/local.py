@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlparse
 
 from cli.check.machine import available_bytes, cores, heap_bytes
-from cli.check.result import Check, no, ok, unknown
+from cli.check.result import Check, failed, ok, unknown
 from cluster.java import jar_folder, java_command
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -21,15 +21,15 @@ from streaming.delta.damage import Damage, damages
 from streaming.delta.locations import local_path, require_writable
 from streaming.delta.query import table_url
 
-LEAST_PYTHON = (3, 10)
-LEAST_JAVA = 17
-LEAST_CORES = 2
-# Of the alert path and of the history.
+MIN_PYTHON = (3, 10)
+MIN_JAVA = 17
+MIN_CORES = 2
+# One for the alert path, one for the record and gold jobs.
 SPARK_JVMS = 2
-# Resident of all processes beside these heaps: 1.4 GB in the group scale of docs/performance.md, 5.1 GB after an hour
-# in the group memory, where what processes share counts for each of them.
-BESIDES_HEAPS_BYTES = 3_000_000_000
-LEAST_DISK_BYTES = 2_000_000_000
+# Resident memory of all processes without these heaps: 1.4 GB in the group scale of docs/performance.md, 5.1 GB after
+# an hour in the group memory, which counts shared pages once per process.
+OUTSIDE_HEAPS_BYTES = 3_000_000_000
+MIN_DISK_BYTES = 2_000_000_000
 
 
 def checks(settings: Settings) -> list[tuple[str, Callable[[], list[Check]]]]:
@@ -46,38 +46,38 @@ def checks(settings: Settings) -> list[tuple[str, Callable[[], list[Check]]]]:
 
 
 def python(version: tuple[int, ...]) -> Check:
-    """Return whether a version of Python, as (major, minor), will do."""
+    """Return whether a version of Python, as (major, minor), is new enough."""
     found = f"{platform.python_version()} at {sys.executable}"
-    if version >= LEAST_PYTHON:
+    if version >= MIN_PYTHON:
         return ok("Python", found)
-    return no("Python", found, "Install Python 3.10 or newer and make the virtual environment anew.")
+    return failed("Python", found, "Install Python 3.10 or newer and create the virtual environment again.")
 
 
 def java() -> Check:
-    """Return whether there is a Java for Spark, from asking it for its version."""
+    """Return whether a Java for Spark is installed and new enough, by running ``java -version``."""
     command = java_command()
-    said = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=20, check=False).stderr
-    version = java_major(said)
+    output = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=20, check=False).stderr
+    version = java_major(output)
     if version is None:
         return unknown("Java", f"{command} did not tell its version", "Run `java -version` and see what it says.")
-    if version < LEAST_JAVA:
-        return no("Java", f"{version} at {command}", f"Install Java {LEAST_JAVA} or newer, or set JAVA_HOME to one.")
+    if version < MIN_JAVA:
+        return failed("Java", f"{version} at {command}", f"Install Java {MIN_JAVA} or newer, or set JAVA_HOME to one.")
     return ok("Java", f"{version} at {command}")
 
 
-def java_major(said: str) -> int | None:
-    """Return the major version in the output of ``java -version``; None if it names none. 1.8 is Java 8."""
-    match = re.search(r'version "(?:1\.)?(\d+)', said)
+def java_major(output: str) -> int | None:
+    """Return the major version in the output of ``java -version``; None if there is none. 1.8 is Java 8."""
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(match[1]) if match else None
 
 
 def jars(settings: Settings) -> Check:
-    """Return whether the jars of Spark's Kafka source and of Delta are there."""
+    """Return whether the jars of Spark's Kafka source and of Delta are installed."""
     folder = Path(settings.spark.jars) if settings.spark.jars else jar_folder("spark")
     names = [jar.name for jar in folder.glob("*.jar")]
     missing = [part for part in ("delta-spark", "spark-sql-kafka") if not any(n.startswith(part) for n in names)]
     if missing:
-        return no("Jars", f"{folder} lacks {' and '.join(missing)}", "Run `make setup`, or set spark.jars.")
+        return failed("Jars", f"{folder} lacks {' and '.join(missing)}", "Run `make setup`, or set spark.jars.")
     return ok("Jars", f"{len(names)} in {folder}")
 
 
@@ -85,32 +85,32 @@ def memory(free_bytes: int, settings: Settings) -> Check:
     """Return whether the free memory is enough for a watch.
 
     Args:
-        free_bytes: memory that new processes may take.
-        settings: ``[spark]`` sizes the heap of each of the two JVMs with Spark.
+        free_bytes: memory available to new processes.
+        settings: all settings; ``[spark]`` sets the heap size of each of the two JVMs with Spark.
     """
     heap = settings.spark.conf.get("spark.driver.memory", settings.spark.driver_memory)
     try:
-        needed_bytes = BESIDES_HEAPS_BYTES + SPARK_JVMS * heap_bytes(heap)
+        needed_bytes = OUTSIDE_HEAPS_BYTES + SPARK_JVMS * heap_bytes(heap)
     except ValueError:
-        return no("Memory", f"spark.driver_memory {heap} is no size", 'Write it as "1g" or "512m".')
+        return failed("Memory", f"spark.driver_memory {heap} is no size", 'Write it as "1g" or "512m".')
     need = f"a watch takes about {needed_bytes / 1e9:.1f} GB with spark.driver_memory {heap}"
     found = f"{free_bytes / 1e9:.1f} GB available; {need}"
     if free_bytes >= needed_bytes:
         return ok("Memory", found)
-    return no("Memory", found, f"Free {(needed_bytes - free_bytes) / 1e9:.1f} GB, or lower spark.driver_memory.")
+    return failed("Memory", found, f"Free {(needed_bytes - free_bytes) / 1e9:.1f} GB, or lower spark.driver_memory.")
 
 
 def cpu(count: float) -> Check:
-    """Return whether so many cores are enough for a watch."""
-    found = f"{count:g} for this process; a watch needs {LEAST_CORES}"
-    if count >= LEAST_CORES:
+    """Return whether a number of cores is enough for a watch."""
+    found = f"{count:g} for this process; a watch needs {MIN_CORES}"
+    if count >= MIN_CORES:
         return ok("Cores", found)
     remedy = "Give it more, or raise collect.interval_s: with fewer, a tick may not be evaluated before the next."
     return unknown("Cores", found, remedy)
 
 
 def store(settings: Settings) -> Check:
-    """Return whether the tables' folder can be written and has room; unknown for a URL that only Spark can reach."""
+    """Return whether the tables' folder is writable and has space; unknown for a URL that only Spark can open."""
     path = settings.store.path
     url = urlparse(path)
     if url.scheme not in ("", "file"):
@@ -119,13 +119,13 @@ def store(settings: Settings) -> Check:
 
 
 def tables(store_path: str) -> list[Check]:
-    """Return whether the tables that are there are whole: one check for each that is not, else one for all."""
+    """Return whether the existing tables are intact: one check per damaged table, or a single check if none is."""
     if local_path(store_path) is None:
         return []
     found = {table.path: damages(table_url(store_path, table.path)) for table in TABLES}
-    there = sum(Path(table_url(store_path, table.path)).exists() for table in TABLES)
-    return [_damaged(path, of_table) for path, of_table in found.items() if of_table] or [
-        ok("Tables", f"{there} are there, none is damaged" if there else "there are none yet")
+    existing = sum(Path(table_url(store_path, table.path)).exists() for table in TABLES)
+    return [_damaged(path, damage) for path, damage in found.items() if damage] or [
+        ok("Tables", f"{existing} are there, none is damaged" if existing else "there are none yet")
     ]
 
 
@@ -133,18 +133,18 @@ def _damaged(table: str, found: Sequence[Damage]) -> Check:
     first, more = found[0], len(found) - 1
     others = f", and {more} more file(s)" if more else ""
     remedy = f"Run `headroom maintain --repair`; lost with this file: {first.lost}."
-    return no("Tables", f"{table}: {first.file} {first.fault}{others}", remedy)
+    return failed("Tables", f"{table}: {first.file} {first.fault}{others}", remedy)
 
 
 def local_store(folder: Path) -> Check:
-    """Return whether a folder, or the nearest one above it that exists, can be written and has room."""
+    """Return whether a folder, or its nearest existing parent, is writable and has enough free space."""
     try:
         require_writable(str(folder))
     except HeadroomError as error:
-        return no("Store", f"{error.subject} {error.rule}", error.remedy)
-    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
-    free = shutil.disk_usage(existing).free
+        return failed("Store", f"{error.subject} {error.rule}", error.remedy)
+    parent = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(parent).free
     found = f"{folder}: {free / 1e9:.1f} GB free"
-    if free < LEAST_DISK_BYTES:
-        return no("Store", found, f"Free {LEAST_DISK_BYTES / 1e9:.0f} GB, or set store.path to a larger disk.")
+    if free < MIN_DISK_BYTES:
+        return failed("Store", found, f"Free {MIN_DISK_BYTES / 1e9:.0f} GB, or set store.path to a larger disk.")
     return ok("Store", found)

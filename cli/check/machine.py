@@ -1,4 +1,4 @@
-"""What this machine, or the container on it, has for Headroom: free memory and cores."""
+"""Free memory and cores of this machine, or of the container that Headroom runs in."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 
 import psutil
 
-# Version 2, where a container sees the limits of its own at the root.
+# cgroup version 2: a container sees its own limits at the root.
 _CGROUP = Path("/sys/fs/cgroup")
 
 
 def available_bytes(cgroup: Path = _CGROUP) -> int:
-    """Return the memory that new processes may take, bytes: of the machine, or of the container if that is less."""
+    """Return the memory available to new processes, in bytes: of the machine, or of the container if that is less."""
     free = int(psutil.virtual_memory().available)
     limit, used = (_number(cgroup / f"memory.{name}") for name in ("max", "current"))
     return free if limit is None or used is None else max(0, min(free, limit - used))
 
 
 def cores(cgroup: Path = _CGROUP) -> float:
-    """Return how many cores this process may use: of the machine, or of the container if that is less."""
-    mine = float(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else float(os.cpu_count() or 1)
+    """Return the number of cores this process may use: of the machine, or of the container if that is less."""
+    allowed = float(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else float(os.cpu_count() or 1)
     quota = _words(cgroup / "cpu.max")
-    # "max 100000", or microseconds of work in a period of so many.
-    return min(mine, int(quota[0]) / int(quota[1])) if len(quota) == 2 and quota[0].isdecimal() else mine
+    # "max 100000" means no limit; otherwise microseconds of CPU time per period, and the period in microseconds.
+    return min(allowed, int(quota[0]) / int(quota[1])) if len(quota) == 2 and quota[0].isdecimal() else allowed
 
 
 def _number(file: Path) -> int | None:
@@ -40,10 +40,10 @@ def _words(file: Path) -> list[str]:
 
 
 def heap_bytes(text: str) -> int:
-    """Return the bytes of a JVM's heap as Spark writes it: ``1g``, ``512m``; a number alone is MiB.
+    """Return the bytes of a JVM heap size in Spark's notation: ``1g``, ``512m``; a number alone is MiB.
 
     Raises:
-        ValueError: it is no such size.
+        ValueError: the text is not such a size.
     """
     number, unit = text.strip().lower().removesuffix("b"), 2
     if number[-1:] in "kmgtp" and number:

@@ -1,4 +1,4 @@
-"""What one check of ``headroom check`` says, and checks that cannot hang."""
+"""Result of one check of ``headroom check``, and a time limit for checks that may hang."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from schemas.errors import HeadroomError
 
 
 class CheckStatus(str, Enum):
-    """Whether what Headroom needs is there."""
+    """Answer of a check: passed, failed, or not known."""
 
     OK = "ok"
-    NO = "no"
+    FAILED = "no"
     UNKNOWN = "unknown"
 
 
@@ -23,10 +23,10 @@ class Check:
     """One row of the table.
 
     Attributes:
-        name: what is needed.
-        answer: whether it is there; unknown: it could not be found out.
-        found: what was tried and seen.
-        remedy: what to do about a no or unknown; empty for ok.
+        name: requirement that was checked.
+        answer: ok, no, or unknown if it could not be checked.
+        found: observation, such as a version, an address or an error.
+        remedy: fix for a no or unknown; empty for ok.
     """
 
     name: str
@@ -40,37 +40,39 @@ def ok(name: str, found: str) -> Check:
     return Check(name, CheckStatus.OK, found)
 
 
-def no(name: str, found: str, remedy: str) -> Check:
+def failed(name: str, found: str, remedy: str) -> Check:
     """Return a check that failed."""
-    return Check(name, CheckStatus.NO, found, remedy)
+    return Check(name, CheckStatus.FAILED, found, remedy)
 
 
 def unknown(name: str, found: str, remedy: str) -> Check:
-    """Return a check that could not be made."""
+    """Return a check that could not be carried out."""
     return Check(name, CheckStatus.UNKNOWN, found, remedy)
 
 
-def bounded(name: str, timeout_s: float, checks: Callable[[], list[Check]]) -> list[Check]:
-    """Return what the checks say, or a single no if they raise or take longer than ``timeout_s`` seconds."""
-    said: list[Check] = []
+def with_timeout(name: str, timeout_s: float, checks: Callable[[], list[Check]]) -> list[Check]:
+    """Return the results of checks, or a single failed one if they raise or take longer than ``timeout_s`` seconds."""
+    results: list[Check] = []
 
     def work() -> None:
-        said.extend(_caught(name, checks))
+        results.extend(_run(name, checks))
 
-    # A daemon: what hangs for ever must not keep the command from ending.
+    # A daemon thread: a check that never returns must not keep the command from ending.
     thread = threading.Thread(target=work, name=f"check {name}", daemon=True)
     thread.start()
     thread.join(timeout_s)
     if thread.is_alive():
-        return [no(name, f"no answer within {timeout_s:g} s", "Look whether it hangs, or a firewall swallows packets.")]
-    return said
+        return [
+            failed(name, f"no answer within {timeout_s:g} s", "Look whether it hangs, or a firewall swallows packets.")
+        ]
+    return results
 
 
-def _caught(name: str, checks: Callable[[], list[Check]]) -> list[Check]:
+def _run(name: str, checks: Callable[[], list[Check]]) -> list[Check]:
     try:
         return checks()
     except HeadroomError as error:
-        return [no(name, f"{error.subject}: {error.rule}", error.remedy)]
-    # A check that breaks is told as a row, so that the others are still seen.
+        return [failed(name, f"{error.subject}: {error.rule}", error.remedy)]
+    # An unexpected error becomes a row of the table, so that the other checks are still shown.
     except Exception as error:
-        return [no(name, f"{type(error).__name__}: {error}", "Put that right and check again.")]
+        return [failed(name, f"{type(error).__name__}: {error}", "Put that right and check again.")]

@@ -1,10 +1,10 @@
-"""Whether Spark's Kafka client connects: Java's, with the options that Spark will be given, and without a session."""
+"""Check of Spark's Kafka client: Java's client, with Spark's options, but without a Spark session."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from cli.check.result import Check, no, ok, unknown
+from cli.check.result import Check, failed, ok, unknown
 from cluster.connection.java_client import JavaClientError, connect
 from cluster.java import jar_folder
 from cluster.secrets import secret
@@ -13,13 +13,14 @@ from schemas.errors import HeadroomError
 from streaming.sources.ticks_topic import kafka_options
 
 _NAME = "Spark's Kafka client"
-_OF_KAFKA = "kafka."
+_KAFKA_PREFIX = "kafka."
 
 
 def spark_checks(settings: Settings) -> list[Check]:
-    """Return whether the client that Spark reads ticks by reaches their cluster.
+    """Return whether Spark's Kafka client connects to the cluster of the ticks topic.
 
-    It reads other files than Python's: keys in fewer forms, and Java's own authorities where ``ssl_cafile`` names none.
+    It can fail where Python's client connects: it reads fewer key formats, and trusts Java's own authorities if
+    ``ssl_cafile`` is not set.
 
     Raises:
         HeadroomError: a file of the settings cannot be read.
@@ -27,14 +28,16 @@ def spark_checks(settings: Settings) -> list[Check]:
     section = "ticks" if settings.ticks.bootstrap_servers.strip() else "cluster"
     kafka = settings.ticks if section == "ticks" else settings.cluster
     password = secret(kafka.sasl_password, kafka.sasl_password_file, f"{section}.sasl_password_file")
-    given = kafka_options(kafka, password)
-    options = {name.removeprefix(_OF_KAFKA): text for name, text in given.items() if name.startswith(_OF_KAFKA)}
+    spark_options = kafka_options(kafka, password)
+    options = {
+        name.removeprefix(_KAFKA_PREFIX): text for name, text in spark_options.items() if name.startswith(_KAFKA_PREFIX)
+    }
     try:
         folder = Path(settings.spark.jars) if settings.spark.jars else jar_folder("spark")
         brokers = connect(folder, options, kafka.request_timeout_ms / 1000 + 1)
     except JavaClientError as error:
         reason = str(error).replace(password or "\0", "***")
-        return [no(_NAME, f"{kafka.bootstrap_servers}: {reason}", _remedy(reason, section))]
+        return [failed(_NAME, f"{kafka.bootstrap_servers}: {reason}", _remedy(reason, section))]
     except HeadroomError as error:
         return [unknown(_NAME, f"{error.subject}: {error.rule}", error.remedy)]
     return [ok(_NAME, f"{kafka.bootstrap_servers} by {kafka.security_protocol.value}: {brokers} broker(s)")]

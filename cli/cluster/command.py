@@ -1,4 +1,4 @@
-"""``headroom cluster up|down``: a real Kafka cluster on this machine, to try things on."""
+"""``headroom cluster up|down``: a real Kafka cluster on this machine, for experiments."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FOLDER = click.option(
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="Folder of its data, logs and config.",
+    help="Folder of the cluster's data, logs and config.",
 )
 
 
 @click.group()
 def cluster() -> None:
-    """Start and stop a Kafka cluster on this machine, to try things on.
+    """Start and stop a Kafka cluster on this machine, for experiments.
 
     \b
     Example:  headroom cluster up --dir try --brokers 3
@@ -35,15 +35,17 @@ def cluster() -> None:
 
 @cluster.command()
 @_FOLDER
-@click.option("--brokers", type=click.IntRange(1, 5), help="How many brokers.  [default: those of the folder, or 3]")
+@click.option("--brokers", type=click.IntRange(1, 5), help="Number of brokers.  [default: that of the folder, or 3]")
 @click.option(
     "--base-port",
     type=click.IntRange(1024, 65_000),
     help="Ports of broker i: clients +i, KRaft +10+i, JMX +20+i.  [default: those of the last start, or free ones]",
 )
-@click.option("--agents", is_flag=True, help="With Jolokia's agent and jmx_exporter's; ports +30+i and +40+i.")
+@click.option(
+    "--agents", is_flag=True, help="Start brokers with the agents of Jolokia and jmx_exporter; ports +30+i and +40+i."
+)
 @click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Broker setting; may be repeated.")
-@click.option("--foreground", is_flag=True, help="Stay, and stop the brokers at Ctrl-C.")
+@click.option("--foreground", is_flag=True, help="Keep running, and stop the brokers on Ctrl-C.")
 def up(
     folder: Path,
     brokers: int | None,
@@ -52,10 +54,10 @@ def up(
     properties: tuple[str, ...],
     foreground: bool,
 ) -> None:
-    """Start brokers and print one JSON object when all are ready.
+    """Start brokers, and print one JSON object when all are ready.
 
-    Writes a headroom.toml for them into the folder. A stopped cluster starts again with its data. The brokers run on
-    until `headroom cluster down`; they are stopped if this command is interrupted while it starts them.
+    Writes a headroom.toml for the cluster into the folder. A stopped cluster starts again with its data. The brokers
+    run until `headroom cluster down`. If this command is interrupted during the start, it stops them.
 
     \b
     Example:  headroom cluster up --dir try --brokers 3
@@ -82,7 +84,7 @@ def _start(embedded: EmbeddedCluster, foreground: bool) -> None:
 @cluster.command()
 @_FOLDER
 def down(folder: Path) -> None:
-    """Stop the brokers of a folder; their data stay. Does nothing when they are stopped already."""
+    """Stop the brokers of a folder, and keep their data. Does nothing if they are already stopped."""
     stopped = stop_recorded(folder.resolve(), _STOP_GRACE_S)
     print_json_line({"dir": str(folder.resolve()), "stopped": stopped})
 

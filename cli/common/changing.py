@@ -1,4 +1,4 @@
-"""What commands that change a cluster share: ``--execute``, their notes and steps, and the command that does it."""
+"""Shared by commands that change a cluster: ``--execute``, notes, steps, and the command that makes the change."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ execute_option = click.option("--execute", is_flag=True, help="Change the cluste
 
 
 def print_step(text: str) -> None:
-    """Print what is being done, on standard error."""
+    """Print the step that is being executed, on standard error."""
     echo(text, err=True)
 
 
 def print_notes(notes: Sequence[str]) -> None:
-    """Print what a person should know, one line each, on standard error."""
+    """Print notes, one per line, on standard error."""
     for note in notes:
         echo(f"Note: {note}", err=True)
 
 
 def print_nothing_changed(words: Sequence[str], config: str | None) -> None:
-    """Print the command that would make the change.
+    """Print the command that makes the change.
 
     Args:
-        words: the command after ``headroom``, without settings file and ``--execute``.
-        config: settings file; None: the default.
+        words: words of the command after ``headroom``, without settings file and ``--execute``.
+        config: settings file; the default one if None.
     """
-    where = f" --config {shell_quoted(config)}" if config else ""
-    echo(f"Nothing was changed. To do it: headroom {' '.join(words)}{where} --execute")
+    config_option = f" --config {shell_quoted(config)}" if config else ""
+    echo(f"Nothing was changed. To do it: headroom {' '.join(words)}{config_option} --execute")
 
 
 def error_json(error: HeadroomError | None) -> dict[str, Any] | None:
-    """Return an error ready for JSON; None: there was none."""
+    """Return an error as a JSON object; None if there was none."""
     return None if error is None else {"subject": error.subject, "rule": error.rule, "remedy": error.remedy}
 
 
 def passed_over_json(passed_over: dict[int, str]) -> list[dict[str, Any]]:
-    """Return the brokers that a command leaves as they are, with the reason, ready for JSON."""
+    """Return the brokers that a command skips, with the reason, as a JSON array."""
     return [{"broker": broker, "reason": reason} for broker, reason in sorted(passed_over.items())]
 
 

@@ -1,4 +1,4 @@
-"""Commands of Headroom that another one runs as child processes, started again when they die."""
+"""Child processes that run commands of Headroom and are restarted when they end."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from collections.abc import Callable
 from alerts.text.formatting import format_duration
 from cli.common.output import echo
 
-# What ends again and again, before it has lasted for a while, is started less and less often.
-_RESTART_AFTER_S, _MOST_RESTART_AFTER_S = 5.0, 60.0
-_LASTED_S = 30.0
+# Delay before a restart. It doubles if the process ended sooner than _STABLE_S after its start.
+_RESTART_AFTER_S, _MAX_RESTART_AFTER_S = 5.0, 60.0
+_STABLE_S = 30.0
+# The record process ends its micro-batch first, which may take this long.
 STOP_S = 45.0
 
 
 def headroom_command(*arguments: str) -> list[str]:
-    """Return the command line of this very program, which need not be on the PATH."""
+    """Return the command line of this installation of Headroom, which need not be on the PATH."""
     return [sys.executable, "-m", "cli.main", *arguments]
 
 
@@ -27,9 +28,9 @@ class ChildProcess:
     """A command of Headroom as a child process, which ends when this process does.
 
     Args:
-        name: what messages call it.
-        arguments: of ``headroom``.
-        config: configuration file; None: as found.
+        name: name in messages.
+        arguments: arguments of ``headroom``.
+        config: settings file; the default one if None.
     """
 
     def __init__(self, name: str, arguments: list[str], config: str | None) -> None:
@@ -39,38 +40,38 @@ class ChildProcess:
             self._command += ["--config", config]
         self._process, self._began_at = self._start(), time.monotonic()
         self._ended_at: float | None = None
-        self._again_s = 0.0
-        self._asked = False
+        self._restart_after_s = 0.0
+        self._stop_requested = False
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # In a session of its own, so that Ctrl-C comes to it as our SIGTERM, once. What it prints is no result of ours.
+        # In its own session, so that Ctrl-C reaches it once, as our SIGTERM. Its output is a log, not a result: stderr.
         return subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), start_new_session=True
         )
 
     def check(self) -> None:
-        """Start it again, some seconds after it died."""
+        """Restart the process if it has ended and its delay has passed."""
         code = self._process.poll()
         if code is None:
             return
         now = time.monotonic()
         if self._ended_at is None:
             self._ended_at = now
-            lasted = now - self._began_at >= _LASTED_S
-            self._again_s = _RESTART_AFTER_S if lasted else _longer(self._again_s)
-            again = f"it is started again in {format_duration(self._again_s)}"
-            echo(f"headroom: the {self._name} ended with code {code}; {again}", err=True)
-        elif now - self._ended_at >= self._again_s:
+            stable = now - self._began_at >= _STABLE_S
+            self._restart_after_s = _RESTART_AFTER_S if stable else _next_delay_s(self._restart_after_s)
+            restart = f"it is started again in {format_duration(self._restart_after_s)}"
+            echo(f"headroom: the {self._name} ended with code {code}; {restart}", err=True)
+        elif now - self._ended_at >= self._restart_after_s:
             self._process, self._began_at, self._ended_at = self._start(), now, None
 
     def ask_to_stop(self) -> None:
-        """Ask it to end, once, and do not wait: a second signal would end it in the midst of a batch."""
-        if not self._asked and self._process.poll() is None:
+        """Send SIGTERM once, without waiting; a second signal would end the process in the middle of a batch."""
+        if not self._stop_requested and self._process.poll() is None:
             self._process.terminate()
-        self._asked = True
+        self._stop_requested = True
 
     def stop(self) -> None:
-        """End it, by force if it takes too long."""
+        """Stop the process; kill it if it has not ended after ``STOP_S`` seconds."""
         self.ask_to_stop()
         try:
             self._process.wait(timeout=STOP_S)
@@ -79,12 +80,12 @@ class ChildProcess:
             self._process.wait()
 
 
-def _longer(wait_s: float) -> float:
-    return min(max(_RESTART_AFTER_S, 2 * wait_s), _MOST_RESTART_AFTER_S)
+def _next_delay_s(delay_s: float) -> float:
+    return min(max(_RESTART_AFTER_S, 2 * delay_s), _MAX_RESTART_AFTER_S)
 
 
 def stop_when_orphaned(stop: threading.Event) -> Callable[[], None]:
-    """Return a check that sets ``stop`` once the process that started this one has ended."""
+    """Return a function that sets ``stop`` if the parent process has ended."""
     parent = os.getppid()
 
     def check() -> None:

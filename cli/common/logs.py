@@ -1,4 +1,4 @@
-"""The log on standard error: a printable line for each record, so that nothing that is logged forges one."""
+"""The log on standard error: one printable line per record, so that logged text cannot forge a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 class LineFormatter(logging.Formatter):
-    """Formats a record as one printable line; the lines of a traceback follow, each indented."""
+    """Formats a record as one printable line, followed by the indented lines of a traceback."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
@@ -31,8 +31,8 @@ def log_to_stderr(level: int = logging.WARNING, kafka_level: int = logging.CRITI
     """Send the log to standard error.
 
     Args:
-        level: the lowest that is shown.
-        kafka_level: the same of Kafka's clients, which log every attempt on a broker that is down.
+        level: lowest level that is shown.
+        kafka_level: lowest level for Kafka's clients, which log every connection attempt to a broker that is down.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter(_FORMAT))
@@ -42,6 +42,6 @@ def log_to_stderr(level: int = logging.WARNING, kafka_level: int = logging.CRITI
 
 
 def show_warnings() -> None:
-    """Let what is logged before, or without, ``log_to_stderr`` be printable too; of that only warnings are shown."""
+    """Make records printable that are logged without ``log_to_stderr``; only warnings and errors are shown."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(LineFormatter("%(message)s"))

@@ -1,4 +1,4 @@
-"""Options that many commands share."""
+"""Options shared by many commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ config_option = click.option(
     "--config",
     "config",
     metavar="FILE",
-    help="Settings file; default: headroom.toml in the working directory, if there. The environment wins over it.",
+    help="Settings file; default: headroom.toml in the working directory, if it exists. Environment variables override "
+    "it.",
 )
 
 configs_option = click.option(
@@ -18,8 +19,8 @@ configs_option = click.option(
     "configs",
     metavar="FILE",
     multiple=True,
-    help="Settings file; default: headroom.toml in the working directory, if there. Give it again for each further "
-    "cluster; the ticks of all go to one topic.",
+    help="Settings file; default: headroom.toml in the working directory, if it exists. Repeat it for each further "
+    "cluster; all clusters share one ticks topic.",
 )
 
 format_option = click.option(
@@ -28,16 +29,16 @@ format_option = click.option(
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="How to print the result.",
+    help="Output format.",
 )
 
-# A year, a longer time is a typing error.
-_LONGEST_S = 366 * 86_400.0
+# A year. A longer duration is a typing error.
+_MAX_DURATION_S = 366 * 86_400.0
 
 for_option = click.option(
     "--for",
     "seconds",
-    type=Duration(_LONGEST_S),
+    type=Duration(_MAX_DURATION_S),
     metavar="SECONDS",
-    help="Stop after this long, such as 90 or 10m; without it, go on.",
+    help="Stop after this time, such as 90 or 10m; default: run until stopped.",
 )

@@ -1,5 +1,7 @@
-"""How results are printed: tables and JSON, and amounts with their units. Nothing that is printed acts on the terminal:
-names come from clusters, tables and files that others write.
+"""Output of results: tables, JSON, and amounts with their units.
+
+All text is made printable first, because names come from clusters, tables and files that others write. A control
+character in a name must not reach the terminal.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def mb_per_s(bytes_per_s: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time as text, e.g. ``45 s``, ``3 min 20 s`` or ``2 h 5 min``; ``unknown`` for None."""
+    """Return a duration as text, e.g. ``45 s``, ``3 min 20 s`` or ``2 h 5 min``; ``unknown`` for None."""
     if seconds is None:
         return UNKNOWN
     whole = round(seconds)
@@ -44,21 +46,21 @@ def duration(seconds: float | None) -> str:
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print one line; a line break in it is escaped like every other character that is not printable.
+    """Print one line; line breaks and other unprintable characters are escaped.
 
     Args:
         text: the line.
-        err: whether it goes to standard error.
+        err: print to standard error.
     """
     click.echo(printable(text), err=err)
 
 
 def echo_lines(text: str, *, colour: str | None = None) -> None:
-    """Print text of several lines, each as ``echo`` does: whoever has put them together answers for the line breaks.
+    """Print text of several lines, each as ``echo`` does; the caller guarantees that its line breaks are its own.
 
     Args:
         text: the lines.
-        colour: of the text on a terminal; None: as it is there.
+        colour: colour on a terminal; the terminal's default if None.
     """
     click.secho("\n".join(map(printable, text.split("\n"))), fg=colour)
 
@@ -74,24 +76,24 @@ def print_json_line(value: Any) -> None:
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
-    """Print rows under a title; cells wrap and are never cut, and a pipe gets the same words without colours."""
+    """Print rows under a title. Cells wrap and are never truncated; in a pipe the text is the same, without colours."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in header:
         table.add_column(name, overflow="fold", header_style="bold")
     for row in rows:
         table.add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in row))
-    screen = console()
-    with screen.capture() as capture:
-        screen.print(table)
-    # rich fills every line up to the full width.
+    target = console()
+    with target.capture() as capture:
+        target.print(table)
+    # rich pads every line with spaces to the full width.
     click.echo("\n".join(line.rstrip() for line in capture.get().rstrip().splitlines()))
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """Return a console: as wide as the terminal, or 160 columns in a pipe.
+    """Return a console with the width of the terminal, or 160 columns in a pipe.
 
     Args:
-        stream: where it writes; None: standard output.
+        stream: output stream; standard output if None.
     """
     stream = stream or sys.stdout
     width = shutil.get_terminal_size((160, 24)).columns if stream.isatty() else 160

@@ -1,4 +1,4 @@
-"""What people write on the command line for brokers, rates and times, read into numbers; wrong use exits with 2."""
+"""click parameter types for brokers, names, rates and times; an invalid value exits with code 2."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cli.throttle.rates import check_rate
 
 
 class Rate(click.ParamType[int]):
-    """A rate as a person writes it: ``12500000``, ``12.5MB`` or ``12MiB/s``."""
+    """A rate: ``12500000``, ``12.5MB`` or ``12MiB/s``."""
 
     name = "rate"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return whole bytes per second."""
+        """Return the rate in whole bytes per second."""
         try:
             return check_rate(parse_bytes_per_s(str(value)), unit_given=has_unit(str(value)))
         except ValueError as error:
@@ -29,7 +29,7 @@ class BrokerIds(click.ParamType[list[int]]):
     name = "brokers"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
-        """Return the ids."""
+        """Return the broker ids."""
         try:
             return [int(part) for part in str(value).split(",")]
         except ValueError:
@@ -50,35 +50,35 @@ class Names(click.ParamType[list[str]]):
 
 
 class Duration(click.ParamType[float]):
-    """A time as a person writes it: ``7200``, ``2h`` or ``1h30m``.
+    """A duration: ``7200``, ``2h`` or ``1h30m``.
 
     Args:
-        most_s: the longest that is allowed, seconds.
+        max_s: longest duration allowed, in seconds.
     """
 
     name = "duration"
 
-    def __init__(self, most_s: float) -> None:
-        self._most_s = most_s
+    def __init__(self, max_s: float) -> None:
+        self._max_s = max_s
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return seconds."""
+        """Return the duration in seconds."""
         try:
             seconds = parse_duration_s(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
-        if not 0 < seconds <= self._most_s:
-            self.fail(f"must be more than nothing and at most {self._most_s / 86_400:g} days", param, ctx)
+        if not 0 < seconds <= self._max_s:
+            self.fail(f"must be more than nothing and at most {self._max_s / 86_400:g} days", param, ctx)
         return seconds
 
 
 class Moment(click.ParamType[int]):
-    """A date and time as a person writes it: ``2026-11-22T22:00Z``."""
+    """A date and time: ``2026-11-22T22:00Z``."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return epoch milliseconds."""
+        """Return the time in epoch milliseconds."""
         try:
             return parse_moment_ms(str(value))
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""How a long command shows what it is doing: a live line on a terminal, plain lines elsewhere."""
+"""Progress output of long commands: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rich.text import Text
 
 from schemas.text import printable
 
-# Off a terminal a note of a long step is printed this often at most.
+# Minimum interval between the notes of a step where the output is not a terminal.
 _NOTE_EVERY_S = 10.0
 
 
 class ProgressView:
-    """Steps with the time since the start.
+    """Shows the steps of a command, with the time since its start.
 
     Args:
-        console: where they are shown.
+        console: console to print to.
     """
 
     def __init__(self, console: Console) -> None:
@@ -33,10 +33,10 @@ class ProgressView:
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:
-        """Show a step while it lasts; on a terminal its line stays behind when it is done."""
+        """Show a step until the block ends; on a terminal its line remains afterwards."""
         self._note, self._noted_s = "", time.monotonic()
         if not self._live:
-            self.say(text)
+            self.print_line(text)
             yield
             return
         spinner = Spinner("dots")
@@ -52,13 +52,13 @@ class ProgressView:
         self._print(began, text)
 
     def note(self, text: str) -> None:
-        """Say how far the running step is."""
+        """Show the progress of the running step."""
         self._note = text
         if not self._live and time.monotonic() - self._noted_s >= _NOTE_EVERY_S:
             self._noted_s = time.monotonic()
-            self.say(text)
+            self.print_line(text)
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line."""
         self._print(self._elapsed(), text)
 

@@ -1,4 +1,4 @@
-"""Amounts as people write them, read into numbers: ``100MB`` and ``1h30m``; and times of day."""
+"""Parsers of amounts and times as text: ``100MB``, ``1h30m``, dates, and times of day."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MOMENT: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 
 def parse_bytes_per_s(text: str) -> float:
-    """Return the bytes per second that a text such as ``12500000``, ``12.5MB`` or ``12 MiB/s`` stands for.
+    """Return the bytes per second of a text such as ``12500000``, ``12.5MB`` or ``12 MiB/s``.
 
     1 MB is 10^6 bytes, 1 MiB is 2^20.
 
     Raises:
-        ValueError: the text is no such amount.
+        ValueError: the text is not such an amount.
     """
     amount = text.strip().removesuffix("/s").strip()
     try:
@@ -37,12 +37,12 @@ def parse_bytes_per_s(text: str) -> float:
 
 
 def has_unit(text: str) -> bool:
-    """Return whether an amount, such as ``12.5MB``, is written with a unit; ``/s`` alone is none."""
+    """Return whether an amount, such as ``12.5MB``, has a unit; ``/s`` alone is not a unit."""
     return text.strip().removesuffix("/s").rstrip()[-1:].isalpha()
 
 
 def parse_duration_s(text: str) -> float:
-    """Return the seconds that a text such as ``1800``, ``30m``, ``1h30m`` or ``2d`` stands for.
+    """Return the seconds of a text such as ``1800``, ``30m``, ``1h30m`` or ``2d``.
 
     Raises:
         ValueError: the text is no such time.
@@ -52,8 +52,8 @@ def parse_duration_s(text: str) -> float:
     except ValueError:
         pass
     # pydantic reads ISO 8601, where 1d2h30m is P1DT2H30M.
-    days, mark, clock = text.strip().upper().replace(" ", "").rpartition("D")
-    iso = f"P{days}{mark}" + (f"T{clock}" if clock else "")
+    days, day_unit, clock = text.strip().upper().replace(" ", "").rpartition("D")
+    iso = f"P{days}{day_unit}" + (f"T{clock}" if clock else "")
     try:
         return _TIME.validate_python(iso).total_seconds()
     except ValidationError:
@@ -61,10 +61,10 @@ def parse_duration_s(text: str) -> float:
 
 
 def parse_percentage(text: str) -> float:
-    """Return the number of percent that a text such as ``10`` or ``12.5`` stands for.
+    """Return the percentage of a text such as ``10`` or ``12.5``.
 
     Raises:
-        ValueError: the text is no number, for instance for a percent sign.
+        ValueError: the text is not a number, for example because it has a percent sign.
     """
     try:
         return float(text)
@@ -87,10 +87,10 @@ def parse_moment_ms(text: str) -> int:
 
 
 def parse_window(text: str) -> DailyWindow:
-    """Return the time of day that a text such as ``01:00-05:00`` or ``22:00-02:00 Europe/Berlin`` stands for.
+    """Return the daily window of a text such as ``01:00-05:00`` or ``22:00-02:00 Europe/Berlin``.
 
     Raises:
-        ValueError: the text is no such time, or its zone is not known on this machine.
+        ValueError: the text is not such a window, or its time zone is not known on this machine.
     """
     hours, _, zone = text.strip().partition(" ")
     begins, _, ends = hours.partition("-")
@@ -104,6 +104,6 @@ def _zone(name: str) -> timezone | ZoneInfo:
         return timezone.utc
     try:
         return ZoneInfo(name)
-    # A name that is none may be a folder of zones, or lead out of them.
+    # A wrong name may be a folder of zones, or a path outside of them.
     except (KeyError, ValueError, OSError):
         raise ValueError(f"names the time zone {name}, which this machine does not know") from None

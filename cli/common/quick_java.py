@@ -1,4 +1,7 @@
-"""How JVMs run that end after a minute or two, most of which they would spend on compiling well: tests, the demo."""
+"""Java options for JVMs that run for a few minutes at most, as in tests and the demo.
+
+Only the first compiler tier is used: full optimization would take most of such a short run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real ``headroom`` as a child process that judges: its JSON lines, taken down with their times of arrival."""
+"""``headroom watch`` as a child process, whose JSON lines are recorded with their times of arrival."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ P = TypeVar("P", bound="VerdictProcess")
 _NAME = "headroom watch"
 _STARTED_S = 1.0
 _POLL_S = 0.05
-# It ends its own children, one after the other, and writes what is under way.
+# The process stops its own children one after the other, and finishes the batch that is being written.
 _STOP_S = 45.0
 
 
 class VerdictProcess(WatchLines):
-    """A running command that tells verdicts and alerts as JSON lines on its standard output.
+    """A running command that prints verdicts and alerts as JSON lines on its standard output.
 
     Args:
-        name: what errors call it.
-        command: its command line.
-        log: file to which is added what it says besides.
-        environment: variables that it gets besides those of this process.
-        subject: what an error calls the one who waited in vain; None: ``name``.
-        remedy: what an error tells its reader to do; None: to see the log.
+        name: name in errors.
+        command: command line.
+        log: file to which all other output is appended.
+        environment: variables in addition to those of this process.
+        subject: subject of the error after a timeout; ``name`` if None.
+        remedy: remedy in errors; a reference to the log if None.
 
     Attributes:
-        started_s: when it was started, in seconds of the monotonic clock.
+        started_s: time of the start, in seconds of the monotonic clock.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class VerdictProcess(WatchLines):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End it, and with it its children."""
+        """Stop the process and its children."""
         self.stop()
 
     def _read(self) -> None:
@@ -80,19 +80,19 @@ class VerdictProcess(WatchLines):
                 try:
                     self.lines.append(Line(at_s, json.loads(text)))
                 except ValueError:
-                    # spark-submit mixes the log into the results.
+                    # With spark-submit, log lines arrive on standard output too.
                     log.write(text)
                     log.flush()
 
     def processes(self) -> list[psutil.Process]:
-        """Return its processes: itself, its children and their JVMs; none if it has ended."""
+        """Return the process, its children and their JVMs; an empty list if it has ended."""
         if self._process.poll() is not None:
             return []
         process = psutil.Process(self._process.pid)
         return [process, *process.children(recursive=True)]
 
     def resident_bytes(self) -> dict[str, int]:
-        """Return the resident memory of each of its processes that lives, by name and id."""
+        """Return the resident memory in bytes of each live process, by name and process id."""
         found = {}
         for process in self.processes():
             with suppress(psutil.NoSuchProcess):
@@ -101,16 +101,16 @@ class VerdictProcess(WatchLines):
         return found
 
     def wait(self, condition: Callable[[], T | None], deadline_s: float, what: str, poll_s: float = _POLL_S) -> T:
-        """Return what the condition returns as soon as that is true; a broker that does not answer is asked again.
+        """Wait until the condition returns a true value, and return it; errors of Kafka's client are retried.
 
         Args:
-            condition: looked at every ``poll_s`` seconds.
-            deadline_s: longest wait in seconds.
-            what: what is waited for, as the error names it.
-            poll_s: time from one look to the next, seconds.
+            condition: called every ``poll_s`` seconds.
+            deadline_s: longest wait, in seconds.
+            what: name of the condition in the error message.
+            poll_s: interval between calls, in seconds.
 
         Raises:
-            HeadroomError: the deadline passed, with what was last seen; or the process ended.
+            HeadroomError: the deadline passed, with the last verdicts and alerts; or the process ended.
         """
         give_up = time.monotonic() + deadline_s
         while True:
@@ -122,16 +122,16 @@ class VerdictProcess(WatchLines):
             except KafkaError as error:
                 last = f" ({type(error).__name__})"
             if time.monotonic() > give_up:
-                seen = f"{self.last_seen()}; its log ends: {self._log_end(2)}"
-                rule = f"waited {deadline_s:.0f} s in vain for {what}{last}; last seen: {seen}"
+                state = f"{self.summary()}; its log ends: {self._log_end(2)}"
+                rule = f"waited {deadline_s:.0f} s in vain for {what}{last}; last seen: {state}"
                 raise HeadroomError(self._subject, rule, self._remedy)
             time.sleep(poll_s)
 
     def require_running(self) -> None:
-        """Return if it runs.
+        """Check that the process is running.
 
         Raises:
-            HeadroomError: it has ended; with the last lines of its standard error.
+            HeadroomError: the process has ended; with the last lines of its standard error.
         """
         code = self._process.poll()
         if code is not None:
@@ -141,7 +141,7 @@ class VerdictProcess(WatchLines):
         return " | ".join(self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:])
 
     def stop(self) -> None:
-        """End it, and with it its children, by force if they take too long."""
+        """Stop the process and its children; kill those that have not ended after 45 s."""
         tree = self.processes()
         self._ask_to_stop()
         try:
@@ -162,12 +162,12 @@ class WatchProcess(VerdictProcess):
     """A running ``headroom watch``, which ends when this process does.
 
     Args:
-        config: configuration file.
-        log: file to which its standard error is added.
-        store: folder of its tables; None: as configured.
+        config: settings file.
+        log: file to which its standard error is appended.
+        store: folder of its tables; as configured if None.
         options: further options of ``headroom watch``.
-        subject: what an error calls the one who waited in vain.
-        remedy: what an error tells its reader to do; None: to see the log.
+        subject: subject of the error after a timeout.
+        remedy: remedy in errors; a reference to the log if None.
     """
 
     def __init__(
@@ -185,9 +185,9 @@ class WatchProcess(VerdictProcess):
         super().__init__(_NAME, command, log, environment, subject=subject, remedy=remedy)
 
     def kill(self) -> list[int]:
-        """Kill it and Spark at once, as a crash would, and return the ids of all processes it had.
+        """Kill the process and its Spark JVM, as a crash would, and return the ids of all its processes.
 
-        Its other children are left to notice by themselves that their parent is gone.
+        Its other children are not killed: they have to notice that their parent has ended.
         """
         tree = self.processes()
         spark = [process for process in tree[1:] if self._is_spark(process)]
@@ -198,7 +198,7 @@ class WatchProcess(VerdictProcess):
         return [process.pid for process in tree]
 
     def kill_jvm(self) -> None:
-        """Kill the JVM of its own Spark, and nothing else, as the kernel would for want of memory."""
+        """Kill only the JVM of its own Spark, as the kernel does when memory runs out."""
         own = [process for process in self.processes()[1:] if self._is_spark(process)]
         for process in own:
             if process.ppid() == self._process.pid:
@@ -213,7 +213,7 @@ class WatchProcess(VerdictProcess):
 
 def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     with log.open("a", encoding="utf-8") as errors:
-        # In a session of its own, so that Ctrl-C comes to it as our SIGTERM, once.
+        # In its own session, so that Ctrl-C reaches it once, as our SIGTERM.
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -226,7 +226,7 @@ def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) ->
 
 
 def _being_started(process: psutil.Process) -> bool:
-    """Return whether a process is its parent's copy still: what it shows as its memory is there only once."""
+    """Return whether a process is still a fork of its parent, whose memory pages it shares."""
     parent = process.parent()
-    young = time.time() - process.create_time() < _STARTED_S
-    return young and parent is not None and process.cmdline() == parent.cmdline()
+    new = time.time() - process.create_time() < _STARTED_S
+    return new and parent is not None and process.cmdline() == parent.cmdline()

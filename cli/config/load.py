@@ -44,8 +44,8 @@ def load_settings(path: str | None, environ: Mapping[str, str] | None = None) ->
         HeadroomError: a key is unknown, a value is not allowed, ``cluster.bootstrap_servers`` is missing, or a file of
             certificates or keys cannot be used.
     """
-    settings, places = _read(path, os.environ if environ is None else environ)
-    _told(lambda: require_cluster(settings), places)
+    settings, origins = _read(path, os.environ if environ is None else environ)
+    _told(lambda: require_cluster(settings), origins)
     # Spark reads the ticks, wherever they are.
     own_ticks = bool(settings.ticks.bootstrap_servers.strip())
     require_readable(settings.cluster, "cluster", by_spark=not own_ticks)
@@ -66,10 +66,10 @@ def _read(path: str | None, environ: Mapping[str, str]) -> tuple[Settings, dict[
     file = Path(path) if path else Path(DEFAULT_FILE)
     given = from_file(file) if path or file.exists() else {}
     given.update(from_environment(environ))
-    places = {key: value.place for key, value in given.items()}
-    settings = _validated({key: _plain(key, value) for key, value in given.items()}, places)
-    _told(lambda: require_rules(settings), places)
-    return settings, places
+    origins = {key: value.origin for key, value in given.items()}
+    settings = _validated({key: _plain(key, value) for key, value in given.items()}, origins)
+    _told(lambda: require_rules(settings), origins)
+    return settings, origins
 
 
 def _plain(key: Key, given: RawValue) -> Any:
@@ -80,11 +80,11 @@ def _plain(key: Key, given: RawValue) -> Any:
         if key == ("spark", "conf") and isinstance(given.value, dict):
             return _flat(given.value)
     except ValueError as error:
-        raise HeadroomError(given.place, str(error), "Put the value right.") from None
+        raise HeadroomError(given.origin, str(error), "Put the value right.") from None
     except RecursionError:
-        raise HeadroomError(given.place, "is nested too deeply", "Settings of Spark are names and texts.") from None
+        raise HeadroomError(given.origin, "is nested too deeply", "Settings of Spark are names and texts.") from None
     if key == ("alerts", "maintenance"):
-        return maintenance_windows(given.value, given.place)
+        return maintenance_windows(given.value, given.origin)
     return given.value
 
 
@@ -98,7 +98,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return flat
 
 
-def _validated(values: Mapping[Key, Any], places: Mapping[Key, str]) -> Settings:
+def _validated(values: Mapping[Key, Any], origins: Mapping[Key, str]) -> Settings:
     tables: dict[str, Any] = {}
     for (section, name), value in values.items():
         table = tables
@@ -112,20 +112,20 @@ def _validated(values: Mapping[Key, Any], places: Mapping[Key, str]) -> Settings
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         key = _key(str(part) for part in first["loc"])
         rule = first["msg"].replace("Input should be", "must be")
-        raise HeadroomError(places[key], rule, "Put the value right.") from None
+        raise HeadroomError(origins[key], rule, "Put the value right.") from None
 
 
 def _key(location: Iterable[str]) -> Key:
-    """Return the key that a place in the settings lies at, or within: a key may be a table itself."""
+    """Return the key that a origin in the settings lies at, or within: a key may be a table itself."""
     section, *names = location
     while f"{section}.{names[0]}" in all_sections():
         section = f"{section}.{names.pop(0)}"
     return section, names[0]
 
 
-def _told(rules: Callable[[], None], places: Mapping[Key, str]) -> None:
+def _told(rules: Callable[[], None], origins: Mapping[Key, str]) -> None:
     try:
         rules()
     except SettingError as problem:
-        subject = places.get(problem.key, ".".join(problem.key))
+        subject = origins.get(problem.key, ".".join(problem.key))
         raise HeadroomError(subject, problem.rule, problem.remedy) from None

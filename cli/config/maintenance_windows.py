@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from cli.common.quantities import TIME_OF_DAY, parse_duration_s
-from cli.config.nearest import nearest
+from cli.config.nearest import suggestion
 from schemas.alerts import AlertKind
 from schemas.config import DAYS, MaintenanceWindow
 from schemas.errors import HeadroomError
@@ -15,34 +15,34 @@ from schemas.errors import HeadroomError
 _WEEK_S = 7 * 86_400
 
 
-def maintenance_windows(given: Any, place: str) -> tuple[MaintenanceWindow, ...]:
+def maintenance_windows(given: Any, origin: str) -> tuple[MaintenanceWindow, ...]:
     """Return the windows that a list of tables stands for.
 
     Args:
         given: what was given.
-        place: where, in the words of an error.
+        origin: where, in the words of an error.
 
     Raises:
         HeadroomError: a key is missing or unknown, or its value is not allowed.
     """
     if not isinstance(given, list) or not all(isinstance(table, dict) for table in given):
-        raise HeadroomError(place, "must be tables", "Begin each with a line [[alerts.maintenance]].")
-    return tuple(_window(table, f"window {number} of {place}") for number, table in enumerate(given, start=1))
+        raise HeadroomError(origin, "must be tables", "Begin each with a line [[alerts.maintenance]].")
+    return tuple(_window(table, f"window {number} of {origin}") for number, table in enumerate(given, start=1))
 
 
-def _window(table: Mapping[str, Any], place: str) -> MaintenanceWindow:
+def _window(table: Mapping[str, Any], origin: str) -> MaintenanceWindow:
     for name in table:
         if name not in _READERS:
-            raise HeadroomError(f"{name} of {place}", "is no setting", nearest(name, _READERS))
+            raise HeadroomError(f"{name} of {origin}", "is no setting", suggestion(name, _READERS))
     for item in fields(MaintenanceWindow):
         if item.default is MISSING and item.name not in table:
-            raise HeadroomError(f"{item.name} of {place}", "is not set", "A window needs days, at and lasts.")
+            raise HeadroomError(f"{item.name} of {origin}", "is not set", "A window needs days, at and lasts.")
     values = {}
     for name, value in table.items():
         try:
             values[name] = _READERS[name](value)
         except ValueError as error:
-            raise HeadroomError(f"{name} of {place}", str(error), "Put the value right.") from None
+            raise HeadroomError(f"{name} of {origin}", str(error), "Put the value right.") from None
     return MaintenanceWindow(**values)
 
 

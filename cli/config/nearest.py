@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def suggestion(name: str, names: Iterable[str]) -> str:
     """Return a remedy: the name that is most like the wrong one, else all there are."""
     names = list(names)
     near = difflib.get_close_matches(name, names, n=1)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from cli.config.problem import ONE_OF_TWO, SettingError, secrets_beside
+from cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets
 from schemas.alerts import Severity
 from schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings
 
@@ -29,14 +29,14 @@ def notify_problems(notify: NotifySettings) -> Iterator[SettingError]:
     yield from _alertmanager(notify.alertmanager)
     if notify.webhook.url and not _is_url(notify.webhook.url):
         yield SettingError(("notify.webhook", "url"), _URL)
-    yield from secrets_beside("notify.webhook", notify.webhook, "secret")
+    yield from duplicate_secrets("notify.webhook", notify.webhook, "secret")
     if (notify.webhook.secret or notify.webhook.secret_file) and not notify.webhook.url:
         yield _useless("notify.webhook", "url", "a secret")
 
 
 def _slack(slack: SlackSettings) -> Iterator[SettingError]:
     section = "notify.slack"
-    yield from secrets_beside(section, slack, "token", "webhook_url")
+    yield from duplicate_secrets(section, slack, "token", "webhook_url")
     if slack.by_token() and slack.by_webhook():
         name = "webhook_url" if slack.webhook_url else "webhook_url_file"
         yield SettingError((section, name), "is set beside a token", ONE_OF_TWO)
@@ -56,7 +56,7 @@ def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[SettingError]:
     section = "notify.alertmanager"
     if not all(map(_is_url, alertmanager.instances())):
         yield SettingError((section, "urls"), f"{_URL}, several separated by commas")
-    yield from secrets_beside(section, alertmanager, "password")
+    yield from duplicate_secrets(section, alertmanager, "password")
     has_password = bool(alertmanager.password or alertmanager.password_file)
     if has_password and not alertmanager.username:
         yield _useless(section, "username", "a password")

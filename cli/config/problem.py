@@ -17,7 +17,7 @@ class SettingError(Exception):
         super().__init__(f"{'.'.join(key)}: {rule}")
 
 
-def secrets_beside(section: str, settings: object, *names: str) -> Iterator[SettingError]:
+def duplicate_secrets(section: str, settings: object, *names: str) -> Iterator[SettingError]:
     """Yield every secret of a section that is given both by itself and by a file.
 
     Args:

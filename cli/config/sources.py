@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.config.nearest import nearest
+from cli.config.nearest import suggestion
 from schemas.config import MaintenanceWindow, Settings
 from schemas.environment import PREFIX, is_setting
 from schemas.errors import HeadroomError
@@ -31,7 +31,7 @@ class RawValue:
     """A value as it was given, and where: the words that an error names it by."""
 
     value: Any
-    place: str
+    origin: str
 
 
 def env_name(key: Key) -> str:
@@ -82,7 +82,7 @@ def from_file(file: Path) -> dict[Key, RawValue]:
 def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
     sections = list(all_sections())
     if section not in sections or not isinstance(table, dict):
-        raise HeadroomError(f"[{section}] in {file}", "is no section of the settings", nearest(section, sections))
+        raise HeadroomError(f"[{section}] in {file}", "is no section of the settings", suggestion(section, sections))
     names = [name for (known_section, name) in all_keys() if known_section == section]
     inner = [name.removeprefix(f"{section}.") for name in sections if name.startswith(f"{section}.")]
     given: dict[Key, RawValue] = {}
@@ -92,7 +92,7 @@ def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
         elif name in names:
             given[section, name] = RawValue(value, f"{section}.{name} in {file}")
         else:
-            raise HeadroomError(f"{section}.{name} in {file}", "is no setting", nearest(name, [*names, *inner]))
+            raise HeadroomError(f"{section}.{name} in {file}", "is no setting", suggestion(name, [*names, *inner]))
     return given
 
 
@@ -124,20 +124,20 @@ def from_environment(environ: Mapping[str, str]) -> dict[Key, RawValue]:
         if not is_setting(name) or not text:
             continue
         if name not in known:
-            raise HeadroomError(f"environment variable {name}", "is no setting", nearest(name, known))
+            raise HeadroomError(f"environment variable {name}", "is no setting", suggestion(name, known))
         key, default = known[name]
-        place = f"{'.'.join(key)} in the environment ({name})"
+        origin = f"{'.'.join(key)} in the environment ({name})"
         if isinstance(default, dict):
-            given[key] = RawValue(_json(text, place, "object", '{"name": "value"}'), place)
+            given[key] = RawValue(_json(text, origin, "object", '{"name": "value"}'), origin)
         elif key in LISTS:
-            given[key] = RawValue(_json(text, place, "array of objects", '[{"name": "value"}]'), place)
+            given[key] = RawValue(_json(text, origin, "array of objects", '[{"name": "value"}]'), origin)
         else:
-            given[key] = RawValue(text, place)
+            given[key] = RawValue(text, origin)
     return given
 
 
-def _json(text: str, place: str, what: str, example: str) -> Any:
+def _json(text: str, origin: str, what: str, example: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise HeadroomError(place, f"must be a JSON {what}", f"Write it as {example}.") from None
+        raise HeadroomError(origin, f"must be a JSON {what}", f"Write it as {example}.") from None

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from cli.common.quantities import parse_window
 from cli.config.notify_validation import notify_problems
-from cli.config.problem import ONE_OF_TWO, SettingError, secrets_beside
+from cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets
 from schemas.config import AlertSettings, CollectSettings, KafkaSettings, Settings, Source, StoreSettings
 
 
@@ -19,53 +19,57 @@ class Range:
     """The allowed values of a number.
 
     Attributes:
-        least: the smallest allowed.
-        above: whether ``least`` itself is left out.
-        most: the greatest allowed.
+        minimum: the smallest allowed.
+        above: whether ``minimum`` itself is left out.
+        maximum: the greatest allowed.
         bounded: whether both ends belong to its meaning, so that an error names both.
     """
 
-    least: float
+    minimum: float
     above: bool = False
-    most: float = math.inf
+    maximum: float = math.inf
     bounded: bool = False
 
-    def broken_by(self, value: float) -> str | None:
+    def violated_rule(self, value: float) -> str | None:
         """Return the rule that a number breaks; None: it is allowed. Infinity and NaN never are."""
-        if not (value > self.least if self.above else value >= self.least):
+        if not (value > self.minimum if self.above else value >= self.minimum):
             if self.bounded:
-                return f"must be from {self.least:g} to {self.most:g}"
-            return f"must be greater than {self.least:g}" if self.above else f"must be {self.least:g} or more"
-        if value > self.most or value == math.inf:
-            return f"must be from {self.least:g} to {self.most:g}" if self.bounded else f"must be {self._most()}"
+                return f"must be from {self.minimum:g} to {self.maximum:g}"
+            return f"must be greater than {self.minimum:g}" if self.above else f"must be {self.minimum:g} or more"
+        if value > self.maximum or value == math.inf:
+            return (
+                f"must be from {self.minimum:g} to {self.maximum:g}"
+                if self.bounded
+                else f"must be {self._maximum_rule()}"
+            )
         return None
 
-    def _most(self) -> str:
-        return f"at most {self.most:,}" if self.most < math.inf else "a number that is not infinite"
+    def _maximum_rule(self) -> str:
+        return f"at most {self.maximum:,}" if self.maximum < math.inf else "a number that is not infinite"
 
 
 # A year: longer waits are typing errors, and too long for the timers of Python and of the JVM.
-_LONGEST_S = 366 * 86_400
+_MAX_WAIT_S = 366 * 86_400
 # Settings of Kafka's that are whole numbers of 32 and 64 bits.
 _INT, _LONG = 2**31 - 1, 2**63 - 1
 
 POSITIVE = Range(0, above=True)
 NOT_NEGATIVE = Range(0)
 AT_LEAST_ONE = Range(1)
-SECONDS = Range(0, above=True, most=_LONGEST_S)
-NO_SECONDS_OR_MORE = Range(0, most=_LONGEST_S)
-DAYS = Range(0, most=36_500)
-COUNT = Range(1, most=_INT)
+SECONDS = Range(0, above=True, maximum=_MAX_WAIT_S)
+NO_SECONDS_OR_MORE = Range(0, maximum=_MAX_WAIT_S)
+DAYS = Range(0, maximum=36_500)
+COUNT = Range(1, maximum=_INT)
 
 RANGES: dict[tuple[str, str], Range] = {
-    ("cluster", "request_timeout_ms"): Range(0, above=True, most=_INT),
+    ("cluster", "request_timeout_ms"): Range(0, above=True, maximum=_INT),
     ("cluster", "replication_capacity"): POSITIVE,
-    ("ticks", "request_timeout_ms"): Range(0, above=True, most=_INT),
-    ("ticks", "partitions"): Range(1, most=100_000),
-    ("ticks", "replication_factor"): Range(0, most=32_767),
-    ("ticks", "retention_ms"): Range(0, above=True, most=_LONG),
+    ("ticks", "request_timeout_ms"): Range(0, above=True, maximum=_INT),
+    ("ticks", "partitions"): Range(1, maximum=100_000),
+    ("ticks", "replication_factor"): Range(0, maximum=32_767),
+    ("ticks", "retention_ms"): Range(0, above=True, maximum=_LONG),
     ("collect", "interval_s"): SECONDS,
-    ("collect", "port"): Range(1, most=65535, bounded=True),
+    ("collect", "port"): Range(1, maximum=65535, bounded=True),
     ("collect", "rate_window_s"): NO_SECONDS_OR_MORE,
     ("collect", "broker_timeout_s"): NO_SECONDS_OR_MORE,
     ("collect", "topic_config_max_age_s"): NO_SECONDS_OR_MORE,
@@ -74,7 +78,7 @@ RANGES: dict[tuple[str, str], Range] = {
     ("store", "silver_keep_days"): DAYS,
     ("store", "gold_keep_days"): DAYS,
     ("store", "maintain_every_s"): NO_SECONDS_OR_MORE,
-    ("spark", "shuffle_partitions"): Range(1, most=100_000),
+    ("spark", "shuffle_partitions"): Range(1, maximum=100_000),
     ("spark", "gold_trigger_s"): NO_SECONDS_OR_MORE,
     ("spark", "record_trigger_s"): NO_SECONDS_OR_MORE,
     ("alerts", "hold_s"): NO_SECONDS_OR_MORE,
@@ -84,7 +88,7 @@ RANGES: dict[tuple[str, str], Range] = {
     ("alerts", "no_data_s"): SECONDS,
     ("alerts", "under_replicated_s"): NO_SECONDS_OR_MORE,
     ("alerts", "left_behind_s"): NO_SECONDS_OR_MORE,
-    ("alerts", "leader_imbalance_percentage"): Range(0, most=100, bounded=True),
+    ("alerts", "leader_imbalance_percentage"): Range(0, maximum=100, bounded=True),
     ("alerts", "imbalance_s"): NO_SECONDS_OR_MORE,
     ("alerts", "slip_ratio"): POSITIVE,
     ("alerts", "margin_ratio"): AT_LEAST_ONE,
@@ -98,7 +102,7 @@ RANGES: dict[tuple[str, str], Range] = {
     ("notify.alertmanager", "timeout_s"): SECONDS,
     ("notify.webhook", "timeout_s"): SECONDS,
     ("metrics", "stale_after_s"): NO_SECONDS_OR_MORE,
-    ("metrics", "top_n"): Range(0, most=_INT),
+    ("metrics", "top_n"): Range(0, maximum=_INT),
     ("elections", "batch_partitions"): COUNT,
     ("elections", "batch_partitions_per_broker"): COUNT,
     ("elections", "batch_write_bytes_per_s"): POSITIVE,
@@ -138,7 +142,7 @@ def require_rules(settings: Settings) -> None:
 def _problems(settings: Settings) -> Iterator[SettingError]:
     for key, allowed in RANGES.items():
         value = attrgetter(".".join(key))(settings)
-        rule = None if value is None else allowed.broken_by(value)
+        rule = None if value is None else allowed.violated_rule(value)
         if rule is not None:
             yield SettingError(key, rule)
     yield from _texts(settings)
@@ -157,7 +161,7 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
     if not settings.cluster.name.isprintable():
         # It is part of every row, line and label; a line break in it would begin a line of its own.
         yield SettingError(("cluster", "name"), "must have no control character or line break in it")
-    if settings.metrics.address() and not _is_server(settings.metrics.address(), least_port=0):
+    if settings.metrics.address() and not _is_server(settings.metrics.address(), min_port=0):
         yield SettingError(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
     yield from _store(settings.store)
     yield from _window(settings.elections.window)
@@ -169,16 +173,16 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
 
 
 def _store(store: StoreSettings) -> Iterator[SettingError]:
-    """Yield places of tables with a secret in them: they stand in logs, errors and what commands print."""
+    """Yield origins of tables with a secret in them: they stand in logs, errors and what commands print."""
     remedy = "Give what opens the store by the environment, or by [spark.conf]: docs/deployment.md."
     for name in ("path", "checkpoint_path"):
-        place = getattr(store, name)
-        if "://" in place and ":" in place.partition("://")[2].partition("/")[0].rpartition("@")[0]:
+        origin = getattr(store, name)
+        if "://" in origin and ":" in origin.partition("://")[2].partition("/")[0].rpartition("@")[0]:
             yield SettingError(("store", name), "must have no password in it", remedy)
         # As https://account.blob.core.windows.net/container?sv=...&sig=... of Azure.
-        if "://" in place and "?" in place:
+        if "://" in origin and "?" in origin:
             yield SettingError(("store", name), "must have no query in it", remedy)
-        if not place.isprintable():
+        if not origin.isprintable():
             yield SettingError(("store", name), "must have no control character or line break in it")
 
 
@@ -197,7 +201,7 @@ def _window(text: str) -> Iterator[SettingError]:
 
 
 def _sources(collect: CollectSettings) -> Iterator[SettingError]:
-    yield from secrets_beside("collect", collect, "jmx_password", "http_password", "http_token")
+    yield from duplicate_secrets("collect", collect, "jmx_password", "http_password", "http_token")
     if collect.http_username and (collect.http_token or collect.http_token_file):
         yield SettingError(("collect", "http_username"), "is set beside a token", ONE_OF_TWO)
     if bool(collect.http_certfile) != bool(collect.http_keyfile):
@@ -220,15 +224,15 @@ def _unused_metrics(collect: CollectSettings) -> Iterator[SettingError]:
             yield SettingError(("collect", item.name), rule, "Set collect.source, or leave this out.")
 
 
-def _is_server(address: str, least_port: int = 1) -> bool:
+def _is_server(address: str, min_port: int = 1) -> bool:
     match = _SERVER.fullmatch(address.strip())
-    return match is not None and least_port <= int(match[2]) < 65536
+    return match is not None and min_port <= int(match[2]) < 65536
 
 
 def _connection(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
     if kafka.bootstrap_servers and not all(map(_is_server, kafka.bootstrap_servers.split(","))):
         yield SettingError((section, "bootstrap_servers"), "must be host:port, several separated by commas")
-    yield from secrets_beside(section, kafka, "sasl_password")
+    yield from duplicate_secrets(section, kafka, "sasl_password")
     if bool(kafka.ssl_certfile) != bool(kafka.ssl_keyfile):
         missing = "ssl_keyfile" if kafka.ssl_certfile else "ssl_certfile"
         yield SettingError(

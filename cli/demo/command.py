@@ -85,13 +85,13 @@ def _prepare(folder: Path | None, keep: bool) -> Path:
 
 
 def _run(folder: Path) -> DemoOutcome:
-    screen = ProgressView(console())
-    _warn_if_busy(screen)
+    progress = ProgressView(console())
+    _warn_if_busy(progress)
     cluster = EmbeddedCluster(folder, len(BROKERS))
     try:
-        with screen.step(f"Starting {len(BROKERS)} Kafka brokers on this machine"):
+        with progress.step(f"Starting {len(BROKERS)} Kafka brokers on this machine"):
             cluster.start()
-        return _play(cluster, screen)
+        return _play(cluster, progress)
     except KafkaError as error:
         raise HeadroomError(
             "Kafka", f"{type(error).__name__}: {error}", f"See the brokers' logs in {folder}"
@@ -100,13 +100,15 @@ def _run(folder: Path) -> DemoOutcome:
         cluster.stop()
 
 
-def _warn_if_busy(screen: ProgressView) -> None:
+def _warn_if_busy(progress: ProgressView) -> None:
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > 2 * cores:
-        screen.say(f"Note: this machine is busy (load {load:.0f} on {cores} cores), so that times will be long")
+        progress.print_line(
+            f"Note: this machine is busy (load {load:.0f} on {cores} cores), so that times will be long"
+        )
 
 
-def _play(cluster: EmbeddedCluster, screen: ProgressView) -> DemoOutcome:
+def _play(cluster: EmbeddedCluster, progress: ProgressView) -> DemoOutcome:
     config = write_config(cluster)
     with config.open("a", encoding="utf-8") as file:
         file.write(f"\n[spark]\n# Of a watch that ends after minutes; without it one runs for days.\n{_QUICK}\n")
@@ -114,7 +116,7 @@ def _play(cluster: EmbeddedCluster, screen: ProgressView) -> DemoOutcome:
     kafka = DemoKafka(settings)
     try:
         with WatchProcess(config, cluster.folder / "watch.log", subject="demo") as watch:
-            return DemoRun(kafka, watch, screen, settings, config).play()
+            return DemoRun(kafka, watch, progress, settings, config).play()
     finally:
         kafka.close()
 

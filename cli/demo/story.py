@@ -52,17 +52,17 @@ class DemoRun:
     Args:
         kafka: the cluster.
         watch: the running ``headroom watch``.
-        screen: shows what is done.
+        progress: shows what is done.
         settings: of the cluster and the tables.
         config: the file that they are from.
     """
 
     def __init__(
-        self, kafka: DemoKafka, watch: WatchProcess, screen: ProgressView, settings: Settings, config: Path
+        self, kafka: DemoKafka, watch: WatchProcess, progress: ProgressView, settings: Settings, config: Path
     ) -> None:
         self._kafka = kafka
         self._watch = watch
-        self._screen = screen
+        self._progress = progress
         self._bootstrap_servers = settings.cluster.bootstrap_servers
         self._store = settings.store.path
         self._config = config
@@ -88,33 +88,33 @@ class DemoRun:
 
     def _write_history(self) -> None:
         total = sum(p.history_bytes for p in PARTITIONS)
-        with self._screen.step(f"Starting headroom watch; writing {size(total)} of history to orders and payments"):
+        with self._progress.step(f"Starting headroom watch; writing {size(total)} of history to orders and payments"):
             self._kafka.create_topics()
             rates = {p.key: p.history_bytes_per_s for p in PARTITIONS}
             with PacedProducer(self._bootstrap_servers, rates, RECORD_BYTES) as load:
                 self._watch.wait(lambda: history_is_written(load), _PATIENCE_S, "the end of the history")
             self._watch.wait(lambda: self._watch.verdicts() is not None, _PATIENCE_S, "a first verdict")
-        with self._screen.step("Waiting until headroom watch keeps pace"):
+        with self._progress.step("Waiting until headroom watch keeps pace"):
             # On a machine that is too busy for Spark every figure that follows would be wrong.
             what = "headroom watch to keep pace on this machine, which is too busy"
             self._watch.wait(lambda: behind_s(self._store) < _PACE_S, _PACE_PATIENCE_S, what, poll_s=1.0)
 
     def _start_moves(self) -> None:
         live = ", ".join(f"{name_of(p.key)} {format_rate(p.live_bytes_per_s)}" for p in PARTITIONS)
-        with self._screen.step(f"Live traffic: {live}"):
+        with self._progress.step(f"Live traffic: {live}"):
             end = time.monotonic() + _LIVE_BEFORE_S
             self._watch.wait(lambda: time.monotonic() >= end, _LIVE_BEFORE_S + 1, "steady rates")
-        with self._screen.step(f"Moving, throttled to {format_rate(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
+        with self._progress.step(f"Moving, throttled to {format_rate(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
             self._kafka.start_moves()
             self._watch.wait(self._all_catch_up, _PATIENCE_S, "every broker to catch up")
-        self._screen.say("headroom watch says: every new replica catches up")
-        with self._screen.step("Waiting for what it says of switches to come"):
+        self._progress.print_line("headroom watch says: every new replica catches up")
+        with self._progress.step("Waiting for what it says of switches to come"):
             ahead = self._watch.wait(
-                lambda: self._watch.informed(AlertKind.THROTTLE_AT_RISK),
+                lambda: self._watch.last_info(AlertKind.THROTTLE_AT_RISK),
                 ALERT_WITHIN_S,
                 "a warning of switches to come",
             )
-        self._screen.say(f"It warns ahead: {ahead.said['summary']}")
+        self._progress.print_line(f"It warns ahead: {ahead.fields['summary']}")
 
     def _all_catch_up(self) -> bool:
         return (self._watch.verdicts() or {}) == _HEALTHY
@@ -122,7 +122,7 @@ class DemoRun:
     def _switch_leader(self) -> float:
         """Return when the metadata first showed the new leader."""
         text = f"Preferred election: the leader of {name_of(SWITCHING)} switches from {OLD_LEADER} to {NEW_LEADER}"
-        with self._screen.step(text):
+        with self._progress.step(text):
             self._kafka.elect_preferred(*SWITCHING)
             self._watch.wait(
                 lambda: self._kafka.leader(*SWITCHING) == NEW_LEADER, _PATIENCE_S, "the switch of the leader"
@@ -130,8 +130,10 @@ class DemoRun:
             return time.monotonic()
 
     def _await_alert(self) -> Line:
-        with self._screen.step("Waiting for the alert"):
-            alert = self._watch.wait(self._watch.advice, ALERT_WITHIN_S, "an alert that recommends a throttle")
+        with self._progress.step("Waiting for the alert"):
+            alert = self._watch.wait(
+                self._watch.last_recommendation, ALERT_WITHIN_S, "an alert that recommends a throttle"
+            )
         echo()
         echo_lines(render_event(alert.event), colour="red")
         echo()
@@ -143,24 +145,24 @@ class DemoRun:
     def _apply(self, alert: Line) -> float:
         """Carry out the alert's own first command, and return when the throttle was in force."""
         command = recommendation(alert.event)["commands"][0]
-        with self._screen.step(f"$ {command}"):
+        with self._progress.step(f"$ {command}"):
             run_headroom(shlex.split(command)[1:])
             return time.monotonic()
 
     def _await_finish(self, alert: Line, applied_s: float) -> float:
         promised_s = recommendation(alert.event)["finish_s"] or _PATIENCE_S
-        with self._screen.step("Waiting for the end of the move of orders"):
+        with self._progress.step("Waiting for the end of the move of orders"):
 
             def finished() -> bool:
                 left_bytes, spent_s = self._kafka.missing_bytes(ORDERS), time.monotonic() - applied_s
-                self._screen.note(f"{size(left_bytes)} to copy; {spent_s:.0f} s of the promised {promised_s:.0f} s")
+                self._progress.note(f"{size(left_bytes)} to copy; {spent_s:.0f} s of the promised {promised_s:.0f} s")
                 return not self._kafka.moving(ORDERS)
 
             self._watch.wait(finished, 2 * promised_s + 60, "the end of the move of orders", poll_s=0.5)
             return time.monotonic()
 
     def _await_resolved(self, alert: Line) -> Line:
-        with self._screen.step("Every replica of orders is where it should be; waiting for the alert to resolve"):
+        with self._progress.step("Every replica of orders is where it should be; waiting for the alert to resolve"):
             resolved = self._watch.wait(
                 lambda: self._watch.resolved(alert.event.alert_id), _PATIENCE_S, "the end of the alert"
             )
@@ -172,6 +174,6 @@ class DemoRun:
     def _clean_up(self) -> None:
         """Clear the throttles, which would slow ordinary replication from now on."""
         arguments = ["throttle", "clear", "--config", str(self._config), "--execute"]
-        with self._screen.step(f"$ {shlex.join(['headroom', *arguments])}"):
+        with self._progress.step(f"$ {shlex.join(['headroom', *arguments])}"):
             self._watch.wait(lambda: not self._kafka.moving(PAYMENTS), _PATIENCE_S, "the end of the move of payments")
             run_headroom(arguments)

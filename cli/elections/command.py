@@ -16,10 +16,10 @@ from cli.common.output import console, echo, print_json
 from cli.common.parameters import BrokerIds, Names
 from cli.common.progress import ProgressView
 from cli.config.load import load_settings
-from cli.elections.export import outcome_json, view_json, write_batches
+from cli.elections.export import result_json, view_json, write_batches
 from cli.elections.plan import ElectionPlanning
 from cli.elections.run import ElectionRun, print_run, run_plan, stopping
-from cli.elections.view import MOST_ROWS, ElectionView, print_view
+from cli.elections.view import MAX_ROWS, ElectionView, print_view
 from cluster.elections.executor import Cluster, ExecutionPolicy, not_quiet, when_quiet
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.live_leadership import LiveLeadership
@@ -70,20 +70,20 @@ def elections(
     _quieten()
     settings = load_settings(config)
     planner = ElectionPlanning(settings, topics, brokers)
-    terms = planner.terms(wait)
-    screen = ProgressView(console(sys.stderr))
+    policy = planner.policy(wait)
+    progress = ProgressView(console(sys.stderr))
     with LiveLeadership(settings) as cluster:
-        leads = _first_look(cluster, terms, screen) if execute and wait else cluster.look()
-        view = planner.view(leads, config)
+        leadership = _first_look(cluster, policy, progress) if execute and wait else cluster.look()
+        view = planner.view(leadership, config)
         if output_format == "text":
             print_view(view)
         files = write_batches(batches_dir, view.plan.batches) if batches_dir is not None else []
-        run = _execute(view, cluster, terms, screen, yes) if execute and view.plan.batches else None
+        run = _execute(view, cluster, policy, progress, yes) if execute and view.plan.batches else None
     if output_format == "json":
         print_json({**view_json(view), **_files_json(view, files), **_run_json(view, run)})
     else:
         _print_files(view, files)
-        _print_end(view, run, terms, topics, brokers)
+        _print_end(view, run, policy, topics, brokers)
     _exit(view, run)
 
 
@@ -105,27 +105,27 @@ def _quieten() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _first_look(cluster: Cluster, terms: ExecutionPolicy, screen: ProgressView) -> LeadershipSnapshot:
+def _first_look(cluster: Cluster, policy: ExecutionPolicy, progress: ProgressView) -> LeadershipSnapshot:
     """Return the cluster once it is quiet: a plan made before would be old by then."""
-    with stopping() as stop, screen.step("Waiting for a quiet time"):
-        leads = when_quiet(cluster, terms, stop, screen.note)
-    if leads is None:
+    with stopping() as stop, progress.step("Waiting for a quiet time"):
+        leadership = when_quiet(cluster, policy, stop, progress.note)
+    if leadership is None:
         raise click.Abort
-    return leads
+    return leadership
 
 
 def _execute(
-    view: ElectionView, cluster: Cluster, terms: ExecutionPolicy, screen: ProgressView, yes: bool
+    view: ElectionView, cluster: Cluster, policy: ExecutionPolicy, progress: ProgressView, yes: bool
 ) -> ElectionRun | None:
     """Return what became of the plan; None: the person at the terminal did not want it."""
-    blocked_reason = terms.blocked_reason(view.leads)
-    if blocked_reason is not None and not terms.wait:
+    blocked_reason = policy.blocked_reason(view.leadership)
+    if blocked_reason is not None and not policy.wait:
         raise not_quiet(blocked_reason)
     question = f"Elect {view.partitions()} leaders in {len(view.plan.batches)} batches?"
     if not yes and not click.confirm(question, err=True):
         return None
     with stopping() as stop:
-        return run_plan(view, cluster, terms, stop, screen)
+        return run_plan(view, cluster, policy, stop, progress)
 
 
 def _run_json(view: ElectionView, run: ElectionRun | None) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _run_json(view: ElectionView, run: ElectionRun | None) -> dict[str, Any]:
     stopped = run.stopped
     return {
         "executed": True,
-        "results": [outcome_json(outcome) for outcome in run.outcomes],
+        "results": [result_json(result) for result in run.results],
         "stopped": stopped and {"subject": stopped.subject, "rule": stopped.rule, "remedy": stopped.remedy},
         "left_partitions": view.partitions() - run.done(),
     }
@@ -153,16 +153,16 @@ def _print_files(view: ElectionView, files: Sequence[Path]) -> None:
     if files:
         echo()
         echo(f"Wrote {len(files)} files; one after the other, each once the one before has settled:")
-    for command in _kafka_commands(view, files[:MOST_ROWS]):
+    for command in _kafka_commands(view, files[:MAX_ROWS]):
         echo(f"  $ {command}")
-    if len(files) > MOST_ROWS:
+    if len(files) > MAX_ROWS:
         echo(f"  and so on to {files[-1].name}")
 
 
 def _print_end(
     view: ElectionView,
     run: ElectionRun | None,
-    terms: ExecutionPolicy,
+    policy: ExecutionPolicy,
     topics: Sequence[str] | None,
     brokers: Sequence[int] | None,
 ) -> None:
@@ -171,7 +171,7 @@ def _print_end(
     elif view.plan.batches:
         chosen = [f"--topics {','.join(topics)}"] if topics else []
         chosen += [f"--brokers {','.join(map(str, brokers))}"] if brokers else []
-        blocked_reason = terms.blocked_reason(view.leads)
+        blocked_reason = policy.blocked_reason(view.leadership)
         if blocked_reason is not None:
             echo()
             echo(f"Not now, but with --execute --wait: {blocked_reason}.")

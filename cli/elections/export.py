@@ -18,13 +18,13 @@ _FILE = "batch-{:03d}.json"
 def view_json(view: ElectionView) -> dict[str, Any]:
     """Return a plan ready for JSON; rates are bytes per second, null where unknown, ratios 0 to 1."""
     after = {balance.broker: balance for balance in view.plan.after}
-    partitions = view.leads.partitions.values()
+    partitions = view.leadership.partitions.values()
     read = _read_bytes_per_s((p.leader, p.read_bytes_per_s) for p in partitions)
     preferred_read = _read_bytes_per_s((p.replicas[0], p.read_bytes_per_s) for p in partitions if p.leader is not None)
     return {
         "cluster": view.settings.cluster.name,
-        "cluster_write_bytes_per_s": view.leads.traffic.cluster_written,
-        "not_measured": [{"broker": b, "reason": why} for b, why in sorted(view.leads.traffic.silent.items())],
+        "cluster_write_bytes_per_s": view.leadership.traffic.cluster_written,
+        "not_measured": [{"broker": b, "reason": why} for b, why in sorted(view.leadership.traffic.silent.items())],
         "brokers": [
             {
                 **vars(balance),
@@ -41,8 +41,8 @@ def view_json(view: ElectionView) -> dict[str, Any]:
         "left_out": [{**vars(left), "reason": left.reason.value} for left in view.plan.left_out],
         "raise_first": [
             {
-                "broker": first.side[0],
-                "role": first.side[1].value,
+                "broker": first.broker_role[0],
+                "role": first.broker_role[1].value,
                 "throttle_bytes_per_s": first.throttle_bytes_per_s,
                 "required_bytes_per_s": first.required_bytes_per_s,
             }
@@ -61,16 +61,16 @@ def _read_bytes_per_s(partitions: Iterable[tuple[int | None, float | None]]) -> 
     return sums
 
 
-def outcome_json(outcome: BatchResult) -> dict[str, Any]:
+def result_json(result: BatchResult) -> dict[str, Any]:
     """Return what became of a batch ready for JSON; ``settled_s`` is null where it did not settle."""
-    answers = outcome.answers
+    answers = result.answers
     return {
-        "number": outcome.number,
+        "number": result.number,
         "elected": _names(answers.elected),
         "not_needed": _names(answers.not_needed),
         "refused": [{"topic": t, "partition": p, "error": error} for (t, p), error in answers.refused.items()],
-        "settled_s": outcome.settled_s,
-        "imbalance_ratios": _ratios(outcome.imbalance_ratios),
+        "settled_s": result.settled_s,
+        "imbalance_ratios": _ratios(result.imbalance_ratios),
     }
 
 

@@ -33,52 +33,54 @@ class ElectionPlanning:
         self._topics = None if topics is None else frozenset(topics)
         self._brokers = None if brokers is None else frozenset(brokers)
 
-    def plan(self, leads: LeadershipSnapshot) -> ElectionPlan:
+    def plan(self, leadership: LeadershipSnapshot) -> ElectionPlan:
         """Return what to elect in a cluster."""
-        around = leads.cluster_constraints(self._topics, self._brokers)
-        return plan_elections(leads.partitions.values(), self._limits, around)
+        around = leadership.cluster_constraints(self._topics, self._brokers)
+        return plan_elections(leadership.partitions.values(), self._limits, around)
 
-    def view(self, leads: LeadershipSnapshot, config: str | None) -> ElectionView:
+    def view(self, leadership: LeadershipSnapshot, config: str | None) -> ElectionView:
         """Return the plan for a cluster with what it was made from.
 
         Args:
-            leads: the cluster.
+            leadership: the cluster.
             config: configuration file as given; None: as found.
 
         Raises:
             HeadroomError: a topic or broker that was asked for is not there.
         """
-        self._require_there(leads)
-        plan = self.plan(leads)
-        thresholds = {balance.broker: self._threshold(leads.balancing.get(balance.broker)) for balance in plan.before}
-        return ElectionView(self._settings, config, leads, plan, thresholds)
+        self._require_there(leadership)
+        plan = self.plan(leadership)
+        thresholds = {
+            balance.broker: self._threshold(leadership.balancing.get(balance.broker)) for balance in plan.before
+        }
+        return ElectionView(self._settings, config, leadership, plan, thresholds)
 
     def _threshold(self, balancing: LeaderRebalanceConfig | None) -> float:
         own = balancing.percentage if balancing is not None else None
         return (self._settings.alerts.leader_imbalance_percentage if own is None else own) / 100
 
-    def terms(self, wait: bool) -> ExecutionPolicy:
-        """Return the terms on which a plan is carried out."""
+    def policy(self, wait: bool) -> ExecutionPolicy:
+        """Return the policy on which a plan is carried out."""
         elections = self._settings.elections
-        quiet = quiet_of(elections)
+        quiet = quiet_policy(elections)
 
-        def blocked_reason(leads: LeadershipSnapshot) -> str | None:
-            return blocked_reason_of(elections, quiet, leads.traffic.cluster_written, time.time())
+        def blocked_reason(leadership: LeadershipSnapshot) -> str | None:
+            return blocked_reason_of(elections, quiet, leadership.traffic.cluster_written, time.time())
 
         return ExecutionPolicy(self._limits, blocked_reason, wait, elections.settle_s, elections.pause_s)
 
-    def _require_there(self, leads: LeadershipSnapshot) -> None:
-        missing = sorted((self._topics or frozenset()) - {topic for topic, _ in leads.partitions})
+    def _require_there(self, leadership: LeadershipSnapshot) -> None:
+        missing = sorted((self._topics or frozenset()) - {topic for topic, _ in leadership.partitions})
         if missing:
             raise HeadroomError(f"topic {missing[0]}", "is not in the cluster", "See its spelling.")
-        known = leads.alive | {led.replicas[0] for led in leads.partitions.values()}
+        known = leadership.alive | {led.replicas[0] for led in leadership.partitions.values()}
         unknown = sorted((self._brokers or frozenset()) - known)
         if unknown:
             there = ", ".join(map(str, sorted(known)))
             raise HeadroomError(f"broker {unknown[0]}", "is not in the cluster", f"Name others; there are: {there}.")
 
 
-def quiet_of(elections: ElectionSettings) -> QuietPolicy:
+def quiet_policy(elections: ElectionSettings) -> QuietPolicy:
     """Return when it is quiet enough for elections."""
     return QuietPolicy(parse_window(elections.window) if elections.window else None, elections.quiet_below)
 
@@ -94,7 +96,7 @@ def blocked_reason_of(
         write_bytes_per_s: what producers write to the whole cluster; None: unknown.
         at_s: now, epoch seconds.
     """
-    if quiet.holds(at_s, write_bytes_per_s):
+    if quiet.allows(at_s, write_bytes_per_s):
         return None
     said = []
     if elections.window:

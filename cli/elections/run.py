@@ -23,20 +23,20 @@ class ElectionRun:
     """What became of a plan.
 
     Attributes:
-        outcomes: of the batches that were begun.
+        results: of the batches that were begun.
         stopped: what was not as planned; None: all was.
     """
 
-    outcomes: tuple[BatchResult, ...]
+    results: tuple[BatchResult, ...]
     stopped: HeadroomError | None
 
     def elected(self) -> int:
         """Return how many leaders were elected."""
-        return sum(len(outcome.answers.elected) for outcome in self.outcomes)
+        return sum(len(result.answers.elected) for result in self.results)
 
     def done(self) -> int:
         """Return how many partitions have their preferred leader now that the plan was to give it to."""
-        return self.elected() + sum(len(outcome.answers.not_needed) for outcome in self.outcomes)
+        return self.elected() + sum(len(result.answers.not_needed) for result in self.results)
 
 
 @contextmanager
@@ -53,25 +53,25 @@ def stopping() -> Iterator[threading.Event]:
 
 
 def run_plan(
-    view: ElectionView, cluster: Cluster, terms: ExecutionPolicy, stop: threading.Event, screen: ProgressView
+    view: ElectionView, cluster: Cluster, policy: ExecutionPolicy, stop: threading.Event, progress: ProgressView
 ) -> ElectionRun:
     """Return what became of the plan, shown batch by batch."""
-    outcomes: list[BatchResult] = []
+    results: list[BatchResult] = []
     batches, total = len(view.plan.batches), view.partitions()
 
     def note(text: str) -> None:
-        screen.note(f"{ElectionRun(tuple(outcomes), None).done()} of {total} done; {text}")
+        progress.note(f"{ElectionRun(tuple(results), None).done()} of {total} done; {text}")
 
-    execution = ElectionExecutor(cluster, view.plan.batches, view.leads, terms, stop, note)
+    execution = ElectionExecutor(cluster, view.plan.batches, view.leadership, policy, stop, note)
     stopped = None
-    with screen.step(f"Electing {total} leaders in {batches} {'batch' if batches == 1 else 'batches'}"):
+    with progress.step(f"Electing {total} leaders in {batches} {'batch' if batches == 1 else 'batches'}"):
         try:
-            for outcome in execution.run():
-                outcomes.append(outcome)
-                screen.say(_line(outcome, batches))
+            for result in execution.run():
+                results.append(result)
+                progress.print_line(_line(result, batches))
         except HeadroomError as error:
             stopped = error
-    return ElectionRun(tuple(outcomes), stopped)
+    return ElectionRun(tuple(results), stopped)
 
 
 def print_run(view: ElectionView, run: ElectionRun) -> None:
@@ -79,20 +79,20 @@ def print_run(view: ElectionView, run: ElectionRun) -> None:
     left = view.partitions() - run.done()
     echo()
     echo(f"{run.elected()} leaders elected; {left} of {view.partitions()} are left.")
-    settled = [outcome for outcome in run.outcomes if outcome.settled_s is not None]
+    settled = [result for result in run.results if result.settled_s is not None]
     if settled:
         print_table("", ("broker", "imbalance before", "predicted", "now"), _ratio_rows(view, settled))
     if left:
         echo("The same command goes on with what is left: it plans from what is there then.")
 
 
-def _line(outcome: BatchResult, batches: int) -> str:
-    answers = outcome.answers
+def _line(result: BatchResult, batches: int) -> str:
+    answers = result.answers
     parts = [f"{len(answers.elected)} elected"]
     parts += [f"{len(answers.not_needed)} led by their preferred broker already"] * bool(answers.not_needed)
     parts += [f"{len(answers.refused)} refused"] * bool(answers.refused)
-    parts.append("not settled" if outcome.settled_s is None else f"settled in {outcome.settled_s:.1f} s")
-    return f"Batch {outcome.number} of {batches}: {', '.join(parts)}"
+    parts.append("not settled" if result.settled_s is None else f"settled in {result.settled_s:.1f} s")
+    return f"Batch {result.number} of {batches}: {', '.join(parts)}"
 
 
 def _ratio_rows(view: ElectionView, settled: Sequence[BatchResult]) -> list[tuple[str, ...]]:

@@ -73,7 +73,7 @@ class ElectionView:
 
     def raised_brokers(self) -> list[int]:
         """Return the brokers whose throttle has to be raised."""
-        return sorted({first.side[0] for first in self.plan.raise_first})
+        return sorted({first.broker_role[0] for first in self.plan.raise_first})
 
     def raise_command(self) -> str | None:
         """Return the command that raises what has to be raised; None: nothing has to be, or no throttle would do."""
@@ -219,7 +219,7 @@ def _left_out_rows(view: ElectionView) -> list[tuple[str, ...]]:
 def _raise_rows(raises: Sequence[RequiredThrottleIncrease]) -> list[tuple[str, ...]]:
     return [
         (
-            f"{first.side[0]} as {first.side[1].value}",
+            f"{first.broker_role[0]} as {first.broker_role[1].value}",
             mb_per_s(first.throttle_bytes_per_s),
             mb_per_s(first.required_bytes_per_s),
         )

@@ -18,7 +18,7 @@ from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.text import shell_quoted
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 
 
 @click.command(short_help="Show the reassignments that are running, and write them to a plan file.")
@@ -69,9 +69,9 @@ def _print(settings: Settings, found: Sequence[Reassignment], total: int, topics
     echo(f"Cluster {settings.cluster.name}: {_count(len(found))} running{_of(topics)}{others}.")
     echo()
     header = ("partition", "replicas", "adding", "removing", "target", "leader")
-    print_table("", header, [_row(reassignment) for reassignment in found[:MOST_ROWS]])
-    if len(found) > MOST_ROWS:
-        echo(f"and {len(found) - MOST_ROWS} more; --format json shows all, --file PATH writes all")
+    print_table("", header, [_row(reassignment) for reassignment in found[:MAX_ROWS]])
+    if len(found) > MAX_ROWS:
+        echo(f"and {len(found) - MAX_ROWS} more; --format json shows all, --file PATH writes all")
 
 
 def _row(reassignment: Reassignment) -> tuple[str, ...]:

@@ -88,17 +88,17 @@ def apply(
     if output_format == "text":
         print_plan(view, plan)
     print_notes(apply_notes(settings, view, plan))
-    outcome = _carry_out(settings, plan) if execute else ApplyResult()
+    result = _carry_out(settings, plan) if execute else ApplyResult()
     if output_format == "json":
-        print_json(_plan_json(view, plan, outcome, execute))
+        print_json(_plan_json(view, plan, result, execute))
     elif not plan.rates():
         echo(f"Nothing to raise: {_lowest(plan)}.")
     elif execute:
-        _print_in_force(plan, outcome)
+        _print_in_force(plan, result)
     else:
         print_nothing_changed(command_words(plan, roles), config)
-    if outcome.error is not None:
-        raise outcome.error
+    if result.error is not None:
+        raise result.error
 
 
 def _carry_out(settings: Settings, plan: ApplyPlan) -> ApplyResult:
@@ -115,33 +115,33 @@ def _lowest(plan: ApplyPlan) -> str:
     return f"no rate in force {known}on {broker_names(plan.brokers())} is lower than {mb_per_s(plan.rate_bytes_per_s)}"
 
 
-def _print_in_force(plan: ApplyPlan, outcome: ApplyResult) -> None:
-    if outcome.after:
+def _print_in_force(plan: ApplyPlan, result: ApplyResult) -> None:
+    if result.after:
         where = "where it was lower, on" if plan.raise_only else "on"
         rate = mb_per_s(plan.rate_bytes_per_s)
-        echo(f"In force: {rate} {where} {broker_names(sorted(outcome.after))}, read back from each.")
+        echo(f"In force: {rate} {where} {broker_names(sorted(result.after))}, read back from each.")
 
 
-def _plan_json(view: ThrottleView, plan: ApplyPlan, outcome: ApplyResult, execute: bool) -> dict[str, Any]:
+def _plan_json(view: ThrottleView, plan: ApplyPlan, result: ApplyResult, execute: bool) -> dict[str, Any]:
     """Return the plan and what became of it; ``after`` is null for a broker that was not changed."""
     return {
         "executed": execute,
         "rate_bytes_per_s": plan.rate_bytes_per_s,
         "raise_only": plan.raise_only,
-        "brokers": _brokers_json(view, plan, outcome, plan.brokers()),
+        "brokers": _brokers_json(view, plan, result, plan.brokers()),
         "passed_over": passed_over_json(plan.passed_over),
-        "failed": error_json(outcome.error),
+        "failed": error_json(result.error),
     }
 
 
 def _brokers_json(
-    view: ThrottleView, plan: ApplyPlan, outcome: ApplyResult, brokers: Sequence[int]
+    view: ThrottleView, plan: ApplyPlan, result: ApplyResult, brokers: Sequence[int]
 ) -> list[dict[str, Any]]:
     return [
         {
             "broker": broker,
             "before": vars(view.of(broker)),
-            "after": vars(outcome.after[broker]) if broker in outcome.after else None,
+            "after": vars(result.after[broker]) if broker in result.after else None,
             "changes": changes_json(plan.changes, broker),
         }
         for broker in brokers

@@ -9,8 +9,8 @@ from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from cli.throttle.apply import apply
 from cli.throttle.clear import clear
-from cli.throttle.expected_finish import finish_json, finish_remark
-from cli.throttle.view import read_view, remarks, view_header, view_json, view_rows
+from cli.throttle.expected_finish import finish_json, finish_note
+from cli.throttle.view import notes, read_view, view_header, view_json, view_rows
 
 
 @click.group(short_help="Show, apply or clear replication throttles.")
@@ -40,10 +40,10 @@ def show(config: str | None, output_format: str) -> None:
         return
     print_table("", view_header(view), view_rows(view))
     echo()
-    for remark in remarks(view):
-        echo(remark)
+    for note in notes(view):
+        echo(note)
     if view.moving():
-        echo(finish_remark(settings))
+        echo(finish_note(settings))
 
 
 throttle.add_command(apply)

@@ -81,7 +81,7 @@ def expected_finish(settings: Settings, now_ms: int | None = None) -> ExpectedFi
     return ExpectedFinish(**found[0]) if found else None
 
 
-def finish_remark(settings: Settings) -> str:
+def finish_note(settings: Settings) -> str:
     """Return the expected finish as a sentence, or why there is none."""
     now_ms = round(time.time() * 1000)
     try:

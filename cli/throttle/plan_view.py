@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
 from cli.throttle.plan import DOWN, ApplyPlan, RateAction, RateChange
-from cli.throttle.rates import ACCURATE_BYTES_PER_S, LEAST_BYTES_PER_S
+from cli.throttle.rates import ACCURATE_BYTES_PER_S, MIN_BYTES_PER_S
 from cli.throttle.view import ThrottleView, rate_text
 from cluster.throttles.rates import ROLES
 from schemas.config import Settings
@@ -77,7 +77,7 @@ def command_words(plan: ApplyPlan, roles: Collection[str]) -> list[str]:
 
 
 def _rate_word(bytes_per_s: int) -> str:
-    return f"{bytes_per_s}B" if bytes_per_s < LEAST_BYTES_PER_S else str(bytes_per_s)
+    return f"{bytes_per_s}B" if bytes_per_s < MIN_BYTES_PER_S else str(bytes_per_s)
 
 
 def changes_json(changes: Sequence[RateChange], broker: int) -> Mapping[str, object]:

@@ -143,7 +143,7 @@ def view_json(view: ThrottleView) -> dict[str, Any]:
     }
 
 
-def remarks(view: ThrottleView) -> list[str]:
+def notes(view: ThrottleView) -> list[str]:
     """Return what a person should know about the view beyond its rows."""
     limited = [broker for broker, rates in view.rates.items() if _any_rate(rates)]
     listed = view.listed()
@@ -157,21 +157,21 @@ def remarks(view: ThrottleView) -> list[str]:
     if listed and not limited and all(rates.known for rates in view.rates.values()):
         said.append("No rate is set: a list without a rate limits nothing.")
     if view.log_dirs():
-        said.append(_log_dirs_remark(view.log_dirs()))
-    said.extend(_in_file_remarks(view))
+        said.append(_log_dirs_note(view.log_dirs()))
+    said.extend(_in_file_notes(view))
     if view.unread_topics():
         said.append(f"Unknown, for they could not be read: the lists of {', '.join(view.unread_topics()[:5])}.")
     return said
 
 
-def _log_dirs_remark(brokers: Collection[int]) -> str:
+def _log_dirs_note(brokers: Collection[int]) -> str:
     return (
         f"On broker(s) {', '.join(map(str, brokers))} a rate limits moves between the log directories of the broker "
         f"({LOG_DIRS_RATE}), and nothing else; once these are done, clear it: headroom throttle clear --execute"
     )
 
 
-def _in_file_remarks(view: ThrottleView) -> Iterator[str]:
+def _in_file_notes(view: ThrottleView) -> Iterator[str]:
     for key in ALL_RATE_KEYS:
         brokers = [str(broker) for broker, rates in sorted(view.rates.items()) if key in rates.in_file]
         if brokers:

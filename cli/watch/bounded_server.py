@@ -15,7 +15,7 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 # A scrape takes some milliseconds, so that the oldest of so many connections is one that says nothing, or drips.
-MOST_CONNECTIONS = 32
+MAX_CONNECTIONS = 32
 # For the whole of a request and its answer.
 DEADLINE_S = 10.0
 # A client may cause errors as fast as it likes; the log has one in so long.
@@ -29,7 +29,7 @@ class BoundedServer(ThreadingHTTPServer):
         host: name or address to listen on.
         port: port; 0: any that is free.
         handler: answers requests.
-        most_connections: most at one time.
+        max_connections: most at one time.
         deadline_s: longest time for one, seconds.
     """
 
@@ -44,10 +44,10 @@ class BoundedServer(ThreadingHTTPServer):
         host: str,
         port: int,
         handler: type[BaseHTTPRequestHandler],
-        most_connections: int = MOST_CONNECTIONS,
+        max_connections: int = MAX_CONNECTIONS,
         deadline_s: float = DEADLINE_S,
     ) -> None:
-        self._most_connections = most_connections
+        self._max_connections = max_connections
         self._deadline_s = deadline_s
         self._guard = threading.Lock()
         # In the order in which they came, with the time of that.
@@ -63,7 +63,7 @@ class BoundedServer(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Begin to answer a connection, in place of the oldest one if there are too many."""
         with self._guard:
-            if len(self._connections) >= self._most_connections:
+            if len(self._connections) >= self._max_connections:
                 self._end(next(iter(self._connections)))
             self._connections[request] = time.monotonic()
         super().process_request(request, client_address)

@@ -89,7 +89,7 @@ class PrintSink:
         for message in messages:
             echo(message.value.decode())
         kinds = [message.kind for message in messages]
-        return SentMessages({kind: kinds.count(kind) for kind in kinds}, 0, sum(m.alert_lane for m in messages))
+        return SentMessages({kind: kinds.count(kind) for kind in kinds}, 0, sum(m.for_alerts for m in messages))
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         """Print the end."""

@@ -16,7 +16,7 @@ from prometheus_client.exposition import choose_encoder
 from alerts.metrics import Health, Limits, MetricsCollector, MetricsState, health
 from cli.common.output import echo
 from cli.watch.bounded_server import BoundedServer
-from cli.watch.pipeline import Configured
+from cli.watch.pipeline import ConfiguredClusters
 from schemas.config import MetricsSettings
 from schemas.errors import HeadroomError
 from streaming.tables.suppression_rows import now_ms
@@ -27,33 +27,33 @@ _POLL_S = 0.2
 _JSON = "application/json"
 
 
-def limits_of(given: Configured) -> dict[str, Limits]:
+def limits_of(clusters: ConfiguredClusters) -> dict[str, Limits]:
     """Return how old the ticks of each configured cluster may be."""
-    metrics = given.settings.metrics
-    every = (given.settings, *(watched.settings for watched in given.others))
+    metrics = clusters.settings.metrics
+    every = (clusters.settings, *(watched.settings for watched in clusters.others))
     intervals_s = {settings.cluster.name: settings.collect.interval_s for settings in every}
     return {name: Limits(metrics.stale_s(s), metrics.first_s(s)) for name, s in intervals_s.items()}
 
 
 @contextmanager
-def serving_metrics(given: Configured, clock_ms: Callable[[], int] = now_ms) -> Iterator[MetricsState]:
+def serving_metrics(clusters: ConfiguredClusters, clock_ms: Callable[[], int] = now_ms) -> Iterator[MetricsState]:
     """Give the state that listens to the alert path, and serve it until the end.
 
-    It is given without a server too, where none is wished or the default port is taken.
+    It is clusters without a server too, where none is wished or the default port is taken.
 
     Args:
-        given: settings; those of the first file hold for the server.
+        clusters: settings; those of the first file hold for the server.
         clock_ms: gives the time now, epoch milliseconds.
 
     Raises:
         HeadroomError: the address that ``metrics.listen`` names cannot be had.
     """
-    live = MetricsState([name for name, _ in given.configs], clock_ms)
-    server = open_server(given.settings.metrics)
+    live = MetricsState([name for name, _ in clusters.configs], clock_ms)
+    server = open_server(clusters.settings.metrics)
     if server is None:
         yield live
         return
-    serve(server, live, given)
+    serve(server, live, clusters)
     try:
         yield live
     finally:
@@ -61,14 +61,14 @@ def serving_metrics(given: Configured, clock_ms: Callable[[], int] = now_ms) -> 
         server.server_close()
 
 
-def serve(server: MetricsServer, live: MetricsState, given: Configured) -> None:
+def serve(server: MetricsServer, live: MetricsState, clusters: ConfiguredClusters) -> None:
     """Begin to answer, in a thread that ends with the process at the latest."""
-    limits, metrics, registry = limits_of(given), given.settings.metrics, CollectorRegistry()
+    limits, metrics, registry = limits_of(clusters), clusters.settings.metrics, CollectorRegistry()
     # A cluster that only another process's file names has the limits of the first one here.
-    default = limits[given.settings.cluster.name]
+    default = limits[clusters.settings.cluster.name]
     MetricsCollector(live, lambda name: limits.get(name, default).stale_s, metrics.top_n, _version(), registry)
     server.registry = registry
-    server.judge = lambda: health(live.snapshot(), limits)
+    server.check_health = lambda: health(live.snapshot(), limits)
     threading.Thread(target=server.serve_forever, args=(_POLL_S,), name="metrics", daemon=True).start()
     echo(f"Metrics: {server.url}/metrics, health: {server.url}/health", err=True)
 
@@ -105,11 +105,11 @@ class MetricsServer(BoundedServer):
 
     Attributes:
         registry: of the metrics.
-        judge: gives the health now.
+        check_health: gives the health now.
     """
 
     registry: CollectorRegistry
-    judge: Callable[[], Health]
+    check_health: Callable[[], Health]
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(host, port, _Handler)
@@ -146,8 +146,8 @@ class _Handler(BaseHTTPRequestHandler):
             encode, content_type = choose_encoder(" ".join((self.headers.get("Accept") or "").split()))
             return 200, content_type, encode(self.server.registry)
         if path == "/health":
-            judged = self.server.judge()
-            return 200 if judged.healthy else 503, _JSON, _json(judged.as_json())
+            status = self.server.check_health()
+            return 200 if status.healthy else 503, _JSON, _json(status.as_json())
         return 404, _JSON, _json({"error": "there are /metrics and /health"})
 
     def _answer(self, status: int, content_type: str, body: bytes) -> None:

@@ -29,8 +29,8 @@ def ticks_cluster(settings: Settings) -> KafkaSettings:
 
 
 @dataclass(frozen=True)
-class Configured:
-    """What a command that watches was given.
+class ConfiguredClusters:
+    """What a command that watches was clusters.
 
     Attributes:
         settings: of the first file; they hold for the pipeline.
@@ -49,7 +49,7 @@ class Configured:
         return [(self.settings.cluster.name, self.config), *others]
 
 
-def configured(configs: Sequence[str]) -> Configured:
+def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
     """Return the settings of all files, the first of which leads; no file: the default one.
 
     Raises:
@@ -75,7 +75,7 @@ def configured(configs: Sequence[str]) -> Configured:
                 f"must lead to the topic of {first}: {settings.ticks.topic} on {home}",
                 f'Set bootstrap_servers = "{home}" and topic = "{settings.ticks.topic}" in its section [ticks].',
             )
-    return Configured(settings, first, others)
+    return ConfiguredClusters(settings, first, others)
 
 
 def require_store(settings: Settings) -> None:
@@ -89,33 +89,33 @@ def require_store(settings: Settings) -> None:
         require_writable(place)
 
 
-def build_pipeline(given: Configured, app_name: str, *, prompt: bool = True) -> Pipeline:
+def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, prompt: bool = True) -> Pipeline:
     """Return the pipeline over a new Spark session, with the ticks topic made if it is not there.
 
     Args:
-        given: settings.
+        clusters: settings.
         app_name: name that Spark shows.
         prompt: whether the alert path will run in it.
 
     Raises:
         HeadroomError: jars are missing, the tables cannot be written, or the ticks topic is out of reach.
     """
-    settings = given.settings
+    settings = clusters.settings
     require_store(settings)
     home = ticks_cluster(settings)
     password = secret(home.sasl_password, home.sasl_password_file, "sasl_password_file")
     ensure_topic(settings)
     receivers = build_receivers(settings.notify) if prompt else []
     spark = build_session(settings.spark, app_name, prompt=prompt)
-    return Pipeline(spark, PipelineConfig(settings, home, password, given.config, given.others, receivers))
+    return Pipeline(spark, PipelineConfig(settings, home, password, clusters.config, clusters.others, receivers))
 
 
-def start_alert_output(pipeline: Pipeline, teller: VerdictPrinter, told: Listeners, live: MetricsState) -> None:
+def start_alert_output(pipeline: Pipeline, printer: VerdictPrinter, told: Listeners, live: MetricsState) -> None:
     """Start the alert path, and tell what it decides to people first and to metrics then.
 
     Args:
         pipeline: the jobs.
-        teller: tells the alerts that a former run left firing.
+        printer: tells the alerts that a former run left firing.
         told: tells people of what comes.
         live: state behind the metrics.
     """
@@ -123,8 +123,8 @@ def start_alert_output(pipeline: Pipeline, teller: VerdictPrinter, told: Listene
     metrics = Listeners(live.on_tick, live.on_events, live.on_batch, live.on_collected, live.on_balances)
     pipeline.start_alert_path(in_turn([told, metrics]))
     standing = pipeline.desk.active()
-    teller.standing(standing)
-    live.standing(standing)
+    printer.standing(standing)
+    live.restore(standing)
 
 
 def supervise(checks: list[Callable[[], None]], stop: threading.Event, seconds: float | None) -> None:

@@ -47,7 +47,7 @@ class VerdictPrinter:
     def tick(self, cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> None:
         """Print the verdicts of a tick, if they differ from those last printed for the cluster."""
         taking_part = [side for side in sides if side.verdict is not Verdict.IDLE]
-        picture = [(side.broker, side.role, side.verdict, side.demand.throttle_bytes_per_s) for side in taking_part]
+        picture = [(side.broker, side.role, side.verdict, side.load.throttle_bytes_per_s) for side in taking_part]
         if self._shown.get(cluster) == picture:
             return
         self._shown[cluster] = picture
@@ -63,7 +63,7 @@ class VerdictPrinter:
 
 
 def _side_text(side: ThrottleStatus) -> str:
-    demand = side.demand
+    demand = side.load
     throttle = "none" if demand.throttle_bytes_per_s is None else format_rate(demand.throttle_bytes_per_s)
     eta = f", in sync in {span(side.eta_low_s, side.eta_high_s)}" if side.eta_s is not None else ""
     why = f" ({side.reason})" if side.reason else ""
@@ -75,7 +75,7 @@ def _side_text(side: ThrottleStatus) -> str:
 
 
 def _side_json(side: ThrottleStatus) -> dict[str, Any]:
-    demand = side.demand
+    demand = side.load
     return {
         "broker": side.broker,
         "role": side.role.value,

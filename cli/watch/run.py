@@ -14,10 +14,10 @@ from cli.common.logs import log_to_stderr
 from cli.common.options import configs_option, for_option, format_option
 from cli.watch.collect import stop_on_signals
 from cli.watch.metrics_server import serving_metrics
-from cli.watch.pipeline import build_pipeline, configured, start_alert_output, supervise
+from cli.watch.pipeline import build_pipeline, load_clusters, start_alert_output, supervise
 from cli.watch.printer import VerdictPrinter
 from cli.watch.priority import lower_session
-from cli.watch.single_instance import sole
+from cli.watch.single_instance import exclusive_jobs
 from streaming.jobs.alert_path import Listeners
 from streaming.pipeline import Pipeline
 
@@ -60,7 +60,7 @@ def run(
         # Started as a child, it has a session of its own; a person's shell keeps its share.
         lower_session(os.getpid(), nice)
     log_to_stderr()
-    given = configured(configs)
+    clusters = load_clusters(configs)
     stop = threading.Event()
     stop_on_signals(stop)
     orphaned = [stop_when_orphaned(stop)] if with_parent else []
@@ -68,10 +68,10 @@ def run(
     parts = sorted({part for job in jobs for part in _PARTS.get(job, (job,))})
     # The history of a watch that was killed ends within seconds, and that of the next one is to go on then.
     with (
-        sole(given.settings.store, parts, STOP_S if with_parent else 0.0, stop),
-        serving_metrics(given) if deciding else nullcontext() as live,
+        exclusive_jobs(clusters.settings.store, parts, STOP_S if with_parent else 0.0, stop),
+        serving_metrics(clusters) if deciding else nullcontext() as live,
     ):
-        pipeline = build_pipeline(given, f"headroom {' '.join(jobs)}", prompt=deciding)
+        pipeline = build_pipeline(clusters, f"headroom {' '.join(jobs)}", prompt=deciding)
         try:
             _start(pipeline, set(jobs), VerdictPrinter(output_format), live)
             supervise([pipeline.check, *orphaned], stop, seconds)
@@ -79,9 +79,9 @@ def run(
             pipeline.stop()
 
 
-def _start(pipeline: Pipeline, jobs: set[str], teller: VerdictPrinter, live: MetricsState | None) -> None:
+def _start(pipeline: Pipeline, jobs: set[str], printer: VerdictPrinter, live: MetricsState | None) -> None:
     if live is not None:
-        start_alert_output(pipeline, teller, Listeners(teller.tick, teller.events), live)
+        start_alert_output(pipeline, printer, Listeners(printer.tick, printer.events), live)
     if jobs & {"watch", "gold"}:
         pipeline.start_gold()
     if "record" in jobs:

@@ -25,7 +25,7 @@ _MOST_CHARACTERS = 100
 
 
 @contextmanager
-def sole(
+def exclusive_jobs(
     store: StoreSettings, jobs: Iterable[str], wait_s: float = 0.0, stop: threading.Event | None = None
 ) -> Iterator[None]:
     """Hold jobs of a store against other processes until the block ends, or this process does.

@@ -14,10 +14,10 @@ from cli.common.options import configs_option, for_option, format_option
 from cli.common.output import echo
 from cli.watch.collect import stop_on_signals
 from cli.watch.metrics_server import serving_metrics
-from cli.watch.pipeline import build_pipeline, configured, start_alert_output, supervise
+from cli.watch.pipeline import build_pipeline, load_clusters, start_alert_output, supervise
 from cli.watch.printer import VerdictPrinter
 from cli.watch.restarting_pipeline import RestartingPipeline
-from cli.watch.single_instance import sole
+from cli.watch.single_instance import exclusive_jobs
 from schemas.errors import HeadroomError
 from streaming.jobs.alert_path import Listeners
 from streaming.session import submitted
@@ -45,25 +45,25 @@ def watch(
     """  # noqa: D301
     _require_own_process()
     log_to_stderr()
-    given = configured(configs)
+    clusters = load_clusters(configs)
     stop = threading.Event()
     stop_on_signals(stop)
     orphaned = [stop_when_orphaned(stop)] if with_parent else []
-    teller = VerdictPrinter(output_format)
+    printer = VerdictPrinter(output_format)
     # Before anything is started, for a store or a port that is taken may end the command.
-    with sole(given.settings.store, ["alerts"]), serving_metrics(given) as live:
+    with exclusive_jobs(clusters.settings.store, ["alerts"]), serving_metrics(clusters) as live:
         collectors = [
             ChildProcess(f"collector of {name}", ["collect"], config)
-            for name, config in given.configs
+            for name, config in clusters.configs
             if not without_collector
         ]
-        history = HistoryProcess(given.config)
+        history = HistoryProcess(clusters.config)
         try:
             echo("Starting the collector and Spark ...", err=True)
-            told = Listeners(_first(history.allow, teller.tick), teller.events)
+            told = Listeners(_first(history.allow, printer.tick), printer.events)
             pipeline = RestartingPipeline(
-                lambda: build_pipeline(given, "headroom watch"),
-                lambda built: start_alert_output(built, teller, told, live),
+                lambda: build_pipeline(clusters, "headroom watch"),
+                lambda built: start_alert_output(built, printer, told, live),
             )
             try:
                 pipeline.start()

@@ -18,14 +18,14 @@ import pytest
 from alerts.delivery.outbox import DeliveryFigures
 from alerts.metrics import Collected, MetricsState
 from cli.watch.metrics_server import open_server, serve
-from cli.watch.pipeline import Configured
+from cli.watch.pipeline import ConfiguredClusters
 from schemas.alerts import Role
 from schemas.config import ClusterSettings, MetricsSettings, Settings
 from tests.integration.real_prometheus import ask, path, prometheus, query, wait
 from tests.support import monitoring
 from tests.support.monitoring import Expression
 from tests.unit.builders.leader_balance import balance
-from tests.unit.builders.throttle_status import partition, side
+from tests.unit.builders.throttle_status import partition, status
 from tests.unit.fakes.prometheus_scrape import event
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
@@ -62,12 +62,12 @@ def tell(live: MetricsState, number: int) -> None:
         "orders",
         now_ms - 300,
         [
-            side(1, LEADER, 12.0, 8.0, moving, eta_s=60.0, remaining_bytes=left),
-            side(2, LEADER, 5.0, 8.0, partition(1, leader=2, remaining_bytes=left), remaining_bytes=left),
-            side(3, LEADER, None, 0.0, in_sync_mb=0.0, limited=0, remaining_bytes=0),
-            side(3, FOLLOWER, 3.0, 4.0, partition(1, stalled=True), remaining_bytes=left),
-            side(4, FOLLOWER, 1.0, 4.0, moving, remaining_bytes=left),
-            side(5, FOLLOWER, None, None, moving, in_sync_mb=None, remaining_bytes=None, throttle_known=False),
+            status(1, LEADER, 12.0, 8.0, moving, eta_s=60.0, remaining_bytes=left),
+            status(2, LEADER, 5.0, 8.0, partition(1, leader=2, remaining_bytes=left), remaining_bytes=left),
+            status(3, LEADER, None, 0.0, in_sync_mb=0.0, limited=0, remaining_bytes=0),
+            status(3, FOLLOWER, 3.0, 4.0, partition(1, stalled=True), remaining_bytes=left),
+            status(4, FOLLOWER, 1.0, 4.0, moving, remaining_bytes=left),
+            status(5, FOLLOWER, None, None, moving, in_sync_mb=None, remaining_bytes=None, throttle_known=False),
         ],
     )
     read = {"read_bytes_per_s": 5e6, "preferred_read_bytes_per_s": 6e6, "tick_ms": now_ms - 300}
@@ -90,7 +90,7 @@ def headroom() -> Iterator[str]:
         deliveries=lambda: [DeliveryFigures("slack", 2, time.time_ns() // 1_000_000 - 60_000)],
         quarantined=lambda: 3,
     )
-    serve(server, live, Configured(settings, None, ()))
+    serve(server, live, ConfiguredClusters(settings, None, ()))
     stop = threading.Event()
 
     def go_on() -> None:

@@ -159,7 +159,7 @@ def test_then_there_is_nothing_to_elect(config_file: Path) -> None:
 
 def test_an_election_that_is_not_needed_is_no_failure(settings: Settings) -> None:
     with LiveLeadership(settings) as live:
-        answers = elect_preferred(live._link, [("orders", 1), ("no-such-topic", 0)], 10.0)
+        answers = elect_preferred(live._connection, [("orders", 1), ("no-such-topic", 0)], 10.0)
     assert answers.not_needed == (("orders", 1),)
     assert list(answers.refused) == [("no-such-topic", 0)]
 

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.elections import command as elections_command
-from cli.elections.plan import blocked_reason_of, quiet_of
-from cli.elections.view import ElectionView, print_view, remarks
+from cli.elections.plan import blocked_reason_of, quiet_policy
+from cli.elections.view import ElectionView, notes, print_view
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.traffic import Traffic
 from cluster.model import LeaderRebalanceConfig
@@ -51,13 +51,13 @@ def _run(*arguments: str, answer: str | None = None) -> Result:
 
 def _view(
     plan: ElectionPlan,
-    leads: LeadershipSnapshot | None = None,
+    leadership: LeadershipSnapshot | None = None,
     settings: Settings | None = None,
     threshold: float = 0.1,
 ) -> ElectionView:
     brokers = {balance.broker for balance in (*plan.before, *plan.after)}
-    leads = leads or LeadershipSnapshot({}, frozenset(), frozenset())
-    return ElectionView(settings or Settings(), None, leads, plan, dict.fromkeys(brokers, threshold))
+    leadership = leadership or LeadershipSnapshot({}, frozenset(), frozenset())
+    return ElectionView(settings or Settings(), None, leadership, plan, dict.fromkeys(brokers, threshold))
 
 
 def test_without_execute_the_plan_is_told_and_nothing_is_changed(cluster: FakeCluster) -> None:
@@ -239,14 +239,14 @@ def test_with_wait_the_plan_is_made_once_it_is_quiet(cluster: FakeCluster, monke
 def test_limits_and_quiet_time_come_from_the_settings() -> None:
     settings = ElectionSettings(7, 3, 1e6, 2e6, 3e6, "01:00-05:00")
     assert limits_of(settings) == BatchLimits(7, 3, 1e6, capacity_bytes_per_s=2e6)
-    assert quiet_of(settings).below_bytes_per_s == 3e6
-    assert quiet_of(settings).window is not None
-    assert quiet_of(ElectionSettings()).holds(0, None)
+    assert quiet_policy(settings).below_bytes_per_s == 3e6
+    assert quiet_policy(settings).window is not None
+    assert quiet_policy(ElectionSettings()).allows(0, None)
 
 
 def test_why_it_is_not_quiet_names_time_rate_and_settings() -> None:
     settings = ElectionSettings(quiet_below=3e6, window="01:00-05:00")
-    quiet, noon_s = quiet_of(settings), 12 * 3600.0
+    quiet, noon_s = quiet_policy(settings), 12 * 3600.0
     said = blocked_reason_of(settings, quiet, 5e6, noon_s)
     assert said == (
         "it is not 01:00-05:00 now (elections.window); "
@@ -296,11 +296,11 @@ def test_one_command_raises_all_throttles_that_come_first_and_lowers_none() -> N
         RequiredThrottleIncrease((3, Role.LEADER), 5e6, 6e6),
     )
     throttles = {(2, Role.LEADER): 5e6, (2, Role.FOLLOWER): 5e6, (3, Role.LEADER): 5e6, (3, Role.FOLLOWER): None}
-    leads = LeadershipSnapshot({}, frozenset(), frozenset(), throttles=throttles)
+    leadership = LeadershipSnapshot({}, frozenset(), frozenset(), throttles=throttles)
     # 8 MB/s x 1.2; what is higher, or has no rate, stays as it is.
     command = "headroom throttle apply --rate 9600000 --brokers 2,3 --raise-only --execute"
-    assert _view(_short_of(*raises), leads).raise_command() == command
-    higher = replace(leads, throttles={**throttles, (3, Role.FOLLOWER): 20e6})
+    assert _view(_short_of(*raises), leadership).raise_command() == command
+    higher = replace(leadership, throttles={**throttles, (3, Role.FOLLOWER): 20e6})
     assert _view(_short_of(*raises), higher).raise_command() == command
 
 
@@ -313,10 +313,10 @@ def test_where_no_throttle_would_do_none_is_told(capsys: pytest.CaptureFixture[s
 
 
 def test_brokers_that_were_not_measured_are_told_with_what_it_means() -> None:
-    leads = LeadershipSnapshot(
+    leadership = LeadershipSnapshot(
         {}, frozenset(), frozenset(), traffic=Traffic(silent={3: "refused", 2: "JMX a:1: refused."})
     )
-    said = next(remarks(_view(EMPTY, leads)))
+    said = next(notes(_view(EMPTY, leadership)))
     assert "broker 2 and of 1 more (JMX a:1: refused.)" in said
     assert "with what is known alone" in said
 
@@ -330,15 +330,15 @@ def test_rates_that_are_not_known_are_not_told_as_nothing(capsys: pytest.Capture
 
 
 def test_brokers_that_balance_by_themselves_are_told() -> None:
-    leads = LeadershipSnapshot(
+    leadership = LeadershipSnapshot(
         {},
         frozenset(),
         frozenset(),
         balancing={1: LeaderRebalanceConfig(True, 300), 2: LeaderRebalanceConfig(False), 3: LeaderRebalanceConfig()},
     )
-    assert "broker 1 (auto.leader.rebalance.enable)" in next(remarks(_view(EMPTY, leads)))
+    assert "broker 1 (auto.leader.rebalance.enable)" in next(notes(_view(EMPTY, leadership)))
 
 
 def test_what_stays_out_of_balance_is_told() -> None:
     plan = replace(EMPTY, batches=(Batch((("t", 0),), 1.0, {}),), after=(_balance(1), _balance(2, 5)))
-    assert list(remarks(_view(plan))) == ["Out of balance even then: broker 2."]
+    assert list(notes(_view(plan))) == ["Out of balance even then: broker 2."]

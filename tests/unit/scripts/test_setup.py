@@ -11,7 +11,7 @@ import jars
 import preflight
 import pytest
 import setup
-from preflight import NotPossible
+from preflight import SetupError
 
 ROOT = Path(__file__).resolve().parents[3]
 SETUP = ROOT / "scripts" / "setup.py"
@@ -56,19 +56,19 @@ def test_a_missing_java_is_told_with_the_package_that_brings_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(NotPossible, match=r"java: not found in JAVA_HOME.*apt install openjdk-17"):
+    with pytest.raises(SetupError, match=r"java: not found in JAVA_HOME.*apt install openjdk-17"):
         preflight.check_java()
 
 
 def test_an_old_python_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
-    with pytest.raises(NotPossible, match=r"this is Python 3\.9, and 3\.10 or newer is needed"):
+    with pytest.raises(SetupError, match=r"this is Python 3\.9, and 3\.10 or newer is needed"):
         preflight.check_python()
 
 
 def test_a_missing_venv_module_is_told_with_the_package_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(NotPossible, match=r"apt install python3\.\d+-venv"):
+    with pytest.raises(SetupError, match=r"apt install python3\.\d+-venv"):
         preflight.check_venv_module()
 
 
@@ -92,13 +92,13 @@ def test_memory_that_is_not_told_stops_nobody(tmp_path: Path) -> None:
 
 def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "available_memory_bytes", lambda *_: 2_900_000_000)
-    with pytest.raises(NotPossible, match=r"2\.9 GB available, and 3 GB are needed"):
+    with pytest.raises(SetupError, match=r"2\.9 GB available, and 3 GB are needed"):
         preflight.check_memory()
 
 
 def test_too_little_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1_900_000_000}))
-    with pytest.raises(NotPossible, match=r"1\.9 GB free in /x, and 2 GB are needed"):
+    with pytest.raises(SetupError, match=r"1\.9 GB free in /x, and 2 GB are needed"):
         preflight.check_disk(Path("/x"))
 
 
@@ -115,7 +115,7 @@ def test_a_fetch_that_brought_not_all_jars_does_not_count(
     (tmp_path / "ivy.xml").write_text("<ivy-module/>")
     monkeypatch.setenv("JAVA_HOME", java_that(tmp_path / "home", does)["JAVA_HOME"])
     monkeypatch.setattr(jars, "PAUSE_S", 0)
-    with pytest.raises(NotPossible, match="jars: cannot be fetched"):
+    with pytest.raises(SetupError, match="jars: cannot be fetched"):
         jars.fetch(tmp_path, tmp_path)
     assert not jars.are_fetched(tmp_path)
 
@@ -126,7 +126,7 @@ def test_the_first_line_about_the_connection_is_what_is_told(tmp_path: Path, mon
     does = "echo 'io.delta#delta-spark;4.4.0: not found'; echo 'Connection refused: repository'; exit 1"
     monkeypatch.setenv("JAVA_HOME", java_that(tmp_path / "home", does)["JAVA_HOME"])
     monkeypatch.setattr(jars, "PAUSE_S", 0)
-    with pytest.raises(NotPossible, match="cannot be fetched: Connection refused: repository"):
+    with pytest.raises(SetupError, match="cannot be fetched: Connection refused: repository"):
         jars.fetch(tmp_path, tmp_path)
 
 

@@ -121,7 +121,7 @@ def test_a_silence_by_subject_is_told_in_words() -> None:
     assert re.fullmatch(r"Silence [0-9a-f]{16}, from now until .* UTC: cluster orders, subject broker 2 \*\.", head), (
         head
     )
-    assert covers == "It covers 2 of the alerts that fire now:"
+    assert covers == "It matches 2 of the alerts that fire now:"
     assert alerts_said == [
         "  ab22 critical reassignment_stalled, cluster orders, broker 2 as leader",
         "  aa11 critical no_data, cluster orders, broker 2 as leader",
@@ -137,7 +137,7 @@ def test_a_window_ahead_is_planned_and_covers_nothing_yet() -> None:
     assert done["starts_ms"] == starts.timestamp() * 1000
     assert {alert["silenced_until_ms"] for alert in told()} == {None}
     text = run("silence", "--kind", "no_data", "--starts", at, "--for", "4h", "--note", "n").stdout
-    assert "It would cover, if they still fire then, 1 of the alerts that fire now:" in text
+    assert "It would match, if they still fire then, 1 of the alerts that fire now:" in text
 
 
 def test_a_silence_that_began_before_holds_from_now_on(store: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_silence_that_began_before_holds_from_now_on(store: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--for", "2h", "--note", "n"], "give at least one of --cluster, --kind and --subject"),
+        (["--for", "2h", "--note", "n"], "Give at least one of --cluster, --kind and --subject"),
         (["--cluster", "a", "--note", "n"], "Missing option '--for'"),
         (["--cluster", "a", "--for", "2h"], "Missing option '--note'"),
         (["--cluster", "a", "--for", "long", "--note", "n"], "must be seconds or a time such as 90s, 30m or 1h30m"),
@@ -171,7 +171,7 @@ def test_wrong_use_of_silence_is_told_and_nothing_is_kept(store: Path, arguments
 
 @pytest.mark.usefixtures("store")
 def test_silences_are_listed_and_ended() -> None:
-    assert run("silences").stdout == "There was never a silence.\n"
+    assert run("silences").stdout == "No silence was ever created.\n"
     first = told("silence", "--cluster", "orders", "--for", "2h", "--note", "disks", "--by", "anna")["mark_id"]
     second = told("silence", "--kind", "no_data", "--starts", "2099-01-01", "--for", "1h", "--note", "n")["mark_id"]
     listed = [(s["mark_id"], s["state"], s["cluster"], s["kind"]) for s in told("silences")]
@@ -181,7 +181,7 @@ def test_silences_are_listed_and_ended() -> None:
     )
     assert f"Ended silence {first}: cluster orders." in run("unsilence", first[:8]).stdout
     assert [s["mark_id"] for s in told("silences")] == [second]
-    assert f"Called off silence {second}" in run("unsilence", second).stdout
+    assert f"Cancelled silence {second}" in run("unsilence", second).stdout
     assert "2 in all have ended (--all shows them)" in run("silences").stdout
     assert [s["state"] for s in told("silences", "--all")] == ["ended", "ended"]
     with pytest.raises(HeadroomError, match=f"silence {first}: has ended at"):

@@ -12,7 +12,7 @@ from cli.check import command as check_command
 from cli.check.brokers import endpoint_of, metrics_checks, tcp_error
 from cli.check.kafka import may_alter, rights
 from cli.check.local import cpu, jars, java_major, local_store, memory, python, store
-from cli.check.result import Check, CheckStatus, bounded, no, ok, unknown
+from cli.check.result import Check, CheckStatus, failed, ok, unknown, with_timeout
 from cluster.metrics.mbeans import ReadPlan
 from cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Reading, Snapshot, TopicPartition
 from schemas.config import CollectSettings, Settings, Source, SparkSettings, StoreSettings
@@ -50,21 +50,21 @@ def _snapshot(leader: int) -> Snapshot:
 
 def test_a_check_that_hangs_is_a_no() -> None:
     never = threading.Event()
-    [row] = bounded("Kafka", 0.05, lambda: [ok("Kafka", "reached")] if never.wait() else [])
+    [row] = with_timeout("Kafka", 0.05, lambda: [ok("Kafka", "reached")] if never.wait() else [])
     never.set()
-    assert (row.answer, row.found) == (CheckStatus.NO, "no answer within 0.05 s")
+    assert (row.answer, row.found) == (CheckStatus.FAILED, "no answer within 0.05 s")
 
 
 def test_a_check_that_raises_is_a_no_with_the_remedy() -> None:
     def broken() -> list[Check]:
         raise HeadroomError("broker 1", "is down", "Start it.")
 
-    assert bounded("Kafka", 5, broken) == [no("Kafka", "broker 1: is down", "Start it.")]
+    assert with_timeout("Kafka", 5, broken) == [failed("Kafka", "broker 1: is down", "Start it.")]
 
 
 def test_a_check_that_breaks_is_a_no_too() -> None:
-    [row] = bounded("Kafka", 5, lambda: [ok("Kafka", str(1 // 0))])
-    assert row.answer is CheckStatus.NO
+    [row] = with_timeout("Kafka", 5, lambda: [ok("Kafka", str(1 // 0))])
+    assert row.answer is CheckStatus.FAILED
     assert "ZeroDivisionError" in row.found
 
 
@@ -82,7 +82,7 @@ def test_the_java_version_is_read_from_what_java_says(said: str, major: int | No
 
 
 def test_python_and_memory_have_a_least() -> None:
-    assert python((3, 9)).answer is CheckStatus.NO
+    assert python((3, 9)).answer is CheckStatus.FAILED
     assert python((3, 10)).answer is CheckStatus.OK
 
 
@@ -102,12 +102,12 @@ def test_a_watch_needs_the_heaps_of_two_jvms_and_what_is_besides(
     settings = Settings(spark=SparkSettings(driver_memory=heap, conf=conf))
     assert memory(needed_bytes, settings).answer is CheckStatus.OK
     short = memory(needed_bytes - 100_000_000, settings)
-    assert (short.answer, short.remedy) == (CheckStatus.NO, "Free 0.1 GB, or lower spark.driver_memory.")
+    assert (short.answer, short.remedy) == (CheckStatus.FAILED, "Free 0.1 GB, or lower spark.driver_memory.")
 
 
 def test_a_heap_that_is_no_size_is_a_no_that_names_its_setting() -> None:
     row = memory(10**12, Settings(spark=SparkSettings(driver_memory="much")))
-    assert (row.answer, "spark.driver_memory" in row.found) == (CheckStatus.NO, True)
+    assert (row.answer, "spark.driver_memory" in row.found) == (CheckStatus.FAILED, True)
 
 
 def test_fewer_cores_than_a_watch_needs_are_said_and_hinder_nothing() -> None:
@@ -131,7 +131,7 @@ def test_a_store_that_is_not_there_yet_is_judged_by_the_folder_above(tmp_path: P
 
 def test_a_store_below_a_file_is_a_no(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
-    assert local_store(tmp_path / "a" / "b").answer is CheckStatus.NO
+    assert local_store(tmp_path / "a" / "b").answer is CheckStatus.FAILED
 
 
 def test_a_remote_store_is_unknown() -> None:
@@ -141,7 +141,7 @@ def test_a_remote_store_is_unknown() -> None:
 def test_rights_that_the_broker_does_not_tell_are_unknown() -> None:
     needed = {"DESCRIBE": "see reassignments", "DESCRIBE_CONFIGS": "read throttle rates"}
     answers = [row.answer for row in rights("Cluster", "the cluster", ["DESCRIBE"], needed)]
-    assert answers == [CheckStatus.OK, CheckStatus.NO]
+    assert answers == [CheckStatus.OK, CheckStatus.FAILED]
     assert {row.answer for row in rights("Cluster", "the cluster", None, needed)} == {CheckStatus.UNKNOWN}
 
 
@@ -185,9 +185,9 @@ def test_a_broker_that_leads_and_follows_nothing_has_unknown_mbeans(listening: s
 def test_a_leader_without_log_mbeans_and_a_follower_without_lags_are_noes(listening: str) -> None:
     leader = rows_of(Metrics(1, WHOLE, GAUGES, (), {}), 1, listening)
     follower = rows_of(Metrics(1, WHOLE | FETCHED, GAUGES, (), {}), 2, listening)
-    assert [row.answer for row in leader] == [CheckStatus.OK, CheckStatus.UNKNOWN, CheckStatus.NO]
+    assert [row.answer for row in leader] == [CheckStatus.OK, CheckStatus.UNKNOWN, CheckStatus.FAILED]
     assert "no write rate, progress or verdict" in leader[2].found
-    assert [row.answer for row in follower] == [CheckStatus.OK, CheckStatus.UNKNOWN, CheckStatus.NO]
+    assert [row.answer for row in follower] == [CheckStatus.OK, CheckStatus.UNKNOWN, CheckStatus.FAILED]
     assert "no replication lag" in follower[2].found
 
 
@@ -215,7 +215,7 @@ def test_what_a_source_leaves_out_is_told_with_its_own_remedy(
     without_size = {NAME: LogReading(1, 5, 0, None)}
     rows = rows_of(Metrics(None, WHOLE, GAUGES, (), without_size), 1, listening, source)
     assert rows[0].name == f"Broker 1: {name}"
-    lost = {row.name: row for row in rows if row.answer is CheckStatus.NO}
+    lost = {row.name: row for row in rows if row.answer is CheckStatus.FAILED}
     assert set(lost) == {"Broker 1: java.lang:type=Runtime StartTime", "Broker 1: Log Size"}
     assert all(remedy in row.remedy for row in lost.values())
 
@@ -232,7 +232,7 @@ def test_topics_without_meters_may_be_idle(listening: str) -> None:
     [
         ([ok("a", "x")], 0),
         ([ok("a", "x"), unknown("b", "y", "z")], 0),
-        ([ok("a", "x"), no("b", "y", "put it right")], 1),
+        ([ok("a", "x"), failed("b", "y", "put it right")], 1),
     ],
 )
 def test_check_exits_1_only_for_a_no(rows: list[Check], code: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ def test_a_client_that_does_not_connect_is_a_no_that_names_the_cause(
 
     client(connect)
     (row,) = check_spark.spark_checks(SETTINGS)
-    assert (row.answer, row.found) == (CheckStatus.NO, f"broker1:9092: {reason}")
+    assert (row.answer, row.found) == (CheckStatus.FAILED, f"broker1:9092: {reason}")
     assert row.remedy.startswith(remedy)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import QueryBuilder, write_deltalake
 
-from cli.throttle.expected_finish import expected_finish, finish_json, finish_remark
+from cli.throttle.expected_finish import expected_finish, finish_json, finish_note
 from schemas.config import ClusterSettings, Settings, StoreSettings
 
 NOW_MS = 1_800_000_000_000
@@ -68,7 +68,7 @@ def test_an_old_tick_says_nothing_of_now(settings: Settings) -> None:
     assert expected_finish(settings, NOW_MS) is None
     write(settings, (NOW_MS - 61_000, "orders", "catching_up", 50.0, 55.0, 60.0))
     assert expected_finish(settings, NOW_MS) is None
-    assert "headroom watch can tell" in finish_remark(settings)
+    assert "headroom watch can tell" in finish_note(settings)
 
 
 def test_a_table_that_cannot_be_read_is_no_reason_to_show_nothing(
@@ -79,4 +79,4 @@ def test_a_table_that_cannot_be_read_is_no_reason_to_show_nothing(
     (log / "00000000000000000000.json").write_text("{", encoding="utf-8")
     assert finish_json(settings) is None
     assert "cannot be read" in capsys.readouterr().err
-    assert "cannot be read" in finish_remark(settings)
+    assert "cannot be read" in finish_note(settings)

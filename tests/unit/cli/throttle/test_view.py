@@ -9,7 +9,7 @@ import pytest
 
 from cli.common.parameters import Rate
 from cli.throttle.rates import check_rate
-from cli.throttle.view import remarks, view_header, view_json, view_rows
+from cli.throttle.view import notes, view_header, view_json, view_rows
 from tests.unit.builders.throttle_views import (
     DEFAULT,
     MB,
@@ -86,16 +86,16 @@ def test_an_unknown_rate_is_unknown_and_never_none() -> None:
 
 def test_lists_that_could_not_be_read_are_not_called_missing() -> None:
     view = view_of({1: OWN}, configs={"still": UNLISTED})
-    assert any("Unknown" in remark for remark in remarks(view))
-    assert not any("limits nothing" in remark for remark in remarks(view))
+    assert any("Unknown" in note for note in notes(view))
+    assert not any("limits nothing" in note for note in notes(view))
     assert ("topic t", "unknown", "unknown", "1 partition") in view_rows(view)
 
 
 def test_throttles_left_behind_are_pointed_out() -> None:
     left = view_of({1: OWN}, partitions=(STILL,))
-    assert any("left behind" in remark for remark in remarks(left))
+    assert any("left behind" in note for note in notes(left))
     clean = view_of(partitions=(STILL,), configs={"still": UNLISTED})
-    assert remarks(clean) == ["Nothing is moving."]
+    assert notes(clean) == ["Nothing is moving."]
 
 
 def test_the_rate_between_log_directories_has_a_column_only_where_one_is_set() -> None:
@@ -105,7 +105,7 @@ def test_the_rate_between_log_directories_has_a_column_only_where_one_is_set() -
     rows = view_rows(view)
     assert rows[1] == ("broker 2", "none", "none", "6.00 MB/s (broker)", "")
     assert {len(row) for row in rows} == {5}
-    assert any("broker(s) 2" in remark and "log directories" in remark for remark in remarks(view))
+    assert any("broker(s) 2" in note and "log directories" in note for note in notes(view))
 
 
 def test_json_always_has_the_rate_between_log_directories() -> None:
@@ -131,9 +131,9 @@ def test_show_prints_rows_and_remarks_or_json(cluster: FakeCluster) -> None:
 def test_a_rate_in_the_properties_file_is_told_as_not_in_force() -> None:
     view = view_of({1: FILE, 2: NONE, 3: FILE})
     assert view_rows(view)[0][:3] == ("broker 1", "none", "none")
-    (told,) = (remark for remark in remarks(view) if "properties file" in remark)
+    (told,) = (note for note in notes(view) if "properties file" in note)
     assert told.startswith(
         "The properties file of broker(s) 1, 3 sets leader.replication.throttled.rate, which is not in force"
     )
     assert [broker["in_file"] for broker in view_json(view)["brokers"]][:3] == [FILE.in_file, (), FILE.in_file]
-    assert not any("properties file" in remark for remark in remarks(view_of({1: OWN})))
+    assert not any("properties file" in note for note in notes(view_of({1: OWN})))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.watch.pipeline import configured, require_store
+from cli.watch.pipeline import load_clusters, require_store
 from schemas.config import Settings, StoreSettings
 from schemas.errors import HeadroomError
 
@@ -20,7 +20,7 @@ def written(folder: Path, file: str, name: str, more: str = "") -> str:
 def test_the_first_file_leads_and_the_others_are_watched_too(tmp_path: Path) -> None:
     first = written(tmp_path, "a.toml", "orders")
     second = written(tmp_path, "b.toml", "payments", '[ticks]\nbootstrap_servers = "orders:9092"\n')
-    given = configured([first, second])
+    given = load_clusters([first, second])
     assert given.settings.cluster.name == "orders"
     assert given.configs == [("orders", first), ("payments", second)]
 
@@ -28,14 +28,14 @@ def test_the_first_file_leads_and_the_others_are_watched_too(tmp_path: Path) -> 
 def test_two_files_of_one_cluster_are_refused(tmp_path: Path) -> None:
     files = [written(tmp_path, file, "orders") for file in ("a.toml", "b.toml")]
     with pytest.raises(HeadroomError) as error:
-        configured(files)
+        load_clusters(files)
     assert error.value.subject == f"{files[1]}: cluster.name orders"
 
 
 def test_ticks_that_go_elsewhere_are_refused_with_what_to_set(tmp_path: Path) -> None:
     files = [written(tmp_path, "a.toml", "orders"), written(tmp_path, "b.toml", "payments")]
     with pytest.raises(HeadroomError) as error:
-        configured(files)
+        load_clusters(files)
     assert error.value.subject == f"{files[1]}: [ticks]"
     assert 'bootstrap_servers = "orders:9092"' in error.value.remedy
 

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from alerts.engine import WatchedCluster
 from alerts.metrics import MetricsState
 from cli.watch.metrics_server import limits_of, open_server, serving_metrics
-from cli.watch.pipeline import Configured
+from cli.watch.pipeline import ConfiguredClusters
 from schemas.config import ClusterSettings, CollectSettings, MetricsSettings, Settings
 from schemas.config import settings as config
 from schemas.errors import HeadroomError
@@ -36,7 +36,7 @@ def served(
     capsys: pytest.CaptureFixture[str], clock: Clock, listen: str = "127.0.0.1:0"
 ) -> Iterator[tuple[MetricsState, str]]:
     settings = Settings(ClusterSettings("broker1:9092", name="orders"), metrics=MetricsSettings(listen=listen))
-    with serving_metrics(Configured(settings, None, ()), lambda: clock.now_ms) as live:
+    with serving_metrics(ConfiguredClusters(settings, None, ()), lambda: clock.now_ms) as live:
         found = re.search(r"Metrics: (http://\S+)/metrics", capsys.readouterr().err)
         assert found
         yield live, found[1]
@@ -142,7 +142,7 @@ def test_a_default_port_that_is_taken_is_told_once_and_ends_nothing(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setattr(config, "DEFAULT_LISTEN", f"127.0.0.1:{taken.getsockname()[1]}")
-        with caplog.at_level(logging.WARNING), serving_metrics(Configured(Settings(), None, ())) as live:
+        with caplog.at_level(logging.WARNING), serving_metrics(ConfiguredClusters(Settings(), None, ())) as live:
             live.on_tick("kafka", TICK_MS, [])
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "metrics.listen" in caplog.text
@@ -160,10 +160,10 @@ def test_none_may_be_wished(listen: str) -> None:
 def test_each_cluster_has_the_limits_of_its_interval() -> None:
     first = Settings(ClusterSettings(name="orders"), collect=CollectSettings(interval_s=5.0))
     slow = replace(first, cluster=ClusterSettings(name="slow"), collect=CollectSettings(interval_s=60.0))
-    limits = limits_of(Configured(first, None, (WatchedCluster(slow),)))
+    limits = limits_of(ConfiguredClusters(first, None, (WatchedCluster(slow),)))
     # Three intervals are 15 s and 180 s.
     assert (limits["orders"].stale_s, limits["orders"].first_s) == (30.0, 90.0)
     assert (limits["slow"].stale_s, limits["slow"].first_s) == (180.0, 180.0)
     set_by_hand = replace(first, metrics=MetricsSettings(stale_after_s=7.0))
-    limits = limits_of(Configured(set_by_hand, None, (WatchedCluster(slow),)))
+    limits = limits_of(ConfiguredClusters(set_by_hand, None, (WatchedCluster(slow),)))
     assert {(limit.stale_s, limit.first_s) for limit in limits.values()} == {(7.0, 7.0)}

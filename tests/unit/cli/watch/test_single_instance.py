@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 
 from cli.common.child_process import headroom_command
-from cli.watch.single_instance import sole
+from cli.watch.single_instance import exclusive_jobs
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 
 _HOLDER = """
 import sys
-from cli.watch.single_instance import sole
+from cli.watch.single_instance import exclusive_jobs
 from schemas.config import StoreSettings
-with sole(StoreSettings(path=sys.argv[1]), sys.argv[2:]):
+with exclusive_jobs(StoreSettings(path=sys.argv[1]), sys.argv[2:]):
     print("held", flush=True)
     input()
 """
@@ -50,7 +50,7 @@ def store(tmp_path: Path) -> StoreSettings:
 
 def test_who_comes_second_is_told_who_is_there(store: StoreSettings) -> None:
     with holder(store, "alerts") as first:
-        with pytest.raises(HeadroomError) as caught, sole(store, ["alerts"]):
+        with pytest.raises(HeadroomError) as caught, exclusive_jobs(store, ["alerts"]):
             pytest.fail("held twice")
         assert store.path in caught.value.subject
         assert f"pid {first.pid} on host {os.uname().nodename} since 2" in caught.value.rule
@@ -60,17 +60,17 @@ def test_who_comes_second_is_told_who_is_there(store: StoreSettings) -> None:
 def test_other_jobs_and_other_stores_are_free(store: StoreSettings, tmp_path: Path) -> None:
     with (
         holder(store, "alerts"),
-        sole(store, ["gold", "record"]),
-        sole(StoreSettings(path=str(tmp_path / "other")), ["alerts"]),
+        exclusive_jobs(store, ["gold", "record"]),
+        exclusive_jobs(StoreSettings(path=str(tmp_path / "other")), ["alerts"]),
     ):
         pass
 
 
 def test_one_of_several_jobs_is_enough_and_the_others_are_let_go(store: StoreSettings) -> None:
     with holder(store, "record"):
-        with pytest.raises(HeadroomError), sole(store, ["gold", "record"]):
+        with pytest.raises(HeadroomError), exclusive_jobs(store, ["gold", "record"]):
             pytest.fail("held twice")
-        with sole(store, ["gold"]):
+        with exclusive_jobs(store, ["gold"]):
             pass
 
 
@@ -78,14 +78,14 @@ def test_a_process_that_was_killed_holds_nothing(store: StoreSettings) -> None:
     with holder(store, "alerts") as first:
         first.send_signal(signal.SIGKILL)
         first.wait()
-        with sole(store, ["alerts"]):
+        with exclusive_jobs(store, ["alerts"]):
             pass
 
 
 def test_a_process_that_is_about_to_end_is_waited_for(store: StoreSettings) -> None:
     with holder(store, "record") as first:
         threading.Timer(1.0, first.kill).start()
-        with sole(store, ["record"], wait_s=30.0):
+        with exclusive_jobs(store, ["record"], wait_s=30.0):
             assert first.wait() == -signal.SIGKILL
 
 
@@ -94,7 +94,7 @@ def test_whoever_is_asked_to_end_waits_no_longer(store: StoreSettings) -> None:
     with holder(store, "record"):
         threading.Timer(0.2, stop.set).start()
         began_s = time.monotonic()
-        with pytest.raises(HeadroomError), sole(store, ["record"], wait_s=30.0, stop=stop):
+        with pytest.raises(HeadroomError), exclusive_jobs(store, ["record"], wait_s=30.0, stop=stop):
             pytest.fail("held twice")
         assert time.monotonic() - began_s < 15.0
 
@@ -103,14 +103,17 @@ def test_whoever_is_asked_to_end_waits_no_longer(store: StoreSettings) -> None:
 def test_a_lock_that_nobody_signed_well_is_a_lock(store: StoreSettings, signed: str) -> None:
     with holder(store, "alerts"):
         Path(store.checkpoints(), "alerts.lock").write_text(signed, encoding="utf-8")
-        with pytest.raises(HeadroomError, match="worked on by another process") as caught, sole(store, ["alerts"]):
+        with (
+            pytest.raises(HeadroomError, match="worked on by another process") as caught,
+            exclusive_jobs(store, ["alerts"]),
+        ):
             pytest.fail("held twice")
         assert str(caught.value).isprintable()
 
 
 def test_the_next_one_signs_anew(store: StoreSettings) -> None:
     for _ in range(2):
-        with sole(store, ["alerts"]):
+        with exclusive_jobs(store, ["alerts"]):
             who = json.loads(Path(store.checkpoints(), "alerts.lock").read_text(encoding="utf-8"))
             assert who["pid"] == os.getpid()
 
@@ -119,7 +122,7 @@ def test_a_store_without_locks_is_worked_on_all_the_same(tmp_path: Path) -> None
     file = tmp_path / "file"
     file.touch()
     for path in ("s3a://bucket/store", str(file)):
-        with sole(StoreSettings(path=path), ["alerts"]):
+        with exclusive_jobs(StoreSettings(path=path), ["alerts"]):
             pass
 
 

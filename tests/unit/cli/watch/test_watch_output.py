@@ -36,20 +36,20 @@ def test_the_last_verdicts_count() -> None:
 
 def test_an_alert_fires_from_its_firing_to_its_resolution() -> None:
     course = [event("a", "pending"), event("a", "firing"), event("b", "firing"), event("a", "resolved")]
-    assert [line.said["alert_id"] for line in lines(*course[:1]).firing()] == []
-    assert [line.said["alert_id"] for line in lines(*course[:3]).firing()] == ["a", "b"]
-    assert [line.said["alert_id"] for line in lines(*course).firing()] == ["b"]
+    assert [line.fields["alert_id"] for line in lines(*course[:1]).firing()] == []
+    assert [line.fields["alert_id"] for line in lines(*course[:3]).firing()] == ["a", "b"]
+    assert [line.fields["alert_id"] for line in lines(*course).firing()] == ["b"]
     assert [line.at_s for line in lines(*course).fired()] == [1.0, 2.0]
 
 
 def test_what_only_informs_asks_nobody_to_act() -> None:
     told = lines(event("a", "firing", "info"), event("b", "firing"))
-    assert [line.said["alert_id"] for line in told.firing()] == ["b"]
-    assert [line.said["alert_id"] for line in told.fired()] == ["b"]
-    assert [line.said["alert_id"] for line in told.firing(informing=True)] == ["a", "b"]
-    assert [line.said["alert_id"] for line in told.fired(informing=True)] == ["a", "b"]
-    assert told.informed(AlertKind.THROTTLE_AT_RISK) == told.lines[0]
-    assert told.informed(AlertKind.ETA_SLIPPING) is None
+    assert [line.fields["alert_id"] for line in told.firing()] == ["b"]
+    assert [line.fields["alert_id"] for line in told.fired()] == ["b"]
+    assert [line.fields["alert_id"] for line in told.firing(informing=True)] == ["a", "b"]
+    assert [line.fields["alert_id"] for line in told.fired(informing=True)] == ["a", "b"]
+    assert told.last_info(AlertKind.THROTTLE_AT_RISK) == told.lines[0]
+    assert told.last_info(AlertKind.ETA_SLIPPING) is None
 
 
 def test_the_end_of_an_alert_is_that_of_no_other() -> None:
@@ -59,6 +59,6 @@ def test_the_end_of_an_alert_is_that_of_no_other() -> None:
 
 
 def test_what_was_last_seen_names_verdicts_and_alerts() -> None:
-    assert lines().last_seen() == "verdicts: none; alerts firing: none"
+    assert lines().summary() == "verdicts: none; alerts firing: none"
     told = lines(verdicts((1, "leader", "losing")), event("a", "firing"))
-    assert told.last_seen() == "verdicts: broker 1 as leader losing; alerts firing: subject of a"
+    assert told.summary() == "verdicts: broker 1 as leader losing; alerts firing: subject of a"
