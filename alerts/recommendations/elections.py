@@ -36,8 +36,8 @@ def in_numbers(plan: ElectionPlanSummary) -> dict[str, Any]:
         "left_out": dict(plan.left_out),
         "raise_first": [
             {
-                "broker_id": first.side[0],
-                "role": first.side[1].value,
+                "broker_id": first.broker_role[0],
+                "role": first.broker_role[1].value,
                 "throttle_bytes_per_s": first.throttle_bytes_per_s,
                 "required_bytes_per_s": first.required_bytes_per_s,
             }
@@ -66,5 +66,5 @@ def _left_out(plan: ElectionPlanSummary) -> str:
 
 
 def _raise(first: RequiredThrottleIncrease) -> str:
-    broker, role = first.side
+    broker, role = first.broker_role
     return f"broker {broker} as {role.value} above {format_rate(first.required_bytes_per_s)}"

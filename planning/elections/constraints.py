@@ -1,7 +1,7 @@
-"""What may hold an election back: the gaining broker's capacity, and the throttles of a move that runs.
+"""Constraints on elections: the capacity of the broker that becomes the leader, and the throttles of a running move.
 
-Of the elections of one batch some may come about and others not, in any order. So within a batch what a broker gains
-counts at once, and what it gives up makes room from the next batch on.
+Some elections of a batch may fail, and their order is unknown. Within a batch, additional traffic of a broker therefore
+counts at once. Traffic that it loses frees capacity only for the next batch.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from planning.throttles.load import (
 from schemas.alerts import Role, Verdict
 
 _Key = TypeVar("_Key")
-# Verdicts behind which nothing may be added. What is not known is not well.
-_SHORT = frozenset({Verdict.STARVED, Verdict.LOSING, Verdict.SLOW})
-_NOT_ENOUGH = _SHORT | {Verdict.NO_DATA}
-# More than any room but one without end.
+# Verdicts of throttles that allow no additional traffic. An unknown verdict is treated as too low.
+_TOO_LOW = frozenset({Verdict.STARVED, Verdict.LOSING, Verdict.SLOW})
+_NOT_ENOUGH = _TOO_LOW | {Verdict.NO_DATA}
+# Exceeds any finite room, so an election with an unknown rate waits for a throttle without a limit.
 _UNKNOWN_NEED_BYTES_PER_S = sys.float_info.max
 
 
 class DeferredElections(Generic[_Key]):
-    """Elections that are held back, by what holds them back."""
+    """Elections that a constraint defers, by the broker or throttle that causes it."""
 
     def __init__(self) -> None:
         self._heaps: dict[_Key, list[tuple[float, int]]] = defaultdict(list)
 
     def __iter__(self) -> Iterator[int]:
-        """Iterate over the numbers of all that wait."""
+        """Iterate over the numbers of all deferred elections."""
         return (number for heap in self._heaps.values() for _, number in heap)
 
     def add(self, key: _Key, need_bytes_per_s: float, number: int) -> None:
-        """Let an election wait for so much room."""
+        """Defer an election until there is room for its rate."""
         heappush(self._heaps[key], (need_bytes_per_s, number))
 
     def release(self, key: _Key, room_bytes_per_s: float) -> Iterator[int]:
-        """Release the elections that have room together, those that need least first."""
+        """Yield and remove the elections that fit into the room together, those with the lowest rate first."""
         heap = self._heaps[key]
         while heap and heap[0][0] <= room_bytes_per_s:
             need, number = heappop(heap)
@@ -56,143 +56,147 @@ class DeferredElections(Generic[_Key]):
             yield number
 
     def release_all(self) -> list[int]:
-        """Release every election."""
+        """Return and remove all elections."""
         numbers = list(self)
         self._heaps.clear()
         return numbers
 
 
 class Capacity:
-    """Holds back what would bring the leads of a broker over its capacity.
+    """Defers elections that would exceed the capacity of a broker.
 
     Args:
-        standings: every broker's; what a batch gives up is to count there only once the batch is closed.
-        most_bytes_per_s: what producers may write to the partitions that one broker leads.
+        leadership: leadership of every broker; leaders that a batch removes count there only after the batch is closed.
+        most_bytes_per_s: maximum write rate of the partitions that one broker leads, in bytes per second.
     """
 
-    def __init__(self, standings: Mapping[int, BrokerLeadership], most_bytes_per_s: float) -> None:
-        self._standings = standings
+    def __init__(self, leadership: Mapping[int, BrokerLeadership], most_bytes_per_s: float) -> None:
+        self._leadership = leadership
         self._most = most_bytes_per_s
         self.waiting: DeferredElections[int] = DeferredElections()
 
-    def holds_back(self, number: int, election: Election) -> bool:
-        """Whether an election has to wait, for the gaining broker would carry too much; from then on it does.
+    def defers(self, number: int, election: Election) -> bool:
+        """Return whether an election is deferred because its new leader would exceed the capacity; if so, remember it.
 
-        One to which nothing is written is never too much.
+        An election of a partition without writes is never deferred.
         """
         rate = election.write_bytes_per_s
-        if rate == 0 or self._standings[election.gains].led_bytes_per_s + rate <= self._most:
+        if rate == 0 or self._leadership[election.to_broker].led_bytes_per_s + rate <= self._most:
             return False
-        self.waiting.add(election.gains, rate, number)
+        self.waiting.add(election.to_broker, rate, number)
         return True
 
     def close(self, batch: Iterable[Election]) -> Iterator[int]:
-        """Return what need not wait any more, a batch having made room."""
-        for broker in sorted({election.gives for election in batch}):
-            yield from self.waiting.release(broker, self._most - self._standings[broker].led_bytes_per_s)
+        """Yield the elections that fit again after a batch."""
+        for broker in sorted({election.from_broker for election in batch}):
+            yield from self.waiting.release(broker, self._most - self._leadership[broker].led_bytes_per_s)
 
 
 class Throttles:
-    """Holds back what a throttle in force would not be enough for, with replicas behind it that have to catch up.
+    """Defers elections for which a throttle in force would be too low, if it limits replicas that have to catch up.
 
     Args:
-        traffic: the partitions that throttles list or a reassignment moves.
-        throttles: rates in force by broker and role; None: none.
-        alive: brokers that are alive.
+        traffic: partitions in throttled replica lists or in a reassignment.
+        throttles: rates in force by broker and role; None for none.
+        alive: live brokers.
     """
 
     def __init__(
         self, traffic: Iterable[PartitionTraffic], throttles: Mapping[BrokerRole, float | None], alive: frozenset[int]
     ) -> None:
-        # Sums of rates depend a little on the order, and a plan must not.
+        # Sorted, because floating-point sums depend on the order and a plan must not.
         ordered = sorted(traffic, key=lambda p: (p.topic, p.partition))
         self._traffic = {(p.topic, p.partition): p for p in ordered}
-        self._sides = ThrottleLoads(ordered, throttles)
+        self._loads = ThrottleLoads(ordered, throttles)
         self._alive = alive
-        self._given_up: list[FollowerTraffic] = []
+        self._released: list[FollowerTraffic] = []
         self.waiting: DeferredElections[BrokerRole] = DeferredElections()
 
-    def holds_back(self, number: int, election: Election) -> bool:
-        """Whether an election has to wait, for a side's throttle would not be enough, or not known to be, for more."""
+    def defers(self, number: int, election: Election) -> bool:
+        """Return whether an election is deferred because a throttle would be too low, or may be; if so, remember it."""
         p = self._changed(election)
         if p is None:
             return False
-        for side, own in _burdened(self._gained(p, election.gains)).items():
-            if self._sides.load_of(side, own).verdict in _NOT_ENOUGH:
-                self.waiting.add(side, _need_bytes_per_s(own), number)
+        for broker_role, added in _affected(self._gained(p, election.to_broker)).items():
+            if self._loads.load_of(broker_role, added).verdict in _NOT_ENOUGH:
+                self.waiting.add(broker_role, _need_bytes_per_s(added), number)
                 return True
         return False
 
-    def take(self, election: Election) -> None:
-        """Let an election count as part of the batch."""
+    def add(self, election: Election) -> None:
+        """Add the traffic of an election to the loads of the batch."""
         p = self._changed(election)
         if p is not None:
-            self._sides.add(self._gained(p, election.gains))
-            self._given_up += _given_up(p, election.gains)
+            self._loads.add(self._gained(p, election.to_broker))
+            self._released += _released(p, election.to_broker)
 
     def close(self) -> Iterator[int]:
-        """Let the room count that a batch has made, and return what need not wait any more."""
-        self._sides.remove(self._given_up)
-        relieved = sorted({share.broker_role for share in self._given_up})
-        self._given_up = []
-        for side in relieved:
-            yield from self.waiting.release(side, _room_bytes_per_s(self._sides.load_of(side)))
+        """Subtract the traffic that the batch released, and yield the elections that fit again."""
+        self._loads.remove(self._released)
+        relieved = sorted({traffic.broker_role for traffic in self._released})
+        self._released = []
+        for broker_role in relieved:
+            yield from self.waiting.release(broker_role, _room_bytes_per_s(self._loads.load_of(broker_role)))
 
-    def short(self, elections: Iterable[Election]) -> list[ThrottleLoad]:
-        """Return the sides whose throttle would not be enough if all these were elected besides, by broker and role.
+    def too_low(self, elections: Iterable[Election]) -> list[ThrottleLoad]:
+        """Return the loads whose throttle would be too low if all these were elected in addition, by broker and role.
 
-        Nothing that they give up is taken off: a throttle that exceeds what is required then lets all of them go, in
-        any order and in one batch. Sides of which something is not known are left out.
+        The released traffic is not subtracted. A throttle above the required rate then allows all of them, in any order
+        and in one batch. Loads with unknown parts are omitted.
         """
-        changed = ((self._changed(election), election.gains) for election in elections)
-        gained = _burdened(share for p, gains in changed if p is not None for share in self._gained(p, gains))
-        found = (self._sides.load_of(side, gained[side]) for side in sorted(gained))
-        # Of one that is short for certain, but with a part unknown, no rate could be named that is enough.
-        return [d for d in found if d.verdict in _SHORT and d.required_bytes_per_s is not None]
+        changed = ((self._changed(election), election.to_broker) for election in elections)
+        gained = _affected(traffic for p, leader in changed if p is not None for traffic in self._gained(p, leader))
+        found = (self._loads.load_of(broker_role, gained[broker_role]) for broker_role in sorted(gained))
+        # Without a known required rate, no sufficient rate can be given.
+        return [d for d in found if d.verdict in _TOO_LOW and d.required_bytes_per_s is not None]
 
     def _changed(self, election: Election) -> PartitionTraffic | None:
-        """Return the traffic that an election changes; None: none that a throttle sees."""
+        """Return the traffic that an election changes; None if no throttle counts it."""
         p = self._traffic.get((election.topic, election.partition))
-        return None if p is None or p.leader == election.gains else p
+        return None if p is None or p.leader == election.to_broker else p
 
     def _gained(self, p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
-        """Return the shares that come to sides when another replica leads."""
+        """Return the traffic that is added to brokers and roles when another replica leads."""
         others = tuple(broker for broker in p.followers if broker != leader)
         fetches_now = (p.leader,) if p.leader is not None and p.leader in self._alive else ()
         after = replace(p, leader=leader, followers=(*others, *fetches_now))
-        # What the other followers receive does not change with the broker that sends it.
-        sides = ((leader, Role.LEADER), (p.leader, Role.FOLLOWER))
-        return [share for share in follower_traffic(after) if share.broker_role in sides]
+        # The other followers receive the same traffic from the new leader.
+        broker_roles = ((leader, Role.LEADER), (p.leader, Role.FOLLOWER))
+        return [traffic for traffic in follower_traffic(after) if traffic.broker_role in broker_roles]
 
 
-def _given_up(p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
-    """Return the shares that go from sides when another replica leads."""
-    sides = ((p.leader, Role.LEADER), (leader, Role.FOLLOWER))
-    return [share for share in follower_traffic(p) if share.broker_role in sides]
+def _released(p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
+    """Return the traffic that is removed from brokers and roles when another replica leads."""
+    broker_roles = ((p.leader, Role.LEADER), (leader, Role.FOLLOWER))
+    return [traffic for traffic in follower_traffic(p) if traffic.broker_role in broker_roles]
 
 
-def _burdened(gained: Iterable[FollowerTraffic]) -> dict[BrokerRole, list[FollowerTraffic]]:
-    """Return the sides whose verdict these shares can make worse, with their own of them."""
-    sides: dict[BrokerRole, list[FollowerTraffic]] = defaultdict(list)
-    for share in gained:
-        sides[share.broker_role].append(share)
-    return {side: own for side, own in sides.items() if any(_counts(share) for share in own)}
+def _affected(gained: Iterable[FollowerTraffic]) -> dict[BrokerRole, list[FollowerTraffic]]:
+    """Return the brokers and roles whose verdict this traffic can worsen, each with its part of the traffic."""
+    broker_roles: dict[BrokerRole, list[FollowerTraffic]] = defaultdict(list)
+    for traffic in gained:
+        broker_roles[traffic.broker_role].append(traffic)
+    return {
+        broker_role: added
+        for broker_role, added in broker_roles.items()
+        if any(_counts_against_quota(traffic) for traffic in added)
+    }
 
 
-def _counts(share: FollowerTraffic) -> bool:
-    """Whether a share is in an unknown list, or in the list and has traffic or is held back."""
-    return share.listed is None or (share.listed and (share.write_bytes_per_s != 0 or not share.in_sync))
+def _counts_against_quota(traffic: FollowerTraffic) -> bool:
+    """Return whether a follower is in an unknown list, or is listed and has traffic or is out of sync."""
+    return traffic.listed is None or (traffic.listed and (traffic.write_bytes_per_s != 0 or not traffic.in_sync))
 
 
-def _need_bytes_per_s(own: Iterable[FollowerTraffic]) -> float:
-    rates = [share.write_bytes_per_s for share in own if share.listed is not False]
+def _need_bytes_per_s(added: Iterable[FollowerTraffic]) -> float:
+    rates = [traffic.write_bytes_per_s for traffic in added if traffic.listed is not False]
     return sum(rate for rate in rates if rate is not None) if None not in rates else _UNKNOWN_NEED_BYTES_PER_S
 
 
-def _room_bytes_per_s(demand: ThrottleLoad) -> float:
-    """Return by how much a side's traffic may grow, at most, before its throttle is not enough."""
-    if demand.verdict is Verdict.CATCHING_UP:
-        assert demand.throttle_bytes_per_s is not None
-        assert demand.required_bytes_per_s is not None
-        return demand.throttle_bytes_per_s - demand.required_bytes_per_s
-    return 0.0 if demand.verdict in _NOT_ENOUGH else math.inf
+def _room_bytes_per_s(load: ThrottleLoad) -> float:
+    """Return by how much the traffic on a throttle may grow until it is too low, in bytes per second."""
+    if load.verdict is Verdict.CATCHING_UP:
+        assert load.throttle_bytes_per_s is not None
+        assert load.required_bytes_per_s is not None
+        return load.throttle_bytes_per_s - load.required_bytes_per_s
+    return 0.0 if load.verdict in _NOT_ENOUGH else math.inf

@@ -1,4 +1,4 @@
-"""The file in which Kafka's own tool takes elections (``kafka-leader-election --path-to-json-file``), and its size."""
+"""The input file of Kafka's own tool (``kafka-leader-election --path-to-json-file``), and its size."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Iterable
 def request_json(partitions: Iterable[tuple[str, int]]) -> str:
     """Return the text of the file for these partitions, in one line.
 
-    Source: Kafka 4.3.1, ``LeaderElectionCommand.parseReplicaElectionData``; what older clusters keep in ZooKeeper while
-    they elect has the same form.
+    Source: Kafka 4.3.1, ``LeaderElectionCommand.parseReplicaElectionData``. Older clusters keep the same form in
+    ZooKeeper during an election.
     """
     named = [{"topic": topic, "partition": partition} for topic, partition in partitions]
     return json.dumps({"partitions": named, "version": 1}, separators=(",", ":"))
 
 
-# Of a file without partitions; the comma before a partition is counted with each, and the first has none.
+# Without partitions. Every entry counts a comma before it, which the first entry does not have.
 EMPTY_BYTES = len(request_json(())) - len(",")
 _ENTRY_BYTES = len(request_json([("", 0)])) - EMPTY_BYTES - len("0")
-# A topic's name has at most 249 characters.
+# Kafka limits a topic name to 249 characters.
 LARGEST_BYTES = len(request_json([("t" * 249, 2**31 - 1)]))
 
 
 def entry_bytes(topic: str, partition: int) -> int:
-    """Return by how many bytes a partition makes the file longer; characters of a topic's name are one byte each."""
+    """Return the size of a partition's entry in the file, in bytes; characters of a topic name are one byte each."""
     return _ENTRY_BYTES + len(topic) + len(str(partition))

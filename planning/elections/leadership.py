@@ -1,4 +1,4 @@
-"""What every broker leads and what it is preferred for, and what an election changes in that."""
+"""Leadership counts and rates of brokers, and their change by elections."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ class Election(NamedTuple):
     Attributes:
         topic: topic.
         partition: partition.
-        gains: broker that is preferred, and gets the lead.
-        gives: broker that leads, and gives the lead up.
-        write_bytes_per_s: bytes appended per second, which change their leader; 0 where that is unknown.
-        rate_known: whether it is known.
+        to_broker: preferred leader, which becomes the leader.
+        from_broker: current leader.
+        write_bytes_per_s: write rate of the partition, in bytes per second; 0 if unknown.
+        rate_known: true if the rate is known.
     """
 
     topic: str
     partition: int
-    gains: int
-    gives: int
+    to_broker: int
+    from_broker: int
     write_bytes_per_s: float
     rate_known: bool = True
 
 
 @dataclass(slots=True)
 class BrokerLeadership:
-    """One broker's leads, as elections change them.
+    """Leadership of one broker, updated by elections.
 
     Attributes:
-        preferred: partitions that prefer it.
-        missing: those of them that another broker leads.
-        electable: those of them that an election would give back to it.
-        waiting: those of them that move.
+        preferred: partitions whose preferred leader it is.
+        missing: partitions of these that another broker leads.
+        electable: partitions of the missing ones that an election would return.
+        waiting: partitions of the missing ones in a reassignment.
         leads: partitions that it leads.
-        led_bytes_per_s: what is written to them, as far as it is known.
-        preferred_bytes_per_s: what is written to those that prefer it, as far as it is known.
-        unknown_led: partitions that it leads whose write rate is not known.
-        unknown_preferred: partitions that prefer it whose write rate is not known.
+        led_bytes_per_s: known write rate of the partitions that it leads.
+        preferred_bytes_per_s: known write rate of the partitions whose preferred leader it is.
+        unknown_led: partitions that it leads with an unknown write rate.
+        unknown_preferred: partitions whose preferred leader it is with an unknown write rate.
     """
 
     preferred: int = 0
@@ -54,24 +54,24 @@ class BrokerLeadership:
 
     @property
     def imbalance_ratio(self) -> float:
-        """Return the share of the partitions preferring it that others lead; 0 if none prefers it."""
+        """Return the share of its preferred partitions that other brokers lead; 0 without preferred partitions."""
         return self.missing / self.preferred if self.preferred else 0.0
 
     @property
     def surplus(self) -> tuple[float, int]:
-        """Return how much more it leads than is preferred: bytes written per second, then partitions."""
+        """Return how much its leadership exceeds its preferred share: bytes written per second, then partitions."""
         return self.led_bytes_per_s - self.preferred_bytes_per_s, self.leads - self.preferred
 
-    def gain(self, election: Election) -> None:
-        """Take the lead of a partition that prefers it."""
+    def add_leader(self, election: Election) -> None:
+        """Count the leader of a preferred partition that it gets by an election."""
         self.missing -= 1
         self.electable -= 1
         self.leads += 1
         self.led_bytes_per_s += election.write_bytes_per_s
         self.unknown_led += not election.rate_known
 
-    def give(self, election: Election) -> None:
-        """Give up the lead of a partition that prefers another."""
+    def remove_leader(self, election: Election) -> None:
+        """Subtract the leader of a partition that an election gives to another broker."""
         self.leads -= 1
         self.led_bytes_per_s -= election.write_bytes_per_s
         self.unknown_led -= not election.rate_known

@@ -1,4 +1,4 @@
-"""The limits of a batch of elections, as they are configured."""
+"""Batch limits from the settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from schemas.config import ElectionSettings
 
 
 def limits_of(elections: ElectionSettings) -> BatchLimits:
-    """Return what a batch may do at most."""
+    """Return the batch limits of the settings in section ``elections``."""
     return BatchLimits(
         partitions=elections.batch_partitions,
         partitions_per_broker=elections.batch_partitions_per_broker,

@@ -1,8 +1,8 @@
-"""Which preferred leaders to elect, in what order and how many at a time, so that nothing else goes wrong meanwhile.
+"""Planner of preferred leader elections: partitions, order and batches, under the limits of the cluster.
 
-Kafka's own count is what is acted on: the share of the partitions that prefer a broker (it is the first of their
-replicas) and that another one leads. A preferred leader is elected only where that can succeed and stay: its broker
-alive and in sync, the partition not being moved.
+Imbalance is counted as in Kafka: the share of a broker's preferred partitions (it is the first of their replicas) that
+another broker leads. An election is planned only if it can succeed and last. The preferred leader must be alive and in
+sync, and the partition must not be in a reassignment.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Name = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One partition as elections see it.
+    """Replicas, leader and rates of one partition, as input of the planner.
 
     Attributes:
         topic: topic.
         partition: partition.
-        leader: leading broker; None: none.
-        replicas: its replicas; the first is the preferred leader.
-        isr: those in sync.
-        moving: whether a reassignment of it is running.
-        deleting: whether its topic is being deleted.
-        min_insync_replicas: of its topic; None: unknown.
-        write_bytes_per_s: bytes appended per second; None: unknown.
-        read_bytes_per_s: bytes that consumers fetch from the leader per second; None: unknown.
+        leader: broker id of the leader; None if there is no leader.
+        replicas: replicas; the first is the preferred leader.
+        isr: in-sync replicas.
+        moving: true while a reassignment of it is running.
+        deleting: true while its topic is being deleted.
+        min_insync_replicas: min.insync.replicas of its topic; None if unknown.
+        write_bytes_per_s: bytes appended per second; None if unknown.
+        read_bytes_per_s: bytes that consumers fetch from the leader per second; None if unknown.
     """
 
     topic: str
@@ -54,18 +54,18 @@ class PartitionState:
 
 
 class Reason(str, Enum):
-    """Why a partition that its preferred broker does not lead is in no batch.
+    """Reason why a partition that its preferred broker does not lead is in no batch.
 
     Attributes:
-        MOVING: a reassignment of it is running: its replicas are in their final order already.
+        MOVING: a reassignment of it is running; its replicas are already in their final order.
         PREFERRED_DOWN: the preferred broker is not alive.
-        PREFERRED_OUT_OF_SYNC: the preferred broker is alive and not in the ISR.
-        LEADERLESS: it has no leader, and nobody that could be elected by preference.
+        PREFERRED_OUT_OF_SYNC: the preferred broker is alive, but not in the ISR.
+        LEADERLESS: it has no leader, and no replica can be elected as the preferred one.
         DELETING: its topic is being deleted.
-        AT_MIN_INSYNC: it lacks in-sync replicas and has no more than min.insync.replicas: it waits.
-        OVER_CAPACITY: its preferred broker would have to carry more than it can.
-        OVER_THROTTLE: the move that runs would starve, or nobody knows; a throttle has to be raised first.
-        NOT_CHOSEN: the user left its topic or its broker out.
+        AT_MIN_INSYNC: it is under-replicated and has at most min.insync.replicas in-sync replicas, so it waits.
+        OVER_CAPACITY: its preferred broker would exceed its capacity.
+        OVER_THROTTLE: a throttle of the running move would be too low, or may be; it must be raised first.
+        NOT_CHOSEN: the user excluded its topic, its broker or the partition.
     """
 
     MOVING = "moving"
@@ -79,7 +79,7 @@ class Reason(str, Enum):
     NOT_CHOSEN = "not_chosen"
 
 
-# In words, of one partition.
+# Texts of the reasons; the subject is one partition.
 WHY: Mapping[Reason, str] = {
     Reason.MOVING: "a reassignment of it is running",
     Reason.PREFERRED_DOWN: "its preferred broker is not alive",
@@ -95,17 +95,17 @@ WHY: Mapping[Reason, str] = {
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """What one batch may do at most.
+    """Limits of one batch.
 
     Attributes:
-        partitions: partitions of a batch.
-        partitions_per_broker: partitions of a batch whose lead one broker gains or gives up.
-        write_bytes_per_s: sum of the write rates that get another leader; None: no limit.
-        request_bytes: size of the file, and so of the request, of a batch.
-        capacity_bytes_per_s: most that producers may write to the partitions one broker leads; None: not known.
+        partitions: maximum number of partitions.
+        partitions_per_broker: maximum number of leaders that one broker gains or loses.
+        write_bytes_per_s: maximum sum of the write rates that change their leader; None if unlimited.
+        request_bytes: maximum size of the file, and so of the request, of a batch.
+        capacity_bytes_per_s: maximum write rate of the partitions that one broker leads; None if unknown.
 
     Raises:
-        HeadroomError: a limit lets no election through.
+        HeadroomError: a limit allows no election.
     """
 
     partitions: int = 200
@@ -115,7 +115,7 @@ class BatchLimits:
     capacity_bytes_per_s: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what could never be kept."""
+        """Reject limits that allow no election."""
         for name, least in (("partitions", 1), ("partitions_per_broker", 1), ("request_bytes", LARGEST_BYTES)):
             if getattr(self, name) < least:
                 raise _bad_limit(name, f"at least {least}", getattr(self, name))
@@ -127,16 +127,16 @@ class BatchLimits:
 
 @dataclass(frozen=True)
 class Balance:
-    """How one broker's leads differ from what is preferred.
+    """Difference between the leaders and the preferred leaders of one broker.
 
     Attributes:
-        broker: broker that is preferred for at least one partition.
-        preferred_partitions: partitions that prefer it.
-        non_preferred_partitions: those of them that another leads; leaderless ones are left out.
-        electable_now: those of them that an election would give back to it.
-        waiting_for_move: those of them that move.
-        write_bytes_per_s: what is written to the partitions it leads; None: unknown.
-        preferred_write_bytes_per_s: what would be if every preferred leader led; None: unknown.
+        broker: broker that is the preferred leader of at least one partition.
+        preferred_partitions: partitions whose preferred leader it is.
+        non_preferred_partitions: partitions of these that another broker leads; leaderless ones are excluded.
+        electable_now: partitions of these that an election would return to it.
+        waiting_for_move: partitions of these in a reassignment.
+        write_bytes_per_s: write rate of the partitions that it leads; None if unknown.
+        preferred_write_bytes_per_s: write rate if every preferred leader led; None if unknown.
     """
 
     broker: int
@@ -149,21 +149,21 @@ class Balance:
 
     @property
     def imbalance_ratio(self) -> float:
-        """Return the share by Kafka's definition, 0 to 1."""
+        """Return the imbalance by Kafka's definition, 0 to 1."""
         return self.non_preferred_partitions / self.preferred_partitions
 
 
 @dataclass(frozen=True)
 class RequiredThrottleIncrease:
-    """A throttle that has to be raised before elections that it holds back.
+    """A throttle that must be raised before the elections that it defers.
 
     Attributes:
-        side: broker and role.
+        broker_role: broker and role.
         throttle_bytes_per_s: rate in force.
-        required_bytes_per_s: what it has to exceed for all of them to be elected, in any order.
+        required_bytes_per_s: rate to exceed so that all of them can be elected, in any order.
     """
 
-    side: BrokerRole
+    broker_role: BrokerRole
     throttle_bytes_per_s: float
     required_bytes_per_s: float
 
@@ -173,10 +173,10 @@ class Batch:
     """Elections of one request.
 
     Attributes:
-        partitions: which, in order.
+        partitions: partitions in order.
         write_bytes_per_s: sum of their known write rates.
-        imbalance_ratios: ratio of every broker once it is done.
-        unknown_rates: how many of them have no known write rate, and count as 0 wherever rates are summed up.
+        imbalance_ratios: imbalance of every broker after the batch.
+        unknown_rates: number of partitions with an unknown write rate, which count as 0 in all sums.
     """
 
     partitions: tuple[Name, ...]
@@ -187,7 +187,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class SkippedPartition:
-    """A partition that another than its preferred broker leads (or none), and that is in no batch."""
+    """A partition in no batch that its preferred broker does not lead, with the reason."""
 
     topic: str
     partition: int
@@ -197,15 +197,15 @@ class SkippedPartition:
 
 @dataclass(frozen=True)
 class ElectionPlan:
-    """What to elect.
+    """Batches of elections, and the balance of brokers before and after them.
 
     Attributes:
-        before: balance of every broker that is preferred for anything, by id.
-        batches: in the order in which they are to be done.
+        before: balance of every broker that is the preferred leader of a partition, by id.
+        batches: batches in their order.
         left_out: partitions in no batch, with the reason.
-        raise_first: throttles to raise so that what is left out by OVER_THROTTLE can be elected, by broker and role;
-            none where it is not known what they have to carry.
-        after: balances once all batches are done.
+        raise_first: throttles to raise before the partitions skipped by OVER_THROTTLE can be elected, by broker and
+            role; throttles with an unknown load are omitted.
+        after: balances after all batches.
     """
 
     before: tuple[Balance, ...]
@@ -217,16 +217,16 @@ class ElectionPlan:
 
 @dataclass(frozen=True)
 class ClusterConstraints:
-    """What else elections have to mind.
+    """Brokers and throttles of a cluster, and the user's selection of partitions.
 
     Attributes:
-        alive: brokers that are alive.
-        throttled: the partitions that replication throttles list or a reassignment moves, as the throttles see them.
-        throttles: rates in force by broker and role; None: none.
-        internal: topics that come last.
-        chosen_topics: only these; None: all.
-        chosen_brokers: only partitions that prefer one of these; None: all.
-        chosen_partitions: only these; None: all.
+        alive: live brokers.
+        throttled: traffic of the partitions in throttled replica lists or in a reassignment.
+        throttles: rates in force by broker and role; None for none.
+        internal: topics to be elected last.
+        chosen_topics: selected topics; None if all.
+        chosen_brokers: preferred leaders of the selected partitions; None if all.
+        chosen_partitions: selected partitions; None if all.
     """
 
     alive: frozenset[int]
@@ -239,149 +239,148 @@ class ClusterConstraints:
 
 
 def balances(partitions: Iterable[PartitionState], alive: frozenset[int]) -> tuple[Balance, ...]:
-    """Return the balance of every broker that is preferred for anything, by id.
+    """Return the balance of every broker that is the preferred leader of a partition, by id.
 
-    Topics that are being deleted are left out; a partition without a leader counts among those that prefer its broker
-    and nowhere else.
+    Topics that are being deleted are ignored. A partition without a leader counts in ``preferred_partitions`` only.
 
     Args:
-        partitions: of a whole cluster.
-        alive: brokers that are alive.
+        partitions: all partitions of a cluster.
+        alive: live brokers.
 
-    Source: Kafka 3.9, ``KafkaController.checkAndTriggerAutoLeaderRebalance``, which also counts a partition that has
-    lost its leader as one that another leads, though no election can help there.
+    Source: Kafka 3.9, ``KafkaController.checkAndTriggerAutoLeaderRebalance``. Unlike here, it counts a leaderless
+    partition as led by another broker, although no election can help.
     """
-    return _balances(_standings(partitions, alive))
+    return _balances(_leadership(partitions, alive))
 
 
 def out_of_balance(balance: Balance, threshold_ratio: float) -> bool:
-    """Return whether a broker misses so many leads that an election should give them back.
+    """Return whether a broker's electable imbalance exceeds the threshold.
 
-    What counts is the share that an election would give back now, and it must be greater than the threshold, as
-    Kafka compares. What waits for a move, or for a replica to come back, is in ``imbalance_ratio`` and calls nobody:
-    there is nothing to elect.
+    Only partitions that an election would return now are compared, with "greater than" as in Kafka. Partitions that
+    wait for a reassignment or for an out-of-sync replica count in ``imbalance_ratio``, but cause no alert, because no
+    election helps.
 
     Args:
-        balance: of the broker.
-        threshold_ratio: 0 to 1; Kafka's ``leader.imbalance.per.broker.percentage`` over 100.
+        balance: balance of the broker.
+        threshold_ratio: threshold from 0 to 1; Kafka's ``leader.imbalance.per.broker.percentage`` / 100.
     """
-    # Divided, and not multiplied: 3 / 30 is the very number that 0.1 is.
+    # A division, because 3 / 30 is exactly the float 0.1, so a share at the threshold does not exceed it.
     return balance.electable_now / balance.preferred_partitions > threshold_ratio
 
 
 def plan_elections(
-    partitions: Iterable[PartitionState], limits: BatchLimits, around: ClusterConstraints
+    partitions: Iterable[PartitionState], limits: BatchLimits, constraints: ClusterConstraints
 ) -> ElectionPlan:
-    """Return which preferred leaders to elect, in batches that keep every limit, and why not the others.
+    """Return the elections of preferred leaders in batches within all limits, and the reasons for skipped partitions.
 
-    The plan does not depend on the order of the partitions. Each batch keeps capacity and throttles even if only
-    some of its elections come about.
+    The plan does not depend on the order of the partitions. Each batch respects capacity and throttles even if only
+    some of its elections succeed.
 
     Args:
-        partitions: of a whole cluster, each once.
-        limits: of one batch.
-        around: brokers, throttles and choices.
+        partitions: all partitions of a cluster, each once.
+        limits: limits of one batch.
+        constraints: brokers, throttles and selection.
     """
     known = [p for p in partitions if p.replicas]
-    return plan_from_non_preferred(_standings(known, around.alive), known, limits, around)
+    return plan_from_non_preferred(_leadership(known, constraints.alive), known, limits, constraints)
 
 
 def plan_from_non_preferred(
-    standings: Mapping[int, BrokerLeadership],
+    leadership: Mapping[int, BrokerLeadership],
     partitions: Iterable[PartitionState],
     limits: BatchLimits,
-    around: ClusterConstraints,
+    constraints: ClusterConstraints,
 ) -> ElectionPlan:
-    """Return the plan of ``plan_elections`` for a cluster whose brokers' standings were counted before.
+    """Return the plan of ``plan_elections`` for brokers whose leadership was counted before.
 
     Args:
-        standings: of every broker that leads, or is preferred for, anything, in the order of ids; the plan changes
-            them.
-        partitions: at least those that their preferred broker does not lead, each once, none without replicas.
-        limits: of one batch.
-        around: brokers, throttles and choices.
+        leadership: leadership of every broker with a leader or a preferred partition, in the order of ids; it is
+            changed.
+        partitions: at least the partitions that their preferred broker does not lead, each once, all with replicas.
+        limits: limits of one batch.
+        constraints: brokers, throttles and selection.
     """
-    before = _balances(standings)
-    elections, left_out = _sort_out(partitions, around)
-    capacity = Capacity(standings, _or_endless(limits.capacity_bytes_per_s))
-    throttles = Throttles(around.throttled, around.throttles, around.alive)
-    batches = Batches(standings, partial(_room, limits), capacity, throttles)
-    internal = [e for e in elections if e.topic in around.internal]
-    ordinary = [e for e in elections if e.topic not in around.internal]
-    made = [_batch(some, standings) for offered in (ordinary, internal) for some in batches.of(offered)]
-    over_throttle = batches.among(throttles.waiting)
-    left_out += [_left_out(e, Reason.OVER_CAPACITY) for e in batches.among(capacity.waiting)]
-    left_out += [_left_out(e, Reason.OVER_THROTTLE) for e in over_throttle]
+    before = _balances(leadership)
+    elections, left_out = _electable_and_skipped(partitions, constraints)
+    capacity = Capacity(leadership, _or_infinite(limits.capacity_bytes_per_s))
+    throttles = Throttles(constraints.throttled, constraints.throttles, constraints.alive)
+    batches = Batches(leadership, partial(_budget, limits), capacity, throttles)
+    internal = [e for e in elections if e.topic in constraints.internal]
+    ordinary = [e for e in elections if e.topic not in constraints.internal]
+    made = [_batch(some, leadership) for offered in (ordinary, internal) for some in batches.make(offered)]
+    over_throttle = batches.deferred_in(throttles.waiting)
+    left_out += [_skipped(e, Reason.OVER_CAPACITY) for e in batches.deferred_in(capacity.waiting)]
+    left_out += [_skipped(e, Reason.OVER_THROTTLE) for e in over_throttle]
     return ElectionPlan(
         before=before,
         batches=tuple(made),
         left_out=tuple(sorted(left_out, key=lambda left: (left.topic, left.partition))),
-        raise_first=tuple(_raise(demand) for demand in throttles.short(over_throttle)),
-        after=_balances(standings),
+        raise_first=tuple(_increase(load) for load in throttles.too_low(over_throttle)),
+        after=_balances(leadership),
     )
 
 
-def _standings(partitions: Iterable[PartitionState], alive: frozenset[int]) -> dict[int, BrokerLeadership]:
-    """Return what every broker leads and is preferred for, in the order of ids."""
-    standings: dict[int, BrokerLeadership] = defaultdict(BrokerLeadership)
+def _leadership(partitions: Iterable[PartitionState], alive: frozenset[int]) -> dict[int, BrokerLeadership]:
+    """Return the leadership of every broker, in the order of ids."""
+    leadership: dict[int, BrokerLeadership] = defaultdict(BrokerLeadership)
     led: dict[int, list[float]] = defaultdict(list)
     preferred: dict[int, list[float]] = defaultdict(list)
     for p in partitions:
         if p.deleting or not p.replicas:
             continue
-        _count(p, standings, alive)
+        _count(p, leadership, alive)
         if p.write_bytes_per_s is not None:
             preferred[p.replicas[0]].append(p.write_bytes_per_s)
             if p.leader is not None:
                 led[p.leader].append(p.write_bytes_per_s)
-    for broker, standing in standings.items():
-        # Exact, so that the order of the partitions makes no difference.
-        standing.led_bytes_per_s = fsum(led[broker])
-        standing.preferred_bytes_per_s = fsum(preferred[broker])
-    return dict(sorted(standings.items()))
+    for broker, own in leadership.items():
+        # fsum is exact, so the order of the partitions makes no difference.
+        own.led_bytes_per_s = fsum(led[broker])
+        own.preferred_bytes_per_s = fsum(preferred[broker])
+    return dict(sorted(leadership.items()))
 
 
-def _count(p: PartitionState, standings: Mapping[int, BrokerLeadership], alive: frozenset[int]) -> None:
-    own = standings[p.replicas[0]]
+def _count(p: PartitionState, leadership: Mapping[int, BrokerLeadership], alive: frozenset[int]) -> None:
+    own = leadership[p.replicas[0]]
     own.preferred += 1
     own.unknown_preferred += p.write_bytes_per_s is None
     if p.leader is None:
         return
-    leading = standings[p.leader]
+    leading = leadership[p.leader]
     leading.leads += 1
     leading.unknown_led += p.write_bytes_per_s is None
     if leading is not own:
         own.missing += 1
-        own.electable += _obstacle(p, alive) is None
+        own.electable += _blocked_by(p, alive) is None
         own.waiting += p.moving
 
 
-def _balances(standings: Mapping[int, BrokerLeadership]) -> tuple[Balance, ...]:
-    return tuple(_balance(broker, own) for broker, own in standings.items() if own.preferred)
+def _balances(leadership: Mapping[int, BrokerLeadership]) -> tuple[Balance, ...]:
+    return tuple(_balance(broker, own) for broker, own in leadership.items() if own.preferred)
 
 
-def _balance(broker: int, standing: BrokerLeadership) -> Balance:
+def _balance(broker: int, own: BrokerLeadership) -> Balance:
     return Balance(
         broker=broker,
-        preferred_partitions=standing.preferred,
-        non_preferred_partitions=standing.missing,
-        electable_now=standing.electable,
-        waiting_for_move=standing.waiting,
-        write_bytes_per_s=None if standing.unknown_led else standing.led_bytes_per_s,
-        preferred_write_bytes_per_s=None if standing.unknown_preferred else standing.preferred_bytes_per_s,
+        preferred_partitions=own.preferred,
+        non_preferred_partitions=own.missing,
+        electable_now=own.electable,
+        waiting_for_move=own.waiting,
+        write_bytes_per_s=None if own.unknown_led else own.led_bytes_per_s,
+        preferred_write_bytes_per_s=None if own.unknown_preferred else own.preferred_bytes_per_s,
     )
 
 
-def _sort_out(
-    partitions: Iterable[PartitionState], around: ClusterConstraints
+def _electable_and_skipped(
+    partitions: Iterable[PartitionState], constraints: ClusterConstraints
 ) -> tuple[list[Election], list[SkippedPartition]]:
-    """Return the elections that can be held, and the other partitions that their preferred broker does not lead."""
+    """Return the possible elections, and the other partitions that their preferred broker does not lead."""
     elections, left_out = [], []
     for p in partitions:
         preferred = p.replicas[0]
         if p.leader == preferred:
             continue
-        reason = _reason(p, around)
+        reason = _reason(p, constraints)
         if reason is None:
             assert p.leader is not None, "a partition without a leader has a reason"
             rate = p.write_bytes_per_s
@@ -391,22 +390,22 @@ def _sort_out(
     return elections, left_out
 
 
-def _reason(p: PartitionState, around: ClusterConstraints) -> Reason | None:
-    """Return why a partition that its preferred broker does not lead is not to be elected; None: it is."""
-    if around.chosen_topics is not None and p.topic not in around.chosen_topics:
+def _reason(p: PartitionState, constraints: ClusterConstraints) -> Reason | None:
+    """Return why a partition that its preferred broker does not lead is not elected; None if it is."""
+    if constraints.chosen_topics is not None and p.topic not in constraints.chosen_topics:
         return Reason.NOT_CHOSEN
-    if around.chosen_brokers is not None and p.replicas[0] not in around.chosen_brokers:
+    if constraints.chosen_brokers is not None and p.replicas[0] not in constraints.chosen_brokers:
         return Reason.NOT_CHOSEN
-    if around.chosen_partitions is not None and (p.topic, p.partition) not in around.chosen_partitions:
+    if constraints.chosen_partitions is not None and (p.topic, p.partition) not in constraints.chosen_partitions:
         return Reason.NOT_CHOSEN
-    obstacle = _obstacle(p, around.alive)
-    if obstacle is None and len(p.isr) < len(p.replicas) and len(p.isr) <= (p.min_insync_replicas or 0):
+    blocked_by = _blocked_by(p, constraints.alive)
+    if blocked_by is None and len(p.isr) < len(p.replicas) and len(p.isr) <= (p.min_insync_replicas or 0):
         return Reason.AT_MIN_INSYNC
-    return obstacle
+    return blocked_by
 
 
-def _obstacle(p: PartitionState, alive: frozenset[int]) -> Reason | None:
-    """Return why an election would not give a partition back to its preferred broker; None: it would."""
+def _blocked_by(p: PartitionState, alive: frozenset[int]) -> Reason | None:
+    """Return why an election would not return a partition to its preferred broker; None if it would."""
     if p.deleting:
         return Reason.DELETING
     if p.leader is None:
@@ -418,35 +417,33 @@ def _obstacle(p: PartitionState, alive: frozenset[int]) -> Reason | None:
     return None if p.replicas[0] in p.isr else Reason.PREFERRED_OUT_OF_SYNC
 
 
-def _room(limits: BatchLimits) -> BatchBudget:
-    most_bytes_per_s = _or_endless(limits.write_bytes_per_s)
+def _budget(limits: BatchLimits) -> BatchBudget:
+    most_bytes_per_s = _or_infinite(limits.write_bytes_per_s)
     return BatchBudget(limits.partitions, limits.partitions_per_broker, most_bytes_per_s, limits.request_bytes)
 
 
-def _or_endless(limit: float | None) -> float:
+def _or_infinite(limit: float | None) -> float:
     return inf if limit is None else limit
 
 
-def _batch(elections: Sequence[Election], standings: Mapping[int, BrokerLeadership]) -> Batch:
-    """Return a batch as told, with standings as it leaves them."""
+def _batch(elections: Sequence[Election], leadership: Mapping[int, BrokerLeadership]) -> Batch:
+    """Return a batch, with the imbalance of the brokers after it."""
     return Batch(
         partitions=tuple((e.topic, e.partition) for e in elections),
         write_bytes_per_s=sum(e.write_bytes_per_s for e in elections),
-        imbalance_ratios={broker: own.imbalance_ratio for broker, own in standings.items() if own.preferred},
+        imbalance_ratios={broker: own.imbalance_ratio for broker, own in leadership.items() if own.preferred},
         unknown_rates=sum(not e.rate_known for e in elections),
     )
 
 
-def _left_out(election: Election, reason: Reason) -> SkippedPartition:
-    return SkippedPartition(election.topic, election.partition, election.gains, reason)
+def _skipped(election: Election, reason: Reason) -> SkippedPartition:
+    return SkippedPartition(election.topic, election.partition, election.to_broker, reason)
 
 
-def _raise(demand: ThrottleLoad) -> RequiredThrottleIncrease:
-    assert demand.throttle_bytes_per_s is not None, "a throttle that is too low is in force"
-    assert demand.required_bytes_per_s is not None, "a throttle is too low for something known"
-    return RequiredThrottleIncrease(
-        (demand.broker, demand.role), demand.throttle_bytes_per_s, demand.required_bytes_per_s
-    )
+def _increase(load: ThrottleLoad) -> RequiredThrottleIncrease:
+    assert load.throttle_bytes_per_s is not None, "a throttle that is too low is in force"
+    assert load.required_bytes_per_s is not None, "a throttle is too low for something known"
+    return RequiredThrottleIncrease((load.broker, load.role), load.throttle_bytes_per_s, load.required_bytes_per_s)
 
 
 def _bad_limit(name: str, wanted: str, value: float) -> HeadroomError:

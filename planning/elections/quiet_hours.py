@@ -1,4 +1,4 @@
-"""When it is quiet enough to change leaders: at a time of day, or while little is written."""
+"""Conditions under which elections run: a time of day, or a low write rate."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from datetime import datetime, time, tzinfo
 
 @dataclass(frozen=True)
 class DailyWindow:
-    """A time that comes back every day, by the clock of its zone.
+    """A daily time window in a time zone.
 
     Attributes:
-        begins: first moment of it.
-        ends: first moment after it; earlier than ``begins``: on the next day.
-        zone: whose clock; a change to or from summer time moves the window with it.
+        begins: start, inclusive.
+        ends: end, exclusive; before ``begins`` it is on the next day.
+        zone: time zone; the window follows daylight saving time.
     """
 
     begins: time
     ends: time
     zone: tzinfo
 
-    def holds(self, at_s: float) -> bool:
-        """Return whether a moment, in epoch seconds, lies in it."""
+    def contains(self, at_s: float) -> bool:
+        """Return whether a moment, in epoch seconds, is in the window."""
         now = datetime.fromtimestamp(at_s, self.zone).time()
         if self.begins < self.ends:
             return self.begins <= now < self.ends
@@ -30,31 +30,31 @@ class DailyWindow:
 
 @dataclass(frozen=True)
 class QuietPolicy:
-    """What has to hold for an election; of two conditions either is enough, without any it is always quiet.
+    """Conditions of elections. Either one is enough; without conditions, elections always run.
 
     Attributes:
-        window: time of day; None: no condition.
-        below_bytes_per_s: producers write less than this to the whole cluster; None: no condition.
+        window: time of day; None if there is no such condition.
+        below_bytes_per_s: write rate of the cluster below which elections run; None if there is no such condition.
     """
 
     window: DailyWindow | None = None
     below_bytes_per_s: float | None = None
 
-    def holds(self, at_s: float, write_bytes_per_s: float | None) -> bool:
-        """Return whether it is quiet; a write rate that is not known is not.
+    def allows(self, at_s: float, write_bytes_per_s: float | None) -> bool:
+        """Return whether elections may run; an unknown write rate does not meet the condition.
 
         Args:
             at_s: now, epoch seconds.
-            write_bytes_per_s: what producers write to the whole cluster; None: unknown.
+            write_bytes_per_s: write rate of the whole cluster; None if unknown.
         """
         if self.window is None and self.below_bytes_per_s is None:
             return True
-        if self.window is not None and self.window.holds(at_s):
+        if self.window is not None and self.window.contains(at_s):
             return True
         return self.is_quiet(write_bytes_per_s)
 
     def is_quiet(self, write_bytes_per_s: float | None) -> bool:
-        """Return whether little enough is written, whatever the time."""
+        """Return whether the write rate is low enough, whatever the time."""
         if self.below_bytes_per_s is None or write_bytes_per_s is None:
             return False
         return write_bytes_per_s < self.below_bytes_per_s

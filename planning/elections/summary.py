@@ -1,4 +1,4 @@
-"""A plan of elections in short: the first batch, how many there are, and what they come to."""
+"""Summary of an election plan: its first batch, its totals and the resulting balance."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from planning.elections.planner import Batch, ElectionPlan, Name, RequiredThrott
 
 
 class BalanceForecast(NamedTuple):
-    """What elections make of one broker's imbalance.
+    """Imbalance of one broker after elections.
 
     Attributes:
-        broker: broker that is preferred for at least one partition.
-        first_batch_ratio: its imbalance once the first batch is done, 0 to 1; of no batch, as it is.
-        last_batch_ratio: once all are done.
+        broker: broker that is the preferred leader of at least one partition.
+        first_batch_ratio: imbalance after the first batch, 0 to 1; without batches, the current one.
+        last_batch_ratio: imbalance after all batches, 0 to 1.
     """
 
     broker: int
@@ -26,18 +26,18 @@ class BalanceForecast(NamedTuple):
 
 @dataclass(frozen=True)
 class ElectionPlanSummary:
-    """A plan of elections in short, which does not grow with the partitions.
+    """Summary of an election plan, whose size does not grow with the number of partitions.
 
     Attributes:
-        tick_ms: tick that it is for, epoch milliseconds.
-        batches: how many there are.
-        elections: how many partitions they elect a leader of.
-        write_bytes_per_s: sum of their write rates; None: one of them is unknown.
-        first_batch: its partitions, in order.
-        first_batch_write_bytes_per_s: sum of their write rates; None: one of them is unknown.
-        outlooks: of every broker that is preferred for anything, by id.
-        left_out: partitions that are in no batch, by ``planning.elections.planner.Reason``.
-        raise_first: throttles to raise before the others can be elected.
+        tick_ms: tick of the plan, epoch milliseconds.
+        batches: number of batches.
+        elections: number of partitions in all batches.
+        write_bytes_per_s: sum of their write rates; None if one is unknown.
+        first_batch: partitions of the first batch, in order.
+        first_batch_write_bytes_per_s: sum of their write rates; None if one is unknown.
+        outlooks: forecast of every broker that is the preferred leader of a partition, by id.
+        left_out: number of partitions in no batch, by ``planning.elections.planner.Reason``.
+        raise_first: throttles to raise before these can be elected.
     """
 
     tick_ms: int
@@ -52,21 +52,21 @@ class ElectionPlanSummary:
 
     @property
     def greatest_first_batch_ratio(self) -> float:
-        """Return the greatest imbalance of a broker once the first batch is done, 0 to 1."""
+        """Return the highest imbalance of a broker after the first batch, 0 to 1."""
         return max((outlook.first_batch_ratio for outlook in self.outlooks), default=0.0)
 
     @property
     def greatest_last_batch_ratio(self) -> float:
-        """Return the greatest imbalance of a broker once all batches are done, 0 to 1."""
+        """Return the highest imbalance of a broker after all batches, 0 to 1."""
         return max((outlook.last_batch_ratio for outlook in self.outlooks), default=0.0)
 
 
 def summarize(plan: ElectionPlan, tick_ms: int) -> ElectionPlanSummary:
-    """Return a plan in short.
+    """Return the summary of a plan.
 
     Args:
-        plan: what to elect.
-        tick_ms: tick that it is for, epoch milliseconds.
+        plan: election plan.
+        tick_ms: tick of the plan, epoch milliseconds.
     """
     first = plan.batches[0] if plan.batches else None
     before = {balance.broker: balance.imbalance_ratio for balance in plan.before}

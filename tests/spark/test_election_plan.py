@@ -85,4 +85,4 @@ def test_what_a_throttle_would_not_carry_waits_and_the_throttle_is_named(spark: 
     assert found == summarize(plan_elections(as_planned(cluster), BatchLimits(), around), TICK_MS)
     assert (found.elections, dict(found.left_out)) == (1, {"over_throttle": 1})
     (first,) = found.raise_first
-    assert (first.side, first.throttle_bytes_per_s, first.required_bytes_per_s) == ((1, Role.LEADER), 3000, 4000)
+    assert (first.broker_role, first.throttle_bytes_per_s, first.required_bytes_per_s) == ((1, Role.LEADER), 3000, 4000)

@@ -186,8 +186,8 @@ def _columns(short: ElectionPlanSummary) -> dict[str, Any]:
         "left_out": [{"reason": reason, "partitions": count} for reason, count in short.left_out],
         "raise_first": [
             {
-                "broker": raised.side[0],
-                "role": raised.side[1].value,
+                "broker": raised.broker_role[0],
+                "role": raised.broker_role[1].value,
                 "throttle_bytes_per_s": float(raised.throttle_bytes_per_s),
                 "required_bytes_per_s": float(raised.required_bytes_per_s),
             }

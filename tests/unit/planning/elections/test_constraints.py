@@ -23,8 +23,8 @@ def test_a_side_that_is_short_for_certain_but_not_known_as_a_whole_holds_back_an
     unknown, elected = traffic(0, 2, None, in_sync=frozenset({2})), traffic(1, 1, 3.0)
     guard = Throttles([unknown, elected], {(2, Role.LEADER): 2 * MB, (1, Role.LEADER): 9 * MB}, BOTH)
     election = Election("t", 1, 2, 1, 3 * MB, True)
-    assert guard.holds_back(1, election)
-    assert guard.short([election]) == []
+    assert guard.defers(1, election)
+    assert guard.too_low([election]) == []
     known = traffic(0, 2, 1.0, in_sync=frozenset({2}))
-    (short,) = Throttles([known, elected], {(2, Role.LEADER): 2 * MB}, BOTH).short([election])
+    (short,) = Throttles([known, elected], {(2, Role.LEADER): 2 * MB}, BOTH).too_low([election])
     assert (short.broker, short.required_bytes_per_s) == (2, 4 * MB)

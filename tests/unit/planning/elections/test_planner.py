@@ -611,10 +611,10 @@ def test_no_throttle_gets_too_low_by_a_batch_though_some_of_its_elections_fail(
     partitions, limits, around = case
     cluster = Cluster(partitions, around)
     for batch in plan_elections(partitions, limits, around).batches:
-        before, unknown = cluster.short(), cluster.unknown()
+        before, unknown = cluster.too_low(), cluster.unknown()
         for names in (some_of(batch, chance), batch.partitions):
             cluster.elect(names)
-            for side, (grade, required) in cluster.short().items():
+            for side, (grade, required) in cluster.too_low().items():
                 # What could not be told before may be told once a partition of unknown rate has gone.
                 assert side in unknown or (grade, required) <= before[side]
             assert {side for side, limited in cluster.unknown().items() if limited} <= {*unknown, *before}
@@ -664,9 +664,9 @@ def test_throttles_raised_as_told_let_go_what_they_held_back(
     for batch in found.batches:
         cluster.elect(batch.partitions)
     for told in found.raise_first:
-        assert told.throttle_bytes_per_s == throttles[told.side]
+        assert told.throttle_bytes_per_s == throttles[told.broker_role]
         assert told.required_bytes_per_s >= told.throttle_bytes_per_s
-        throttles[told.side] = told.required_bytes_per_s + 1
+        throttles[told.broker_role] = told.required_bytes_per_s + 1
     raised = replace(around, throttled=tuple(cluster.traffic()), throttles=throttles)
     after = plan_elections(cluster.leds.values(), limits, raised)
     assert Reason.OVER_THROTTLE not in reasons(after).values()

@@ -32,24 +32,24 @@ def at(text: str) -> float:
     ],
 )
 def test_a_window_comes_back_every_day_by_the_clock_of_its_zone(window: str, moment: str, inside: bool) -> None:
-    assert parse_window(window).holds(at(moment)) is inside
+    assert parse_window(window).contains(at(moment)) is inside
 
 
 def test_without_conditions_it_is_always_quiet() -> None:
-    assert QuietPolicy().holds(0, None)
+    assert QuietPolicy().allows(0, None)
 
 
 def test_a_rate_is_quiet_below_the_limit_only_and_an_unknown_one_never() -> None:
     quiet = QuietPolicy(below_bytes_per_s=100)
-    assert quiet.holds(0, 99.9)
-    assert not quiet.holds(0, 100)
-    assert not quiet.holds(0, None)
+    assert quiet.allows(0, 99.9)
+    assert not quiet.allows(0, 100)
+    assert not quiet.allows(0, None)
 
 
 def test_either_condition_is_enough() -> None:
     both = QuietPolicy(parse_window("01:00-05:00"), 100)
     night, noon = at("2026-01-15T03:00"), at("2026-01-15T12:00")
-    assert both.holds(night, 500)
-    assert both.holds(noon, 50)
-    assert not both.holds(noon, 500)
-    assert not QuietPolicy(parse_window("01:00-05:00")).holds(noon, 50)
+    assert both.allows(night, 500)
+    assert both.allows(noon, 50)
+    assert not both.allows(noon, 500)
+    assert not QuietPolicy(parse_window("01:00-05:00")).allows(noon, 50)
