@@ -1,4 +1,4 @@
-"""The wall clock of the collector's machine, and the steps by which it is set."""
+"""The wall clock of the collector's machine, and the detection of steps by which it is set."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from dataclasses import dataclass, replace
 from cluster.model import Metrics, Reading
 
 log = logging.getLogger(__name__)
-# A clock that is slewed gains or loses at most 0.5 ms a second (adjtimex); one that is off by 128 ms is stepped (ntpd).
+# A slewed clock gains or loses at most 0.5 ms per second (adjtimex); one that is off by 128 ms is stepped (ntpd).
 _LEAST_STEP_S = 0.1
 _SLEW_RATIO = 0.001
-# The process may have to wait between the readings of two clocks: of so many pairs the closest one counts.
+# The process may be descheduled between the readings of two clocks: the closest of this many pairs counts.
 _PAIRS = 3
 
 
 def _elapsed_s() -> float:
-    """Return seconds that pass also while the machine sleeps, where the system counts such: a sleep is no step."""
+    """Return elapsed seconds, including suspend where the system counts it, so that a suspend is not a step."""
     boot_time = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
 
 
 @dataclass(frozen=True)
 class Clock:
-    """A wall clock, and time that passes evenly beside it.
+    """A wall clock and a monotonic clock.
 
     Attributes:
-        wall_s: returns epoch seconds, as the machine is set.
-        elapsed_s: returns seconds since a fixed moment, whatever the wall clock is set to.
+        wall_s: returns the wall clock in epoch seconds.
+        elapsed_s: returns seconds since a fixed moment, independent of the wall clock.
     """
 
     wall_s: Callable[[], float] = time.time
@@ -41,10 +41,10 @@ class Clock:
 
 
 class ClockSteps:
-    """Finds steps of a wall clock by comparing it with evenly passing time.
+    """Detects steps of the wall clock by comparing it with elapsed time.
 
     Args:
-        clock: the clock.
+        clock: the clock to check.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -52,9 +52,9 @@ class ClockSteps:
         self._last = self._pair()
 
     def step_ms(self) -> int:
-        """Return by how many milliseconds the wall clock was set since the last call; 0: it was not, or slewed at most.
+        """Return the step of the wall clock since the last call, in milliseconds; 0 without a step.
 
-        A step is logged. Negative: the clock was set back.
+        Negative if the clock was set back. Slewing is not a step. A step is logged.
         """
         (last_wall_s, last_s), (wall_s, now_s) = self._last, self._pair()
         self._last = (wall_s, now_s)
@@ -70,7 +70,7 @@ class ClockSteps:
         return round(step_s * 1000)
 
     def _pair(self) -> tuple[float, float]:
-        """Return wall clock and evenly passing time of one moment, seconds."""
+        """Return wall clock and elapsed time of the same moment, seconds."""
         pairs = []
         for _ in range(_PAIRS):
             before_s, wall_s, after_s = self._clock.elapsed_s(), self._clock.wall_s(), self._clock.elapsed_s()
@@ -80,13 +80,15 @@ class ClockSteps:
 
 
 def on_one_clock(metrics: Metrics, from_ms: int, until_ms: int, step_ms: int) -> Metrics:
-    """Return the metrics with all times on the clock as it is after a step.
+    """Return the metrics with all times converted to the clock after a step.
+
+    A time outside ``from_ms`` and ``until_ms`` was taken before the step, and is shifted.
 
     Args:
-        metrics: read while the clock was set: some before the step, some after it.
-        from_ms: when their reading began, by the clock after the step.
-        until_ms: when it ended, by that clock.
-        step_ms: of the step. A time outside the two above is of the clock before it.
+        metrics: metrics read while the clock was set, partly before and partly after the step.
+        from_ms: start of the read by the clock after the step, epoch milliseconds.
+        until_ms: end of the read by the clock after the step, epoch milliseconds.
+        step_ms: size of the step, milliseconds.
     """
 
     def at(read_ms: int) -> int:

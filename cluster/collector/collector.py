@@ -1,4 +1,4 @@
-"""The collector: one tick of everything seen of the cluster, at a steady pace."""
+"""The collector: observes the cluster once per interval and publishes each observation as a tick."""
 
 from __future__ import annotations
 
@@ -30,25 +30,34 @@ _LOG_EVERY_S = 60.0
 
 
 class TickSink(Protocol):
-    """Where ticks go."""
+    """Destination of ticks: the ticks topic, or a test double."""
 
     def open(self) -> None:
-        """Get ready."""
+        """Connect. Raises HeadroomError."""
 
     def send(self, messages: list[Message]) -> SentMessages:
-        """Write a tick's messages. Raises PublishError."""
+        """Write a tick's messages and return what was acknowledged. Raises PublishError."""
         ...
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
-        """Write a tick's end. Raises PublishError."""
+        """Write the ``tick_end`` message. Raises PublishError."""
 
     def close(self) -> None:
-        """Let go."""
+        """Disconnect."""
 
 
 @dataclass(frozen=True)
 class TickReport:
-    """What became of one tick; ``failed`` None: it was written whole."""
+    """Result of one tick.
+
+    Attributes:
+        tick_ms: time of the tick, epoch milliseconds.
+        duration_s: time to collect and publish it, seconds.
+        messages: messages written, by kind.
+        rows: rows written, by kind.
+        unanswered: brokers whose rows are missing, with the reason.
+        failed: error text; None if the tick was written completely.
+    """
 
     tick_ms: int
     duration_s: float
@@ -59,13 +68,13 @@ class TickReport:
 
 
 class Collector:
-    """Collects ticks and hands them to a sink.
+    """Collects ticks and writes them to a sink.
 
     Args:
         settings: all settings.
-        sink: where ticks go; None: the ticks topic.
-        on_tick: called after every tick.
-        clock: by which ticks have their times; None: this machine's.
+        sink: destination of ticks; None: the ticks topic.
+        on_tick: called with the report of every tick.
+        clock: source of the ticks' times; None: this machine's clock.
     """
 
     def __init__(
@@ -91,27 +100,27 @@ class Collector:
         builder = TickBuilder(self._window_ms, self._interval_ms)
         self._clock = clock or Clock()
         self._observer = Observer(metadata, broker_reader, builder, collect.timeout_s(), self._clock)
-        # A tick that cannot be written must not hold up the sampling for much longer than its interval.
+        # A tick that cannot be written must not delay the next observation by much more than one interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
         self._id = CollectorId.own(self._clock.now_ms())
         self._is_alone = sink is not None
         self._on_tick = on_tick or (lambda report: None)
 
     def open(self) -> None:
-        """Connect to the cluster and start what reads it.
+        """Connect to the cluster, start the metrics source and open the sink.
 
         Raises:
-            HeadroomError: the cluster or the ticks topic is out of reach, or Java is missing.
+            HeadroomError: the cluster or the ticks topic cannot be reached, or Java is missing.
         """
         self._connection.client()
         self._source.start()
         self._sink.open()
 
     def run(self, stop: threading.Event) -> None:
-        """Collect ticks until ``stop`` is set, which it is, too, if another collector does the same.
+        """Collect ticks until ``stop`` is set; this method sets it if another collector serves the cluster.
 
         Raises:
-            HeadroomError: the cluster or the ticks topic is out of reach at the start, Java is missing, or another
+            HeadroomError: the cluster or the ticks topic cannot be reached at the start, Java is missing, or another
                 collector writes ticks of this cluster.
         """
         others = OtherCollectors(self._settings, self._id, stop.set)
@@ -126,17 +135,17 @@ class Collector:
             self.close()
 
     def close(self) -> None:
-        """End every connection, and the gateway JVM if JMX is the source."""
+        """Close every connection, and stop the gateway JVM if the source is JMX."""
         self._source.stop()
         self._sink.close()
         self._connection.close()
 
     def tick(self, lateness_ms: int = 0, skipped_ticks: int = 0) -> TickReport:
-        """Collect and write one tick and return what became of it.
+        """Collect and write one tick and return its report.
 
         Raises:
-            MetadataError: the cluster's metadata could not be read: nothing was written.
-            PublishError: something was not acknowledged: there is no ``tick_end``.
+            MetadataError: the cluster's metadata could not be read; nothing was written.
+            PublishError: a message was not acknowledged; there is no ``tick_end``.
             HeadroomError: no broker could be reached at all.
         """
         began_s = self._clock.elapsed_s()
@@ -147,7 +156,7 @@ class Collector:
         end = tick_end(
             sent,
             started_ms=tick_ms,
-            # The clock may have been set since the tick began.
+            # By elapsed time, because the wall clock may have been set since the tick began.
             ended_ms=tick_ms + int((self._clock.elapsed_s() - began_s) * 1000),
             interval_ms=self._interval_ms,
             rate_window_ms=self._window_ms,
@@ -169,10 +178,10 @@ class Collector:
         except (MetadataError, PublishError, HeadroomError) as error:
             log.error("tick left out: %s", error)
             report = self._failed_tick(start, str(error))
-        except Exception as error:  # costs this tick; the next one may go well
+        except Exception as error:  # costs this tick only; the next one may succeed
             log.exception("tick left out")
             report = self._failed_tick(start, f"unexpected {type(error).__name__}: {error}")
-            # A client whose own thread ended gives the same error for ever.
+            # A client whose I/O thread died would fail every tick: reconnect.
             with contextlib.suppress(Exception):
                 self._connection.close()
         self._on_tick(report)
@@ -188,7 +197,14 @@ def run_paced(
     stop: threading.Event,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Call ``tick`` with what is due and its lateness in seconds, at a steady pace until ``stop`` is set."""
+    """Run ticks at a fixed rate until ``stop`` is set.
+
+    Args:
+        interval_s: time from tick to tick, seconds.
+        tick: called with the scheduled tick and its lateness in seconds; returns whether it was written.
+        stop: ends the loop.
+        clock: monotonic seconds.
+    """
     schedule = FixedRateSchedule(clock(), interval_s)
     counters = TickCounters(clock())
     while not stop.is_set():
@@ -202,7 +218,7 @@ def run_paced(
 
 
 class TickCounters:
-    """Counts ticks and tells them once a minute."""
+    """Counts ticks and logs the counts once a minute."""
 
     def __init__(self, now_s: float) -> None:
         self._since_s = now_s
@@ -210,14 +226,14 @@ class TickCounters:
         self._longest_s = 0.0
 
     def count(self, written: bool, skipped: int, duration_s: float) -> None:
-        """Count one tick and those left out before it."""
+        """Count one tick and the ticks skipped before it; ``duration_s`` is its run time in seconds."""
         self._written += written
         self._failed += not written
         self._skipped += skipped
         self._longest_s = max(self._longest_s, duration_s)
 
     def report(self, now_s: float) -> None:
-        """Log the counts when a minute has passed, and begin anew."""
+        """Log and reset the counts if a minute has passed."""
         if now_s - self._since_s < _LOG_EVERY_S:
             return
         log.info(

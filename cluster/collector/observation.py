@@ -1,4 +1,4 @@
-"""One look at the whole cluster: metadata, then every broker, then the rows of both."""
+"""One observation of the cluster: reads the metadata, then every broker, and builds the rows of a tick."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _CLOCK = Clock()
 
 @dataclass(frozen=True)
 class Observation:
-    """What one look gave.
+    """Result of one observation.
 
     Attributes:
-        tick_ms: its time; another than was given if the clock was set meanwhile.
-        rows: by kind of message.
+        tick_ms: time of the tick, epoch milliseconds; shifted if the clock was set meanwhile.
+        rows: rows by kind of message.
         unanswered: brokers whose rows are missing, with the reason.
-        metadata_age_ms: how long before the look its oldest metadata was read, milliseconds.
+        metadata_age_ms: age of its oldest metadata, milliseconds.
     """
 
     tick_ms: int
@@ -35,14 +35,14 @@ class Observation:
 
 
 class Observer:
-    """Looks at the cluster once per tick.
+    """Observes the cluster once per tick.
 
     Args:
-        metadata: reads snapshots.
-        readers: reads the brokers.
-        builder: makes the rows.
+        metadata: reads snapshots of the metadata.
+        readers: reads the brokers' metrics and rates.
+        builder: builds the rows.
         timeout_s: longest wait for the brokers, seconds.
-        clock: by which ticks and readings have their times.
+        clock: clock of ticks and readings.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Observer:
         self._steps = ClockSteps(clock)
 
     def observe(self, tick_ms: int) -> Observation:
-        """Return what is seen of the cluster now.
+        """Read the cluster now and return the rows of a tick.
 
         Raises:
             MetadataError: the cluster's metadata could not be read.
@@ -83,14 +83,14 @@ class Observer:
         return Observation(tick_ms, rows, unanswered(snapshot, reads), _oldest_ms(snapshot))
 
     def _follow_clock(self) -> int:
-        """Move what is kept along if the clock was set since the last call; return by how much, milliseconds."""
+        """Shift all kept times if the clock was set since the last call; return the step in milliseconds."""
         step_ms = self._steps.step_ms()
         if step_ms:
             self._builder.shift(step_ms)
         return step_ms
 
     def _on_one_clock(self, reads: Mapping[int, BrokerRead], began_s: float, step_ms: int) -> dict[int, BrokerRead]:
-        # Times are cut to whole milliseconds, and to begin a reading takes less than one.
+        # One millisecond of tolerance at each end, because times are truncated to milliseconds.
         until_ms = self._clock.now_ms() + 1
         from_ms = until_ms - int((self._clock.elapsed_s() - began_s) * 1000) - 2
         return {

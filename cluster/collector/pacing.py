@@ -1,4 +1,4 @@
-"""The pace of the collector: ticks are due at fixed times; one that overruns costs whole ticks, never the rhythm."""
+"""Fixed-rate schedule of ticks: a tick that overruns skips whole ticks and never shifts the later ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ScheduledTick:
-    """When a tick is due: the tick's number since the start, its time, and how many were left out before it."""
+    """A tick that is due.
+
+    Attributes:
+        number: number of the tick since the start.
+        at_s: time at which it is due, monotonic seconds.
+        skipped: number of ticks skipped just before it.
+    """
 
     number: int
     at_s: float
@@ -15,11 +21,11 @@ class ScheduledTick:
 
 
 class FixedRateSchedule:
-    """Tick k is due at ``start + k x interval``.
+    """Schedule in which tick k is due at ``start + k x interval``.
 
     Args:
-        start_s: when tick 0 is due, monotonic seconds.
-        interval_s: time from tick to tick.
+        start_s: time of tick 0, monotonic seconds.
+        interval_s: time from tick to tick, seconds.
     """
 
     def __init__(self, start_s: float, interval_s: float) -> None:
@@ -28,9 +34,9 @@ class FixedRateSchedule:
         self._next = 0
 
     def next(self, now_s: float) -> ScheduledTick:
-        """Return the tick to run next: the first not yet run that is not a whole interval late."""
-        passed = int((now_s - self._start_s) // self._interval_s)
-        number = max(self._next, passed)
+        """Return the next tick: the first one not yet run that is less than one interval late."""
+        elapsed_ticks = int((now_s - self._start_s) // self._interval_s)
+        number = max(self._next, elapsed_ticks)
         skipped = number - self._next
         self._next = number + 1
         return ScheduledTick(number, self._start_s + number * self._interval_s, skipped)

@@ -1,4 +1,4 @@
-"""Writing ticks to their topic: alert lane first, tick_end only after everything else was acknowledged."""
+"""Publishes ticks to their topic: the alert partition first, ``tick_end`` only after all else is acknowledged."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tick_messages import ALERT_PARTITION
 
-# The first tick also pays for connecting, and for leaders of a topic that was made just now.
+# The first tick also waits for connections, and for leader elections of a new topic.
 _FIRST_ACK_S = 10.0
 
 
 class PublishError(Exception):
-    """A tick, or its end, was not acknowledged; the text says which message and why."""
+    """A message of a tick was not acknowledged; the text names its kind and the reason."""
 
 
 @dataclass(frozen=True)
 class SentMessages:
-    """What was written of a tick before its end.
+    """Messages of a tick that were acknowledged before its end.
 
     Attributes:
-        messages: messages per kind.
-        first_offset: offset of the first one in the alert lane.
-        lane_messages: how many are in the alert lane.
-        ranges: by partition, first offset and end of the others.
+        messages: number of messages per kind.
+        first_offset: offset of the first message in the alert partition.
+        lane_messages: number of messages in the alert partition.
+        ranges: first and end offset of the other messages, by partition.
     """
 
     messages: dict[str, int]
@@ -59,7 +59,7 @@ def tick_end(
     metadata_age_ms: int = 0,
     collector: CollectorId | None = None,
 ) -> dict[str, Any]:
-    """Return what ``tick_end`` says of a tick, in the columns of ``schemas.tick_messages.TICK_END``."""
+    """Return the content of a ``tick_end`` message, in the columns of ``schemas.tick_messages.TICK_END``."""
     return {
         "interval_ms": interval_ms,
         "started_ms": started_ms,
@@ -81,10 +81,10 @@ def tick_end(
 
 
 class Publisher:
-    """The producer of ticks. The topic is made at first use when it is not there.
+    """Producer of the ticks topic; creates the topic if it does not exist.
 
     Args:
-        settings: where the topic is, and how it is made.
+        settings: location and configuration of the topic.
         ack_timeout_s: longest wait for the acknowledgements of one tick, seconds.
     """
 
@@ -93,14 +93,14 @@ class Publisher:
         self._ack_timeout_s = ack_timeout_s
         self._producer: KafkaProducer | None = None
         self._partitions = 1
-        self._turn = 0
-        self._patience_s = max(ack_timeout_s, _FIRST_ACK_S)
+        self._last_partition = 0
+        self._wait_s = max(ack_timeout_s, _FIRST_ACK_S)
 
     def open(self) -> None:
-        """Make the topic when it is not there, and connect.
+        """Create the topic if it does not exist, and connect.
 
         Raises:
-            HeadroomError: the cluster of the ticks topic is out of reach, or refuses.
+            HeadroomError: the cluster of the ticks topic cannot be reached, or refuses.
         """
         if self._producer is None:
             self._partitions = ensure_topic(self._settings)
@@ -114,23 +114,24 @@ class Publisher:
                 ) from None
 
     def send(self, messages: Sequence[Message]) -> SentMessages:
-        """Write a tick's messages and return what was acknowledged.
+        """Write a tick's messages and return their counts and offsets.
 
         Raises:
-            PublishError: one of them was not acknowledged in time.
+            PublishError: a message was not acknowledged in time.
         """
-        deadline = time.monotonic() + self._patience_s
+        deadline = time.monotonic() + self._wait_s
         try:
             futures = [(message, self._send(message)) for message in messages]
             records = [(message, self._acknowledged(message, future, deadline)) for message, future in futures]
         except PublishError:
             self._give_up()
             raise
-        self._patience_s = self._ack_timeout_s
-        lane = [record.offset for message, record in records if message.alert_lane]
-        ranges = ranges_of(record for message, record in records if not message.alert_lane)
-        # What is sent again after an error may come to lie behind what was sent later.
-        return SentMessages(dict(Counter(m.kind for m in messages)), min(lane), len(lane), ranges)
+        self._wait_s = self._ack_timeout_s
+        alert_offsets = [record.offset for message, record in records if message.for_alerts]
+        ranges = ranges_of(record for message, record in records if not message.for_alerts)
+        # min(), because a retried message may be written after later ones.
+        counts = dict(Counter(message.kind for message in messages))
+        return SentMessages(counts, min(alert_offsets), len(alert_offsets), ranges)
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         """Write the ``tick_end`` message.
@@ -146,7 +147,7 @@ class Publisher:
             raise
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """Give up what is not acknowledged within ``timeout_s`` seconds, and disconnect."""
+        """Disconnect; messages not acknowledged within ``timeout_s`` seconds are dropped."""
         producer, self._producer = self._producer, None
         if producer is not None:
             with contextlib.suppress(KafkaError):
@@ -158,7 +159,7 @@ class Publisher:
                 self._settings.ticks.topic,
                 key=message.key,
                 value=message.value,
-                partition=self._lane(message),
+                partition=self._partition_of(message),
             )
         except KafkaError as error:
             raise PublishError(f"{message.kind} was not sent ({type(error).__name__})") from None
@@ -176,19 +177,19 @@ class Publisher:
         return self._producer
 
     def _give_up(self) -> None:
-        # What was not acknowledged in time must not be written later, among other ticks; and a producer whose batches
-        # expired while a leader was away does not find the new one. So the next tick gets a producer of its own.
+        # A message that was not acknowledged in time must not be written later, among other ticks. A producer whose
+        # batches expired while a leader was away does not find the new leader. So the next tick gets a new producer.
         producer, self._producer = self._producer, None
         if producer is not None:
             _discard(producer)
-        # It has to connect first: on a machine with much to do that may take all of the usual time, each time.
-        self._patience_s = min(2 * self._patience_s, max(self._ack_timeout_s, _FIRST_ACK_S))
+        # The new producer connects first, which on a busy machine may take the whole usual wait.
+        self._wait_s = min(2 * self._wait_s, max(self._ack_timeout_s, _FIRST_ACK_S))
 
-    def _lane(self, message: Message) -> int:
-        if message.alert_lane or self._partitions == 1:
+    def _partition_of(self, message: Message) -> int:
+        if message.for_alerts or self._partitions == 1:
             return ALERT_PARTITION
-        self._turn = self._turn % (self._partitions - 1) + 1
-        return self._turn
+        self._last_partition = self._last_partition % (self._partitions - 1) + 1
+        return self._last_partition
 
     def _acknowledged(self, message: Message, future: Any, deadline: float) -> Any:
         try:
@@ -198,21 +199,21 @@ class Publisher:
 
     def _options(self) -> dict[str, Any]:
         timeout_ms = max(1000, int(self._ack_timeout_s * 1000))
-        patience_ms = max(timeout_ms, int(self._patience_s * 1000))
+        wait_ms = max(timeout_ms, int(self._wait_s * 1000))
         return ticks_options(self._settings) | {
             "acks": "all",
             "compression_type": "zstd",
             "linger_ms": 2,
             "batch_size": 262_144,
-            "max_block_ms": patience_ms,
-            "bootstrap_timeout_ms": patience_ms,
+            "max_block_ms": wait_ms,
+            "bootstrap_timeout_ms": wait_ms,
             "request_timeout_ms": max(2000, timeout_ms),
-            "delivery_timeout_ms": max(5000, 3 * timeout_ms, patience_ms),
+            "delivery_timeout_ms": max(5000, 3 * timeout_ms, wait_ms),
         }
 
 
 def ranges_of(records: Iterable[Any]) -> dict[int, tuple[int, int]]:
-    """Return by partition the first offset of acknowledged records and the one behind their last."""
+    """Return the first and the end offset of acknowledged records, by partition."""
     offsets: dict[int, list[int]] = defaultdict(list)
     for record in records:
         offsets[record.partition].append(record.offset)

@@ -1,4 +1,4 @@
-"""From what a tick saw to the rows of its messages, each with the earlier samples of itself."""
+"""Builds the rows of a tick from a snapshot and the brokers' metrics, each row with its earlier samples."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from cluster.collector.rows.message_rows import (
     topic_sample,
     topic_throttle_row,
     under_replicated_row,
-    without_lag,
+    without_progress,
 )
 from cluster.collector.samples.absent_logs import AbsentLogs
 from cluster.collector.samples.history import EarlierSample, SampleHistory
-from cluster.collector.samples.leader_switches import PreviousLeader, Switches
+from cluster.collector.samples.leader_switches import LeaderSwitches, PreviousLeader
 from cluster.collector.samples.sample_columns import SampleColumns, Samples
 from cluster.collector.samples.unchanged_ends import UnchangedEnds
 from cluster.metadata.throttled_partitions import ThrottledReplicas, listed_brokers, under_replicated_partitions
@@ -36,13 +36,14 @@ Rows = dict[str, Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What one broker said last, with its earlier samples.
+class _BrokerInput:
+    """Last metrics of one broker, with their earlier samples.
 
     Attributes:
-        counters: its meters.
-        ends: the ends of all logs that were read.
-        logs: those of watched partitions, whole.
+        broker: id of the broker.
+        counters: samples of its meters.
+        ends: end offsets of all logs that were read.
+        logs: complete samples of watched partitions' logs.
     """
 
     broker: int
@@ -51,35 +52,35 @@ class _Said:
     logs: Mapping[TopicPartition, Row]
 
     def log(self, name: TopicPartition) -> Row | None:
-        """Return what it said of a log; None: nothing."""
+        """Return the sample of a log; None if it was not read."""
         if name in self.logs:
             return self.logs[name]
         read = self.ends.of(name)
         if read is None:
             return None
-        now, earlier = read
-        return log_sample(self.broker, _end_only(now), None if earlier is None else _end_only(earlier), None)
+        sample, earlier = read
+        return log_sample(self.broker, _end_only(sample), None if earlier is None else _end_only(earlier), None)
 
     def topic(self, topic: str) -> Row | None:
-        """Return a topic's counters; None: they were not read."""
+        """Return the sample of a topic's counters; None if they were not read."""
         counted, messages = self.counters.of(topic_bytes(topic)), self.counters.of(topic_messages(topic))
         return topic_sample(counted, messages) if counted is not None and messages is not None else None
 
     def before(self, name: TopicPartition) -> PreviousLeader | None:
-        """Return what a rate of the partition under this leader can be taken from; None: there is no earlier sample."""
+        """Return the samples for a rate under this leader; None if there is no earlier sample."""
         log, counters = self.log(name), self.topic(name.topic)
         if log is None or log["prev_read_ms"] is None:
             return None
         real = counters is not None and counters["prev_read_ms"] is not None
-        return PreviousLeader(without_lag(log), counters if real else None)
+        return PreviousLeader(without_progress(log), counters if real else None)
 
 
 class TickBuilder:
-    """Makes a tick's rows and keeps what the next ones need: earlier samples and leader switches.
+    """Builds the rows of a tick and keeps the earlier samples and leader switches for the next ones.
 
     Args:
-        window_ms: rate window.
-        interval_ms: time from tick to tick.
+        window_ms: rate window, milliseconds.
+        interval_ms: time from tick to tick, milliseconds.
     """
 
     def __init__(self, window_ms: int, interval_ms: int) -> None:
@@ -88,27 +89,36 @@ class TickBuilder:
         self._log_history: SampleHistory[TopicPartition] = SampleHistory(window_ms, interval_ms)
         self._unchanged = UnchangedEnds()
         self._absent = AbsentLogs()
-        self._switches = Switches(window_ms)
+        self._switches = LeaderSwitches(window_ms)
         self._started_ms: dict[int, int] = {}
         self._topic_ids: Mapping[str, str] = {}
-        self._said: dict[int, _Said] = {}
+        self._last_inputs: dict[int, _BrokerInput] = {}
 
     def rows(
         self, tick_ms: int, snapshot: Snapshot, reads: Mapping[int, BrokerRead], watched: set[TopicPartition]
     ) -> Rows:
-        """Return the rows of a tick by kind of message, in the order and names of ``schemas.tick_messages.ROWS``."""
+        """Return the rows of a tick by kind of message, as in ``schemas.tick_messages.ROWS``.
+
+        Args:
+            tick_ms: time of the tick, epoch milliseconds.
+            snapshot: metadata of the cluster.
+            reads: metrics and rates by broker id.
+            watched: partitions that are reassigned or in a throttled replica list.
+        """
         self._forget_gone(snapshot)
         self._switches.observe(tick_ms, snapshot.partitions, watched, self._before)
-        answered = {b: _known(read.metrics, snapshot) for b, read in reads.items() if read.metrics is not None}
-        said = {b: self._take(b, metrics, watched) for b, metrics in answered.items()}
-        self._said |= said
+        answered = {
+            b: _without_unknown_logs(read.metrics, snapshot) for b, read in reads.items() if read.metrics is not None
+        }
+        inputs = {b: self._add_metrics(b, metrics, watched) for b, metrics in answered.items()}
+        self._last_inputs |= inputs
         for name in watched:
-            self._remember(snapshot.partitions[name], said)
+            self._remember_leader_samples(snapshot.partitions[name], inputs)
         self._absent.keep_only(watched)
         return {
-            "brokers": [broker_row(seen, reads.get(b)) for b, seen in sorted(snapshot.brokers.items())],
+            "brokers": [broker_row(info, reads.get(b)) for b, info in sorted(snapshot.brokers.items())],
             "moves": [
-                *(self._move(tick_ms, snapshot, snapshot.partitions[name], said) for name in sorted(watched)),
+                *(self._move(tick_ms, snapshot, snapshot.partitions[name], inputs) for name in sorted(watched)),
                 *(
                     under_replicated_row(snapshot.partitions[name])
                     for name in under_replicated_partitions(snapshot, watched)
@@ -121,19 +131,19 @@ class TickBuilder:
                 topic_throttle_row(t, c) for t, c in sorted(snapshot.topic_configs.items()) if c.listed
             ],
             "meters": Columns.joined(
-                METERS, (meter_columns(b, said[b].counters, metrics.gauges) for b, metrics in answered.items())
+                METERS, (meter_columns(b, inputs[b].counters, metrics.gauges) for b, metrics in answered.items())
             ),
             "lags": Columns.joined(LAGS, (lag_columns(b, metrics.lags) for b, metrics in answered.items())),
             "logs": Columns.joined(
-                LOGS, (log_columns(b, s.ends, s.logs, snapshot.partitions) for b, s in said.items())
+                LOGS, (log_columns(b, s.ends, s.logs, snapshot.partitions) for b, s in inputs.items())
             ),
         }
 
     def shift(self, step_ms: int) -> None:
-        """Move all kept times along with the wall clock of this machine, which was set by ``step_ms``.
+        """Shift all kept times by ``step_ms`` after the wall clock of this machine was set.
 
-        So the two times of a row are of one clock, and rates continue. When a broker's process started is a time of
-        that broker's own clock, and stays.
+        The two times of a row then belong to one clock, and rates continue. The start of a broker's process is a time
+        of that broker's own clock and stays.
         """
         self._counters.shift(step_ms)
         self._ends.shift(step_ms)
@@ -141,20 +151,24 @@ class TickBuilder:
         self._unchanged.shift(step_ms)
         self._absent.shift(step_ms)
         self._switches.shift(step_ms)
-        for broker, said in self._said.items():
-            logs = {name: shifted(row, step_ms) for name, row in said.logs.items()}
-            self._said[broker] = _Said(broker, self._counters.latest(broker), self._ends.latest(broker), logs)
+        for broker, inputs in self._last_inputs.items():
+            logs = {name: shifted(row, step_ms) for name, row in inputs.logs.items()}
+            self._last_inputs[broker] = _BrokerInput(
+                broker, self._counters.latest(broker), self._ends.latest(broker), logs
+            )
 
     def _forget_gone(self, snapshot: Snapshot) -> None:
         self._counters.keep_brokers(snapshot.brokers)
         self._ends.keep_brokers(snapshot.brokers)
         self._log_history.keep_brokers(snapshot.brokers)
-        # One that is away copies nothing, and has just begun to when it is back; not every source tells of a start.
-        self._unchanged.keep_brokers({broker for broker, seen in snapshot.brokers.items() if seen.alive})
-        self._said = {broker: said for broker, said in self._said.items() if broker in snapshot.brokers}
-        remade = {t for t, known in self._topic_ids.items() if snapshot.topic_ids.get(t, known) != known}
-        if remade:
-            self._forget_topics(remade, snapshot)
+        # A broker that is down copies nothing and starts again when it is back; not every source reports a restart.
+        self._unchanged.keep_brokers({broker for broker, broker_info in snapshot.brokers.items() if broker_info.alive})
+        self._last_inputs = {
+            broker: inputs for broker, inputs in self._last_inputs.items() if broker in snapshot.brokers
+        }
+        recreated = {t for t, known in self._topic_ids.items() if snapshot.topic_ids.get(t, known) != known}
+        if recreated:
+            self._forget_topics(recreated, snapshot)
         self._topic_ids = snapshot.topic_ids
 
     def _forget_topics(self, topics: Collection[str], snapshot: Snapshot) -> None:
@@ -165,16 +179,18 @@ class TickBuilder:
         self._counters.forget_keys([meter for t in topics for meter in (topic_bytes(t), topic_messages(t))])
         self._switches.forget(names)
 
-    def _take(self, broker: int, metrics: Metrics, watched: set[TopicPartition]) -> _Said:
+    def _add_metrics(self, broker: int, metrics: Metrics, watched: set[TopicPartition]) -> _BrokerInput:
         if metrics.started_ms is None or self._started_ms.get(broker) != metrics.started_ms:
-            # The process is another one: its counters began at zero. Its logs did not.
+            # The broker restarted: its counters began at zero, its logs did not.
             self._counters.forget(broker)
             if metrics.started_ms is not None:
-                # But it could copy nothing while it was down, and has just begun to.
+                # It copied nothing while it was down, so that time must not count as a stall.
                 self._unchanged.forget(broker)
             self._started_ms[broker] = metrics.started_ms or 0
         logs = self._watched_logs(broker, metrics, watched)
-        return _Said(broker, self._counters.add(broker, metrics.counters), self._ends.add(broker, metrics.logs), logs)
+        return _BrokerInput(
+            broker, self._counters.add(broker, metrics.counters), self._ends.add(broker, metrics.logs), logs
+        )
 
     def _watched_logs(self, broker: int, metrics: Metrics, watched: set[TopicPartition]) -> dict[TopicPartition, Row]:
         names = watched & metrics.logs.keys()
@@ -185,48 +201,50 @@ class TickBuilder:
 
     def _log(self, broker: int, name: TopicPartition, read: LogReading, lag: Lag | None) -> Row:
         if not self._log_history.knows(broker, name):
-            # Only now it is watched: its end was read before.
+            # The partition is newly watched: start with the end offsets that were read before.
             for sample in self._ends.samples(broker, name):
                 self._log_history.add(broker, name, _end_only(sample))
                 self._unchanged.add(broker, name, sample.values[0] or 0, sample.read_ms)
         offsets = lag.lag_offsets if lag is not None else None
-        now = EarlierSample(read.read_ms, (read.log_end_offset, read.log_start_offset, read.size_bytes, offsets))
-        earlier = self._log_history.add(broker, name, now)
+        sample = EarlierSample(read.read_ms, (read.log_end_offset, read.log_start_offset, read.size_bytes, offsets))
+        earlier = self._log_history.add(broker, name, sample)
         unchanged_since_ms = self._unchanged.add(broker, name, read.log_end_offset, read.read_ms)
         source = lag.source_broker if lag is not None else None
-        return log_sample(broker, now, earlier, source, unchanged_since_ms)
+        return log_sample(broker, sample, earlier, source, unchanged_since_ms)
 
     def _before(self, name: TopicPartition, leader: int) -> PreviousLeader | None:
-        said = self._said.get(leader)
-        return said.before(name) if said is not None else None
+        inputs = self._last_inputs.get(leader)
+        return inputs.before(name) if inputs is not None else None
 
-    def _remember(self, partition: Partition, said: Mapping[int, _Said]) -> None:
-        # By the tick that shows the next leader, this one may have let go of the log.
-        leader = said.get(partition.leader) if partition.leader is not None else None
+    def _remember_leader_samples(self, partition: Partition, inputs: Mapping[int, _BrokerInput]) -> None:
+        # In the tick with the next leader, this broker may no longer export the log.
+        leader = inputs.get(partition.leader) if partition.leader is not None else None
         before = leader.before(partition.name) if leader is not None else None
         if before is not None:
             self._switches.remember(partition.name, before)
 
-    def _move(self, tick_ms: int, snapshot: Snapshot, partition: Partition, said: Mapping[int, _Said]) -> Row:
+    def _move(self, tick_ms: int, snapshot: Snapshot, partition: Partition, inputs: Mapping[int, _BrokerInput]) -> Row:
         config = snapshot.topic_configs.get(partition.topic)
-        listed = listed_brokers(partition, config)
+        throttled = listed_brokers(partition, config)
         switch = self._switches.of(partition.name, tick_ms)
         before = switch.before if switch is not None else None
-        leader = said.get(partition.leader) if partition.leader is not None else None
-        held = {
-            b: log for b in partition.replicas if b in said and (log := said[b].logs.get(partition.name)) is not None
+        leader = inputs.get(partition.leader) if partition.leader is not None else None
+        logs = {
+            b: log
+            for b in partition.replicas
+            if b in inputs and (log := inputs[b].logs.get(partition.name)) is not None
         }
-        without_log = self._absent.of(tick_ms, partition, said.keys(), held.keys())
+        without_log = self._absent.of(tick_ms, partition, inputs.keys(), logs.keys())
         return {
             **leader_row(partition),
             "offline": list(partition.offline),
             "compacted": config.compacted if config is not None else None,
             "remote_storage": config.remote_storage if config is not None else None,
             "recompressed": config.recompressed if config is not None else None,
-            **_listed_columns(listed),
+            **_listed_columns(throttled),
             "previous_leader": switch.previous_leader if switch is not None else None,
             "switch_tick_ms": switch.switch_tick_ms if switch is not None else None,
-            "logs": list(held.values()),
+            "logs": list(logs.values()),
             "topic_counters": leader.topic(partition.topic) if leader is not None else None,
             "before_log": before.log if before is not None else None,
             "before_topic_counters": before.topic_counters if before is not None else None,
@@ -235,23 +253,23 @@ class TickBuilder:
 
 
 def unanswered(snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> list[Row]:
-    """Return the brokers whose rows are missing, with the reason."""
-    rows = [broker_row(seen, reads.get(b)) for b, seen in sorted(snapshot.brokers.items())]
+    """Return the brokers whose metrics are missing, with the reason."""
+    rows = [broker_row(info, reads.get(b)) for b, info in sorted(snapshot.brokers.items())]
     return [{"broker": row["broker"], "reason": row["error"]} for row in rows if not row["answered"]]
 
 
-def _known(metrics: Metrics, snapshot: Snapshot) -> Metrics:
-    """Return the metrics without logs of partitions that the snapshot does not have (yet, or any more)."""
+def _without_unknown_logs(metrics: Metrics, snapshot: Snapshot) -> Metrics:
+    """Return the metrics without logs of partitions that are not in the snapshot (created or deleted meanwhile)."""
     if metrics.logs.keys() <= snapshot.partitions.keys():
         return metrics
     logs = {name: log for name, log in metrics.logs.items() if name in snapshot.partitions}
     return replace(metrics, logs=logs)
 
 
-def _listed_columns(listed: ThrottledReplicas) -> Row:
+def _listed_columns(throttled: ThrottledReplicas) -> Row:
     return {
-        "leader_listed": None if listed.leader is None else list(listed.leader),
-        "follower_listed": None if listed.follower is None else list(listed.follower),
+        "leader_listed": None if throttled.leader is None else list(throttled.leader),
+        "follower_listed": None if throttled.follower is None else list(throttled.follower),
     }
 
 

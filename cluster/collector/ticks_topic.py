@@ -1,4 +1,4 @@
-"""The ticks topic: made when it is not there."""
+"""Creation of the ticks topic."""
 
 from __future__ import annotations
 
@@ -21,57 +21,57 @@ from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
-_MOST_REPLICAS = 3
-# A broker waits 30 s (controller.socket.timeout.ms) for a controller that hangs, before it turns to the next one.
-_PATIENCE_S, _PAUSE_S = 60.0, 1.0
+_MAX_REPLICAS = 3
+# A broker waits 30 s (controller.socket.timeout.ms) for a controller that hangs before it uses the next one.
+_RETRY_FOR_S, _RETRY_PAUSE_S = 60.0, 1.0
 
 
 def ensure_topic(settings: Settings) -> int:
-    """Return the number of partitions of the ticks topic, which is made when it is not there.
+    """Create the ticks topic if it does not exist, and return its number of partitions.
 
-    What may pass, as while a controller is elected, is tried again for a minute.
+    Transient errors, such as during a controller election, are retried for one minute.
 
     Raises:
-        HeadroomError: its cluster is out of reach, does not answer, or refuses to make it.
+        HeadroomError: its cluster cannot be reached, does not answer, or refuses to create it.
     """
-    start_s, told = time.monotonic(), False
+    start_s, logged = time.monotonic(), False
     while True:
         try:
-            return _ensured(settings)
-        # A bare RuntimeError is kafka-python's word for a cluster without a controller.
+            return _ensure_once(settings)
+        # kafka-python raises a bare RuntimeError if the cluster has no controller.
         except (KafkaError, RuntimeError) as error:
             tried_s = time.monotonic() - start_s
-            if not _may_pass(error) or tried_s >= _PATIENCE_S:
+            if not _is_transient(error) or tried_s >= _RETRY_FOR_S:
                 raise _failure(settings, error, tried_s) from None
-            if not told:
-                name, more_s = settings.ticks.topic, _PATIENCE_S - tried_s
+            if not logged:
+                name, more_s = settings.ticks.topic, _RETRY_FOR_S - tried_s
                 log.warning("ticks topic %s: %s; tried again for %.0f s", name, type(error).__name__, more_s)
-                told = True
-        time.sleep(_PAUSE_S)
+                logged = True
+        time.sleep(_RETRY_PAUSE_S)
 
 
-def _ensured(settings: Settings) -> int:
-    # With a link of its own, each try may come to another broker.
-    home = _home(settings)
-    connection = AdminConnection(home)
+def _ensure_once(settings: Settings) -> int:
+    # A new connection per attempt, so that each may reach another broker.
+    kafka = _kafka_settings(settings)
+    connection = AdminConnection(kafka)
     try:
         client = connection.client()
         if settings.ticks.topic not in client.list_topics():
             _create(client, settings)
-        client.wait_for_topics([settings.ticks.topic], timeout_ms=home.request_timeout_ms)
+        client.wait_for_topics([settings.ticks.topic], timeout_ms=kafka.request_timeout_ms)
         return len(client.describe_topics([settings.ticks.topic])[0]["partitions"])
     finally:
         connection.close()
 
 
-def _may_pass(error: KafkaError | RuntimeError) -> bool:
-    lost = (BrokerNotAvailableError, UnknownBrokerIdError, RuntimeError)
-    return isinstance(error, lost) or bool(getattr(error, "retriable", False))
+def _is_transient(error: KafkaError | RuntimeError) -> bool:
+    transient = (BrokerNotAvailableError, UnknownBrokerIdError, RuntimeError)
+    return isinstance(error, transient) or bool(getattr(error, "retriable", False))
 
 
 def _failure(settings: Settings, error: KafkaError | RuntimeError, tried_s: float) -> HeadroomError:
     subject, why = f"ticks.topic {settings.ticks.topic}", type(error).__name__
-    if _may_pass(error):
+    if _is_transient(error):
         rule = f"its cluster did not answer, or has no controller, for {tried_s:.0f} s ({why})"
         return HeadroomError(subject, rule, "Look for a controller or broker that hangs; then start again.")
     remedy = "Create it beforehand; the log of the controller says what it did not like."
@@ -83,22 +83,22 @@ def _failure(settings: Settings, error: KafkaError | RuntimeError, tried_s: floa
 
 
 def topic_configs(settings: Settings, replication_factor: int) -> dict[str, str]:
-    """Return the configuration the topic is made with."""
+    """Return the configuration of a new ticks topic."""
     return {
         "retention.ms": str(settings.ticks.retention_ms),
         "cleanup.policy": "delete",
-        # Of three replicas two must have a tick, and one broker may be down; of two or one, one.
-        "min.insync.replicas": "2" if replication_factor >= _MOST_REPLICAS else "1",
+        # With three replicas, two must have a tick, so one broker may be down; with fewer, one must.
+        "min.insync.replicas": "2" if replication_factor >= _MAX_REPLICAS else "1",
     }
 
 
-def _home(settings: Settings) -> KafkaSettings:
+def _kafka_settings(settings: Settings) -> KafkaSettings:
     return settings.ticks if settings.ticks.bootstrap_servers.strip() else settings.cluster
 
 
 def _create(client: KafkaAdminClient, settings: Settings) -> None:
     brokers = len(client.describe_cluster()["brokers"])
-    replicas = settings.ticks.replication_factor or min(_MOST_REPLICAS, brokers)
+    replicas = settings.ticks.replication_factor or min(_MAX_REPLICAS, brokers)
     topic = {
         "num_partitions": settings.ticks.partitions,
         "replication_factor": replicas,

@@ -1,4 +1,4 @@
-"""Snapshots of the cluster's metadata: topics, leaders, reassignments, lists and rates in force."""
+"""Snapshots of the cluster's metadata: topics, leaders, reassignments and throttled replica lists."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from cluster.model import Broker, BrokerConfigs, Partition, Snapshot, TopicParti
 from schemas.errors import HeadroomError
 
 RATES_REMEDY = "Grant DESCRIBE_CONFIGS on the cluster to this user, and see that the broker is up."
-# Half the time: without an answer there is still what was last known, and brokers wait to be read.
-_REASSIGNMENTS_SHARE = 0.5
+# Half the time: without an answer the last reassignments are used, and the brokers must still be read.
+_REASSIGNMENTS_TIME_SHARE = 0.5
 # Adding and removing replicas.
 _Reassignment = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class SnapshotReader:
-    """Reads a snapshot per tick from whichever broker answers, starting with the one that answered last.
+    """Reads a snapshot per tick from any broker that answers, first from the one that answered last.
 
     Args:
         connection: the admin connection.
         timeout_s: longest wait for one snapshot's metadata, seconds.
-        config_max_age_s: a topic without lists that does not move is asked for lists again after this long.
+        config_max_age_s: maximum age of the configuration of a topic without lists and reassignments, seconds.
         clock: monotonic seconds.
-        metadata_max_age_s: of very many partitions, those that nothing is known to happen to are read again after
-            this long; of few, all are read for every snapshot.
-        reassignments_share: of ``timeout_s`` for the reassignments.
+        metadata_max_age_s: on clusters with very many partitions, maximum age of topics without changes, seconds;
+            on others every snapshot reads all topics.
+        reassignments_share: share of ``timeout_s`` for the reassignments.
     """
 
     def __init__(
@@ -45,92 +45,93 @@ class SnapshotReader:
         config_max_age_s: float,
         clock: Callable[[], float] = time.monotonic,
         metadata_max_age_s: float = 0.0,
-        reassignments_share: float = _REASSIGNMENTS_SHARE,
+        reassignments_share: float = _REASSIGNMENTS_TIME_SHARE,
     ) -> None:
-        self._any_broker = BrokerFailover(connection, timeout_s, clock)
-        self._topics = TopicRefresh(self._any_broker, timeout_s, metadata_max_age_s, clock)
-        self._configs = TopicConfigs(self._any_broker, config_max_age_s, clock)
+        self._failover = BrokerFailover(connection, timeout_s, clock)
+        self._topics = TopicRefresh(self._failover, timeout_s, metadata_max_age_s, clock)
+        self._configs = TopicConfigs(self._failover, config_max_age_s, clock)
         self._timeout_s = timeout_s
         self._reassignments_share = reassignments_share
         self._clock = clock
         self._last: Snapshot | None = None
-        self._moves: dict[TopicPartition, _Reassignment] = {}
+        self._last_reassignments: dict[TopicPartition, _Reassignment] = {}
         self._addresses: dict[int, Broker] = {}
 
     def snapshot(self) -> Snapshot:
-        """Return the cluster as it is now.
+        """Return a snapshot of the cluster.
 
         Raises:
             MetadataError: topics or reassignments could not be read.
             HeadroomError: no broker could be reached at all.
         """
-        began_s, known = self._clock(), self._topics.known
-        brokers = self._topics.read(_topics_of(self._moves) | self._configs.listed())
-        moves = self._reassignments()
-        moving = _topics_of(moves)
-        configs = self._configs.read(known.ids(), moving)
-        # Those that have just begun to move, or got their lists, are looked at as closely as all that do.
-        late = [t for t in moving | self._configs.listed() if t in known and known.read_s(t) < began_s]
-        if late:
-            self._topics.read_named(late)
-        partitions = _with_moves(known.partitions(), moves)
-        named = self._brokers(brokers, partitions)
-        self._moves = moves
-        self._last = Snapshot(named, partitions, known.ids(), configs, known.ages_ms(began_s))
+        began_s, cache = self._clock(), self._topics.cache
+        brokers = self._topics.read(_topics_of(self._last_reassignments) | self._configs.listed())
+        reassignments = self._reassignments()
+        moving = _topics_of(reassignments)
+        configs = self._configs.read(cache.ids(), moving)
+        # Topics whose reassignment or list is new were not read yet in this snapshot.
+        newly_moving = [t for t in moving | self._configs.listed() if t in cache and cache.last_read_s(t) < began_s]
+        if newly_moving:
+            self._topics.read_named(newly_moving)
+        partitions = _with_reassignments(cache.partitions(), reassignments)
+        with_replicas = self._brokers(brokers, partitions)
+        self._last_reassignments = reassignments
+        self._last = Snapshot(with_replicas, partitions, cache.ids(), configs, cache.ages_ms(began_s))
         return self._last
 
     def mark_stale(self, topics: Collection[str]) -> None:
-        """Take note of topics, known or not, that may have changed since they were read: they come first now."""
+        """Mark topics, cached or not, that may have changed since they were read: they are read first."""
         self._topics.mark_stale(topics)
 
-    def _brokers(self, told: Sequence[Any], partitions: Mapping[TopicPartition, Partition]) -> dict[int, Broker]:
-        alive = {b.node_id: Broker(b.node_id, b.host, b.port, True) for b in told}
+    def _brokers(self, described: Sequence[Any], partitions: Mapping[TopicPartition, Partition]) -> dict[int, Broker]:
+        alive = {b.node_id: Broker(b.node_id, b.host, b.port, True) for b in described}
         self._addresses |= alive
-        named = {replica for p in partitions.values() for replica in p.replicas}
-        gone = {
-            b: replace(self._addresses.get(b, Broker(b, None, None, False)), alive=False) for b in named - set(alive)
+        with_replicas = {replica for p in partitions.values() for replica in p.replicas}
+        down = {
+            b: replace(self._addresses.get(b, Broker(b, None, None, False)), alive=False)
+            for b in with_replicas - set(alive)
         }
-        return alive | gone
+        return alive | down
 
     def _reassignments(self) -> dict[TopicPartition, _Reassignment]:
         request = ListPartitionReassignmentsRequest(timeout_ms=int(self._timeout_s * 1000), topics=None)
         try:
-            answer = self._any_broker.send_to_any_forwarding("reassignments", request, self._reassignments_share)
+            answer = self._failover.send_to_any_forwarding("reassignments", request, self._reassignments_share)
             if answer.error_code:
                 raise MetadataError(f"reassignments could not be read ({_error_name(answer.error_code)})")
         except (MetadataError, HeadroomError) as error:
-            self._check_carried(str(error))
-            return self._moves
+            self._check_unchanged(str(error))
+            return self._last_reassignments
         return {
             TopicPartition(topic.name, p.partition_index): (tuple(p.adding_replicas), tuple(p.removing_replicas))
             for topic in answer.topics
             for p in topic.partitions
         }
 
-    def _check_carried(self, reason: str) -> None:
-        """Return if the reassignments must still be those of the last snapshot.
+    def _check_unchanged(self, reason: str) -> None:
+        """Check that the reassignments are still those of the last snapshot.
 
-        While a new controller is elected nobody can tell the reassignments, and nobody can start or end one. Every
-        start and end changes the replicas, or has no adding ones: same replicas, same reassignment.
+        While a controller is elected, no broker can list reassignments, and none can start or end. A start or an end
+        changes the replicas, unless nothing is added. So the same replicas mean the same reassignment.
 
         Raises:
-            MetadataError: they may be others.
+            MetadataError: the reassignments may have changed.
         """
         if self._last is None:
             raise MetadataError(f"{reason}, and there is no earlier reading")
-        for name, partition in self._topics.known.partitions().items():
+        for name, partition in self._topics.cache.partitions().items():
             before = self._last.partitions.get(name)
             if before is None:
-                raise MetadataError(f"{reason}, and {_text(name)} is new since they were read")
+                raise MetadataError(f"{reason}, and {_label(name)} is new since they were read")
             if set(before.replicas) != set(partition.replicas):
-                raise MetadataError(f"{reason}, and the replicas of {_text(name)} changed since they were read")
+                raise MetadataError(f"{reason}, and the replicas of {_label(name)} changed since they were read")
 
 
 def read_snapshot_once(reader: SnapshotReader) -> Snapshot:
-    """Return a snapshot for a command, whose errors are told to a person.
+    """Return a snapshot for a command, with errors for the operator.
 
     Raises:
-        HeadroomError: no broker could be reached, or none told the metadata.
+        HeadroomError: no broker could be reached, or none returned the metadata.
     """
     try:
         return reader.snapshot()
@@ -141,7 +142,7 @@ def read_snapshot_once(reader: SnapshotReader) -> Snapshot:
 
 
 def read_broker_configs(connection: AdminConnection, broker: int, timeout_s: float) -> BrokerConfigs:
-    """Return the throttle rates in force on a broker, and how it balances and replicates, as that broker reports it.
+    """Return a broker's configuration as it reports it: throttle rates, leader balancing and replication.
 
     Raises:
         KafkaError: the broker did not answer in time, or refused.
@@ -155,22 +156,22 @@ def read_broker_configs(connection: AdminConnection, broker: int, timeout_s: flo
     return BrokerConfigs(rates_of(result.configs), leader_rebalance_of(result.configs), replication_of(result.configs))
 
 
-def _topics_of(moves: Mapping[TopicPartition, _Reassignment]) -> set[str]:
-    return {name.topic for name in moves}
+def _topics_of(reassignments: Mapping[TopicPartition, _Reassignment]) -> set[str]:
+    return {name.topic for name in reassignments}
 
 
-def _with_moves(
-    partitions: Mapping[TopicPartition, Partition], moves: Mapping[TopicPartition, _Reassignment]
+def _with_reassignments(
+    partitions: Mapping[TopicPartition, Partition], reassignments: Mapping[TopicPartition, _Reassignment]
 ) -> dict[TopicPartition, Partition]:
     moving = {
         name: replace(partitions[name], adding=adding, removing=removing)
-        for name, (adding, removing) in moves.items()
+        for name, (adding, removing) in reassignments.items()
         if name in partitions
     }
     return {**partitions, **moving}
 
 
-def _text(name: TopicPartition) -> str:
+def _label(name: TopicPartition) -> str:
     return f"{name.topic}-{name.partition}"
 
 

@@ -1,7 +1,7 @@
-"""Where brokers' metrics speak against the metadata: a topic that was made, deleted, grew, or changed its leader.
+"""Detection of stale metadata: topics whose partitions or leaders contradict the brokers' metrics.
 
-Brokers are read in every tick, metadata of very many partitions is not. A follower's lag gauge names the broker that it
-fetches from, and a broker that does not hold a log has no gauge of it: both tell of a change before the metadata does.
+Brokers are read in every tick, but the metadata of very many partitions is not. A follower's lag gauge names the broker
+that it fetches from, and a broker without a log has no gauge of it. Both show a change before the metadata does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from cluster.model import BrokerRead, Metrics, Snapshot, TopicPartition
 
 
 class Contradiction(NamedTuple):
-    """What one broker said against the metadata; ``leader`` None: it leads the partition, but has no log of it."""
+    """Metrics of a broker that contradict the metadata.
+
+    Attributes:
+        partition: the partition.
+        broker: id of the broker with the metrics.
+        leader: leader by the lag gauge; None if the broker is the leader by the metadata but has no log.
+    """
 
     partition: TopicPartition
     broker: int
@@ -21,21 +27,21 @@ class Contradiction(NamedTuple):
 
 
 class StalenessDetector:
-    """Remembers what the last tick's metrics said: the metadata is asked about it once, not for ever."""
+    """Compares metrics with metadata; reports each contradiction once, so that a permanent one costs one read."""
 
     def __init__(self) -> None:
         self._last: set[Contradiction] = set()
 
     def contradicted_topics(self, snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> set[str]:
-        """Return the topics about which a broker says something against the metadata that it did not say before."""
+        """Return the topics with a contradiction that the last tick did not have."""
         answered = {broker: read.metrics for broker, read in reads.items() if read.metrics is not None}
-        found = {*_by_lags(snapshot, answered), *_by_logs(snapshot, answered)}
+        found = {*_from_lags(snapshot, answered), *_from_logs(snapshot, answered)}
         new = found - self._last
         self._last = found
-        return {doubt.partition.topic for doubt in new}
+        return {contradiction.partition.topic for contradiction in new}
 
 
-def _by_lags(snapshot: Snapshot, answered: Mapping[int, Metrics]) -> Iterator[Contradiction]:
+def _from_lags(snapshot: Snapshot, answered: Mapping[int, Metrics]) -> Iterator[Contradiction]:
     for broker, metrics in answered.items():
         for lag in metrics.lags:
             known = snapshot.partitions.get(lag.partition)
@@ -43,7 +49,7 @@ def _by_lags(snapshot: Snapshot, answered: Mapping[int, Metrics]) -> Iterator[Co
                 yield Contradiction(lag.partition, broker, lag.source_broker)
 
 
-def _by_logs(snapshot: Snapshot, answered: Mapping[int, Metrics]) -> Iterator[Contradiction]:
+def _from_logs(snapshot: Snapshot, answered: Mapping[int, Metrics]) -> Iterator[Contradiction]:
     for name, partition in snapshot.partitions.items():
         metrics = answered.get(partition.leader) if partition.leader is not None else None
         if metrics is not None and name not in metrics.logs:

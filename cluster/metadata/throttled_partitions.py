@@ -1,4 +1,4 @@
-"""Which partitions a tick looks at closely: those that move, and those that a throttled replica list names."""
+"""Watched partitions of a tick: those that are reassigned or named in a throttled replica list."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from cluster.model import Partition, Snapshot, TopicConfig, TopicPartition
 from planning.throttles.replica_lists import ReplicaList, parse_replica_list
 
 log = logging.getLogger(__name__)
-# The lists of so many topics are not parsed again for every partition and tick.
-_PARSED = 10_000
+# Number of cached lists, so that they are not parsed again for every partition and tick.
+_PARSED_LISTS = 10_000
 
 
 @dataclass(frozen=True)
 class ThrottledReplicas:
-    """Brokers that a topic's lists name for one partition; None: the lists could not be read."""
+    """Brokers in a topic's throttled replica lists for one partition, by role; None if a list could not be read."""
 
     leader: tuple[int, ...] | None
     follower: tuple[int, ...] | None
 
 
 def listed_brokers(partition: Partition, config: TopicConfig | None) -> ThrottledReplicas:
-    """Return the brokers that the topic's lists name for a partition, ``*`` spelled out as its replicas."""
+    """Return the throttled brokers of a partition by role; ``*`` is expanded to its replicas."""
     if config is None or not config.current:
         return ThrottledReplicas(None, None)
     return ThrottledReplicas(_named(partition, config.leader_list), _named(partition, config.follower_list))
 
 
 def watched_partitions(snapshot: Snapshot) -> set[TopicPartition]:
-    """Return the partitions that move or that a throttled replica list names.
+    """Return the partitions that are reassigned or in a throttled replica list.
 
-    Where a list could not be read just now, those of the last one stay: unknown, they are not left out.
+    If a list could not be read now, the last known list counts, so that its partitions stay watched.
     """
-    listed = {topic: _covers(config) for topic, config in snapshot.topic_configs.items() if config.listed}
+    listed = {topic: _listed_partitions(config) for topic, config in snapshot.topic_configs.items() if config.listed}
     return {
         name
         for name, partition in snapshot.partitions.items()
-        if partition.moving or (name.topic in listed and listed[name.topic].has(name.partition))
+        if partition.moving or (name.topic in listed and listed[name.topic].contains(name.partition))
     }
 
 
 def under_replicated_partitions(snapshot: Snapshot, watched: Collection[TopicPartition]) -> list[TopicPartition]:
-    """Return the partitions that are not watched and lack a replica of theirs in the ISR."""
+    """Return the under-replicated partitions that are not watched, sorted."""
     return sorted(
         name
         for name, partition in snapshot.partitions.items()
@@ -56,79 +56,88 @@ def under_replicated_partitions(snapshot: Snapshot, watched: Collection[TopicPar
 
 
 class ReadPlanner:
-    """What to read from each broker; a plan is made anew only where something changed.
+    """Plans the metrics to read from each broker; reuses a broker's plan while nothing changed there.
 
     Args:
-        consumed: whether what consumers fetch of each topic is read too.
+        consumed: whether to read the bytes that consumers fetch of each topic too.
     """
 
     def __init__(self, consumed: bool = False) -> None:
         self._consumed = consumed
-        self._made: dict[int, tuple[_Part, ReadPlan]] = {}
+        self._cached: dict[int, tuple[_BrokerReplicas, ReadPlan]] = {}
 
     def of(self, snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, ReadPlan]:
-        """Return the plan of each broker that is alive."""
-        self._made = {b: (part, self._plan(b, part)) for b, part in _parts(snapshot, watched).items()}
-        return {broker: plan for broker, (_, plan) in self._made.items()}
+        """Return the read plan of each broker that is alive, by id."""
+        self._cached = {
+            b: (replicas_of, self._plan(b, replicas_of))
+            for b, replicas_of in _replicas_by_broker(snapshot, watched).items()
+        }
+        return {broker: plan for broker, (_, plan) in self._cached.items()}
 
-    def _plan(self, broker: int, part: _Part) -> ReadPlan:
-        made = self._made.get(broker)
-        if made is not None and made[0] == part:
-            return made[1]
-        topics = {name.topic for name in part.leads}
-        return ReadPlan(topics, part.leads, part.holds, part.replicas, part.follows, self._consumed)
+    def _plan(self, broker: int, replicas_of: _BrokerReplicas) -> ReadPlan:
+        cached = self._cached.get(broker)
+        if cached is not None and cached[0] == replicas_of:
+            return cached[1]
+        topics = {name.topic for name in replicas_of.leads}
+        return ReadPlan(
+            topics, replicas_of.leads, replicas_of.hosts, replicas_of.replicas, replicas_of.follows, self._consumed
+        )
 
 
 @dataclass
-class _Part:
-    """A broker's part in the cluster.
+class _BrokerReplicas:
+    """The replicas of one broker.
 
     Attributes:
-        replicas: how many replicas it holds.
-        follows: whether it is a follower in sync of any leader.
+        replicas: number of replicas on the broker.
+        follows: whether it is an in-sync follower of any leader.
         leads: partitions that it leads.
-        holds: watched partitions of which it holds a replica.
+        hosts: watched partitions with a replica on the broker.
     """
 
     replicas: int
     follows: bool
     leads: list[TopicPartition] = field(default_factory=list)
-    holds: list[TopicPartition] = field(default_factory=list)
+    hosts: list[TopicPartition] = field(default_factory=list)
 
 
-def _parts(snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, _Part]:
-    """Return the part of each broker that is alive."""
+def _replicas_by_broker(snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, _BrokerReplicas]:
+    """Return the replicas of each broker that is alive, by id."""
     partitions = snapshot.partitions.values()
     replicas = Counter(chain.from_iterable(partition.replicas for partition in partitions))
     in_sync = Counter(chain.from_iterable(partition.isr for partition in partitions))
     led = Counter(partition.leader for partition in partitions)
-    parts = {b: _Part(replicas[b], in_sync[b] > led[b]) for b, seen in snapshot.brokers.items() if seen.alive}
+    by_broker = {
+        b: _BrokerReplicas(replicas[b], in_sync[b] > led[b]) for b, info in snapshot.brokers.items() if info.alive
+    }
     for name, partition in snapshot.partitions.items():
-        part = parts.get(partition.leader) if partition.leader is not None else None
-        if part is not None:
-            part.leads.append(name)
+        replicas_of = by_broker.get(partition.leader) if partition.leader is not None else None
+        if replicas_of is not None:
+            replicas_of.leads.append(name)
     for name in sorted(watched):
         for broker in snapshot.partitions[name].replicas:
-            if broker in parts:
-                parts[broker].holds.append(name)
-    return parts
+            if broker in by_broker:
+                by_broker[broker].hosts.append(name)
+    return by_broker
 
 
 @dataclass(frozen=True)
-class _Covered:
-    """Partitions that the lists of a topic name."""
+class _ListedPartitions:
+    """Partitions in the throttled replica lists of a topic."""
 
     every: bool
     partitions: frozenset[int]
 
-    def has(self, partition: int) -> bool:
+    def contains(self, partition: int) -> bool:
         return self.every or partition in self.partitions
 
 
-def _covers(config: TopicConfig) -> _Covered:
+def _listed_partitions(config: TopicConfig) -> _ListedPartitions:
     parsed = [_parse(config.leader_list), _parse(config.follower_list)]
     lists = [found for found in parsed if isinstance(found, ReplicaList)]
-    return _Covered(any(found.every for found in lists), frozenset().union(*(found.partitions() for found in lists)))
+    return _ListedPartitions(
+        any(found.every for found in lists), frozenset().union(*(found.partitions() for found in lists))
+    )
 
 
 def _named(partition: Partition, text: str | None) -> tuple[int, ...] | None:
@@ -138,7 +147,7 @@ def _named(partition: Partition, text: str | None) -> tuple[int, ...] | None:
     return listed.brokers(partition.partition, partition.replicas) if listed is not None else ()
 
 
-@lru_cache(_PARSED)
+@lru_cache(_PARSED_LISTS)
 def _parse(text: str | None) -> ReplicaList | ValueError | None:
     try:
         return parse_replica_list(text)

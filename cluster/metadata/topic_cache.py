@@ -1,4 +1,4 @@
-"""What is known of every topic: its partitions, when they were read, and whether they change just now."""
+"""Cache of topic metadata: partitions, time of the last read, and topics that may be stale."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionE
 
 from cluster.model import Partition, TopicPartition
 
-# A topic that changed, or may have, is read again at the next chances, so many times: few changes come alone.
+# A topic that changed, or may have, is read this many times again, because changes rarely come alone.
 _STALE_READINGS = 3
 _GONE = {UnknownTopicOrPartitionError.errno, TopicAuthorizationFailedError.errno}
 _NEVER = float("-inf")
-# Of brokers that report no topic ids, before Kafka 2.8: a topic made again cannot be known from the one before it.
+# Brokers before Kafka 2.8 report no topic ids: a recreated topic cannot be distinguished from the old one.
 _NO_IDS = {"None", "00000000-0000-0000-0000-000000000000"}
 
 
@@ -22,11 +22,11 @@ _NO_IDS = {"None", "00000000-0000-0000-0000-000000000000"}
 class _Topic:
     topic_id: str
     partitions: dict[TopicPartition, Partition]
-    read_s: float
+    last_read_s: float
 
 
 class TopicCache:
-    """The topics as they were when each was last read; times are monotonic seconds."""
+    """The topics as last read; times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._topics: dict[str, _Topic] = {}
@@ -37,76 +37,76 @@ class TopicCache:
         return topic in self._topics
 
     def put(self, topic: Any, read_s: float) -> bool:
-        """Take over a broker's answer about one topic, and return whether all of it was up to date.
+        """Store a broker's answer about one topic and return whether all of it was up to date.
 
-        A topic that it could not describe, or a partition that it shows as it was before, stays as it is known, and its
-        age grows.
+        A topic that the broker could not describe, or a partition with an older leader epoch, keeps its cached state
+        and its age grows.
         """
         if topic.error_code in _GONE:
             self.forget([topic.name])
         elif not topic.error_code:
-            return self._keep(topic, read_s)
+            return self._store(topic, read_s)
         return True
 
     def put_range(self, first: str, end: str | None, topics: Collection[Any], read_s: float) -> bool:
-        """Take over all topics from the name ``first`` up to, not including, ``end``; None: up to the last.
+        """Store all topics from the name ``first`` up to, but not including, ``end`` (None: up to the last).
 
-        One in between that is not among them is gone.
+        Cached topics in this range that are not among ``topics`` were deleted and are dropped.
 
         Returns:
-            Whether all of it was up to date.
+            Whether all of the answer was up to date.
         """
-        told = {topic.name for topic in topics}
-        self.forget([t for t in self._topics if t not in told and first <= t and (end is None or t < end)])
+        names = {topic.name for topic in topics}
+        self.forget([t for t in self._topics if t not in names and first <= t and (end is None or t < end)])
         current = [self.put(topic, read_s) for topic in topics]
         return all(current)
 
-    def _keep(self, topic: Any, read_s: float) -> bool:
+    def _store(self, topic: Any, read_s: float) -> bool:
         topic_id = str(topic.topic_id)
         known = self._topics.get(topic.name)
         if known is not None and known.topic_id != topic_id:
-            # Deleted and made again: nothing of the one before holds for it.
+            # Deleted and recreated: nothing of the old topic is valid.
             known = None
         before = known.partitions if known is not None else {}
         partitions = dict(_partitions_of(topic, before))
-        newer = _newer(before, partitions) if partitions != before and topic_id not in _NO_IDS else {}
-        left = self._stale.pop(topic.name, 0) - 1
+        newer = _newer_cached(before, partitions) if partitions != before and topic_id not in _NO_IDS else {}
+        stale_reads = self._stale.pop(topic.name, 0) - 1
         if known is not None and partitions == before:
-            known.read_s = read_s
+            known.last_read_s = read_s
         else:
             # The age of a topic is that of the oldest of its partitions.
-            age_s = known.read_s if known is not None and newer else read_s
+            age_s = known.last_read_s if known is not None and newer else read_s
             self._topics[topic.name] = _Topic(topic_id, partitions | newer, age_s)
-            self._all, left = None, _STALE_READINGS
-        if left > 0:
-            self._stale[topic.name] = left
+            self._all, stale_reads = None, _STALE_READINGS
+        if stale_reads > 0:
+            self._stale[topic.name] = stale_reads
         return not newer
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Drop topics that are gone."""
+        """Drop deleted topics."""
         for topic in topics:
             self._stale.pop(topic, None)
             if self._topics.pop(topic, None) is not None:
                 self._all = None
 
     def mark_stale(self, topics: Iterable[str]) -> None:
-        """Mark topics that may have changed, known or not: they are ``hot`` for the next readings."""
+        """Mark topics that may have changed, cached or not, as stale for the next reads."""
         self._stale |= dict.fromkeys(topics, _STALE_READINGS)
 
     def clear_stale(self) -> None:
-        """Mark no topic as changing."""
+        """Mark every topic as up to date."""
         self._stale.clear()
 
     def stale_topics(self) -> list[str]:
-        """Return the topics that change just now, the one that was read longest ago first."""
-        return sorted(self._stale, key=self.read_s)
+        """Return the stale topics, the least recently read first."""
+        return sorted(self._stale, key=self.last_read_s)
 
     def topics_on(self, brokers: Collection[int]) -> set[str]:
-        """Return the topics of which one of the brokers holds a replica."""
+        """Return the topics with a replica on one of the brokers."""
         return {name.topic for name, p in self.partitions().items() if not set(p.replicas).isdisjoint(brokers)}
 
     def partitions(self) -> Mapping[TopicPartition, Partition]:
-        """Return every partition, none of them with a reassignment."""
+        """Return every partition, without reassignments."""
         if self._all is None:
             self._all = {}
             for topic in self._topics.values():
@@ -114,22 +114,22 @@ class TopicCache:
         return self._all
 
     def count(self, topic: str) -> int:
-        """Return how many partitions a topic has; 1 of one that is not known."""
+        """Return the number of partitions of a topic; 1 if the topic is not cached."""
         known = self._topics.get(topic)
         return len(known.partitions) if known is not None else 1
 
-    def read_s(self, topic: str) -> float:
-        """Return when a topic was read; never, if it is not known."""
+    def last_read_s(self, topic: str) -> float:
+        """Return when a topic was last read; negative infinity if it is not cached."""
         known = self._topics.get(topic)
-        return known.read_s if known is not None else _NEVER
+        return known.last_read_s if known is not None else _NEVER
 
     def oldest_s(self) -> float:
-        """Return when the topic was read that was read longest ago; without any topic, never."""
-        return min((topic.read_s for topic in self._topics.values()), default=_NEVER)
+        """Return the oldest read time of all topics; negative infinity without topics."""
+        return min((topic.last_read_s for topic in self._topics.values()), default=_NEVER)
 
     def ages_ms(self, at_s: float) -> dict[str, int]:
-        """Return how long before ``at_s`` each topic was read, milliseconds; 0 for one read since."""
-        return {name: max(0, round((at_s - topic.read_s) * 1000)) for name, topic in self._topics.items()}
+        """Return the age of each topic at ``at_s``, milliseconds; 0 for a topic that was read later."""
+        return {name: max(0, round((at_s - topic.last_read_s) * 1000)) for name, topic in self._topics.items()}
 
     def ids(self) -> dict[str, str]:
         """Return the id of every topic."""
@@ -139,7 +139,7 @@ class TopicCache:
 def _partitions_of(
     topic: Any, before: Mapping[TopicPartition, Partition]
 ) -> Iterator[tuple[TopicPartition, Partition]]:
-    """Return the partitions of an answer by name; one that is as before is the same object: there are many."""
+    """Return the partitions of an answer by name; unchanged partitions reuse the cached object to save memory."""
     for p in topic.partitions:
         name = TopicPartition(topic.name, p.partition_index)
         now = Partition(
@@ -155,17 +155,19 @@ def _partitions_of(
         yield name, known if known == now else now
 
 
-def _newer(
-    known: Mapping[TopicPartition, Partition], answer: Mapping[TopicPartition, Partition]
+def _newer_cached(
+    known: Mapping[TopicPartition, Partition], answered: Mapping[TopicPartition, Partition]
 ) -> dict[TopicPartition, Partition]:
-    """Return the known partitions of a topic that an answer about the same topic shows as they were before.
+    """Return the cached partitions of a topic that are newer than those of an answer.
 
-    They stay whole: with an older leader its replicas and ISR are of that time too. The epoch of a leader only rises,
-    and no topic loses partitions.
+    They are kept completely, because replicas and ISR of an older epoch are old too. A leader epoch only rises, and no
+    topic loses partitions.
 
-    Source: ``org.apache.kafka.clients.Metadata.updateLatestMetadata``, which passes over an older epoch likewise.
+    Source: ``org.apache.kafka.clients.Metadata.updateLatestMetadata``, which also skips an older epoch.
     """
-    return {name: partition for name, partition in known.items() if _is_older(answer.get(name), partition.leader_epoch)}
+    return {
+        name: partition for name, partition in known.items() if _is_older(answered.get(name), partition.leader_epoch)
+    }
 
 
 def _is_older(partition: Partition | None, known_epoch: int | None) -> bool:

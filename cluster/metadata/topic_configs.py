@@ -1,4 +1,4 @@
-"""The configuration of topics that matters here, read as often as each topic needs it."""
+"""Cache of topic configurations: throttled replica lists and the settings that the verdict needs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _CONFIGS_PER_REQUEST = 500
 
 
 class TopicConfigs:
-    """Knows the configuration of every topic.
+    """Configuration of every topic, read as often as each topic needs it.
 
     Args:
-        brokers: who is asked.
-        max_age_s: a topic without lists that does not move is asked for lists again after this long.
+        brokers: sends the requests.
+        max_age_s: maximum age for a topic without lists and reassignments, seconds.
         clock: monotonic seconds.
     """
 
@@ -32,26 +32,26 @@ class TopicConfigs:
         self._read_s: dict[str, float] = {}
 
     def read(self, topic_ids: Mapping[str, str], moving: Collection[str]) -> dict[str, TopicConfig]:
-        """Return the configuration of these topics; one that could never be read is missing.
+        """Return the configuration of all topics; a topic that could never be read is missing.
 
         Args:
-            topic_ids: all topics there are, with their ids.
-            moving: topics that must be asked now.
+            topic_ids: id of every topic.
+            moving: topics to read now, because they are reassigned.
 
         Raises:
-            MetadataError: no broker told a topic that was never read.
+            MetadataError: no broker described a topic that was never read.
         """
-        self._forget(topic_ids)
-        wanted = [topic for topic in sorted(topic_ids) if topic in moving or self._due(topic)]
-        for start in range(0, len(wanted), _CONFIGS_PER_REQUEST):
-            self._read(wanted[start : start + _CONFIGS_PER_REQUEST])
+        self._drop_removed(topic_ids)
+        due_topics = [topic for topic in sorted(topic_ids) if topic in moving or self._is_due(topic)]
+        for start in range(0, len(due_topics), _CONFIGS_PER_REQUEST):
+            self._read(due_topics[start : start + _CONFIGS_PER_REQUEST])
         return {topic: config for topic in topic_ids if (config := self._configs.get(topic)) is not None}
 
     def listed(self) -> set[str]:
         """Return the topics that had throttled replica lists when last read."""
         return {topic for topic, config in self._configs.items() if config is not None and config.listed}
 
-    def _due(self, topic: str) -> bool:
+    def _is_due(self, topic: str) -> bool:
         config = self._configs.get(topic)
         if topic not in self._configs or (config is not None and (config.listed or not config.current)):
             return True
@@ -68,18 +68,18 @@ class TopicConfigs:
                 raise
             results = []
         read = {r.resource_name: topic_config_of(r.configs) for r in results if not r.error_code}
-        for place, topic in enumerate(topics):
-            self._keep(topic, read.get(topic), place / len(topics))
+        for index, topic in enumerate(topics):
+            self._store(topic, read.get(topic), index / len(topics))
 
-    def _keep(self, topic: str, config: TopicConfig | None, share: float) -> None:
-        # Topics first read together come up for their next reading one after the other, not together again.
+    def _store(self, topic: str, config: TopicConfig | None, share: float) -> None:
+        # Spread the next reads of topics that were first read together.
         spread_s = 0.0 if topic in self._configs else share * self._max_age_s
         self._read_s[topic] = self._clock() - spread_s
         last = self._configs.get(topic)
         self._configs[topic] = config or (replace(last, current=False) if last is not None else None)
 
-    def _forget(self, topic_ids: Mapping[str, str]) -> None:
-        """Drop topics that are gone or were made anew."""
+    def _drop_removed(self, topic_ids: Mapping[str, str]) -> None:
+        """Drop topics that were deleted or recreated."""
         for topic in [t for t in self._configs if topic_ids.get(t) != self._ids.get(t, topic_ids.get(t))]:
             del self._configs[topic]
             self._read_s.pop(topic, None)

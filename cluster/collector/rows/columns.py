@@ -1,4 +1,4 @@
-"""Rows as columns: what there is a row of for every partition is never made a dict each."""
+"""Rows stored as columns: kinds with a row per partition never need a dict per row."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Row = dict[str, Any]
 
 
 class Columns(Sequence[Row]):
-    """Rows of one kind, kept as one sequence of values per column.
+    """Rows of one kind, stored as one sequence of values per column.
 
     Args:
-        columns: by name, all of the same length; there is at least one.
+        columns: values by column name, all of the same length; at least one column.
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -20,7 +20,7 @@ class Columns(Sequence[Row]):
 
     @classmethod
     def joined(cls, names: Iterable[str], parts: Iterable[Mapping[str, Sequence[Any]]]) -> Columns:
-        """Return the rows of all parts, each of which has these columns, one part after the other."""
+        """Return the concatenated rows of all parts; each part has the columns of ``names``."""
         columns: dict[str, list[Any]] = {name: [] for name in names}
         for part in parts:
             for name, values in columns.items():
@@ -35,5 +35,5 @@ class Columns(Sequence[Row]):
     @overload
     def __getitem__(self, at: slice) -> Columns: ...
     def __getitem__(self, at: int | slice) -> Row | Columns:
-        of = {name: values[at] for name, values in self.columns.items()}
-        return Columns(of) if isinstance(at, slice) else of
+        selected = {name: values[at] for name, values in self.columns.items()}
+        return Columns(selected) if isinstance(at, slice) else selected

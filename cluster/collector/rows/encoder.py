@@ -1,4 +1,4 @@
-"""Tick messages as bytes: many rows in one message, no message larger than a broker takes by default."""
+"""Encodes tick messages: many rows per message, no message larger than a broker's default limit."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from typing import Any, Protocol
 from cluster.collector.rows.columns import Columns
 from schemas.tick_messages import ALERT_KINDS, COLUMNAR, VERSION
 
-# Rows in a message: enough that its envelope costs nothing, few enough that messages spread over partitions and tasks.
+# Rows per message: enough to make the envelope cheap, few enough to spread messages over partitions and tasks.
 MAX_ROWS = 500
 MAX_COLUMNAR_ROWS = 2000
 MAX_BYTES = 800_000
-# The alert lane goes first: the verdict waits for nothing else.
+# The messages of the alert partition go first, so that the verdict waits for nothing else.
 KIND_ORDER = ("brokers", "moves", "leaders", "topic_throttles", "meters", "lags", "logs")
 Rows = Sequence[dict[str, Any]]
 
 
 class RowsByKind(Protocol):
-    """The rows of a tick: a dict, or what makes the rows of a kind when they are asked for."""
+    """The rows of a tick: a dict, or an object that creates the rows of a kind on demand."""
 
     def get(self, kind: str, default: Rows, /) -> Rows:
-        """Return the rows of a kind."""
+        """Return the rows of a kind, or the default if there are none."""
         ...
 
 
 @dataclass(frozen=True)
 class Message:
-    """One message; ``key`` is its envelope and ``value`` all of it, both JSON in UTF-8."""
+    """One message; ``key`` is its envelope and ``value`` the whole message, both JSON in UTF-8."""
 
     kind: str
     key: bytes
     value: bytes
 
     @property
-    def alert_lane(self) -> bool:
-        """Whether the message belongs on the alert lane."""
+    def for_alerts(self) -> bool:
+        """Whether the message belongs to the alert partition."""
         return self.kind in ALERT_KINDS
 
 
 def encode_rows(cluster: str, tick_ms: int, rows: RowsByKind) -> list[Message]:
-    """Return the messages of a tick without its end, in the order to send them, ``seq`` counting from 0.
+    """Return the messages of a tick without its end, in sending order; ``seq`` starts at 0.
 
-    There is always one of kind brokers, with the rows that there are.
+    There is always a message of kind brokers, even without rows.
     """
     messages: list[Message] = []
     for kind in KIND_ORDER:
@@ -55,7 +55,7 @@ def encode_rows(cluster: str, tick_ms: int, rows: RowsByKind) -> list[Message]:
 
 
 def encode_end(cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> Message:
-    """Return the ``tick_end`` message."""
+    """Return the ``tick_end`` message with the content of ``end``."""
     head = _envelope(cluster, tick_ms, "tick_end", seq, None)
     return Message("tick_end", head.encode(), f"{head[:-1]},{_json(end)[1:]}".encode())
 
@@ -66,20 +66,20 @@ def _envelope(cluster: str, tick_ms: int, kind: str, seq: int, row_count: int | 
 
 
 def _bodies(kind: str, rows: Rows) -> Iterator[tuple[int, str]]:
-    """Return how many rows, and their text, for each message of a kind."""
-    body, most = (_columns, MAX_COLUMNAR_ROWS) if kind in COLUMNAR else (_rows, MAX_ROWS)
-    for start in range(0, len(rows), most) if rows else range(kind == "brokers"):
-        yield from _fitting(rows[start : start + most], body)
+    """Yield the number of rows and their JSON text for each message of a kind."""
+    encode_body, max_rows = (_columns, MAX_COLUMNAR_ROWS) if kind in COLUMNAR else (_rows, MAX_ROWS)
+    for start in range(0, len(rows), max_rows) if rows else range(kind == "brokers"):
+        yield from _split_to_size(rows[start : start + max_rows], encode_body)
 
 
-def _fitting(rows: Rows, body: Callable[[Rows], str]) -> Iterator[tuple[int, str]]:
-    text = body(rows)
+def _split_to_size(rows: Rows, encode_body: Callable[[Rows], str]) -> Iterator[tuple[int, str]]:
+    text = encode_body(rows)
     if len(text) <= MAX_BYTES or len(rows) == 1:
         yield len(rows), text
         return
     half = len(rows) // 2
-    yield from _fitting(rows[:half], body)
-    yield from _fitting(rows[half:], body)
+    yield from _split_to_size(rows[:half], encode_body)
+    yield from _split_to_size(rows[half:], encode_body)
 
 
 def _rows(rows: Rows) -> str:
@@ -87,9 +87,9 @@ def _rows(rows: Rows) -> str:
 
 
 def _columns(rows: Rows) -> str:
-    made = rows if isinstance(rows, Columns) else Columns({name: [row[name] for row in rows] for name in rows[0]})
-    told = {name: column for name, column in made.columns.items() if column.count(None) < len(column)}
-    return f'"columns":{_json(told)}'
+    as_columns = rows if isinstance(rows, Columns) else Columns({name: [row[name] for row in rows] for name in rows[0]})
+    present = {name: column for name, column in as_columns.columns.items() if column.count(None) < len(column)}
+    return f'"columns":{_json(present)}'
 
 
 def _json(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""One function per kind of row of the tick messages; columns as in ``schemas.tick_messages.ROWS``."""
+"""Rows of the tick messages, one function per kind; columns as in ``schemas.tick_messages.ROWS``."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from cluster.model import (
 from schemas.tick_messages import column_types
 
 METERS, LAGS, LOGS = (tuple(column_types(kind)) for kind in ("meters", "lags", "logs"))
-# Of a log: what is read of watched partitions only.
+# Columns of a log that are read of watched partitions only.
 _WATCHED_ONLY = ("log_start_offset", "size_bytes", "prev_log_start_offset", "prev_size_bytes")
-_Part = Mapping[str, Sequence[Any]]
+_ColumnValues = Mapping[str, Sequence[Any]]
 _UNKNOWN = BrokerThrottles(known=False)
 _NONE = (None, None, None, None)
 # Columns that are times of the collector's clock.
 _TIMES = ("read_ms", "prev_read_ms", "unchanged_since_ms")
-Counted = tuple[EarlierSample, "EarlierSample | None"]
+_SamplePair = tuple[EarlierSample, "EarlierSample | None"]
 
 
-def broker_row(seen: Broker, read: BrokerRead | None) -> Row:
-    """Return the row of a broker; ``read`` None: it was not asked, for the cluster does not list it as alive."""
+def broker_row(registered: Broker, read: BrokerRead | None) -> Row:
+    """Return the row of a broker; ``read`` is None if it was not read, because the metadata lists it as not alive."""
     throttles = read.throttles if read is not None else _UNKNOWN
     balancing = read.balancing if read is not None else LeaderRebalanceConfig()
     replication = read.replication if read is not None else ReplicationSettings()
     metrics = read.metrics if read is not None else None
     return {
-        "broker": seen.broker,
-        "host": seen.host,
-        "port": seen.port,
-        "alive": seen.alive,
+        "broker": registered.broker,
+        "host": registered.host,
+        "port": registered.port,
+        "alive": registered.alive,
         "answered": metrics is not None,
         "error": read.error if read is not None else "not registered with the cluster",
         "throttles_known": throttles.known,
@@ -86,9 +86,9 @@ def leader_row(partition: Partition) -> Row:
 
 
 def under_replicated_row(partition: Partition) -> Row:
-    """Return the row of a partition that is not watched and lacks a replica: nothing of its logs is read for that."""
-    settings = ("compacted", "remote_storage", "recompressed")
-    unread = (
+    """Return the row of an under-replicated partition that is not watched, so that its logs are not read."""
+    config_columns = ("compacted", "remote_storage", "recompressed")
+    sample_columns = (
         "previous_leader",
         "switch_tick_ms",
         "topic_counters",
@@ -102,7 +102,7 @@ def under_replicated_row(partition: Partition) -> Row:
         "leader_listed": [],
         "follower_listed": [],
         "logs": [],
-        **dict.fromkeys((*settings, *unread)),
+        **dict.fromkeys((*config_columns, *sample_columns)),
     }
 
 
@@ -113,14 +113,14 @@ def log_sample(
     lag_source: int | None,
     unchanged_since_ms: int | None = None,
 ) -> Row:
-    """Return a log with its earlier sample.
+    """Return the sample of a replica's log with its earlier sample.
 
     Args:
-        broker: that has it.
-        now: end, start, size and lag.
-        earlier: the same of about one rate window before; None: there is none.
-        lag_source: the broker that it is fetched from; None: not known.
-        unchanged_since_ms: since when its end has been the same; None: not known.
+        broker: id of the broker with the replica.
+        now: end offset, start offset, size in bytes and lag in offsets.
+        earlier: the same about one rate window before; None if there is no earlier sample.
+        lag_source: id of the broker that the replica fetches from; None if unknown.
+        unchanged_since_ms: time since which the end offset is unchanged, epoch milliseconds; None if unknown.
     """
     end, start, size, lag = now.values
     prev_end, prev_start, prev_size, prev_lag = earlier.values if earlier is not None else _NONE
@@ -141,43 +141,43 @@ def log_sample(
     }
 
 
-def without_lag(sample: Row) -> Row:
-    """Return a log with its earlier sample, of ``log_sample``, without what a replica's copying shows by."""
+def without_progress(sample: Row) -> Row:
+    """Return a sample of ``log_sample`` without the columns of lag and progress."""
     return {key: value for key, value in sample.items() if not key.startswith(("lag_", "prev_lag_", "unchanged_"))}
 
 
 def shifted(row: Row, step_ms: int) -> Row:
-    """Return a sample of a log or of a topic's counters by a clock that was set."""
+    """Return a log or counter sample with its times shifted by ``step_ms`` after a clock step."""
     return row | {name: row[name] + step_ms for name in _TIMES if row.get(name) is not None}
 
 
-def topic_sample(counted: Counted, messages: Counted) -> Row:
-    """Return a topic's counters on one broker; the earlier samples are both there, of one time, or both null."""
-    (now, earlier), (now_messages, earlier_messages) = counted, messages
-    pair = earlier is not None and earlier_messages is not None
-    # The meters are read one after the other; samples further apart than that are of two different ticks.
+def topic_sample(bytes_pair: _SamplePair, messages_pair: _SamplePair) -> Row:
+    """Return a topic's counters on one broker; both earlier samples are from the same tick, or both are None."""
+    (now, earlier), (now_messages, earlier_messages) = bytes_pair, messages_pair
+    both = earlier is not None and earlier_messages is not None
+    # The two meters are read one after the other; samples further apart than this are from different ticks.
     if earlier is not None and earlier_messages is not None:
         window, messages_window = now.read_ms - earlier.read_ms, now_messages.read_ms - earlier_messages.read_ms
-        pair = abs(window - messages_window) <= max(200, window // 20)
+        both = abs(window - messages_window) <= max(200, window // 20)
     return {
         "read_ms": now.read_ms,
         "bytes_in": now.values[0],
         "messages_in": now_messages.values[0],
-        "prev_read_ms": earlier.read_ms if pair and earlier is not None else None,
-        "prev_bytes_in": earlier.values[0] if pair and earlier is not None else None,
-        "prev_messages_in": earlier_messages.values[0] if pair and earlier_messages is not None else None,
+        "prev_read_ms": earlier.read_ms if both and earlier is not None else None,
+        "prev_bytes_in": earlier.values[0] if both and earlier is not None else None,
+        "prev_messages_in": earlier_messages.values[0] if both and earlier_messages is not None else None,
     }
 
 
 def leader_columns(
     partitions: Sequence[Partition], ages_ms: Mapping[str, int], configs: Mapping[str, TopicConfig]
-) -> _Part:
-    """Return the columns of leaders.
+) -> _ColumnValues:
+    """Return the columns of kind leaders, one row per partition.
 
     Args:
         partitions: every partition.
-        ages_ms: by topic, how long ago its metadata were read.
-        configs: by topic, as far as they are known.
+        ages_ms: age of the metadata by topic, milliseconds.
+        configs: known configurations by topic.
     """
 
     def min_insync(p: Partition) -> int | None:
@@ -198,9 +198,9 @@ def leader_columns(
     }
 
 
-def meter_columns(broker: int, counters: Samples[Meter], gauges: Mapping[Meter, Reading]) -> _Part:
-    """Return the columns of a broker's meters: counters, then gauges, which have a value and no count."""
-    meters, values = [*counters.places, *gauges], gauges.values()
+def meter_columns(broker: int, counters: Samples[Meter], gauges: Mapping[Meter, Reading]) -> _ColumnValues:
+    """Return the columns of a broker's meters: first the counters, then the gauges, which have no count."""
+    meters, values = [*counters.row_index, *gauges], gauges.values()
     read_ms, counts, prev_read_ms, prev_counts = counters.columns()
     none = [None] * len(gauges)
     return {
@@ -217,8 +217,8 @@ def meter_columns(broker: int, counters: Samples[Meter], gauges: Mapping[Meter, 
     }
 
 
-def lag_columns(broker: int, lags: Sequence[Lag]) -> _Part:
-    """Return the columns of a follower's lag gauges."""
+def lag_columns(broker: int, lags: Sequence[Lag]) -> _ColumnValues:
+    """Return the columns of a follower's lag gauges, one row per replica and fetcher."""
     return {
         "broker": [broker] * len(lags),
         "topic": [lag.partition.topic for lag in lags],
@@ -234,15 +234,15 @@ def log_columns(
     ends: Samples[TopicPartition],
     logs: Mapping[TopicPartition, Row],
     partitions: Mapping[TopicPartition, Partition],
-) -> _Part:
-    """Return the columns of a broker's logs: the ends of all, and all of those that are watched."""
+) -> _ColumnValues:
+    """Return the columns of a broker's logs: the end offset of each, and all values of watched partitions."""
     read_ms, now, prev_read_ms, prev = ends.columns()
-    told = [partitions[name] for name in ends.places]
+    led = [partitions[name] for name in ends.row_index]
     columns: dict[str, list[Any]] = {
-        "topic": [name.topic for name in ends.places],
-        "partition": [name.partition for name in ends.places],
-        "is_leader": [p.leader == broker for p in told],
-        "preferred": [p.preferred if p.leader == broker != p.preferred else None for p in told],
+        "topic": [name.topic for name in ends.row_index],
+        "partition": [name.partition for name in ends.row_index],
+        "is_leader": [p.leader == broker for p in led],
+        "preferred": [p.preferred if p.leader == broker != p.preferred else None for p in led],
         "broker": [broker] * len(read_ms),
         "read_ms": list(read_ms),
         "log_end_offset": list(now),
@@ -252,7 +252,7 @@ def log_columns(
     }
     for name, row in logs.items():
         for column in ("prev_read_ms", "prev_log_end_offset", *_WATCHED_ONLY):
-            columns[column][ends.places[name]] = row[column]
+            columns[column][ends.row_index[name]] = row[column]
     return columns
 
 

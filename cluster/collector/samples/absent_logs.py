@@ -1,8 +1,7 @@
-"""Replicas of which their broker answers, but shows no log.
+"""Detection of replicas whose broker answers but has no log of them.
 
-Kafka does not tell of every replica whose log directory has failed: the controller learns where a new replica's log is
-from its broker, and of the replicas that a reassignment adds Kafka 4.3 does not say so. In the metadata such a replica
-is as well as any other, and the move waits for it for ever.
+Kafka does not report every replica whose log directory failed. For replicas that a reassignment adds, Kafka 4.3 does
+not mark them offline. In the metadata such a replica looks healthy, and the reassignment never ends.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from collections.abc import Collection
 
 from cluster.model import Partition, TopicPartition
 
-# A broker makes the log of a new replica within a second of the reassignment; and readings fail now and then.
+# A broker creates the log of a new replica within 1 s of the reassignment; the rest allows for failed readings.
 ABSENT_MS = 10_000
 
 
 class AbsentLogs:
-    """Since when brokers have answered without the log of a replica that is out of the ISR."""
+    """Times since which brokers have answered without the log of an out-of-sync replica."""
 
     def __init__(self) -> None:
         self._since_ms: dict[tuple[TopicPartition, int], int] = {}
@@ -24,13 +23,13 @@ class AbsentLogs:
     def of(self, tick_ms: int, partition: Partition, answered: Collection[int], shown: Collection[int]) -> list[int]:
         """Return the brokers whose replica of a partition has had no log for ten seconds or longer.
 
-        What one broker shows all show: only where the leader's log was read the others' are missed.
+        All brokers export the same metrics, so a missing log counts only if the leader's log was read.
 
         Args:
             tick_ms: time of the tick, epoch milliseconds.
-            partition: called with every tick in which it is watched.
-            answered: brokers that told of their logs in this tick; of others nothing is known now.
-            shown: those that showed a log of the partition.
+            partition: a watched partition; call once per tick while it is watched.
+            answered: brokers that reported their logs in this tick; the others are unknown.
+            shown: brokers that reported a log of the partition.
         """
         found = []
         for broker in partition.replicas:
@@ -45,11 +44,11 @@ class AbsentLogs:
         return found
 
     def keep_only(self, watched: Collection[TopicPartition]) -> None:
-        """Forget partitions that are watched no more."""
+        """Drop the partitions that are no longer watched."""
         self._since_ms = {key: since_ms for key, since_ms in self._since_ms.items() if key[0] in watched}
 
     def shift(self, step_ms: int) -> None:
-        """Move all times along with a clock that was set."""
+        """Shift all times after a clock step."""
         self._since_ms = {key: since_ms + step_ms for key, since_ms in self._since_ms.items()}
 
     def __len__(self) -> int:

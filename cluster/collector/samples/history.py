@@ -1,4 +1,4 @@
-"""Earlier samples of counters and positions, so that every message carries what a rate needs."""
+"""Earlier samples of counters and offsets, so that every message contains both samples of a rate."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import NamedTuple, TypeVar
 from cluster.connection.per_broker import PerBroker
 
 _Key = TypeVar("_Key", bound=Hashable)
-# A sample this many windows old tells of another time: no rate is better than one over a long gap.
+# Older samples are not used: no rate is better than a rate over a long gap.
 STALE_WINDOWS = 3
 
 
 class EarlierSample(NamedTuple):
-    """Values that were read together, and when, epoch milliseconds."""
+    """Values that were read together, with their time in epoch milliseconds."""
 
     read_ms: int
     values: tuple[int | None, ...]
 
 
 class SampleHistory(PerBroker[_Key, deque[EarlierSample]]):
-    """Samples of one kind of thing per broker, as far back as the rate window needs.
+    """Samples by broker and key, as far back as the rate window needs.
 
     Args:
-        window_ms: least age of the sample that rates are taken against.
-        interval_ms: time from tick to tick.
-        rising: how many of the first values never fall; when one does, the thing was reset and its history restarts.
+        window_ms: minimum age of the earlier sample of a rate, milliseconds.
+        interval_ms: time from tick to tick, milliseconds.
+        rising: number of leading values that never fall; if one does, the key was reset and its history restarts.
     """
 
     def __init__(self, window_ms: int, interval_ms: int, rising: int = 1) -> None:
@@ -36,9 +36,9 @@ class SampleHistory(PerBroker[_Key, deque[EarlierSample]]):
         self._rising = rising
 
     def add(self, broker: int, key: _Key, sample: EarlierSample) -> EarlierSample | None:
-        """Keep a sample and return the earlier one to compare it with; None: there is none.
+        """Add a sample and return the earlier one for its rate; None if there is none.
 
-        It is the newest that is at least one window older, else the oldest there is.
+        The earlier sample is the newest that is at least one window older, otherwise the oldest.
         """
         samples = self._kept.setdefault(broker, {}).setdefault(key, deque())
         if samples and self._fell(samples[-1], sample):
@@ -52,11 +52,11 @@ class SampleHistory(PerBroker[_Key, deque[EarlierSample]]):
         return earlier
 
     def knows(self, broker: int, key: _Key) -> bool:
-        """Return whether there is a sample of a key."""
+        """Return whether a key has samples."""
         return key in self._kept.get(broker, {})
 
     def shift(self, step_ms: int) -> None:
-        """Move the times of all samples along with a clock that was set."""
+        """Shift the times of all samples after a clock step."""
         for of_broker in self._kept.values():
             for key, samples in of_broker.items():
                 of_broker[key] = deque(sample._replace(read_ms=sample.read_ms + step_ms) for sample in samples)

@@ -1,4 +1,4 @@
-"""Memory of leader switches: who led before, and the last samples under that leader."""
+"""Leader switches of partitions: the previous leader and the last samples under it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from cluster.collector.rows.columns import Row
 from cluster.collector.rows.message_rows import shifted
 from cluster.model import Partition, TopicPartition
 
-# How long a switch is remembered of a partition that nobody watches yet.
+# A switch of a partition that is not watched is kept this long, in case the partition is watched later.
 _MEMORY_MS = 600_000
 
 
 @dataclass(frozen=True)
 class PreviousLeader:
-    """The last rows of a leader's log and of the topic's counters on it; the counters None: not known."""
+    """Last sample of a leader's log, and of the topic's counters on that broker (None if unknown)."""
 
     log: Row
     topic_counters: Row | None
 
     def shifted(self, step_ms: int) -> PreviousLeader:
-        """Return the same rows by a clock that was set."""
+        """Return the same samples with their times shifted by ``step_ms``."""
         return PreviousLeader(shifted(self.log, step_ms), self.topic_counters and shifted(self.topic_counters, step_ms))
 
 
@@ -30,9 +30,9 @@ class Switch:
     """One leader switch.
 
     Attributes:
-        previous_leader: who led before.
-        switch_tick_ms: the tick that showed the new leader first; None: there is no new leader yet.
-        before: the last samples under the previous leader; None: not known, or a whole rate window has passed.
+        previous_leader: broker id of the previous leader.
+        switch_tick_ms: first tick with the new leader, epoch milliseconds; None if there is no new leader yet.
+        before: last samples under the previous leader; None if unknown or older than one rate window.
     """
 
     previous_leader: int
@@ -40,7 +40,7 @@ class Switch:
     before: PreviousLeader | None
 
     def shifted(self, step_ms: int) -> Switch:
-        """Return the same switch by a clock that was set."""
+        """Return the same switch with its times shifted by ``step_ms``."""
         return Switch(
             self.previous_leader,
             None if self.switch_tick_ms is None else self.switch_tick_ms + step_ms,
@@ -49,98 +49,100 @@ class Switch:
 
 
 @dataclass(slots=True)
-class _State:
+class _LeaderState:
     leader: int | None
     leaderless: bool
     before: PreviousLeader | None = None
     switch: Switch | None = None
 
 
-class Switches:
-    """Follows the leader of every partition from tick to tick.
+class LeaderSwitches:
+    """Tracks the leader of every partition from tick to tick.
 
     Args:
-        window_ms: how long after a switch its samples from before are told.
+        window_ms: time after a switch during which the samples before it are reported, milliseconds.
     """
 
     def __init__(self, window_ms: int) -> None:
         self._window_ms = window_ms
-        self._states: dict[TopicPartition, _State] = {}
+        self._states: dict[TopicPartition, _LeaderState] = {}
 
     def observe(
         self,
         tick_ms: int,
         partitions: Mapping[TopicPartition, Partition],
         watched: Collection[TopicPartition],
-        last_said: Callable[[TopicPartition, int], PreviousLeader | None] = lambda name, leader: None,
+        last_sample: Callable[[TopicPartition, int], PreviousLeader | None] = lambda name, leader: None,
     ) -> None:
-        """Take in the leaders of a tick; partitions that are gone are forgotten.
+        """Update the leaders with those of a tick, and drop deleted partitions.
 
         Args:
-            tick_ms: time of the tick.
+            tick_ms: time of the tick, epoch milliseconds.
             partitions: all partitions.
-            watched: those whose last switch is not forgotten.
-            last_said: returns the last rows of a partition's log under a leader, None: there are none.
+            watched: partitions whose last switch does not expire.
+            last_sample: returns the last samples of a partition under a leader, None if there are none.
         """
         for name in self._states.keys() - partitions.keys():
             del self._states[name]
         for name, partition in partitions.items():
             state = self._states.get(name)
             if state is None:
-                self._states[name] = _State(partition.leader, partition.leader is None)
+                self._states[name] = _LeaderState(partition.leader, partition.leader is None)
             elif partition.leader != state.leader or state.leaderless or state.switch is not None:
                 if partition.leader != state.leader and state.leader is not None and not state.leaderless:
-                    state.before = last_said(name, state.leader) or state.before
-                self._follow(state, partition.leader, tick_ms)
+                    state.before = last_sample(name, state.leader) or state.before
+                self._apply(state, partition.leader, tick_ms)
                 _expire(state, tick_ms, name in watched)
 
     def remember(self, name: TopicPartition, before: PreviousLeader) -> None:
-        """Keep rows under the present leader: should it change, they tell the rates from before."""
+        """Keep samples under the current leader, for the rates before a later switch."""
         state = self._states.get(name)
         if state is not None and not state.leaderless:
             state.before = before
 
     def forget(self, names: Collection[TopicPartition]) -> None:
-        """Drop partitions whose topic was made anew."""
+        """Drop the given partitions, whose topic was deleted and created again."""
         for name in names:
             self._states.pop(name, None)
 
     def shift(self, step_ms: int) -> None:
-        """Move the times of all switches and of the rows from before them along with a clock that was set."""
+        """Shift the times of all switches and of their earlier samples after a clock step."""
         for state in self._states.values():
             state.before = state.before and state.before.shifted(step_ms)
             state.switch = state.switch and state.switch.shifted(step_ms)
 
     def of(self, name: TopicPartition, tick_ms: int) -> Switch | None:
-        """Return the partition's last switch as a tick is to tell it; None: none is known."""
+        """Return the partition's last switch as a tick reports it; None if none is known."""
         state = self._states.get(name)
         if state is None:
             return None
         if state.leaderless:
             return Switch(state.leader, None, state.before) if state.leader is not None else None
         switch = state.switch
-        if switch is None or self._fresh(switch, tick_ms):
+        if switch is None or self._is_recent(switch, tick_ms):
             return switch
         return replace(switch, before=None)
 
-    def _follow(self, state: _State, leader: int | None, tick_ms: int) -> None:
+    def _apply(self, state: _LeaderState, leader: int | None, tick_ms: int) -> None:
         state.leaderless = leader is None
         if leader is None or leader == state.leader:
             return
         if state.leader is not None:
-            state.switch = Switch(state.leader, tick_ms, state.before or self._still_known(state, tick_ms))
+            state.switch = Switch(
+                state.leader, tick_ms, state.before or self._samples_before_last_switch(state, tick_ms)
+            )
         state.leader, state.before = leader, None
 
-    def _still_known(self, state: _State, tick_ms: int) -> PreviousLeader | None:
-        # Two switches in a row: the leader between was never sampled, the one before it was.
+    def _samples_before_last_switch(self, state: _LeaderState, tick_ms: int) -> PreviousLeader | None:
+        # Two switches in a row: the leader in between was never sampled, so use the samples before the first one.
         switch = state.switch
-        return switch.before if switch is not None and self._fresh(switch, tick_ms) else None
+        return switch.before if switch is not None and self._is_recent(switch, tick_ms) else None
 
-    def _fresh(self, switch: Switch, tick_ms: int) -> bool:
+    def _is_recent(self, switch: Switch, tick_ms: int) -> bool:
         return switch.switch_tick_ms is not None and tick_ms - switch.switch_tick_ms <= self._window_ms
 
 
-def _expire(state: _State, tick_ms: int, watched: bool) -> None:
+def _expire(state: _LeaderState, tick_ms: int, watched: bool) -> None:
     switched_ms = state.switch.switch_tick_ms if state.switch is not None else None
     if switched_ms is not None and not watched and tick_ms - switched_ms > _MEMORY_MS:
         state.switch = None

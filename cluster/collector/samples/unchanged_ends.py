@@ -1,4 +1,4 @@
-"""Since when logs have ended where they end now."""
+"""Time since which the end offset of each log is unchanged."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from cluster.model import TopicPartition
 
 
 class UnchangedEnds(PerBroker[TopicPartition, tuple[int, int]]):
-    """The end of each watched log, and the earliest reading since which it has been the same.
+    """End offset of each watched log, with the time of the first reading of that offset.
 
-    Apart from the samples that rates are taken from, which reach back little further than a rate window: a follower's
-    partitions are served in turn, so that one of many new replicas gets nothing for longer than that.
+    The samples of rates do not reach back far enough: a fetcher serves its partitions in turn, so that one of many new
+    replicas may get nothing for longer than a rate window.
     """
 
     def add(self, broker: int, name: TopicPartition, log_end_offset: int, read_ms: int) -> int:
-        """Take in a reading of a log's end and return since when it has been the same, epoch milliseconds."""
+        """Add a reading of a log's end offset and return since when it is unchanged, epoch milliseconds."""
         ends = self._kept.setdefault(broker, {})
         known = ends.get(name)
         if known is None or known[0] != log_end_offset:
@@ -22,7 +22,7 @@ class UnchangedEnds(PerBroker[TopicPartition, tuple[int, int]]):
         return known[1]
 
     def shift(self, step_ms: int) -> None:
-        """Move all times along with a clock that was set."""
+        """Shift all times after a clock step."""
         for ends in self._kept.values():
             for name, (log_end_offset, since_ms) in ends.items():
                 ends[name] = (log_end_offset, since_ms + step_ms)

@@ -14,7 +14,7 @@ def test_the_alert_lane_goes_first_and_seq_counts_from_zero() -> None:
     rows = {kind: [{"a": 1}] for kind in ("logs", "leaders", "moves", "brokers")}
     messages = encode_rows("prod", 5, rows)
     assert [m.kind for m in messages] == ["brokers", "moves", "leaders", "logs"]
-    assert [m.alert_lane for m in messages] == [True, True, False, False]
+    assert [m.for_alerts for m in messages] == [True, True, False, False]
     assert json.loads(messages[1].value) == {
         "version": 2,
         "cluster": "prod",

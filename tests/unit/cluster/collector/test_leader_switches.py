@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.collector.samples.leader_switches import PreviousLeader, Switch, Switches
+from cluster.collector.samples.leader_switches import LeaderSwitches, PreviousLeader, Switch
 from cluster.model import Partition, TopicPartition
 
 WINDOW_MS = 10_000
@@ -15,9 +15,9 @@ def led_by(leader: int | None) -> dict[TopicPartition, Partition]:
     return {NAME: Partition("orders", 0, leader, 0, (1, 2, 3), (1, 2), ())}
 
 
-def following(*leaders: int | None, watched: bool = True) -> Switches:
+def following(*leaders: int | None, watched: bool = True) -> LeaderSwitches:
     """A memory that saw these leaders, one a second from tick 0 on, with samples under 1 and 2."""
-    switches = Switches(WINDOW_MS)
+    switches = LeaderSwitches(WINDOW_MS)
     for second, leader in enumerate(leaders):
         switches.observe(second * 1000, led_by(leader), {NAME} if watched else set())
         known = {1: UNDER_1, 2: UNDER_2}.get(leader or 0)

@@ -55,7 +55,7 @@ def test_at_long_intervals_what_is_left_of_one_may_take_as_long() -> None:
     assert rivals.yields_to(end_of(ELDER, START_MS), 0.0) is None
     assert rivals.yields_to(end_of(ELDER, START_MS), 10.0) is None
     assert rivals.yields_to(end_of(ELDER, START_MS), 20.0) == ELDER
-    assert rivals.listens_s > 20.0
+    assert rivals.listen_s > 20.0
 
 
 def test_it_does_not_yield_to_one_that_is_about_to_yield(rivals: Rivals) -> None:
@@ -84,8 +84,8 @@ def test_of_two_that_start_together_exactly_one_yields(later_ms: int, host: str,
     for own, other in ((one, two), (two, one)):
         rivals = Rivals("orders", own, 1.0)
         at_ms = other.collector_started_ms
-        told = [rivals.yields_to(end_of(other, at_ms + n * 1000), float(n)) for n in range(5)]
-        yields.append(told[-1] is not None)
+        yielded = [rivals.yields_to(end_of(other, at_ms + n * 1000), float(n)) for n in range(5)]
+        yields.append(yielded[-1] is not None)
     assert sorted(yields) == [False, True]
 
 
@@ -104,11 +104,11 @@ def test_what_is_no_end_of_a_tick_is_passed_over(rivals: Rivals, end: bytes) -> 
     assert rivals.yields_to(end, 0.0) is None
 
 
-@pytest.mark.parametrize("told", [{"collector_pid": "x"}, {"collector_started_ms": None}])
-def test_a_collector_that_is_told_badly_is_none(told: dict[str, Any]) -> None:
+@pytest.mark.parametrize("end", [{"collector_pid": "x"}, {"collector_started_ms": None}])
+def test_a_collector_that_is_told_badly_is_none(end: dict[str, Any]) -> None:
     columns = ELDER.columns()
     assert CollectorId.of(columns) == ELDER
-    assert CollectorId.of(columns | told) is None
+    assert CollectorId.of(columns | end) is None
 
 
 def test_it_is_told_on_one_printable_line() -> None:

@@ -48,10 +48,10 @@ def test_a_tick_lies_in_each_partition_from_its_first_record_to_its_last() -> No
 def test_a_tick_begins_at_the_least_offset_of_its_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     publisher = Publisher(Settings(), 1.0)
     # By the order in which they were sent; the first was sent again behind the second. The third is of the history.
-    places = iter([(0, 12), (0, 11), (1, 3)])
+    row_index = iter([(0, 12), (0, 11), (1, 3)])
 
     def sent(_message: Message) -> Any:
-        partition, offset = next(places)
+        partition, offset = next(row_index)
         return SimpleNamespace(get=lambda timeout: SimpleNamespace(partition=partition, offset=offset))
 
     monkeypatch.setattr(publisher, "_send", sent)

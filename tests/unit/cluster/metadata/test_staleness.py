@@ -47,9 +47,9 @@ def test_a_follower_that_fetches_tells_of_a_leader_where_there_was_none() -> Non
 
 
 def test_a_follower_tells_of_partitions_and_topics_that_are_new() -> None:
-    doubts = StalenessDetector()
-    assert doubts.contradicted_topics(snapshot(), reads(fetching(1, TopicPartition("orders", 1)))) == {"orders"}
-    assert doubts.contradicted_topics(snapshot(), reads(fetching(1, TopicPartition("new", 0)))) == {"new"}
+    staleness = StalenessDetector()
+    assert staleness.contradicted_topics(snapshot(), reads(fetching(1, TopicPartition("orders", 1)))) == {"orders"}
+    assert staleness.contradicted_topics(snapshot(), reads(fetching(1, TopicPartition("new", 0)))) == {"new"}
 
 
 def test_a_leader_without_the_log_tells_of_a_topic_that_is_gone() -> None:
@@ -63,8 +63,8 @@ def test_a_broker_that_did_not_answer_tells_nothing() -> None:
 
 def test_the_same_doubt_is_raised_once_until_it_was_gone() -> None:
     # A gauge that names the old leader for ever, or a configuration that exports no logs, must not cost every tick.
-    doubts = StalenessDetector()
+    staleness = StalenessDetector()
     raised = [
-        doubts.contradicted_topics(snapshot(), reads(lag)) for lag in (fetching(3), fetching(3), None, fetching(3))
+        staleness.contradicted_topics(snapshot(), reads(lag)) for lag in (fetching(3), fetching(3), None, fetching(3))
     ]
     assert raised == [{"orders"}, set(), set(), {"orders"}]
