@@ -1,1 +1,1 @@
-"""What Headroom must reach, measured on real brokers: ``python -m benchmarks.run``."""
+"""Benchmarks of Headroom's goals on real brokers: ``python -m benchmarks.run``."""

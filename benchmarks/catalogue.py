@@ -1,4 +1,4 @@
-"""All groups of benchmarks, by the name that ``make bench ONLY=`` takes."""
+"""All groups of benchmarks by the name for ``make bench ONLY=``."""
 
 from __future__ import annotations
 

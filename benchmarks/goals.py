@@ -1,4 +1,4 @@
-"""What Headroom is to reach, on two cores: figures of benchmarks/results.json and their limits."""
+"""Goals of Headroom on two cores: limits for figures of benchmarks/results.json."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_HOLDS: dict[str, Callable[[float, float], bool]] = {
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "at most": operator.le,
     "at least": operator.ge,
     "under": operator.lt,
@@ -16,19 +16,19 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Goal:
-    """The limit of one figure.
+    """Limit of one figure.
 
     Attributes:
-        sign: at most, at least, under, or within (of 0).
-        limit: in the figure's unit.
+        sign: "at most", "at least", "under", or "within" (distance from 0).
+        limit: limit in the figure's unit.
     """
 
     sign: str
     limit: float
 
     def is_met(self, value: float) -> bool:
-        """Return whether a value keeps the limit."""
-        return bool(_HOLDS[self.sign](value, self.limit))
+        """Return whether a value is within the limit."""
+        return bool(_COMPARISONS[self.sign](value, self.limit))
 
 
 GOALS: dict[str, Goal] = {

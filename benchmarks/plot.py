@@ -1,4 +1,4 @@
-"""The pictures of docs/performance.md: what a tick costs as clusters grow, and what pages are worth, tool by tool."""
+"""Pictures of docs/performance.md: cost of a tick by cluster size, and precision and recall by tool."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import pygal
 from pygal.style import CleanStyle
 
-# What is drawn of results.json: the name of a line, and that of its figures before the size.
+# Title of each line, and the name of its figures without the size.
 _LINES = {
     "pipeline: both paths, until a tick is recorded": "sustained_interval_s",
     "ceiling: Spark and Delta alone": "ceiling_s",
 }
-# The name of a tool, and that of its figures before precision and recall.
+# Name of each tool, and the prefix of its figures.
 _TOOLS = {
     "Headroom": "alert",
     "Strimzi's rules": "stock_strimzi",
     "Grafana's rules": "stock_grafana",
     "Confluent's rules": "stock_confluent",
 }
-_WORTH = ("precision", "recall")
-# The file stands alone, without scripts from elsewhere.
-_LOOK = {
+_MEASURES = ("precision", "recall")
+# No scripts: the SVG must not load anything from the network.
+_OPTIONS = {
     "width": 720,
     "height": 420,
     "legend_at_bottom": True,
@@ -35,21 +35,21 @@ Point = tuple[int, float]
 
 
 def points(results: Iterable[Mapping[str, Any]], name: str) -> list[Point]:
-    """Return (partitions, value) of a figure that is measured for several sizes, in the order of size.
+    """Return (partitions, value) of a figure with several sizes, ordered by size.
 
     Args:
-        results: of ``benchmarks/results.json``.
-        name: of the figure without the size: ``ceiling_s`` for ``ceiling_s_2k`` and ``ceiling_s_200k``.
+        results: entries of ``benchmarks/results.json``.
+        name: name of the figure without the size: ``ceiling_s`` for ``ceiling_s_2k`` and ``ceiling_s_200k``.
     """
     sized = ((re.fullmatch(rf"{re.escape(name)}_(\d+)k", result["name"]), result["value"]) for result in results)
     return sorted((int(match[1]) * 1000, value) for match, value in sized if match)
 
 
 def cost_per_tick(results: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the picture as SVG, seconds per tick against partitions, both logarithmic; None: nothing is measured.
+    """Return an SVG with seconds per tick by partitions, both axes logarithmic; None without any figure.
 
     Args:
-        results: of ``benchmarks/results.json``.
+        results: entries of ``benchmarks/results.json``.
     """
     known = list(results)
     lines = {title: points(known, name) for title, name in _LINES.items()}
@@ -63,7 +63,7 @@ def cost_per_tick(results: Iterable[Mapping[str, Any]]) -> str | None:
         x_labels=sorted({partitions for partitions, _ in drawn}),
         x_value_formatter=lambda partitions: f"{partitions:,.0f}",
         value_formatter=lambda seconds: f"{seconds:.3g} s",
-        **_LOOK,
+        **_OPTIONS,
     )
     for title, line in lines.items():
         chart.add(title, line)
@@ -71,13 +71,13 @@ def cost_per_tick(results: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def precision_and_recall(results: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the picture as SVG, bars of precision and recall for each tool; None: nothing is measured.
+    """Return an SVG with bars of precision and recall by tool; None without any figure.
 
     Args:
-        results: of ``benchmarks/results.json``.
+        results: entries of ``benchmarks/results.json``.
     """
     known = {result["name"]: result["value"] for result in results}
-    bars = {worth: [known.get(f"{prefix}_{worth}") for prefix in _TOOLS.values()] for worth in _WORTH}
+    bars = {measure: [known.get(f"{prefix}_{measure}") for prefix in _TOOLS.values()] for measure in _MEASURES}
     if not any(value is not None for line in bars.values() for value in line):
         return None
     chart = pygal.Bar(
@@ -86,15 +86,15 @@ def precision_and_recall(results: Iterable[Mapping[str, Any]]) -> str | None:
         range=(0, 1),
         value_formatter=lambda ratio: f"{ratio:.2f}",
         print_values=True,
-        **_LOOK,
+        **_OPTIONS,
     )
-    for worth, line in bars.items():
-        chart.add(worth, line)
+    for measure, line in bars.items():
+        chart.add(measure, line)
     return _rendered(chart, "precision")
 
 
 def _rendered(chart: pygal.graph.graph.Graph, name: str) -> str:
-    # A name of its own at random would change the file each time.
+    # A random id would change the file in every run.
     chart.uuid = name
     picture: str = chart.render(is_unicode=True)
     return picture

@@ -1,4 +1,4 @@
-"""The figures that a benchmark gives, what they are computed with, and the file that keeps them."""
+"""Figures of benchmarks, their statistics, and the file that stores them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from cluster.java import jar_folder, java_command
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 CHECKOUT = RESULTS.parent.parent
-# What the parts of long runs leave, by group and code. Kept with the code: a machine may not last as long as a run.
+# Parts of long runs, by group and code. They are committed, because a machine may be gone before a run is complete.
 PARTS = RESULTS.parent / "parts"
 _PACKAGES = ("pyspark", "delta-spark", "kafka-python")
-# What a figure is a figure of: tests, documents and containers change none.
+# Folders whose code figures depend on; tests, pages and containers change no figure.
 _PRODUCT = ("alerts", "cli", "cluster", "planning", "schemas", "streaming")
 _VERSIONS = ("ivy.xml", "requirements.lock")
 
@@ -33,10 +33,10 @@ class Figure:
     """One measured figure.
 
     Attributes:
-        name: as the results file knows it.
-        value: the figure.
-        unit: of the value.
-        n: how many measurements it comes from.
+        name: name in the results file.
+        value: measured value.
+        unit: unit of the value.
+        n: number of measurements.
     """
 
     name: str
@@ -47,13 +47,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Origin:
-    """How figures came about.
+    """Origin of figures.
 
     Attributes:
-        command: what was run.
-        machine: what it ran on.
-        date: when, ISO 8601 UTC.
-        commit: of the code, with ``+`` if files were changed since.
+        command: command that measured them.
+        machine: machine and versions.
+        date: ISO 8601 UTC.
+        commit: commit of the code, with ``+`` if tracked files were changed.
     """
 
     command: str
@@ -63,7 +63,7 @@ class Origin:
 
 
 def percentile(values: Sequence[float], ratio: float) -> float:
-    """Return the value that ``ratio`` of all values do not exceed, with straight lines between neighbours.
+    """Return the percentile at ``ratio`` (0 to 1), with linear interpolation between neighbours.
 
     Raises:
         ValueError: there are no values.
@@ -78,10 +78,10 @@ def percentile(values: Sequence[float], ratio: float) -> float:
 
 
 def slope_per_s(samples: Sequence[tuple[float, float]]) -> float:
-    """Return the slope of the straight line with the least squares through (seconds, value) pairs.
+    """Return the least-squares slope of (seconds, value) pairs, per second.
 
     Raises:
-        ValueError: all samples are of one time.
+        ValueError: all samples have the same time.
     """
     mean_s = sum(s for s, _ in samples) / max(1, len(samples))
     mean = sum(value for _, value in samples) / max(1, len(samples))
@@ -92,7 +92,7 @@ def slope_per_s(samples: Sequence[tuple[float, float]]) -> float:
 
 
 def merge(known: Iterable[dict[str, Any]], figures: Iterable[Figure], origin: Origin) -> list[dict[str, Any]]:
-    """Return the results by name: those known, and new or replaced ones from the figures."""
+    """Return the results sorted by name: figures replace known results of the same name."""
     by_name = {result["name"]: result for result in known}
     for figure in figures:
         by_name[figure.name] = {**vars(figure), **vars(origin)}
@@ -100,22 +100,22 @@ def merge(known: Iterable[dict[str, Any]], figures: Iterable[Figure], origin: Or
 
 
 def read(path: Path = RESULTS) -> list[dict[str, Any]]:
-    """Return the results that are kept; there may be none."""
+    """Return the stored results; none if there is no file."""
     known: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     return known
 
 
 def write(figures: Sequence[Figure], origin: Origin, path: Path = RESULTS) -> None:
-    """Put figures into the results file; what other runs left there under other names stays."""
+    """Store figures in the results file. Results under other names stay."""
     text = json.dumps(merge(read(path), figures, origin), indent=2) + "\n"
-    # Written beside and renamed: an interrupted run leaves the old file whole.
+    # Written to a draft and renamed, so that an interrupted run leaves the old file intact.
     draft = path.with_suffix(".tmp")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
 
 
 def machine() -> str:
-    """Return cores, memory, processor and the versions of what runs on it, in one line."""
+    """Return cores, processor, memory and software versions, in one line."""
     memory_gb = psutil.virtual_memory().total / 1e9
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return (
@@ -132,8 +132,9 @@ def _processor() -> str:
 
 
 def _java() -> str:
-    said = subprocess.run([java_command(), "-version"], capture_output=True, text=True, check=True).stderr
-    return f"Java {said.partition(chr(34))[2].partition(chr(34))[0]}"
+    output = subprocess.run([java_command(), "-version"], capture_output=True, text=True, check=True).stderr
+    # The version is the first quoted text: openjdk version "17.0.15" 2025-04-15.
+    return f"Java {output.partition(chr(34))[2].partition(chr(34))[0]}"
 
 
 def _kafka() -> str:
@@ -142,10 +143,10 @@ def _kafka() -> str:
 
 
 def commit() -> str:
-    """Return the commit of the checkout, with ``+`` behind it if tracked files differ; ``unknown`` outside of git."""
+    """Return the commit of the checkout, with ``+`` if tracked files differ; ``unknown`` outside of git."""
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
-        # What a run writes itself does not count.
+        # Files that a run itself writes do not count as changes.
         ours = [
             f":!{path}"
             for path in ("benchmarks/results.json", "benchmarks/parts", "docs/performance.md", "docs/images")
@@ -157,14 +158,14 @@ def commit() -> str:
 
 
 def code(*modules: str, without: str = "") -> str:
-    """Return a name for all code that figures depend on, as it stands now: parts of a run with the same count together.
+    """Return a hash of all code that figures depend on. Parts of a run with the same hash count together.
 
-    A commit would not do: what it changes may be a test, a page with figures, or another benchmark. Comments and
-    docstrings do not count.
+    A commit hash would not do, because a commit may change only a test, a page, or another benchmark. Comments and
+    docstrings are not part of the hash.
 
     Args:
-        modules: of the benchmark, as ``benchmarks.groups.finish_time``; what they import counts too.
-        without: a module among these that is not followed, as it changes nothing of what is measured.
+        modules: modules of the benchmark, such as ``benchmarks.groups.finish_time``, with the benchmarks they import.
+        without: module whose code and imports are left out, because it does not change what is measured.
     """
     product = {path for folder in _PRODUCT for path in (CHECKOUT / folder).rglob("*.py")}
     digest = hashlib.sha256()
@@ -174,7 +175,7 @@ def code(*modules: str, without: str = "") -> str:
 
 
 def _executable_code(path: Path) -> bytes:
-    """Return a file, or of a module what is left of it without comments and docstrings."""
+    """Return the content of a file; for a Python module, its syntax tree without comments and docstrings."""
     if path.suffix != ".py":
         return path.read_bytes()
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -187,12 +188,12 @@ def _executable_code(path: Path) -> bytes:
 
 
 def parts(group: str, *modules: str, without: str = "") -> Path:
-    """Return the folder of what a group measured with the code of these modules as it stands now."""
+    """Return the folder for the parts of a group that were measured with the current code of these modules."""
     return PARTS / group / code(*modules, without=without)
 
 
 def _imported(modules: Iterable[str], without: str) -> set[Path]:
-    """Return the files of modules of benchmarks, and of all benchmarks that they import."""
+    """Return the files of benchmark modules and of all benchmark modules that they import."""
     found: set[Path] = set()
     left = list(modules)
     while left:

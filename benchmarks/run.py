@@ -1,4 +1,4 @@
-"""``python -m benchmarks.run``: measures group by group, prints what came out, and keeps it in results.json."""
+"""``python -m benchmarks.run``: measures the groups, prints their figures, and stores them in results.json."""
 
 from __future__ import annotations
 
@@ -25,31 +25,39 @@ from schemas.errors import HeadroomError
 def run(only: str | None) -> None:
     """Measure on real brokers, print the figures, write them to benchmarks/results.json and docs/performance.md.
 
-    Shorter runs by environment: BENCH_SWITCHES, BENCH_STARTS, BENCH_MOVES, BENCH_SITUATIONS, BENCH_MEMORY_S;
-    BENCH_FIRST_MOVE and BENCH_FIRST_SITUATION begin the groups finish and smallest later, to measure them in parts;
-    BENCH_MEMORY_TICK_S sets the pace of the group memory; BENCH_PARTITIONS the sizes of the groups scale and standalone
-    (its first) and BENCH_REPLICAS those of the group sources, by commas; BENCH_DAYS, BENCH_DAY_TICKS and
-    BENCH_HOUR_TICKS the simulated time of the group tables; BENCH_FAULTS, BENCH_FAULT_S and BENCH_HEALTHY_S the
-    faults, their greatest length and the time of healthy moves of the group precision, and BENCH_STOCK_FOR_RATIO how
-    far the times of its stock rules are shortened; BENCH_SCENES and BENCH_SCENES_EACH the scenes of the group nasty and
-    how many of each class; BENCH_OUTAGES and BENCH_OUTAGES_EACH the faults of the group outages and how often each is
-    played; BENCH_KILLS and BENCH_RECEIVER_DOWN_S the kills of the group kills
-    and how long its receivers are away; BENCH_ELECTION_PLANS the plans of the group elections
-    and BENCH_ELECTION_ROUNDS its rounds on real brokers; BENCH_FUZZ the messages and texts of the group fuzz.
-    """
+    Environment variables for shorter runs, by group:
+
+    \b
+    switch      BENCH_SWITCHES: number of leader switches
+    start       BENCH_STARTS: number of starts
+    finish      BENCH_MOVES, BENCH_FIRST_MOVE: number of moves and the first one, to measure in parts
+    smallest    BENCH_SITUATIONS, BENCH_FIRST_SITUATION: the same for situations
+    memory      BENCH_MEMORY_S, BENCH_MEMORY_TICK_S: length and interval of ticks, in seconds
+    scale       BENCH_PARTITIONS: sizes, comma-separated
+    standalone  BENCH_PARTITIONS: the first size counts
+    sources     BENCH_REPLICAS: sizes, comma-separated
+    tables      BENCH_DAYS, BENCH_DAY_TICKS, BENCH_HOUR_TICKS: simulated time
+    precision   BENCH_FAULTS, BENCH_FAULT_S, BENCH_HEALTHY_S: number of faults, maximum length, time of healthy moves
+                BENCH_STOCK_FOR_RATIO: factor for the times of stock rules
+    nasty       BENCH_SCENES, BENCH_SCENES_EACH: scenes, and number per class
+    kills       BENCH_KILLS, BENCH_RECEIVER_DOWN_S: number of kills, time without receivers
+    outages     BENCH_OUTAGES, BENCH_OUTAGES_EACH: scenarios, and runs of each
+    elections   BENCH_ELECTION_PLANS, BENCH_ELECTION_ROUNDS: number of plans, and of rounds on real brokers
+    fuzz        BENCH_FUZZ: number of messages and texts
+    """  # noqa: D301
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    # Brokers and children end with the `with` blocks that hold them: a SIGTERM has to unwind these too.
+    # `with` blocks stop brokers and child processes, so a SIGTERM must unwind them too.
     signal.signal(signal.SIGTERM, _interrupt)
-    on = machine()
-    click.echo(f"Machine: {on}")
-    failed = [name for name in ([only] if only else GROUPS) if not _run_group(name, on)]
+    machine_text = machine()
+    click.echo(f"Machine: {machine_text}")
+    failed = [name for name in ([only] if only else GROUPS) if not _run_group(name, machine_text)]
     if failed:
         click.echo(f"Failed: {', '.join(failed)}", err=True)
         sys.exit(1)
 
 
-def _run_group(name: str, on: str) -> bool:
-    """Return whether the group was measured; its figures are kept then."""
+def _run_group(name: str, machine_text: str) -> bool:
+    """Measure a group, store its figures, and return whether that succeeded."""
     click.echo(f"\n== {name}")
     began = time.monotonic()
 
@@ -62,7 +70,7 @@ def _run_group(name: str, on: str) -> bool:
         on_progress(f"failed: {error}")
         return False
     date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    write(figures, Origin(_command(name), on, date, commit()))
+    write(figures, Origin(_command(name), machine_text, date, commit()))
     report.write(GROUPS)
     _print(figures)
     return True
@@ -72,12 +80,12 @@ def _print(figures: Sequence[Figure]) -> None:
     rows = [(f.name, f"{f.value:.3f}", f.unit, str(f.n)) for f in figures]
     click.echo()
     print_table("", ("name", "value", "unit", "n"), rows)
-    click.echo(f"Kept in {RESULTS}")
+    click.echo(f"Stored in {RESULTS}")
 
 
 def _command(name: str) -> str:
-    given = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith("BENCH_")]
-    return " ".join([*given, f"make bench ONLY={name}"])
+    variables = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith("BENCH_")]
+    return " ".join([*variables, f"make bench ONLY={name}"])
 
 
 def _interrupt(_number: int, _frame: Any) -> None:

@@ -1,1 +1,1 @@
-"""The groups of benchmarks, one module or folder each."""
+"""Groups of benchmarks, one module or package each."""

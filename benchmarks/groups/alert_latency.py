@@ -16,21 +16,21 @@ from cli.common.watch_process import WatchProcess
 from schemas.tables import ALERT_EVENTS
 from streaming.delta.query_table import query
 
-# Each of two leaders sends 2 MB/s to an in-sync and to a new replica: 4 MB/s. After the switch one leads both: 8 MB/s.
+# Each of two leaders sends 2 MB/s to an in-sync and to a new replica: 4 MB/s. After the switch one leader sends 8 MB/s.
 _LIVE_BYTES_PER_S = 2e6
 _THROTTLE_BYTES_PER_S = 5.6e6
-# With what is written while rates become steady 58 MB a partition. The first burst under the throttle brings the
-# destination 58 MB for both, each cycle of 11.4 s some 15 MB more: the move is in flight for some 40 s, and far longer
-# once the switch has ended its progress.
+# 58 MB per partition, with the writes until the rates are steady. The first burst under the throttle copies 58 MB of
+# both partitions, and each cycle of 11.4 s copies 15 MB more. So the move runs for about 40 s, and much longer once the
+# switch has stopped its progress.
 _HISTORY_BYTES = 30_000_000
 _LEADER_POLL_S = 0.02
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return median and 95th percentile over BENCH_SWITCHES switches (default 20), each with an alert of its own.
+    """Return median, 95th percentile and maximum over BENCH_SWITCHES switches (default 20), each with its own alert.
 
     Raises:
-        HeadroomError: a move was not healthy before its switch, or an alert did not come, or is not in the table.
+        HeadroomError: a move was not healthy before its switch, or an alert did not fire or is not in the table.
     """
     count = int(os.environ.get("BENCH_SWITCHES", "20"))
     with BenchCluster(3) as bench, bench.watch() as watch:
@@ -44,8 +44,8 @@ def measure(on_progress: OnProgress) -> list[Figure]:
 
 
 def _switch(bench: BenchCluster, watch: WatchProcess, number: int, on_progress: OnProgress) -> float:
-    """Return the seconds of one switch to broker b, which led one partition and leads both then."""
-    # The brokers take turns, so that no alert is that of the switch before.
+    """Return the latency in seconds of one switch to broker b, which then leads both partitions."""
+    # The brokers take turns, so that each switch has an alert of its own.
     a, b, c = ((1, 2, 3), (2, 3, 1), (3, 1, 2))[number % 3]
     partitions = [
         MovedPartition((a, b), (b, c), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
@@ -54,8 +54,8 @@ def _switch(bench: BenchCluster, watch: WatchProcess, number: int, on_progress: 
     healthy = {(a, "leader"), (b, "leader"), (c, "follower")}
     with ThrottledMove(bench, f"switch-{number}", partitions) as move:
         move.start_move(_THROTTLE_BYTES_PER_S)
-        watch.wait(lambda: _catching_up(watch) == healthy, 60, "all sides catching up before the switch")
-        # At any point between two ticks.
+        watch.wait(lambda: _catching_up(watch) == healthy, 60, "all brokers and roles catching up before the switch")
+        # The switch comes at a random time between two ticks.
         time.sleep(random.uniform(0, 1))
         earlier = len(watch.events())
         with LeaderWatcher(bench, move.topic, before=a) as leader:
@@ -71,62 +71,62 @@ def _switch(bench: BenchCluster, watch: WatchProcess, number: int, on_progress: 
 
 
 class LeaderWatcher:
-    """Asks for the leader of partition 0 some fifty times a second, by a client of its own.
+    """Reads the leader of partition 0 fifty times a second, with a client of its own.
 
     Args:
-        bench: the brokers.
-        topic: whose leader.
-        before: the leader before the switch.
+        bench: cluster with the topic.
+        topic: name of the topic.
+        before: leader before the switch.
     """
 
     def __init__(self, bench: BenchCluster, topic: str, before: int) -> None:
         self._admin = bench.connect()
         self._topic = topic
         self._before = before
-        self._asked_s: float | None = None
+        self._requested_s: float | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="leader-watch", daemon=True)
 
     def __enter__(self) -> LeaderWatcher:
-        """Return this, asking."""
+        """Start reading, and return this."""
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Ask no more."""
+        """Stop reading."""
         self._ended.set()
         self._thread.join()
         self._admin.close()
 
     def _poll(self) -> None:
-        # The question that the new leader answers was put before the answer: the delay is rather told too long.
+        # The time before the request counts, so the measured latency is too high rather than too low.
         while not self._ended.wait(_LEADER_POLL_S):
-            asked_s = time.monotonic()
+            requested_s = time.monotonic()
             found = self._admin.describe_topics([self._topic])[0]["partitions"]
             if any(p["partition_index"] == 0 and p["leader_id"] not in (self._before, -1) for p in found):
-                self._asked_s = asked_s
+                self._requested_s = requested_s
                 return
 
     def switched_s(self) -> float:
-        """Return when metadata first showed the new leader, in seconds of the monotonic clock.
+        """Return the monotonic time at which metadata first showed the new leader.
 
         Raises:
             HeadroomError: it never did.
         """
-        if self._asked_s is None:
+        if self._requested_s is None:
             raise failure(f"the leader of {self._topic}-0 did not switch")
-        return self._asked_s
+        return self._requested_s
 
 
 def _describe_stages(alert: Line, switched_s: float) -> str:
-    """Return, in seconds after the switch, the tick that showed it, the decision and the line."""
+    """Return the times of tick, decision and printed line as text, in seconds after the switch."""
     switched_ms = (time.time() - time.monotonic() + switched_s) * 1000
     tick_s, decided_s = ((alert.fields[name] - switched_ms) / 1000 for name in ("tick_ms", "event_ms"))
     return f"tick {tick_s:.2f} s, decided {decided_s:.2f} s, printed {alert.at_s - switched_s:.2f} s"
 
 
 def _catching_up(watch: WatchLines) -> set[tuple[int, str]]:
-    """Return who is catching up; nothing if anybody who takes part is not."""
+    """Return the brokers and roles if all of them that take part are catching up, otherwise nothing."""
     verdicts = watch.verdicts() or {}
     return set(verdicts) if set(verdicts.values()) == {"catching_up"} else set()
 
@@ -138,7 +138,7 @@ def _find_alert(watch: WatchLines, earlier: int, broker: int) -> Line | None:
 
 
 def _readable_s(bench: BenchCluster, alert: Line) -> float:
-    """Return when the event could be read from the table; the time of its line if the first look finds it."""
+    """Return the monotonic time at which the event was readable in the table, or that of its line if it was there."""
     readable_s = alert.at_s
     while not _stored(bench, alert.fields["alert_id"], "firing"):
         readable_s = time.monotonic()

@@ -37,10 +37,10 @@ from cluster.model import LogReading, Meter, Metrics, Reading, TopicPartition
 from schemas.config import ClusterSettings, CollectSettings
 
 _INTERVAL_S = 10.0
-# After the first, so many ticks that every topic has its turn.
+# Measured ticks after the first: enough that every topic is read again.
 _TICKS = {20_000: 3, 200_000: 8}
 _SWITCHES_PER_TICK = 10
-# A switch of a partition that nothing is known of is told by its followers in one tick and seen in the next.
+# Metrics of followers show a switch in one tick, and the metadata is read again in the next.
 _VISIBLE_WITHIN_TICKS = 2
 _CLIENT_TIMEOUT_S = 60.0
 _ACK_S = 30.0
@@ -48,7 +48,7 @@ _ACK_S = 30.0
 
 @dataclass
 class Cost:
-    """What the ticks of one size took, seconds each, and what they showed."""
+    """Times of the ticks of one size, seconds each, and the age of their metadata."""
 
     observe_s: list[float] = field(default_factory=list)
     encode_s: list[float] = field(default_factory=list)
@@ -61,10 +61,10 @@ class Cost:
 
 
 class CannedMetrics:
-    """A source of metrics that were made before they are asked for.
+    """A metrics source with values prepared in advance.
 
     Args:
-        cluster: the cluster that they are of.
+        cluster: synthetic cluster of the metrics.
     """
 
     def __init__(self, cluster: SyntheticCluster) -> None:
@@ -72,13 +72,13 @@ class CannedMetrics:
         self._prepared: dict[int, Metrics] = {}
 
     def start(self) -> None:
-        """Need nothing."""
+        """Do nothing: the values are prepared by ``prepare``."""
 
     def stop(self) -> None:
-        """Hold nothing."""
+        """Do nothing: there is no connection."""
 
     def prepare(self, at_s: float) -> None:
-        """Make what every broker says at a time, seconds since the first tick."""
+        """Prepare the metrics of every broker for a time, seconds since the first tick."""
         read_ms, at_ms = int(time.time() * 1000), int(at_s * 1000)
         logs: dict[int, dict[TopicPartition, LogReading]] = defaultdict(dict)
         written: dict[tuple[int, str], int] = defaultdict(int)
@@ -97,7 +97,7 @@ class CannedMetrics:
         self._prepared = {b: Metrics(1, counters[b], gauges, tuple(lags[b]), logs[b]) for b in lags}
 
     def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
-        """Return what was made of a broker."""
+        """Return the prepared metrics of a broker."""
         return self._prepared[broker]
 
 
@@ -106,7 +106,7 @@ def _readings(values: Mapping[Meter, int], read_ms: int) -> dict[Meter, Reading]
 
 
 class FakeBrokers:
-    """The brokers on paper, and the same cluster here."""
+    """The process of simulated brokers, and a copy of their cluster in this process."""
 
     def __init__(self, brokers: int, partitions: int) -> None:
         self.cluster = SyntheticCluster(workload(brokers, partitions))
@@ -115,14 +115,14 @@ class FakeBrokers:
         self.port = int(self._read_line())
 
     def switch(self, partition: Partition) -> None:
-        """Let the next replica of a partition lead, there and here."""
+        """Make the next replica of a partition its leader, in both copies of the cluster."""
         assert self._process.stdin is not None
         self.cluster.switch(partition, 0)
         print(partition.topic, partition.partition, file=self._process.stdin, flush=True)
         self._read_line()
 
     def close(self) -> None:
-        """End the brokers."""
+        """Stop the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(10)
@@ -131,15 +131,15 @@ class FakeBrokers:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise failure("the brokers on paper ended")
+            raise failure("the simulated brokers ended")
         return line
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return what ticks of 20,000 and of 200,000 partitions cost, and how old their metadata was.
+    """Return the cost of ticks with 20,000 and 200,000 partitions, and the age of their metadata.
 
     Raises:
-        HeadroomError: a leader switch was not seen in time.
+        HeadroomError: a leader switch was not visible in time.
     """
     figures = []
     with BenchCluster(1) as bench:
@@ -160,7 +160,7 @@ def _figures(size: int, cost: Cost) -> list[Figure]:
         Figure(f"collector_look_s_{name}", median(cost.observe_s), "s", len(cost.observe_s)),
         Figure(f"collector_encode_s_{name}", median(cost.encode_s), "s", len(cost.encode_s)),
         Figure(f"collector_publish_s_{name}", median(cost.publish_s), "s", len(cost.publish_s)),
-        # With the made metrics of one tick in it.
+        # Includes the prepared metrics of one tick.
         Figure(f"collector_peak_memory_bytes_{name}", peak_bytes, "bytes", 1),
         Figure(f"metadata_whole_s_{name}", cost.full_read_s, "s", 1),
         Figure(f"metadata_age_s_max_{name}", max(cost.age_s), "s", len(cost.age_s)),
@@ -199,12 +199,12 @@ def _run(bench: BenchCluster, size: int, ticks: int, on_progress: OnProgress) ->
 
 
 def _full_read_s(link: AdminConnection, size: int) -> float:
-    """Return the seconds that all topics take in one answer, which is what a tick would cost that reads them whole."""
+    """Return the seconds to read all topics in one response: the cost of a tick without incremental metadata."""
     began_s, known = time.monotonic(), TopicCache()
     answer = link.send(MetadataRequest(topics=None, allow_auto_topic_creation=False), 1, _CLIENT_TIMEOUT_S)
     known.put_range("", None, answer.topics, began_s)
     if len(known.partitions()) != size:
-        raise failure(f"{len(known.partitions())} partitions were told, not {size}")
+        raise failure(f"{len(known.partitions())} partitions were returned, not {size}")
     return time.monotonic() - began_s
 
 
@@ -225,7 +225,7 @@ def _ticks(
     for number in range(count + 1):
         source.prepare(number * _INTERVAL_S)
         time.sleep(max(0.0, began_s + number * _INTERVAL_S - time.monotonic()))
-        # The first tick reads everything once, and connects.
+        # The first tick connects and reads everything, so it does not count.
         rows = _tick(observer, publisher, cost if number else Cost())
         _note_visible(rows, number, pending, cost)
         for p in chance.sample(fake.cluster.partitions, _SWITCHES_PER_TICK):
@@ -254,7 +254,7 @@ def _timed(into: list[float], clock: Callable[[], float] = time.monotonic) -> It
 
 
 def _note_visible(rows: Rows, number: int, pending: dict[TopicPartition, tuple[int, int]], cost: Cost) -> None:
-    """Note after how many ticks the switches are seen."""
+    """Record the number of ticks until each switch was visible."""
     leaders = {TopicPartition(row["topic"], row["partition"]): row["leader"] for row in rows["leaders"]}
     for name, (switched, leader) in list(pending.items()):
         if leaders[name] == leader:

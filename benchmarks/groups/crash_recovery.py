@@ -37,7 +37,7 @@ from schemas.alerts import AlertEvent, AlertState
 
 _SEED = 11
 _ENOUGH_BYTES_PER_S = 4e6
-# A second, not five: an alert that came back four times waits a quarter of a minute before it resolves.
+# One second instead of five: after an alert has fired again four times, it takes 16 s to resolve.
 _ALERTS = {"resolve_s": 1.0}
 _ALERT_S = 180.0
 _READY_S = 60.0
@@ -47,10 +47,10 @@ _CHANGE_EVERY_S = 60.0
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return how many events were lost and doubled, with kills and with receivers that are away.
+    """Return the number of lost and doubled events, with kills and while the receivers are down.
 
     Raises:
-        HeadroomError: an alert did not fire or resolve, or what was killed did not come back.
+        HeadroomError: an alert did not fire or resolve, or a killed process did not come back.
     """
     kills = int(os.environ.get("BENCH_KILLS", "20"))
     down_s = float(os.environ.get("BENCH_RECEIVER_DOWN_S", "600"))
@@ -62,12 +62,14 @@ def measure(on_progress: OnProgress) -> list[Figure]:
             _kill_one_by_one(watched, kills, on_progress)
             killed = watched.await_delivered()
             lost, doubled = lost_and_doubled(killed, receivers.shown())
-            on_progress(f"{len(killed)} events: {lost} lost, {doubled} doubled; receivers go away for {down_s:.0f} s")
+            on_progress(
+                f"{len(killed)} events: {lost} lost, {doubled} doubled; receivers are stopped for {down_s:.0f} s"
+            )
             _stop_receivers_for(watched, down_s)
-            told = watched.await_delivered()
-        missed = [event for event in told if event not in killed]
+            delivered = watched.await_delivered()
+        missed = [event for event in delivered if event not in killed]
         undelivered, doubled = lost_and_doubled(missed, receivers.shown())
-        doubled += announced_again(told, watched.starved)
+        doubled += announced_again(delivered, watched.starved)
     on_progress(
         f"{len(missed)} events while the receivers were away: {undelivered} undelivered; {doubled} doubled in all"
     )
@@ -81,7 +83,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
 
 
 def _kill_one_by_one(watched: SupervisedWatch, kills: int, on_progress: OnProgress) -> None:
-    """Kill one after another, each while an alert fires or resolves, and let it come back."""
+    """Kill one process after another, each while an alert fires or resolves, and let it come back."""
     draw = random.Random(_SEED)
     starving = False
     for number, victim in enumerate(victims(kills, draw)):
@@ -92,14 +94,14 @@ def _kill_one_by_one(watched: SupervisedWatch, kills: int, on_progress: OnProgre
         time.sleep(draw.uniform(0, 4))
         watched.start_again()
         watched.await_alert(starving)
-        told = "fired" if starving else "resolved"
-        on_progress(f"kill {number + 1}: {victim}, {processes} process(es) at once; then the alert {told}")
+        change = "fired" if starving else "resolved"
+        on_progress(f"kill {number + 1}: {victim}, {processes} process(es) at once; then the alert {change}")
     if starving:
         watched.change_throttle(starving=False)
 
 
 def _stop_receivers_for(watched: SupervisedWatch, length_s: float) -> None:
-    """Let alerts fire and resolve while the receivers do not run, and start them again."""
+    """Let alerts fire and resolve while the receivers are down, then start them again."""
     watched.kill("receivers")
     until_s = time.monotonic() + length_s
     while (left_s := until_s - time.monotonic()) > 0:
@@ -110,11 +112,11 @@ def _stop_receivers_for(watched: SupervisedWatch, length_s: float) -> None:
 
 
 def victims(count: int, draw: random.Random) -> list[str]:
-    """Return whom to kill: every one once before any again.
+    """Return the processes to kill, each once before any is repeated.
 
     Args:
-        count: how many.
-        draw: where chance comes from.
+        count: number of kills.
+        draw: random source.
     """
     chosen: list[str] = []
     while len(chosen) < count:
@@ -123,11 +125,11 @@ def victims(count: int, draw: random.Random) -> list[str]:
 
 
 class SupervisedWatch:
-    """A watch that may be killed, and what it watches and tells.
+    """A watch that may be killed, with its leaders and receivers.
 
     Args:
-        bench: the brokers.
-        receivers: whom it tells.
+        bench: cluster of the watch.
+        receivers: receivers of its notifications.
     """
 
     def __init__(self, bench: BenchCluster, receivers: Receivers) -> None:
@@ -142,16 +144,16 @@ class SupervisedWatch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End it."""
+        """Stop the watch."""
         self._watch.stop()
 
     @property
     def starved(self) -> int:
-        """Return how often a leader was made to starve."""
+        """Return the number of times a leader was throttled too low."""
         return self._leaders.starved
 
     def throttle(self, starving: bool) -> None:
-        """Give the next leader a rate that starves its new replica, or the same one a rate that is enough."""
+        """Starve the next leader, or give the current one a sufficient rate."""
         if starving:
             self._leaders.advance()
             self._leaders.starve()
@@ -159,26 +161,26 @@ class SupervisedWatch:
             self._leaders.restore()
 
     def await_alert(self, starving: bool) -> None:
-        """Return when the leader's alert fires, or has resolved, as the table of events tells."""
+        """Return once the leader's alert fires, or has resolved, according to the table of events."""
         wanted = AlertState.FIRING.value if starving else AlertState.RESOLVED.value
         what = f"alert on {self._leaders.subject} {wanted}"
         self._watch.wait(lambda: self._state() == wanted, _ALERT_S, what, _POLL_S)
 
     def change_throttle(self, starving: bool) -> None:
-        """Change the leader's throttle, and return when its alert has followed."""
+        """Change the leader's throttle, and return once its alert has followed."""
         self.throttle(starving)
         self.await_alert(starving)
 
     def kill(self, victim: str) -> int:
-        """Kill one of those that may be killed with all processes of its own, and return how many those were."""
+        """Kill a victim with all its child processes, and return the number of processes."""
         return _VICTIMS_BY_NAME[victim](self)
 
     def kill_child(self, word: str) -> int:
-        """Kill the child whose command has a word, once there is one."""
+        """Kill the child process whose command line has a word, once it runs."""
         return kill_tree(self._watch.wait(lambda: find_child(self._watch, word), _READY_S, f"a child that runs {word}"))
 
     def kill_watch(self) -> int:
-        """Kill the watch and all that it started."""
+        """Kill the watch with all its child processes."""
         count = kill_tree(self._watch.processes()[0])
         self._watch.stop()
         self._runs = False
@@ -189,13 +191,13 @@ class SupervisedWatch:
         return self._receivers.kill()
 
     def start_again(self) -> None:
-        """Start what was killed and is not started by the watch: the watch itself, and the receivers."""
+        """Restart killed processes that the watch does not restart: the watch itself, and the receivers."""
         self._receivers.start()
         if not self._runs:
             self._watch, self._runs = self._bench.watch(), True
 
     def await_delivered(self) -> list[AlertEvent]:
-        """Return the events that receivers are to be told of, once all of them show all, or after a while."""
+        """Return the events for receivers, once all receivers show all of them, or after a timeout."""
         give_up = time.monotonic() + _SETTLE_S
         while lost_and_doubled(self._notifiable_events(), self._receivers.shown())[0] and time.monotonic() < give_up:
             self._watch.require_running()
@@ -206,9 +208,9 @@ class SupervisedWatch:
         return notifiable(stored_events(self._bench.store))
 
     def _state(self) -> str | None:
-        """Return how the present leader's alert stands, of all that were told; None: there is none."""
-        told = [event for event in self._notifiable_events() if event.subject == self._leaders.subject]
-        return told[-1].state if told else None
+        """Return the last notified state of the current leader's alert; None if there is none."""
+        events = [event for event in self._notifiable_events() if event.subject == self._leaders.subject]
+        return events[-1].state if events else None
 
 
 _VICTIMS_BY_NAME: dict[str, Callable[[SupervisedWatch], int]] = {

@@ -1,6 +1,6 @@
-"""``python -m benchmarks.dashboard STORE NAME CLUSTER FROM_MS``: one query of a dashboard, as any process may ask it.
+"""``python -m benchmarks.groups.dashboard_query STORE NAME CLUSTER FROM_MS``: run one query of a dashboard.
 
-Prints how many rows came. It is a process of its own so that nothing is warm: no log read, no library loaded.
+Prints the number of rows. Each query has a process of its own, so that no table log and no library is loaded before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUERIES: dict[str, tuple[Table, str]] = {
 
 
 def main() -> None:
-    """Ask and print."""
+    """Run the query, and print the number of rows."""
     store, name, cluster, from_ms = sys.argv[1:5]
     table, sql = QUERIES[name]
     print(len(query(store, table.path, sql.format(cluster=cluster, from_ms=from_ms)) or []))

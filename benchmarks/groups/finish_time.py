@@ -36,19 +36,19 @@ from planning.finish.finish_time import Finish
 
 _FINISH_POLL_S = 0.2
 _SWING_S = 7.0
-# An alert of the same broker that fires again takes twice as long to resolve each time, and moves come one by one.
-_MOVES_OF_A_WATCH = 4
+# Each time an alert of one broker fires again its resolve time doubles, so a watch serves only a few moves.
+_MOVES_PER_WATCH = 4
 _SPIN = "while True: pass"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one move.
+    """Predicted and real time of one move.
 
     Attributes:
-        promise: for the time at which the throttle was applied; None: unknown.
-        printed_s: the alert's ``finish_s``; None: unknown.
-        real_s: from the new rate in force to the end of the reassignment.
+        promise: prediction for the time at which the throttle was applied; None if unknown.
+        printed_s: ``finish_s`` of the alert, seconds; None if unknown.
+        real_s: seconds from the new rate in force to the end of the reassignment.
     """
 
     promise: Finish | None
@@ -57,28 +57,28 @@ class Outcome:
 
     @property
     def lateness_ratio(self) -> float | None:
-        """Return how much later than promised it was done, against the promise; negative: earlier; None: no promise."""
+        """Return the error divided by the predicted time, negative if the move was early; None without prediction."""
         return self.real_s / self.promise.middle_s - 1 if self.promise and self.promise.middle_s else None
 
     @property
     def printed_lateness_ratio(self) -> float | None:
-        """Return the same of what the alert printed."""
+        """Return the same for the alert's own prediction."""
         return self.real_s / self.printed_s - 1 if self.printed_s else None
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return how near promises came over BENCH_MOVES moves (default: all cases), from BENCH_FIRST_MOVE on.
+    """Return the errors of predictions over BENCH_MOVES moves (default: all cases), beginning with BENCH_FIRST_MOVE.
 
     Raises:
-        HeadroomError: an alert did not come, its command failed, or a move did not finish.
+        HeadroomError: an alert did not fire, its command failed, or a move did not finish.
     """
     cases = CASES[int(os.environ.get("BENCH_FIRST_MOVE", 0)) :][: int(os.environ.get("BENCH_MOVES", len(CASES)))]
     folder = parts("finish", __name__)
-    made = {recorded.name for recorded in recorded_moves.read(folder)}
-    left = [case for case in cases if case.name not in made]
+    done = {recorded.name for recorded in recorded_moves.read(folder)}
+    left = [case for case in cases if case.name not in done]
     with BenchCluster(4) as bench:
-        for first in range(0, len(left), _MOVES_OF_A_WATCH):
-            _record_moves(bench, first, left[first : first + _MOVES_OF_A_WATCH], folder, on_progress)
+        for first in range(0, len(left), _MOVES_PER_WATCH):
+            _record_moves(bench, first, left[first : first + _MOVES_PER_WATCH], folder, on_progress)
     moves = list(recorded_moves.read(folder))
     recorded_moves.print_promises(moves)
     delay_s = percentile([recorded.delay_s for recorded in moves], 0.5)
@@ -89,10 +89,10 @@ def measure(on_progress: OnProgress) -> list[Figure]:
 
 
 def figures(outcomes: Sequence[Outcome]) -> list[Figure]:
-    """Return what outcomes come to; those without a promise count in their own figure alone.
+    """Return the figures of outcomes. Those without a prediction count only in ``finish_unknown_ratio``.
 
     Raises:
-        ValueError: no outcome has a promise.
+        ValueError: no outcome has a prediction.
     """
     lateness = [ratio for o in outcomes if (ratio := o.lateness_ratio) is not None]
     printed = [ratio for o in outcomes if (ratio := o.printed_lateness_ratio) is not None]
@@ -123,10 +123,10 @@ def _outcome(recorded: recorded_moves.RecordedMove) -> Outcome:
 def _record_moves(
     bench: BenchCluster, first: int, cases: Sequence[MoveCase], folder: Path, on_progress: OnProgress
 ) -> None:
-    """Record moves one after another, watched from tables of their own."""
+    """Record moves one after another, with one watch and new tables."""
     store = bench.folder / f"store-{first}"
     with bench.watch(store) as watch:
-        watch.wait(lambda: watch.verdicts() is not None, 180, "the first judged tick")
+        watch.wait(lambda: watch.verdicts() is not None, 180, "the first evaluated tick")
         for number, case in enumerate(cases, first):
             recorded_moves.write(_record_move(bench, watch, store, number, case, on_progress), folder)
 
@@ -134,7 +134,7 @@ def _record_moves(
 def _record_move(
     bench: BenchCluster, watch: WatchProcess, store: Path, number: int, case: MoveCase, on_progress: OnProgress
 ) -> recorded_moves.RecordedMove:
-    """Return one move, from its first record to its end under the recommended throttle."""
+    """Run one move from its first record to its end under the recommended throttle, and return it."""
     with (
         _busy(case.busy),
         ThrottledMove(bench, f"finish-{number}", case.partitions, case.record_bytes) as move,
@@ -165,7 +165,7 @@ def _record_move(
 def _recorded(
     store: Path, topic: str, case: MoveCase, alert: Line, from_to_ms: tuple[int, int], load_average: float
 ) -> recorded_moves.RecordedMove:
-    """Return what the promise was made from, and what came."""
+    """Return the record of a move: inputs of the prediction, and the real times."""
     advice, tick_ms = alert.fields["recommendation"], alert.fields["tick_ms"]
     headroom, progress = recorded_moves.gold_rows(str(store), topic, tick_ms, from_to_ms[1])
     return recorded_moves.RecordedMove(
@@ -183,7 +183,7 @@ def _recorded(
 
 @contextmanager
 def _busy(processes: int) -> Iterator[None]:
-    """Keep as many cores busy meanwhile."""
+    """Keep a number of cores busy for the length of the block."""
     started = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(processes)]
     try:
         yield
@@ -195,7 +195,7 @@ def _busy(processes: int) -> Iterator[None]:
 
 @contextmanager
 def _swing_load(move: ThrottledMove, ratio: float) -> Iterator[None]:
-    """Let write rates swing meanwhile, some seconds above their mean and as many below."""
+    """Change write rates for the length of the block, some seconds above their mean and then some below."""
     ended = threading.Event()
 
     def swing() -> None:
@@ -217,8 +217,8 @@ def _swing_load(move: ThrottledMove, ratio: float) -> Iterator[None]:
 
 
 def _last_recommendation(watch: WatchLines, earlier: int) -> Line:
-    """Return the last advice once the lines that came with it are read."""
-    # Several sides fire in one tick, and their lines come one after the other.
+    """Return the last alert with a recommendation, once all lines of its tick are read."""
+    # Several brokers and roles may fire in one tick, one line each.
     time.sleep(0.1)
     alert = watch.last_recommendation(earlier)
     assert alert is not None, "it was there before"
@@ -226,17 +226,17 @@ def _last_recommendation(watch: WatchLines, earlier: int) -> Line:
 
 
 def _apply(alert: Line) -> int:
-    """Run the command that the alert gives, and return when its rate was set everywhere, epoch milliseconds."""
+    """Run the command of the alert, and return when its rate was set on all brokers, epoch milliseconds."""
     words = shlex.split(alert.fields["recommendation"]["commands"][0])
     done = subprocess.Popen(headroom_command(*words[1:]), stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
     assert done.stderr is not None
-    said, set_ms = [], None
+    output, set_ms = [], None
     for text in done.stderr:
-        said.append(text.strip())
+        output.append(text.strip())
         if set_ms is None and text.startswith("rates set on"):
             set_ms = _now_ms()
     if done.wait() != 0 or set_ms is None:
-        raise failure(f"the alert's command failed: {' | '.join(said)}")
+        raise failure(f"the alert's command failed: {' | '.join(output)}")
     return set_ms
 
 
@@ -245,7 +245,7 @@ def _now_ms() -> int:
 
 
 def _end_ms(move: ThrottledMove, name: str) -> int:
-    """Return when Kafka's list of reassignments no longer held the topic, epoch milliseconds."""
+    """Return the time at which Kafka's list of reassignments no longer had the topic, epoch milliseconds."""
     give_up = time.monotonic() + 600
     while move.moving():
         if time.monotonic() > give_up:

@@ -15,21 +15,21 @@ from benchmarks.results import Figure, slope_per_s
 from cli.common.watch_process import WatchProcess
 from schemas.config import CollectSettings
 
-# Below its in-sync traffic of 0.3 MB/s the throttle lets nothing through: the move is in flight for ever.
+# The throttle is below in-sync use (0.3 MB/s), so nothing is copied and the move never ends.
 _PARTITION = MovedPartition((1, 2), (1, 3), 0.3e6, 20_000_000)
 _THROTTLE_BYTES_PER_S = 0.2e6
 _SAMPLE_S = 5.0
 _LOG_EVERY = 12
-# JVMs grow into their heaps at first.
+# At first the memory grows because JVMs fill their heaps.
 _WARM_UP_RATIO = 0.25
 _BEGINNING_RATIO = 0.1
 Sample = tuple[float, float]
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the growth over BENCH_MEMORY_S seconds (default 3600) and the peak, of all processes of the watch.
+    """Return growth over BENCH_MEMORY_S seconds (default 3600) and peak memory of all processes of the watch.
 
-    A tick is taken every BENCH_MEMORY_TICK_S seconds (default: Headroom's own default).
+    BENCH_MEMORY_TICK_S sets the interval of ticks in seconds (default: Headroom's default).
 
     Raises:
         HeadroomError: the watch gave no verdict, or ended.
@@ -55,23 +55,23 @@ def _sample(watch: WatchProcess, length_s: float, on_progress: OnProgress) -> li
     samples: list[Sample] = []
     began_s = time.monotonic()
     while (at_s := time.monotonic() - began_s) < length_s:
-        parts = watch.resident_bytes()
-        samples.append((at_s, float(sum(parts.values()))))
+        rss_by_process = watch.resident_bytes()
+        samples.append((at_s, float(sum(rss_by_process.values()))))
         if len(samples) % _LOG_EVERY == 1:
-            told = ", ".join(f"{name} {rss / 1e6:.0f}" for name, rss in sorted(parts.items()))
-            on_progress(f"{at_s:5.0f} s: {samples[-1][1] / 1e6:.0f} MB ({told})")
+            by_process = ", ".join(f"{name} {rss / 1e6:.0f}" for name, rss in sorted(rss_by_process.items()))
+            on_progress(f"{at_s:5.0f} s: {samples[-1][1] / 1e6:.0f} MB ({by_process})")
         watch.require_running()
         time.sleep(max(0.0, began_s + len(samples) * _SAMPLE_S - time.monotonic()))
     return samples
 
 
 def after_warm_up(samples: Sequence[Sample]) -> list[Sample]:
-    """Return the (seconds, bytes) samples without those of the warm-up, the first quarter of the time."""
+    """Return the (seconds, bytes) samples after the warm-up, which is the first quarter of the time."""
     from_s = samples[0][0] + (samples[-1][0] - samples[0][0]) * _WARM_UP_RATIO
     return [sample for sample in samples if sample[0] >= from_s]
 
 
 def growth_ratio_per_hour(samples: Sequence[Sample]) -> float:
-    """Return the growth of the straight line through (seconds, bytes) samples, per hour, against their beginning."""
+    """Return the slope of (seconds, bytes) samples per hour, divided by the mean of the first tenth."""
     beginning = samples[: max(1, round(len(samples) * _BEGINNING_RATIO))]
     return slope_per_s(samples) * 3600 / (sum(rss for _, rss in beginning) / len(beginning))

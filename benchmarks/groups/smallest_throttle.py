@@ -21,10 +21,10 @@ _MEASURED_CYCLES = 3
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the ratios over BENCH_SITUATIONS situations (default: all), from BENCH_FIRST_SITUATION on.
+    """Return the ratios over BENCH_SITUATIONS situations (default: all), beginning with BENCH_FIRST_SITUATION.
 
     Raises:
-        HeadroomError: an alert did not come, or no throttle near the recommended one was enough.
+        HeadroomError: an alert did not fire, or no throttle near the recommended one was sufficient.
     """
     first = int(os.environ.get("BENCH_FIRST_SITUATION", 0))
     situations = SITUATIONS[first:][: int(os.environ.get("BENCH_SITUATIONS", len(SITUATIONS)))]
@@ -54,7 +54,7 @@ def _ratio(bench: BenchCluster, number: int, case: MoveCase, on_progress: OnProg
 
 
 def _recommended(bench: BenchCluster, number: int, case: MoveCase) -> float:
-    # Tables of their own: those of the situation before tell of an alert that was still firing.
+    # New tables, because those of the previous situation have an alert that is still firing.
     with bench.watch(bench.folder / f"store-{number}") as watch:
         alert = watch.wait(
             lambda: watch.last_recommendation(), 180, f"{case.name}: an alert that recommends a throttle"
@@ -63,7 +63,7 @@ def _recommended(bench: BenchCluster, number: int, case: MoveCase) -> float:
 
 
 def _smallest_enough(move: ThrottledMove, too_low: float, recommended: float, on_progress: OnProgress) -> float:
-    """Return the least throttle that was seen to be enough, by halving down to the resolution."""
+    """Return the smallest sufficient throttle, bytes/s, found by bisection."""
     enough = recommended
     while not _is_enough(move, enough, on_progress):
         too_low, enough = enough, enough * 1.15
@@ -79,20 +79,20 @@ def _smallest_enough(move: ThrottledMove, too_low: float, recommended: float, on
 
 
 def _is_enough(move: ThrottledMove, throttle_bytes_per_s: float, on_progress: OnProgress) -> bool:
-    """Return whether the real lag falls under a throttle, from the mean of one quota cycle to that of a later one.
+    """Return whether the real lag falls under a throttle, from the first measured quota cycle to the last.
 
-    The copy comes in bursts, one a cycle: only whole cycles can be compared.
+    The copy comes in bursts, one per cycle, so only means of whole cycles are compared.
     """
     move.throttle(throttle_bytes_per_s)
-    # The window still holds what the throttle before let through.
+    # Until then the quota window has bytes from under the previous throttle.
     time.sleep(QUOTA_CYCLE_S)
     means = [_mean_lag_bytes(move) for _ in range(_MEASURED_CYCLES)]
     if not move.moving():
         raise failure("the move finished within the trials: its history is too small")
-    told = ", ".join(f"{mean / 1e6:.1f}" for mean in means)
+    text = ", ".join(f"{mean / 1e6:.1f}" for mean in means)
     falls = means[-1] < means[0]
     on_progress(
-        f"  {throttle_bytes_per_s / 1e6:.2f} MB/s: mean lag per cycle {told} MB: {'enough' if falls else 'too low'}"
+        f"  {throttle_bytes_per_s / 1e6:.2f} MB/s: mean lag per cycle {text} MB: {'enough' if falls else 'too low'}"
     )
     return falls
 

@@ -24,18 +24,18 @@ from cluster.model import Metrics, TopicPartition
 from schemas.config import Source
 
 _PARTITIONS_PER_TOPIC = 100
-# One replica in a hundred takes part in a move.
+# One replica in 100 takes part in a move.
 _MOVING_RATIO = 0.01
 _CREATE_TOPICS = 5
-# Read this long, but at least so many times, after so many reads that do not count: the JVMs compile as they run.
+# Measured time and minimum number of reads. The warm-up reads do not count, because the JVMs still compile.
 _READ_S = 10.0
 _LEAST_READS = 5
 _WARM_UP_READS = 5
-# Nothing that is waited for takes a tenth of this, but on a machine that is busy with something else.
+# Ten times the usual waits, for a machine that is busy with something else.
 _TIMEOUT_S = 300.0
 _TICK_S = 10.0
 _CORE_RATIO_AT = 4000
-# As Kafka's own script starts a broker; small embedded ones run with less. Indexes of 64 kB, for logs of one record.
+# JVM options of Kafka's own script; embedded brokers run with less. Indexes of 64 kB suffice for logs of one record.
 _JVM = ("-Xmx1500m", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:TieredStopAtLevel=4")
 _PROPERTIES = {"log.index.size.max.bytes": "65536", "num.io.threads": "2", "num.network.threads": "2"}
 _BROKER = 1
@@ -43,14 +43,14 @@ _BROKER = 1
 
 @dataclass(frozen=True)
 class Cost:
-    """What one source takes at one size.
+    """Cost of one source at one size.
 
     Attributes:
-        source: which.
-        replicas: how many the broker has.
-        read_s: median time to read a tick, parsed.
-        core_ratio: share of one core that the broker spends on it at a tick every 10 s.
-        reads: how many were measured.
+        source: source of the metrics.
+        replicas: replicas on the broker.
+        read_s: median time to read and parse the metrics of a tick.
+        core_ratio: share of one core that the broker spends on a read every 10 s.
+        reads: number of measured reads.
     """
 
     source: Source
@@ -61,10 +61,10 @@ class Cost:
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return time and cost of each source for a broker with BENCH_REPLICAS replicas (default 1000,4000,10000).
+    """Return time and cost of each source for brokers with BENCH_REPLICAS replicas (default 1000,4000,10000).
 
     Raises:
-        HeadroomError: the replicas did not come up, or a read failed or was not whole.
+        HeadroomError: the replicas were not ready in time, or a read failed or was incomplete.
     """
     sizes = sorted(int(size) for size in os.environ.get("BENCH_REPLICAS", "1000,4000,10000").split(","))
     options = BrokerOptions(_PROPERTIES, java_options=dict.fromkeys((1, 2), _JVM), agents=True)
@@ -78,7 +78,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
 
 
 def _figures(costs: list[Cost]) -> list[Figure]:
-    """Return the figures of one size, those of the best source under the name without a source."""
+    """Return the figures of one size. A name without a source is that of the fastest source."""
     best = min(costs, key=lambda cost: cost.read_s)
     size = best.replicas
     figures = [Figure(f"collect_{size}_replicas_s", best.read_s, "s", best.reads)]
@@ -92,7 +92,7 @@ def _figures(costs: list[Cost]) -> list[Figure]:
 
 
 def _grow(bench: BenchCluster, replicas: int, on_progress: OnProgress) -> ReadPlan:
-    """Return the plan of a broker that has so many replicas, of which it leads every other one."""
+    """Create topics until a broker has the given replicas, and return its read plan. It leads every second one."""
     began = time.monotonic()
     topics = [f"sources-{number:03}" for number in range(-(-replicas // _PARTITIONS_PER_TOPIC))]
     there = set(bench.admin.list_topics())
@@ -101,7 +101,7 @@ def _grow(bench: BenchCluster, replicas: int, on_progress: OnProgress) -> ReadPl
         _create(bench.admin, missing[start : start + _CREATE_TOPICS])
     names = [TopicPartition(topic, p) for topic in topics for p in range(_PARTITIONS_PER_TOPIC)][:replicas]
     _write_one_each(bench, [name for name in names if name.topic in missing])
-    # The brokers' own topics are a few more.
+    # The brokers' internal topics add a few replicas.
     plan = ReadPlan(
         topics,
         [name for name in names if _leader(name.partition) == _BROKER],
@@ -124,7 +124,7 @@ def _create(admin: KafkaAdminClient, topics: list[str]) -> None:
 
 
 def _write_one_each(bench: BenchCluster, names: list[TopicPartition]) -> None:
-    """Write a record to each partition: a topic has meters only then."""
+    """Write one record to each partition, because a topic without records has no meters."""
     give_up = time.monotonic() + _TIMEOUT_S
     patience_ms = int(_TIMEOUT_S * 1000)
     producer = KafkaProducer(
@@ -144,17 +144,18 @@ def _write_one_each(bench: BenchCluster, names: list[TopicPartition]) -> None:
 
 
 def _await_complete(bench: BenchCluster, plan: ReadPlan) -> None:
-    """Return when every source gives a whole tick."""
+    """Return once every source returns all metrics."""
     for source in Source:
         with _reading(bench, source) as read:
             give_up = time.monotonic() + _TIMEOUT_S
             while (missing := _missing_readings(read, plan)) is not None:
                 if time.monotonic() > give_up:
-                    raise failure(f"{source.value}: not whole: {missing}")
+                    raise failure(f"{source.value}: incomplete: {missing}")
                 time.sleep(1)
 
 
 def _missing_readings(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> str | None:
+    """Return what a read is missing as text; None if it is complete."""
     try:
         metrics = read(plan)
     except MetricsError as error:
@@ -163,13 +164,13 @@ def _missing_readings(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> st
     logs = len({*plan.leads, *plan.watched} - metrics.logs.keys())
     meters = len(set(plan.topics) - {meter.topic for meter in metrics.counters})
     lags = len(plan.leads) - len(followed)
-    # It follows as many as it leads, give or take the brokers' own topics.
+    # The broker follows as many partitions as it leads, apart from internal topics.
     return f"{logs} logs, {meters} topics, {lags} lags missing" if logs or meters or lags > 0 else None
 
 
 @contextmanager
 def _reading(bench: BenchCluster, source: Source) -> Iterator[Callable[[ReadPlan], Metrics]]:
-    """Yield what reads the broker by a source."""
+    """Yield a function that reads the broker from a source."""
     collect = replace(bench.settings.collect, source=source, broker_timeout_s=_TIMEOUT_S)
     open_source: MetricsSource = metrics_source(collect)
     address = endpoint(bench.broker(_BROKER), source)
@@ -199,7 +200,7 @@ def _cost(bench: BenchCluster, source: Source, plan: ReadPlan, on_progress: OnPr
 
 
 def _times(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> Iterator[float]:
-    """Yield the seconds that each read took."""
+    """Yield the seconds of each read."""
     began, reads = time.monotonic(), 0
     while reads < _LEAST_READS or time.monotonic() - began < _READ_S:
         start = time.monotonic()
@@ -209,7 +210,7 @@ def _times(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> Iterator[floa
 
 
 def _cpu_ratio(process: psutil.Process, work: Callable[[], None]) -> tuple[float, float]:
-    """Return the share of one core that a process used while this was done, and the seconds that it took."""
+    """Run work, and return the share of one core that a process used meanwhile, and the seconds that it took."""
     began, before = time.monotonic(), process.cpu_times()
     work()
     took_s, after = time.monotonic() - began, process.cpu_times()

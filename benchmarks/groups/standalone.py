@@ -24,18 +24,17 @@ _WORKERS = 2
 _WARM, _AT_ONCE = 2, 10
 _MEMORY = os.environ.get("BENCH_DRIVER_MEMORY", "2g")
 _EXECUTOR_MEMORY = "1g"
-# Short, so that the time is that of the work and not that of waiting for the next batch.
+# Short, so that the time contains work and little waiting for the next batch.
 _TRIGGER_S = 1.0
 
 Start = Callable[[BenchCluster, ExitStack], VerdictProcess]
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the seconds a tick takes in both, and their ratio, for the first size of BENCH_PARTITIONS (20000).
+    """Return seconds per tick in both cases and their ratio, for the first size of BENCH_PARTITIONS (default 20000).
 
     Raises:
-        HeadroomError: ticks were not judged or recorded in time, a verdict was not the true one, or an executor is
-            missing.
+        HeadroomError: ticks were not evaluated or recorded in time, a verdict was wrong, or an executor is missing.
     """
     size = int(os.environ.get("BENCH_PARTITIONS", _SIZE).split(",")[0])
     local_s = _s_per_tick("local[2]", size, _local, on_progress)
@@ -53,7 +52,7 @@ def _s_per_tick(name: str, size: int, start: Start, on_progress: OnProgress) -> 
     with BenchCluster(1) as bench, ExitStack() as running:
         bench.configure(1.0, {"driver_memory": _MEMORY, "record_trigger_s": _TRIGGER_S, "gold_trigger_s": _TRIGGER_S})
         ticks = prepared(size, bench, _WARM + _AT_ONCE, now=0)
-        # The feed makes the topic, which has to be there when the jobs start.
+        # The producer creates the topic, which must exist when the jobs start.
         producer = running.enter_context(closing(TickProducer(bench.settings, bench.settings.cluster.name)))
         jobs = start(bench, running)
         took_s = at_once_s_per_tick(bench, jobs, producer, ticks, _WARM, on_progress)

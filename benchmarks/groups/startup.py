@@ -10,16 +10,16 @@ from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line, WatchLines
 
-# In-sync traffic alone uses 2 MB/s, both followers need 4: under 3 MB/s the move is in flight for ever.
+# In-sync use is 2 MB/s and the required rate is 4 MB/s, so the move never ends under 3 MB/s.
 _PARTITION = MovedPartition((1, 2), (1, 3), 2e6, 40_000_000)
 _THROTTLE_BYTES_PER_S = 3e6
-_OPEN = ("no_data", "idle")
+_UNDECIDED = ("no_data", "idle")
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the medians over BENCH_STARTS starts (default 5), each with tables of its own.
+    """Return medians over BENCH_STARTS starts (default 5), each with new tables.
 
-    A line that says no_data on every side is told apart: the first verdict is one that says how the move fares.
+    The first line may have no_data for every broker and role. The first verdict is neither no_data nor idle.
 
     Raises:
         HeadroomError: a start gave no verdict.
@@ -36,10 +36,10 @@ def measure(on_progress: OnProgress) -> list[Figure]:
 
 
 def _start(bench: BenchCluster, number: int, on_progress: OnProgress) -> tuple[float, float]:
-    """Return the seconds to the first line of verdicts, and to the first that says how the move fares."""
+    """Return the seconds to the first line of verdicts, and to the first verdict on the move."""
     with bench.watch(bench.folder / f"store-{number}") as watch:
         line = watch.wait(lambda: _first(watch, lambda verdict: True), 180, "first line")
-        verdict = watch.wait(lambda: _first(watch, lambda verdict: verdict not in _OPEN), 180, "first verdict")
+        verdict = watch.wait(lambda: _first(watch, lambda verdict: verdict not in _UNDECIDED), 180, "first verdict")
         line_s, verdict_s = line.at_s - watch.started_s, verdict.at_s - watch.started_s
     on_progress(f"start {number + 1}: first line after {line_s:.1f} s, first verdict after {verdict_s:.1f} s")
     return line_s, verdict_s

@@ -32,27 +32,27 @@ from benchmarks.results import Figure
 from cli.common.output import print_table
 
 _QUERIES = 5
-# A day's files may differ by a few from another's, for those that were large enough are left as they are.
+# Days differ by a few files, because compaction leaves large files as they are.
 _MOST_GROWTH = 1.2
 Day = dict[str, Any]
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return how files, bytes and logs stand at the end, what maintenance took, and what queries take.
+    """Return sizes of tables and logs at the end, and times of maintenance and of queries.
 
     Raises:
-        HeadroomError: a table outgrew its retention, or a query did not give all rows.
+        HeadroomError: a table outgrew its retention, or a query did not return all rows.
     """
-    over = span()
+    simulated = span()
     with tempfile.TemporaryDirectory(prefix="headroom-bench-") as folder:
         *days, end = _simulate(Path(folder), on_progress)
         _print(days)
         require_bounded(days)
-        return [*_table_figures(days, end), *_query_figures(Path(folder), over, on_progress)]
+        return [*_table_figures(days, end), *_query_figures(Path(folder), simulated, on_progress)]
 
 
 def _simulate(folder: Path, on_progress: OnProgress) -> list[Day]:
-    """Return what the simulation said of each day, and of the end."""
+    """Run the simulation, and return its report of each day and of the end."""
     command = [sys.executable, "-m", "benchmarks.fixtures.synthetic.simulated_week", str(folder)]
     days: list[Day] = []
     with (folder / "week.log").open("w+", encoding="utf-8") as log:
@@ -89,10 +89,10 @@ def _print(days: Sequence[Day]) -> None:
 
 
 def require_bounded(days: Sequence[Day]) -> None:
-    """Return if no table outgrew what its retention holds.
+    """Check that no table grows once its retention is reached.
 
     Raises:
-        HeadroomError: one has more files or bytes at the end than on the first day on which it held all it keeps.
+        HeadroomError: a table has more files or bytes at the end than on the first day with its full retention.
     """
     for number, one in enumerate(days[-1]["done"]):
         kept_days = RETENTION.keep_days(one["table"])
@@ -120,18 +120,18 @@ def _table_figures(days: Sequence[Day], end: Day) -> list[Figure]:
     ]
 
 
-def _query_figures(folder: Path, over: Span, on_progress: OnProgress) -> list[Figure]:
-    sides = over.hour_ticks * BROKERS * 2
-    asked = (
-        ("dashboard_query_s", MAINTAINED, "headroom", sides),
-        ("dashboard_query_without_maintenance_s", PLAIN, "headroom", sides),
-        # No broker is without a follower.
-        ("dashboard_lag_query_s", MAINTAINED, "lag", over.hour_ticks * BROKERS),
+def _query_figures(folder: Path, simulated: Span, on_progress: OnProgress) -> list[Figure]:
+    broker_roles = simulated.hour_ticks * BROKERS * 2
+    queries = (
+        ("dashboard_query_s", MAINTAINED, "headroom", broker_roles),
+        ("dashboard_query_without_maintenance_s", PLAIN, "headroom", broker_roles),
+        # Every broker is a follower of some partition.
+        ("dashboard_lag_query_s", MAINTAINED, "lag", simulated.hour_ticks * BROKERS),
     )
-    took: dict[str, list[float]] = {name: [] for name, *_ in asked}
+    took: dict[str, list[float]] = {name: [] for name, *_ in queries}
     for _ in range(_QUERIES):
-        for name, store, query, rows in asked:
-            took[name].append(_query_s(folder / store, query, over.last_hour_ms, rows))
+        for name, store, query, rows in queries:
+            took[name].append(_query_s(folder / store, query, simulated.last_hour_ms, rows))
     for name, seconds in took.items():
         on_progress(f"{name}: " + ", ".join(f"{s:.2f}" for s in seconds))
     middle = {name: median(seconds) for name, seconds in took.items()}
@@ -144,11 +144,11 @@ def _query_figures(folder: Path, over: Span, on_progress: OnProgress) -> list[Fi
 
 
 def _query_s(store: Path, name: str, from_ms: int, rows: int) -> float:
-    """Return the seconds of a process that asks one query."""
+    """Return the seconds of a process that runs one query."""
     command = [sys.executable, "-m", "benchmarks.groups.dashboard_query", str(store), name, CLUSTERS[0], str(from_ms)]
     began_s = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     took_s = time.monotonic() - began_s
     if done.returncode != 0 or int(done.stdout) != rows:
-        raise failure(f"query {name} must give {rows} rows, but said {(done.stdout or done.stderr).strip()[-300:]}")
+        raise failure(f"query {name} must give {rows} rows, but printed {(done.stdout or done.stderr).strip()[-300:]}")
     return took_s

@@ -231,7 +231,7 @@ def test_headroom_in_that_shell_is_the_code_of_this_checkout(tmp_path: Path) -> 
 
 def test_a_broker_that_is_up_again_has_lost_replicas_but_stalls_no_move() -> None:
     restarts = Cause(
-        "restarts", broker_claims(4, stalled=Downtime(until_s=150).tells), 100, 0, required=False, until_s=180
+        "restarts", broker_claims(4, stalled=Downtime(until_s=150).applies), 100, 0, required=False, until_s=180
     )
 
     def true(at_s: float, kind: AlertKind, subject: str) -> bool:

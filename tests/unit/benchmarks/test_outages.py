@@ -263,7 +263,7 @@ def test_the_next_leader_starves_that_the_fault_does_not_take_away() -> None:
     leaders = LeadersInTurn(Settings(), 8e6)
     turns = []
     for excluded_leaders in ((), (), (), (1,), (3,), (4,)):
-        leaders.turn(skip=excluded_leaders)
+        leaders.advance(skip=excluded_leaders)
         turns.append(leaders.leader)
     assert turns == [1, 2, 3, 2, 1, 2]
     assert leaders.subject == "broker 2 as leader"

@@ -39,7 +39,7 @@ class FakeWatch:
         self.keeps = True
         self.notifies = 1
         self.ended: list[str] = []
-        self.watch = SimpleNamespace(last_seen=lambda: "nothing")
+        self.watch = SimpleNamespace(summary=lambda: "nothing")
         self._place = store / ALERT_EVENTS.path
         self._lines: list[Line] = []
         self._shown: dict[str, int] = {}
