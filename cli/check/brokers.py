@@ -156,5 +156,7 @@ def _mbeans(broker: int, plan: ReadPlan, metrics: Metrics, remedy: str) -> list[
             rows.append(ok(title, "read"))
     for metric in missing:
         answer = failed if metric.certain else unknown
-        rows.append(answer(f"Broker {broker}: {metric.metric}", f"not exposed; without it: {metric.lost}", remedy))
+        rows.append(
+            answer(f"Broker {broker}: {metric.metric}", f"not exposed; without it: {metric.consequence}", remedy)
+        )
     return rows

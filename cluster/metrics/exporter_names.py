@@ -1,9 +1,9 @@
-"""What the metrics of jmx_exporter mean, in the names and labels that the configurations in use give them.
+"""Maps the metric names and labels of common jmx_exporter configurations to MBeans.
 
-A configuration may lower the case of names and labels, leave out ``PerSec``, add ``_total``, ``_count``, ``_value`` or
-the name of an attribute, or, without rules, put the MBean's name in a label. Its patterns are greedy, so that a key of
-an MBean with three keys may end up in the name of the metric or of a label, the fetcher's thread with it. And some
-export rates only, under names that others give to counts.
+A configuration may lower the case of names and labels, omit ``PerSec``, or add ``_total``, ``_count``, ``_value`` or an
+attribute's name. Without rules it puts the MBean's name in a label. Patterns are greedy, so one of three keys may end
+up in the name of the metric or of a label, together with the fetcher. Some configurations export only rates, under
+names that others give to counts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _KEYS_IN_NAME = re.compile(
     r"(?:_topic_(?P<topic>.+)_partition_(?P<partition>\d+)|_brokerhost_.+_brokerport_\d+)?(?P<rest>_value|_count|_total)?$"
 )
 _FETCHER_IN_LABEL = re.compile(r"client_?id_replicafetcherthread_(\d+)_(\d+)", re.IGNORECASE)
-# In a value: a greedy rule takes the key into another label, and the exporter adds the whole name of the MBean
-# (_objectname) to samples that would have the same labels.
+# In a label's value: a greedy rule puts the key into another label, and the exporter adds the object name
+# (_objectname) to samples that would otherwise have equal labels.
 _FUTURE_IN_VALUE = f"{FUTURE}=true"
 _GAUGE = re.compile(r"(?:total)?(.*?)(?:value)?")
 _RATES = "(?:one|five|fifteen)minuterate|meanrate"
@@ -50,18 +50,18 @@ _LOGS = {**_plain_names(LOG_PARTS), "endoffset": "LogEndOffset", "startoffset": 
 
 
 class Meaning(NamedTuple):
-    """What the name of a metric says of the MBean behind it.
+    """The MBean behind a metric name.
 
     Attributes:
-        metric: the name itself.
-        kind: the MBean's type.
-        name: the MBean's name; None: the label ``name`` has it, or it has none.
-        counts: whether it may be a count; false: it is a gauge.
-        rate: whether it is a mean rate of the broker's own, which is not used.
-        factor: what a value is multiplied with.
-        fetcher: the fetcher that stands in the metric's name; None: none does.
-        topic: a topic that stands in the metric's name, in what is left of it there; None: none does.
-        partition: the partition that goes with it.
+        metric: the metric name.
+        kind: type of the MBean.
+        name: name of the MBean; None if the label ``name`` has it, or there is none.
+        counts: whether the value may be a count; false: it is a gauge.
+        rate: whether the value is the broker's own mean rate, which is not used.
+        factor: factor for the values.
+        fetcher: fetcher in the metric's name; None if there is none.
+        topic: topic in the metric's name, as spelled there; None if there is none.
+        partition: partition in the metric's name; None if there is none.
     """
 
     metric: str
@@ -76,7 +76,7 @@ class Meaning(NamedTuple):
 
 
 def meaning_of(metric: str) -> Meaning | None:
-    """Return what the name of a metric means; None: nothing that is read here."""
+    """Return the meaning of a metric name; None if the metric is not used."""
     lower = metric.lower()
     if lower.endswith("java_lang_runtime_starttime"):
         return Meaning(metric, "Runtime", None)
@@ -94,12 +94,12 @@ def meaning_of(metric: str) -> Meaning | None:
 
 
 def keys_in(meaning: Meaning, labels: dict[str, str], topic_of: Callable[[str], str | None]) -> dict[str, str]:
-    """Return the keys of the MBean behind a sample, ``name`` and ``is-future`` among them if a label has it.
+    """Return the keys of the MBean behind a sample, including ``name`` and ``is-future`` if a label has them.
 
     Args:
-        meaning: of the metric.
-        labels: of the sample.
-        topic_of: the topic of which this is left in a metric's name; None: it is not known which.
+        meaning: meaning of the metric.
+        labels: labels of the sample.
+        topic_of: returns the topic with this spelling in metric names; None if it is unknown.
     """
     keys: dict[str, str] = {}
     for label, value in labels.items():
@@ -120,8 +120,8 @@ def keys_in(meaning: Meaning, labels: dict[str, str], topic_of: Callable[[str], 
     return keys
 
 
-def left_in_name(topic: str) -> str:
-    """Return what is left of a topic in the name of a metric."""
+def spelled_in_metrics(topic: str) -> str:
+    """Return the spelling of a topic in the name of a metric."""
     return re.sub(r"[^a-z0-9:]+", "_", topic.lower())
 
 

@@ -1,4 +1,4 @@
-"""The source of brokers' metrics that the settings name."""
+"""Factory of metrics sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.config import CollectSettings, Source
 
 
 def metrics_source(collect: CollectSettings) -> MetricsSource:
-    """Return the source that ``collect.source`` names, not started yet."""
+    """Return the source of ``collect.source``, not started yet."""
     if collect.source is Source.JOLOKIA:
         return JolokiaSource(HttpReader(collect), collect.http_path)
     if collect.source is Source.PROMETHEUS:

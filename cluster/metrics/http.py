@@ -1,7 +1,7 @@
-"""Asking brokers' agents over HTTP: kept connections, and one deadline and one size for the whole of an answer.
+"""HTTP client for brokers' agents: kept connections, one deadline and one size limit per answer.
 
-Python's own client, with the waits of its sockets bounded: elsewhere a timeout holds for each piece that arrives, and
-an agent that trickles its answer outlasts it for ever.
+It is Python's own client with bounded socket waits. Usually a timeout applies to each chunk that arrives, so an agent
+that trickles its answer never times out.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from schemas.errors import HeadroomError
 from schemas.redaction import redacted
 from schemas.text import one_line
 
-# An exporter without any filter tells of 10,000 replicas in a fifth of this.
+# An exporter without a filter needs 20 % of this for 10,000 replicas.
 MAX_BYTES = 64_000_000
-_PIECE_BYTES = 1 << 18
-# Of what an agent says instead of values; it is looked at as far as no secret is cut in what is shown.
-_MOST_SHOWN, _LOOKED_AT = 200, 4096
-# By status: what it says, and what to do.
+_CHUNK_BYTES = 1 << 18
+# Limits of an agent's error text. The longer one applies before redaction, so that no secret is cut in two.
+_MAX_SHOWN_CHARACTERS, _MAX_ERROR_CHARACTERS = 200, 4096
+# Rule and remedy by HTTP status.
 _REFUSED = {
     401: ("user, password or token refused", "See collect.http_username and the files of password and token."),
     403: ("access refused", "Let this machine through where the agent's access is set."),
     404: ("has nothing at this path", "Set collect.http_path to where the agent answers."),
 }
 _HTTP_SSL = "See collect.http_ssl, and that collect.source is what listens there."
-# What a connection says that the other side closed while nobody used it.
+# Errors of a kept connection that the agent closed while it was idle.
 _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class Request(NamedTuple):
-    """What is asked; ``body`` None: by GET, else by POST."""
+    """An HTTP request: GET if ``body`` is None, otherwise POST."""
 
     path: str
     body: bytes | None
@@ -48,27 +48,27 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What was answered, and when: epoch milliseconds, half way from the question to the first of the answer."""
+    """An answer's body, and its time: half way from the request to the first byte, epoch milliseconds."""
 
     read_ms: int
     body: bytes
 
 
 class Deadline:
-    """The time by which all of one read must have come.
+    """Deadline for one complete read.
 
     Args:
-        timeout_s: from now on.
+        timeout_s: time from now, seconds.
     """
 
     def __init__(self, timeout_s: float) -> None:
         self._at_s = time.monotonic() + timeout_s
 
     def left_s(self) -> float:
-        """Return the seconds that are left.
+        """Return the remaining seconds.
 
         Raises:
-            TimeoutError: there are none.
+            TimeoutError: the deadline has passed.
         """
         left_s = self._at_s - time.monotonic()
         if left_s <= 0:
@@ -77,10 +77,10 @@ class Deadline:
 
 
 class HttpReader:
-    """Asks brokers' agents over one kept connection each. One thread at a time may ask one broker.
+    """Reads from brokers' agents over one kept connection each. At most one thread at a time per broker.
 
     Args:
-        collect: user, token and TLS.
+        collect: settings with user, token and TLS.
     """
 
     def __init__(self, collect: CollectSettings) -> None:
@@ -88,31 +88,31 @@ class HttpReader:
         self._connections: dict[int, tuple[str, HTTPConnection]] = {}
 
     def ask(self, broker: int, endpoint: str, request: Request, deadline: Deadline) -> Response:
-        """Return the agent's answer.
+        """Return the agent's answer to a request.
 
         Raises:
-            MetricsError: it did not answer, not in time, not wholly, or not with what was asked for.
+            MetricsError: no complete and successful answer before the deadline.
             HeadroomError: a file of the settings cannot be used.
         """
         headers = {**request.headers, **self._authorization()}
         while True:
             connection = self._connection(broker, endpoint)
-            kept = connection.sock is not None
+            reused = connection.sock is not None
             try:
                 return _exchange(connection, request._replace(headers=headers), deadline)
-            except (OSError, HTTPException, _Refusal) as error:
+            except (OSError, HTTPException, _HttpError) as error:
                 connection.close()
-                if kept and isinstance(error, _CLOSED):
+                if reused and isinstance(error, _CLOSED):
                     continue
                 rule, remedy = _rule_and_remedy(error)
                 raise MetricsError(self._where(endpoint, request), self.shown(rule), remedy) from None
 
     def shown(self, text: str) -> str:
-        """Return what an agent says in one printable line of bounded length, without the secrets that it was sent."""
+        """Return an agent's text as one printable line of bounded length, with the sent secrets redacted."""
         authorization = self._authorization().get("Authorization", "")
         scheme, _, credentials = authorization.partition(" ")
         password = base64.b64decode(credentials).decode().partition(":")[2] if scheme == "Basic" else None
-        return one_line(redacted(text, [authorization, credentials, password]), _MOST_SHOWN)
+        return one_line(redacted(text, [authorization, credentials, password]), _MAX_SHOWN_CHARACTERS)
 
     def close(self) -> None:
         """Close every connection."""
@@ -147,13 +147,13 @@ class HttpReader:
             return {"Authorization": f"Bearer {token}"}
         if collect.http_username:
             password = secret(collect.http_password, collect.http_password_file, "collect.http_password_file")
-            both = f"{collect.http_username}:{password or ''}".encode()
-            return {"Authorization": f"Basic {base64.b64encode(both).decode()}"}
+            credentials = f"{collect.http_username}:{password or ''}".encode()
+            return {"Authorization": f"Basic {base64.b64encode(credentials).decode()}"}
         return {}
 
 
 def tls_context(collect: CollectSettings) -> ssl.SSLContext:
-    """Return what trusts the agents, and shows the client's certificate if there is one.
+    """Return the TLS context for the agents, with the client certificate if one is set.
 
     Raises:
         HeadroomError: a file cannot be used.
@@ -165,7 +165,7 @@ def tls_context(collect: CollectSettings) -> ssl.SSLContext:
     context.check_hostname = collect.http_check_hostname
     if collect.http_certfile:
         try:
-            # Without a password given, OpenSSL would ask for that of an encrypted key at the terminal.
+            # Without a password OpenSSL prompts at the terminal for that of an encrypted key.
             password = collect.http_key_password or ""
             context.load_cert_chain(collect.http_certfile, collect.http_keyfile, password)
         except OSError as error:
@@ -178,8 +178,8 @@ def _unusable(key: str, file: str | None, error: OSError) -> HeadroomError:
     return HeadroomError(f"collect.{key}", f"cannot use {file}: {reason or error.strerror}", "Put the file right.")
 
 
-class _Refusal(Exception):
-    """An answer that is of no use: which rule it breaks, and what to do."""
+class _HttpError(Exception):
+    """An unusable answer: the violated rule, and a remedy."""
 
     def __init__(self, rule: str, remedy: str) -> None:
         self.rule = rule
@@ -192,43 +192,43 @@ def _exchange(connection: HTTPConnection, request: Request, deadline: Deadline) 
         connection.timeout = deadline.left_s()
         connection.connect()
     connection.sock.settimeout(deadline.left_s())
-    connection.response_class = partial(_TimedResponse, deadline.left_s)  # type: ignore[assignment]
-    asked_s, began_s = time.time(), time.monotonic()
+    connection.response_class = partial(_DeadlineResponse, deadline.left_s)  # type: ignore[assignment]
+    sent_s, began_s = time.time(), time.monotonic()
     connection.request("GET" if request.body is None else "POST", request.path, request.body, dict(request.headers))
     response = connection.getresponse()
-    # Not by the wall clock again: if it is set meanwhile, half way between two clocks is a time of neither.
+    # Elapsed time by the monotonic clock, because the wall clock may be set during the request.
     waited_s = time.monotonic() - began_s
     if response.status != 200:
-        answered = f"answered {response.status} {response.reason[:_LOOKED_AT]}"
-        raise _Refusal(*_REFUSED.get(response.status, (answered, "See the log of the agent, or of the broker.")))
-    return Response(int((asked_s + waited_s / 2) * 1000), _body(response))
+        status_text = f"answered {response.status} {response.reason[:_MAX_ERROR_CHARACTERS]}"
+        raise _HttpError(*_REFUSED.get(response.status, (status_text, "See the log of the agent, or of the broker.")))
+    return Response(int((sent_s + waited_s / 2) * 1000), _body(response))
 
 
 def _body(response: HTTPResponse) -> bytes:
-    pieces, size = [], 0
-    while piece := response.read1(_PIECE_BYTES):
-        pieces.append(piece)
-        size += len(piece)
+    chunks, size = [], 0
+    while chunk := response.read1(_CHUNK_BYTES):
+        chunks.append(chunk)
+        size += len(chunk)
         if size > MAX_BYTES:
             rule = f"the answer is larger than {MAX_BYTES // 1_000_000} MB"
-            raise _Refusal(rule, "Let the agent tell less: docker/jmx_exporter.yml names all that is needed.")
+            raise _HttpError(rule, "Let the agent tell less: docker/jmx_exporter.yml names all that is needed.")
     if response.length:
         raise IncompleteRead(b"", response.length)
-    # Of the response alone: the connection takes the next question then.
+    # Closes only the response, so that the connection can be reused.
     response.close()
-    return b"".join(pieces)
+    return b"".join(chunks)
 
 
-class _TimedResponse(HTTPResponse):
-    """A response whose every wait, for the head too, ends at the deadline."""
+class _DeadlineResponse(HTTPResponse):
+    """A response whose every wait, including that for the headers, ends at the deadline."""
 
     def __init__(self, left_s: Callable[[], float], sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
-        self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock, left_s), _PIECE_BYTES)
+        self.fp = io.BufferedReader(_DeadlineReader(self.fp.detach(), sock, left_s), _CHUNK_BYTES)
 
 
-class _Timed(io.RawIOBase):
-    """The reading end of a socket, with the time that is left as the timeout of each wait."""
+class _DeadlineReader(io.RawIOBase):
+    """Raw reader of a socket; the timeout of each read is the remaining time."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, left_s: Callable[[], float]) -> None:
         self._raw = raw
@@ -248,16 +248,16 @@ class _Timed(io.RawIOBase):
 
 
 def _rule_and_remedy(error: Exception) -> tuple[str, str]:
-    if isinstance(error, _Refusal):
+    if isinstance(error, _HttpError):
         return error.rule, error.remedy
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"TLS failed: {error.verify_message}", "See collect.http_cafile, or the agent's certificate."
     rule = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    known = (told for kind, told in _FAILURES if isinstance(error, kind))
+    known = (rule_and_remedy for kind, rule_and_remedy in _FAILURES if isinstance(error, kind))
     return next(known, (rule, "See that the agent can be reached from here."))
 
 
-# What goes wrong: what that says, and what to do.
+# Rule and remedy by type of error.
 _FAILURES: tuple[tuple[type[Exception], tuple[str, str]], ...] = (
     (ssl.SSLError, ("TLS failed", "See collect.http_ssl, collect.http_cafile and collect.http_certfile.")),
     (TimeoutError, ("did not answer in time", HANGS)),

@@ -1,14 +1,14 @@
-"""The Java source of the bulk reader, compiled inside the gateway JVM.
+"""Java source of the bulk reader, which the gateway JVM compiles.
 
-A broker holds hundreds of MBeans and JMX reads them one call at a time. Driven from Python, each call would cost
-several more between Python and the JVM; here one Py4J call reads a whole broker.
+A broker has hundreds of MBeans and JMX reads them one call at a time. From Python, each call would cost several more
+between Python and the JVM. Here one Py4J call reads a whole broker.
 """
 
 from __future__ import annotations
 
 CLASS_NAME = "BulkReader"
 
-# Janino compiles it: no generics needed, no lambdas understood.
+# Compiled by Janino, which supports no lambdas and needs no generics.
 SOURCE = r"""
 import java.io.IOException;
 import java.util.HashMap;

@@ -1,4 +1,4 @@
-"""Reading brokers over JMX RMI: one reader per broker, each of which costs only itself when its broker hangs."""
+"""Metrics source for JMX over RMI: one reader per broker, so that a broker that hangs delays only itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cluster.model import Metrics
 from schemas.text import one_line
 
 _REACH = "See that java.rmi.server.hostname and the RMI port can be reached from here, and collect.jmx_*."
-# What a Java exception says, and what it means.
+# Pattern of a Java exception's text, with rule and remedy.
 _FAILURES = (
     ("Connection refused", "connection refused", f"Start the broker with JMX_PORT set. {_REACH}"),
     ("Read timed out|time is up", "did not answer in time", f"{HANGS} Very many replicas: see docs/sources.md."),
@@ -30,10 +30,10 @@ _FAILURES = (
 
 
 class JmxSource:
-    """Metrics by JMX over RMI. One thread at a time may read one broker; different brokers side by side.
+    """Reads metrics by JMX over RMI. At most one thread at a time per broker.
 
     Args:
-        gateway: the gateway JVM; started before a read when it does not run.
+        gateway: the gateway JVM; started before a read if it does not run.
     """
 
     def __init__(self, gateway: JmxGateway) -> None:
@@ -42,22 +42,22 @@ class JmxSource:
         self._requests: dict[int, JmxRequest] = {}
 
     def start(self) -> None:
-        """Start the gateway JVM when it does not run.
+        """Start the gateway JVM if it does not run.
 
         Raises:
-            HeadroomError: Java or PySpark's jars are not there, or the JVM did not start.
+            HeadroomError: Java or PySpark's jars are missing, or the JVM did not start.
         """
         self._gateway.start()
 
     def stop(self) -> None:
-        """End the gateway JVM, and with it every read that still hangs."""
+        """Stop the gateway JVM, which also ends every read that hangs."""
         self._gateway.stop()
 
     def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
-        """Return what the broker's MBeans say.
+        """Return the broker's metrics.
 
         Raises:
-            MetricsError: it could not be reached, or did not answer within ``timeout_s`` seconds.
+            MetricsError: the broker could not be reached, or did not answer within ``timeout_s`` seconds.
         """
         request = self._request(broker, plan)
         try:
@@ -71,23 +71,23 @@ class JmxSource:
         return check_plausible(request.parse(answer), plan, f"JMX {endpoint}")
 
     def _request(self, broker: int, plan: ReadPlan) -> JmxRequest:
-        # A plan stays the same from tick to tick while nothing changes; its thousands of lines are written once.
-        kept = self._requests.get(broker)
-        if kept is None or kept.plan is not plan:
-            kept = self._requests[broker] = JmxRequest(plan)
-        return kept
+        # A plan is the same object while nothing changes, so its thousands of lines are built once.
+        cached = self._requests.get(broker)
+        if cached is None or cached.plan is not plan:
+            cached = self._requests[broker] = JmxRequest(plan)
+        return cached
 
     def _reader(self, broker: int, endpoint: str) -> Any:
         self._gateway.start()
-        kept = self._readers.get(broker)
-        if kept is None or kept[:2] != (endpoint, self._gateway.process_id):
-            kept = (endpoint, self._gateway.process_id, self._gateway.reader(endpoint))
-            self._readers[broker] = kept
-        return kept[2]
+        cached = self._readers.get(broker)
+        if cached is None or cached[:2] != (endpoint, self._gateway.process_id):
+            cached = (endpoint, self._gateway.process_id, self._gateway.reader(endpoint))
+            self._readers[broker] = cached
+        return cached[2]
 
 
 def _failure(text: str, endpoint: str) -> MetricsError:
-    """Return what a Java exception means, of this text."""
+    """Return the error for a Java exception with this text."""
     for pattern, rule, remedy in _FAILURES:
         if re.search(pattern, text):
             return MetricsError(f"JMX {endpoint}", rule, remedy)

@@ -1,4 +1,4 @@
-"""Reading brokers by Prometheus' jmx_exporter: one scrape of all that it exports."""
+"""Metrics source for Prometheus' jmx_exporter: one scrape per broker and tick."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from cluster.metrics.exporter_names import Meaning, keys_in, left_in_name, meaning_of
+from cluster.metrics.exporter_names import Meaning, keys_in, meaning_of, spelled_in_metrics
 from cluster.metrics.http import Deadline, HttpReader, Request, Response
 from cluster.metrics.mbeans import MetricsAccumulator, ReadPlan, reading
 from cluster.metrics.source import NOT_ITS_OWN, MetricsError, check_plausible
@@ -25,11 +25,11 @@ _METERS = {
 
 
 class PrometheusSource:
-    """Metrics by jmx_exporter. One thread at a time may read one broker; different brokers side by side.
+    """Reads metrics from jmx_exporter. At most one thread at a time per broker.
 
     Args:
-        http: asks the exporters.
-        path: where the exporter answers; empty: where it does by default.
+        http: HTTP client for the exporters.
+        path: path of the exporter; empty: the default path.
     """
 
     def __init__(self, http: HttpReader, path: str) -> None:
@@ -37,51 +37,51 @@ class PrometheusSource:
         self._path = path or DEFAULT_PATH
 
     def start(self) -> None:
-        """Need nothing."""
+        """Do nothing: connections are opened at the first read."""
 
     def stop(self) -> None:
         """Close every connection."""
         self._http.close()
 
     def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
-        """Return what the broker's MBeans say, as far as the exporter's configuration lets it.
+        """Return the broker's metrics, as far as the exporter's configuration includes them.
 
         Raises:
-            MetricsError: it could not be reached, did not answer within ``timeout_s`` seconds, or not wholly.
+            MetricsError: the exporter could not be reached, or gave no complete answer within ``timeout_s`` seconds.
         """
-        answer = self._http.ask(broker, endpoint, Request(self._path, None, _ACCEPT), Deadline(timeout_s))
+        response = self._http.ask(broker, endpoint, Request(self._path, None, _ACCEPT), Deadline(timeout_s))
         where = f"jmx_exporter {endpoint}"
         try:
-            metrics = parse(answer, plan)
+            metrics = parse(response, plan)
         except ValueError as error:
             rule = f"the answer is not in Prometheus' text format: {error}"
             raise MetricsError(where, self._http.shown(rule), NOT_ITS_OWN) from None
         return check_plausible(metrics, plan, where)
 
 
-def parse(answer: Response, plan: ReadPlan) -> Metrics:
-    """Return what an answer in Prometheus' text format says.
+def parse(response: Response, plan: ReadPlan) -> Metrics:
+    """Return the metrics in an answer in the Prometheus text format.
 
     Raises:
-        ValueError: it was cut off, or is not in that format.
+        ValueError: the answer is truncated, or not in that format.
     """
-    gathered, meters, topics = MetricsAccumulator(plan), _Meters(), _topics_left(plan)
-    for meaning, labels, value in read_samples(answer.body.decode(), meaning_of):
+    accumulator, meters, topics = MetricsAccumulator(plan), _MeterValues(), _topics_by_spelling(plan)
+    for meaning, labels, value in read_samples(response.body.decode(), meaning_of):
         keys = keys_in(meaning, labels, topics.get)
         name = meaning.name or keys.pop("name", None)
         if meaning.counts:
             meters.add(meaning, name or "", keys, value)
         else:
-            gathered.take(meaning.kind, name, keys, reading(answer.read_ms, value * meaning.factor))
-    rates_only = meters.give(gathered, answer.read_ms)
-    return gathered.metrics(rates_only & _METERS)
+            accumulator.add(meaning.kind, name, keys, reading(response.read_ms, value * meaning.factor))
+    rates_only = meters.add_counts_to(accumulator, response.read_ms)
+    return accumulator.metrics(rates_only & _METERS)
 
 
-class _Meters:
-    """The meters of one answer, held until all of a metric's values tell whether they are counts.
+class _MeterValues:
+    """Collects the meters of one answer until all values of a metric show whether they are counts.
 
-    Configurations give a count and a mean rate the same name; but a count is whole, and of the values of a rate some
-    are not.
+    Some configurations give a mean rate the name that others give a count. Counts are integers; of the values of a rate
+    some are not.
     """
 
     def __init__(self) -> None:
@@ -89,27 +89,27 @@ class _Meters:
         self._rates: set[str] = set()
 
     def add(self, meaning: Meaning, name: str, keys: Mapping[str, str], value: float) -> None:
-        """Keep a value of the MBean of this name and further keys."""
+        """Add a value of the MBean with this name and further keys."""
         if meaning.rate:
             self._rates.add(f"{meaning.kind}.{name}")
         elif math.isfinite(value):
             self._counts.setdefault((meaning.kind, name, meaning.metric), []).append((keys, value))
 
-    def give(self, gathered: MetricsAccumulator, read_ms: int) -> set[str]:
-        """Put the counts where they belong, and return the meters of which there are rates alone."""
+    def add_counts_to(self, accumulator: MetricsAccumulator, read_ms: int) -> set[str]:
+        """Add the counts to the accumulator and return the meters that are exported only as rates."""
         counted = set()
         for (kind, name, _), values in self._counts.items():
             if all(value.is_integer() for _, value in values):
                 counted.add(f"{kind}.{name}")
                 for keys, value in values:
-                    gathered.take(kind, name, keys, reading(read_ms, value))
+                    accumulator.add(kind, name, keys, reading(read_ms, value))
             else:
                 self._rates.add(f"{kind}.{name}")
         return self._rates - counted
 
 
-def _topics_left(plan: ReadPlan) -> dict[str, str]:
-    """Return the topics by what is left of them in a metric's name, without those that look alike there."""
+def _topics_by_spelling(plan: ReadPlan) -> dict[str, str]:
+    """Return the topics by their spelling in metric names, without topics that share a spelling."""
     topics = {*plan.topics, *(name.topic for name in plan.watched)}
-    alike = Counter(map(left_in_name, topics))
-    return {left: topic for topic in topics if alike[left := left_in_name(topic)] == 1}
+    count_of = Counter(map(spelled_in_metrics, topics))
+    return {spelling: topic for topic in topics if count_of[spelling := spelled_in_metrics(topic)] == 1}

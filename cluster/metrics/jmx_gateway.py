@@ -1,4 +1,4 @@
-"""The gateway JVM: a small Java process of the collector's own that speaks JMX over RMI for it."""
+"""The gateway JVM: a small Java process of the collector that reads brokers by JMX over RMI."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schemas.errors import HeadroomError
 
 
 class JmxGateway:
-    """The gateway JVM with the bulk reader compiled in it; it ends with this process, however that ends.
+    """The gateway JVM with the compiled bulk reader; it ends with this process, even after a crash.
 
     Args:
         collect: the collector's settings (timeouts, user, TLS).
@@ -37,10 +37,10 @@ class JmxGateway:
         self._class: Any = None
 
     def start(self) -> None:
-        """Start the JVM when it does not run; cheap when it does.
+        """Start the JVM if it does not run.
 
         Raises:
-            HeadroomError: Java or PySpark's jars are not there, or the JVM did not start.
+            HeadroomError: Java or PySpark's jars are missing, or the JVM did not start.
         """
         with self._lock:
             if self._process is not None and self._process.poll() is None:
@@ -49,11 +49,11 @@ class JmxGateway:
 
     @property
     def process_id(self) -> int | None:
-        """The JVM's process id; None: it does not run."""
+        """The JVM's process id; None if it does not run."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def reader(self, endpoint: str) -> Any:
-        """Return a new bulk reader of the broker at ``host:port``; it connects at its first read."""
+        """Return a new bulk reader for the broker at ``host:port``; it connects at its first read."""
         assert self._gateway is not None, "start() comes first"
         jvm = self._gateway.jvm
         names = ("java.lang.String", "java.util.Map", "java.lang.Object")
@@ -62,7 +62,7 @@ class JmxGateway:
         return self._class.getDeclaredConstructor(types).newInstance(self._array(jvm.java.lang.Object, values))
 
     def stop(self) -> None:
-        """End the JVM, and with it every read that still hangs."""
+        """Kill the JVM, which also ends every read that hangs."""
         with self._lock:
             process, self._process = self._process, None
             gateway, self._gateway = self._gateway, None
@@ -108,13 +108,13 @@ class JmxGateway:
             "-Xmx128m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
-            # Without these a thread waits for ever for a broker that hangs.
+            # Without these a thread waits indefinitely for a broker that hangs.
             f"-Dsun.rmi.transport.tcp.responseTimeout={wait_ms}",
             f"-Dsun.rmi.transport.tcp.handshakeTimeout={wait_ms}",
         ]
 
     def _set_trust_store(self) -> None:
-        # Set from inside: a password on the command line is for every user of the machine to read.
+        # Set inside the JVM, because every user of the machine can read a password on the command line.
         assert self._gateway is not None
         system = self._gateway.jvm.java.lang.System
         if self._collect.jmx_truststore:
@@ -125,7 +125,7 @@ class JmxGateway:
     def _environment(self) -> Any:
         assert self._gateway is not None
         environment = self._gateway.jvm.java.util.HashMap()
-        # No thread of its own that asks the broker whether it is still there.
+        # Disables the connector's thread that pings the broker.
         environment.put("jmx.remote.x.client.connection.check.period", self._gateway.jvm.java.lang.Long.valueOf("0"))
         if self._collect.jmx_username:
             environment.put("jmx.remote.credentials", self._credentials())
@@ -140,17 +140,17 @@ class JmxGateway:
         password = secret(self._collect.jmx_password, self._collect.jmx_password_file, "collect.jmx_password_file")
         return self._array(self._gateway.jvm.java.lang.String, (self._collect.jmx_username, password or ""))
 
-    def _array(self, of: Any, values: Sequence[Any]) -> Any:
+    def _array(self, element_class: Any, values: Sequence[Any]) -> Any:
         assert self._gateway is not None
-        array = self._gateway.new_array(of, len(values))
-        for place, value in enumerate(values):
-            array[place] = value
+        array = self._gateway.new_array(element_class, len(values))
+        for index, value in enumerate(values):
+            array[index] = value
         return array
 
 
 def _forget_objects(gateway: JavaGateway) -> None:
-    # Py4J tells the JVM of every Java object that is dropped here, and logs a traceback for each once the JVM is gone.
+    # Py4J notifies the JVM of every dropped Java object and logs a traceback for each if the JVM is gone.
     client = gateway._gateway_client
-    ours = f"{client.address}{client.port}"
-    for key in [key for key in list(ThreadSafeFinalizer.finalizers) if str(key).startswith(ours)]:
+    prefix = f"{client.address}{client.port}"
+    for key in [key for key in list(ThreadSafeFinalizer.finalizers) if str(key).startswith(prefix)]:
         ThreadSafeFinalizer.remove_finalizer(key)

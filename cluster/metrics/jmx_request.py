@@ -1,4 +1,4 @@
-"""A plan as the request of the bulk reader, and its answer as metrics."""
+"""Request of the JMX bulk reader for a read plan, and the parser of its answer."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cluster.model import Metrics
 
 
 class JmxRequest:
-    """One broker's reads of one tick, for the bulk reader: a line for each.
+    """Bulk request for one broker, with one line per read.
 
     Args:
-        plan: what is read.
+        plan: the metrics to read.
 
     Attributes:
-        plan: the same.
+        plan: the same plan.
         text: the request, one line per MBean or pattern.
     """
 
@@ -32,7 +32,7 @@ class JmxRequest:
         self.plan = plan
         self._reads = [
             START,
-            # The lags and the ends they belong to are read close together.
+            # The lags and the log ends that they refer to are read close together.
             LAGS,
             *log_reads(plan.watched, LOG_PARTS),
             *topic_reads(plan),
@@ -42,18 +42,18 @@ class JmxRequest:
         self.text = "\n".join(f"{read.mbean}\t{read.attribute}" for read in self._reads)
 
     def parse(self, answer: str) -> Metrics:
-        """Return what the broker said; an MBean that it does not have is missing.
+        """Return the metrics of an answer; MBeans that the broker does not have are missing.
 
         Raises:
-            ValueError: a line of the answer is not what the bulk reader writes.
+            ValueError: a line of the answer is not in the bulk reader's format.
         """
-        gathered = MetricsAccumulator(self.plan)
+        accumulator = MetricsAccumulator(self.plan)
         for line in answer.splitlines():
             index, read_ms, value, *name = line.split("\t")
             read = self._reads[int(index)]
             keys = keys_of(name[0]) if name else read.keys
-            gathered.take(read.kind, read.name, keys, reading(int(read_ms), _number(value)))
-        return gathered.metrics()
+            accumulator.add(read.kind, read.name, keys, reading(int(read_ms), _number(value)))
+        return accumulator.metrics()
 
 
 def _number(text: str) -> float:

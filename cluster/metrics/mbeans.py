@@ -1,4 +1,4 @@
-"""The MBeans that Headroom reads from a broker, whichever way they are read, and what their values mean."""
+"""The MBeans that Headroom reads from a broker, independent of the metrics source, and their meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.bounds import LATEST_MS, MOST_COUNTED, MOST_OF_LOG
 
 _FETCHER = "ReplicaFetcherThread-"
 _DOMAINS = {"Runtime": "java.lang", "Log": "kafka.log"}
-# Least and most that an MBean of each type can mean. A gauge of what is gone says -1.
+# Valid range of the values of each MBean type. A gauge of a removed object is -1.
 _LOG, _COUNT = (0, MOST_OF_LOG), (0, MOST_COUNTED)
 RANGES: Mapping[str, tuple[int, int]] = {
     "Runtime": (0, LATEST_MS),
@@ -26,10 +26,10 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "FollowerReplication": _LOG,
 }
 _GONE = -1
-# More digits than any partition's number has.
+# Maximum digits of a partition number.
 _PARTITION_DIGITS = 9
-# A replica that is moved to another log directory of its broker has a second log there, a copy, until
-# LogManager.replaceCurrentWithFutureLog puts it in the place of the first. UnifiedLog.newMetrics gives it this key.
+# A replica that moves between log directories of its broker has a second (future) log there, until
+# LogManager.replaceCurrentWithFutureLog swaps them. UnifiedLog.newMetrics gives the future log this key.
 FUTURE = "is-future"
 
 TOPIC_METERS = ("BytesInPerSec", "MessagesInPerSec")
@@ -44,7 +44,7 @@ BROKER_METERS = (
 )
 QUOTAS = ("LeaderReplication", "FollowerReplication")
 GAUGES = ("ReassigningPartitions", "UnderReplicatedPartitions", "LeaderCount", "PartitionCount")
-# In the order in which they are read of a watched log, one after the other, so that they fit together.
+# In reading order: read one after the other, so that the values of a log are consistent.
 LOG_PARTS = ("LogEndOffset", "Size", "LogStartOffset")
 LEADER_QUOTA = Meter("LeaderReplication.byte-rate")
 FOLLOWER_QUOTA = Meter("FollowerReplication.byte-rate")
@@ -66,15 +66,15 @@ def topic_consumed(topic: str) -> Meter:
 
 
 class ReadPlan:
-    """What one tick reads of one broker; every source gives the same for it.
+    """Metrics that one tick reads from one broker, the same for every source.
 
     Attributes:
         topics: topics of which the broker leads a partition, sorted.
-        leads: partitions that it leads: their log end offset is read; sorted.
-        watched: partitions of which it holds a replica that is watched: end, size and start are read; sorted.
-        replicas: how many replicas it holds; None: not known.
-        follows: whether it is a follower in sync of any leader.
-        topic_meters: what is read of each topic.
+        leads: partitions that it leads, sorted; their log end offset is read.
+        watched: watched partitions with a replica on it, sorted; their end, size and start are read.
+        replicas: number of replicas on the broker; None if unknown.
+        follows: whether it is an in-sync follower of any leader.
+        topic_meters: names of the meters that are read per topic.
     """
 
     def __init__(
@@ -95,20 +95,20 @@ class ReadPlan:
 
     @property
     def ends_only(self) -> list[TopicPartition]:
-        """The partitions of which the log end offset alone is read."""
+        """The partitions whose log end offset alone is read."""
         watched = set(self.watched)
         return [name for name in self.leads if name not in watched]
 
 
 class MBeanRead(NamedTuple):
-    """One MBean to read, or all that have these keys.
+    """One MBean to read, or all MBeans of a pattern.
 
     Attributes:
-        kind: its type.
-        name: its name; None: it has none.
-        attribute: what is read of it.
-        keys: further keys of its name.
-        every: whether MBeans with more keys than these are meant too.
+        kind: type of the MBean.
+        name: name of the MBean; None if it has none.
+        attribute: attribute to read.
+        keys: further keys of the object name.
+        every: whether this is a pattern that also matches MBeans with more keys.
     """
 
     kind: str
@@ -126,7 +126,7 @@ class MBeanRead(NamedTuple):
 
 
 START = MBeanRead("Runtime", None, "StartTime")
-# In place of the name: the start that an exporter tells may be its own, and gives way to that of the broker.
+# In place of a name: an exporter's start time may be its own, so the broker's start time takes precedence.
 EXPORTER = "exporter"
 LAGS = MBeanRead("FetcherLagMetrics", "ConsumerLag", "Value", every=True)
 FETCHERS = MBeanRead("FetcherStats", "BytesPerSec", "Count", every=True)
@@ -140,7 +140,7 @@ BROKER_READS = (
 
 
 def log_reads(names: Iterable[TopicPartition], parts: Iterable[str]) -> list[MBeanRead]:
-    """Return the reads of these parts of some logs, log by log."""
+    """Return the reads of these attributes of the given logs, log by log."""
     parts = tuple(parts)
     return [
         MBeanRead("Log", part, "Value", {"topic": name.topic, "partition": str(name.partition)})
@@ -162,28 +162,28 @@ def keys_of(mbean: str) -> dict[str, str]:
 
 
 def log_mbean(part: str, name: TopicPartition) -> str:
-    """Return the object name of a part of a log, its keys in the order in which brokers give them."""
+    """Return the object name of a log attribute, with the keys in the brokers' order."""
     return f"kafka.log:type=Log,name={part},topic={name.topic},partition={name.partition}"
 
 
 def reading(read_ms: int, value: float) -> Reading | None:
-    """Return a value and its time; None for what is no number, or no finite one: a meter that rests may say so."""
-    # Nor is any comparison with NaN true.
+    """Return a value with its time; None if it is NaN or infinite, as of an idle meter."""
+    # A comparison with NaN is false too.
     return Reading(read_ms, value) if abs(value) < math.inf else None
 
 
 @lru_cache(maxsize=10_000)
 def source_broker(client_id: str) -> int | None:
-    """Return the broker that a fetcher fetches from, of ``ReplicaFetcherThread-<fetcher>-<broker>``; None: not one."""
+    """Return the source broker of ``ReplicaFetcherThread-<fetcher>-<broker>``; None for another client id."""
     tail = client_id.rpartition("-")[2]
     return int(tail) if client_id.startswith(_FETCHER) and tail.isdigit() else None
 
 
 class MetricsAccumulator:
-    """What a broker has said so far, by what it means; what the plan did not ask for is dropped.
+    """Collects the values of one broker by their meaning; values outside the plan are dropped.
 
     Args:
-        plan: what was asked.
+        plan: the metrics to read.
     """
 
     def __init__(self, plan: ReadPlan) -> None:
@@ -197,34 +197,34 @@ class MetricsAccumulator:
         self._lags: dict[tuple[TopicPartition, str], Lag] = {}
         self._logs: dict[str, dict[TopicPartition, Reading]] = {part: {} for part in LOG_PARTS}
         self._impossible: dict[str, float] = {}
-        self._takers = {
-            "Runtime": self._take_start,
-            "FetcherLagMetrics": self._take_lag,
-            "FetcherStats": self._take_fetcher,
-            "Log": self._take_log,
-            "BrokerTopicMetrics": self._take_meter,
-            "ReplicaManager": self._take_gauge,
-            **dict.fromkeys(QUOTAS, self._take_quota),
+        self._handlers = {
+            "Runtime": self._add_start,
+            "FetcherLagMetrics": self._add_lag,
+            "FetcherStats": self._add_fetcher,
+            "Log": self._add_log,
+            "BrokerTopicMetrics": self._add_meter,
+            "ReplicaManager": self._add_gauge,
+            **dict.fromkeys(QUOTAS, self._add_quota),
         }
 
-    def take(self, kind: str, name: str | None, keys: Mapping[str, str], value: Reading | None) -> None:
-        """Keep a value of an MBean of this type, name and further keys; None: it said no number.
+    def add(self, kind: str, name: str | None, keys: Mapping[str, str], value: Reading | None) -> None:
+        """Add a value of the MBean with this type, name and further keys; None is ignored.
 
-        A value whose partition has no number is dropped, and so is one of a future log, or one that no broker can mean.
+        Also ignored are values with an invalid partition, of a future log, or outside the valid range.
         """
-        if value is not None and kind in self._takers and self._is_possible(kind, name, keys, value.value):
-            self._takers[kind](kind, name or "", keys, value)
+        if value is not None and kind in self._handlers and self._is_possible(kind, name, keys, value.value):
+            self._handlers[kind](kind, name or "", keys, value)
 
     def missing(self, part: str) -> list[TopicPartition]:
-        """Return the logs that the plan asks for this part of, and that were not told yet."""
-        told = self._logs[part]
-        return [name for name in self._wanted[part] if name not in told]
+        """Return the planned logs whose attribute ``part`` has no value yet."""
+        known = self._logs[part]
+        return [name for name in self._wanted[part] if name not in known]
 
-    def take_log(self, part: str, name: TopicPartition, value: Reading | None) -> None:
-        """Keep a part of a log, of several values the greatest; None: it said no number.
+    def add_log(self, part: str, name: TopicPartition, value: Reading | None) -> None:
+        """Add an attribute of a log, keeping the greatest of several values; None is ignored.
 
-        An exporter's rules may drop the key of a future log, so that two values come under one name. The copy starts
-        and ends no later than the log, and is no larger (``ReplicaAlterLogDirsThread``).
+        An exporter's rules may drop the key of a future log, so that two values have one name. The future log starts
+        and ends no later than the log and is no larger (``ReplicaAlterLogDirsThread``).
         """
         if value is None or name not in self._wanted.get(part, ()):
             return
@@ -236,10 +236,10 @@ class MetricsAccumulator:
             self._logs[part][name] = value
 
     def metrics(self, rates_only: Iterable[str] = ()) -> Metrics:
-        """Return all of it; what was not told is missing.
+        """Return all values; metrics that the broker did not report are missing.
 
         Args:
-            rates_only: meters of which the source gives no count.
+            rates_only: meters that the source exports only as rates.
         """
         ends, sizes, starts = (self._logs[part] for part in LOG_PARTS)
         logs = {
@@ -258,7 +258,7 @@ class MetricsAccumulator:
         )
 
     def _is_possible(self, kind: str, name: str | None, keys: Mapping[str, str], value: float) -> bool:
-        # Of logs, those that the plan asks for are looked at where they are kept.
+        # Log values are checked in add_log, which skips logs outside the plan first.
         least, most = RANGES[kind]
         if kind == "Log" or least <= value <= most:
             return True
@@ -269,11 +269,11 @@ class MetricsAccumulator:
         if value != _GONE:
             self._impossible[mbean] = value
 
-    def _take_start(self, _kind: str, name: str, _keys: Mapping[str, str], value: Reading) -> None:
+    def _add_start(self, _kind: str, name: str, _keys: Mapping[str, str], value: Reading) -> None:
         if name != EXPORTER or self._started_ms is None:
             self._started_ms = int(value.value)
 
-    def _take_lag(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
+    def _add_lag(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
         fetcher = keys.get("clientId", "")
         source = source_broker(fetcher)
         partition = _partition_of(keys)
@@ -281,34 +281,34 @@ class MetricsAccumulator:
             offsets = int(value.value)
             self._lags[partition, fetcher] = Lag(partition, source, fetcher, offsets if offsets >= 0 else None)
 
-    def _take_fetcher(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
+    def _add_fetcher(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
         fetcher = keys.get("clientId", "")
         source = source_broker(fetcher)
         if name == FETCHERS.name and source is not None:
             self._counters[Meter(f"{kind}.{name}", fetcher=fetcher, source_broker=source)] = value
 
-    def _take_log(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
+    def _add_log(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
         partition = _partition_of(keys)
         if partition is not None and FUTURE not in keys:
-            self.take_log(name, partition, value)
+            self.add_log(name, partition, value)
 
-    def _take_meter(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
+    def _add_meter(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
         topic = keys.get("topic") or None
         wanted = name in BROKER_METERS if topic is None else name in self._topic_meters and topic in self._topics
         if wanted:
             self._counters[Meter(f"{kind}.{name}", topic)] = value
 
-    def _take_gauge(self, kind: str, name: str, _keys: Mapping[str, str], value: Reading) -> None:
+    def _add_gauge(self, kind: str, name: str, _keys: Mapping[str, str], value: Reading) -> None:
         if name in GAUGES:
             self._gauges[Meter(f"{kind}.{name}")] = value
 
-    def _take_quota(self, kind: str, _name: str, _keys: Mapping[str, str], value: Reading) -> None:
+    def _add_quota(self, kind: str, _name: str, _keys: Mapping[str, str], value: Reading) -> None:
         self._gauges[Meter(f"{kind}.byte-rate")] = value
 
 
 def _partition_of(keys: Mapping[str, str]) -> TopicPartition | None:
     topic, number = keys.get("topic"), keys.get("partition", "")
-    # int() would take signs, spaces and the digits of other scripts too.
+    # int() also accepts signs, spaces and digits of other scripts.
     if topic is None or not (number.isascii() and number.isdigit() and len(number) <= _PARTITION_DIGITS):
         return None
     return TopicPartition(topic, int(number))

@@ -1,4 +1,4 @@
-"""What cannot be told of a broker because its source leaves out metrics, and how to have them told."""
+"""Metrics that a broker's source does not export, with their consequences and remedies."""
 
 from __future__ import annotations
 
@@ -17,44 +17,42 @@ REMEDIES = {
         "Export it: add it to includeObjectNames and the rules; docker/jmx_exporter.yml has all that is needed."
     ),
 }
-
-
-# Of a number, as many as tell what it is.
+# Maximum characters of a number in a text.
 _DIGITS = 24
 
 
 class MissingMetric(NamedTuple):
-    """A metric that was not told, and what is not known without it.
+    """A metric that is missing from a broker's answer.
 
     Attributes:
         metric: the MBean.
-        lost: what is not known.
-        certain: whether the broker has it; false: it may have none just now.
-        passing: whether a broker lacks it for a moment too, from when it begins to follow until its first fetch.
+        consequence: the values that are unknown without it.
+        certain: whether the broker surely has the metric.
+        transient: whether it is also missing for a moment from when a broker starts to follow until its first fetch.
     """
 
     metric: str
-    lost: str
+    consequence: str
     certain: bool = True
-    passing: bool = False
+    transient: bool = False
 
 
 def find_missing_metrics(plan: ReadPlan, metrics: Metrics) -> list[MissingMetric]:
-    """Return what a broker's answer leaves out although the broker has it.
+    """Return the metrics that are missing from a broker's answer.
 
-    The byte-rate of the quotas is never among them: brokers have it only while a throttle is at work.
+    The byte-rate of the quotas is never among them, because brokers have it only while a throttle is active.
     """
-    return list(_losses(plan, metrics))
+    return list(_iterate_missing(plan, metrics))
 
 
 def describe_missing(found: list[MissingMetric], source: Source) -> str | None:
-    """Return what is certainly lost, and what to do about it where brokers are read so; None: nothing is."""
-    parts = "; ".join(f"{loss.metric} (without it: {loss.lost})" for loss in found if loss.certain)
+    """Return a text with the certainly missing metrics and the remedy for this source; None if there are none."""
+    parts = "; ".join(f"{m.metric} (without it: {m.consequence})" for m in found if m.certain)
     return f"answers, but leaves out {parts}. {REMEDIES[source]}" if parts else None
 
 
-def disbelieved(metrics: Metrics) -> str | None:
-    """Return which numbers no broker can mean, and what to do about it; None: there are none."""
+def describe_impossible(metrics: Metrics) -> str | None:
+    """Return a text with the values outside their valid range and a remedy; None if there are none."""
     if not metrics.impossible:
         return None
     mbean, value = metrics.impossible[0]
@@ -65,34 +63,34 @@ def disbelieved(metrics: Metrics) -> str | None:
     )
 
 
-def _losses(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
+def _iterate_missing(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
     if metrics.started_ms is None:
         yield MissingMetric("java.lang:type=Runtime StartTime", "no rate, for a restart would not be seen")
-    yield from _lost_logs(plan, metrics)
-    yield from _lost_topics(plan, metrics)
+    yield from _missing_logs(plan, metrics)
+    yield from _missing_topic_meters(plan, metrics)
     if plan.follows and not metrics.lags:
         yield MissingMetric(
-            "FetcherLagMetrics ConsumerLag", "no replication lag of this broker's replicas", passing=True
+            "FetcherLagMetrics ConsumerLag", "no replication lag of this broker's replicas", transient=True
         )
     if plan.follows and not any(meter.fetcher for meter in metrics.counters):
-        metric = f"FetcherStats BytesPerSec{_as_rate('FetcherStats.BytesPerSec', metrics)}"
-        yield MissingMetric(metric, "no rate per fetcher", passing=True)
+        metric = f"FetcherStats BytesPerSec{_as_rate_suffix('FetcherStats.BytesPerSec', metrics)}"
+        yield MissingMetric(metric, "no rate per fetcher", transient=True)
     if not any(meter.meter.startswith("ReplicaManager.") for meter in metrics.gauges):
         yield MissingMetric("ReplicaManager", "no counts of under-replicated and moving partitions")
     if _BYTES_IN not in metrics.counters:
         yield MissingMetric(
-            f"BrokerTopicMetrics{_as_rate(_BYTES_IN.meter, metrics)}", "no traffic of the broker as a whole"
+            f"BrokerTopicMetrics{_as_rate_suffix(_BYTES_IN.meter, metrics)}", "no traffic of the broker as a whole"
         )
 
 
-def _lost_logs(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
+def _missing_logs(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
     wanted = {*plan.leads, *plan.watched}
     missing = len(wanted - metrics.logs.keys())
-    # Topics are made and deleted between the metadata and this; more than a few of them are not.
+    # A few logs may be missing because topics are created and deleted between metadata and metrics.
     if wanted and missing > max(len(wanted) // 10, 3 if metrics.logs else 0):
-        passing = " of these; those of partitions just made or deleted lack for a tick or two" if metrics.logs else ""
-        lost = f"no write rate, progress or verdict{passing}"
-        yield MissingMetric(f"Log LogEndOffset of {missing} of {len(wanted)} logs", lost)
+        scope = " of these; those of partitions just made or deleted lack for a tick or two" if metrics.logs else ""
+        consequence = f"no write rate, progress or verdict{scope}"
+        yield MissingMetric(f"Log LogEndOffset of {missing} of {len(wanted)} logs", consequence)
     watched = [metrics.logs[name] for name in plan.watched if name in metrics.logs]
     for part, values in (
         ("Size", [log.size_bytes for log in watched]),
@@ -102,17 +100,17 @@ def _lost_logs(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
             yield MissingMetric(f"Log {part}", "write rates only from the mean size of a topic's messages")
 
 
-def _lost_topics(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
-    # A topic has meters once something was written to it; the broker's own meter is always there, and tells whether.
-    whole = metrics.counters.get(_BYTES_IN)
-    if not plan.topics or (whole is not None and whole.value == 0):
+def _missing_topic_meters(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
+    # A topic has meters only after its first write; the broker's own meter always exists and shows writes.
+    broker_bytes = metrics.counters.get(_BYTES_IN)
+    if not plan.topics or (broker_bytes is not None and broker_bytes.value == 0):
         return
     for name, meter_of in (("BytesInPerSec", topic_bytes), ("MessagesInPerSec", topic_messages)):
         if not any(meter_of(topic) in metrics.counters for topic in plan.topics):
-            rate = _as_rate(f"BrokerTopicMetrics.{name}", metrics)
-            lost = "no write rate of compacted or trimmed topics"
-            yield MissingMetric(f"BrokerTopicMetrics {name} of topics{rate}", lost, certain=whole is None)
+            rate = _as_rate_suffix(f"BrokerTopicMetrics.{name}", metrics)
+            consequence = "no write rate of compacted or trimmed topics"
+            yield MissingMetric(f"BrokerTopicMetrics {name} of topics{rate}", consequence, certain=broker_bytes is None)
 
 
-def _as_rate(meter: str, metrics: Metrics) -> str:
+def _as_rate_suffix(meter: str, metrics: Metrics) -> str:
     return " as a count (only as a rate, which lags behind by minutes)" if meter in metrics.rates_only else ""

@@ -1,4 +1,4 @@
-"""What every source of brokers' metrics offers, and what all of them refuse."""
+"""Protocol of the metrics sources, and the plausibility check that all of them apply."""
 
 from __future__ import annotations
 
@@ -8,61 +8,61 @@ from cluster.metrics.mbeans import ReadPlan
 from cluster.model import Metrics
 from schemas.errors import HeadroomError
 
-# Fetchers change hands and topics come and go during a tick, so some more lags than replicas are no surprise.
+# Partitions change fetchers and topics come and go during a tick, so a few more lags than replicas are normal.
 _LAGS_PER_REPLICA = 2
-_LAGS_AT_LEAST = 1000
-# A read may take longer than its tick waits, and counts in the next one then: of a broker that is busy something is
-# known every other tick, and not nothing.
-_READ_AT_LEAST_S = 3.0
+_MIN_LAGS_LIMIT = 1000
+# A read may take longer than its tick waits; its result then counts in the next tick. So a busy broker yields metrics
+# every other tick instead of none.
+_MIN_READ_S = 3.0
 # Remedies that several sources have.
 HANGS = "See whether the broker hangs or its machine is overloaded, or raise collect.broker_timeout_s."
 NOT_ITS_OWN = "See that collect.source is what listens there, whole and by itself, and see the agent's log."
 
 
 class MetricsError(HeadroomError):
-    """One broker's metrics could not be read; the text is fit for ``tick_end``."""
+    """One broker's metrics could not be read; the text goes into ``tick_end``."""
 
 
 class MetricsSource(Protocol):
-    """Where brokers' metrics are read. One thread at a time may read one broker; different brokers side by side."""
+    """Source of brokers' metrics. At most one thread at a time per broker; brokers are read in parallel."""
 
     def start(self) -> None:
-        """Get ready; cheap when it is already. Raises HeadroomError when it cannot."""
+        """Start the source if it does not run yet. Raises HeadroomError."""
         ...
 
     def read(self, broker: int, endpoint: str, plan: ReadPlan, timeout_s: float) -> Metrics:
-        """Return what the broker's MBeans say. Raises MetricsError when it does not answer in time."""
+        """Return the broker's metrics. Raises MetricsError if it does not answer within ``timeout_s`` seconds."""
         ...
 
     def stop(self) -> None:
-        """Let go of everything."""
+        """Close all connections and end all processes of the source."""
         ...
 
 
 def read_s(timeout_s: float) -> float:
-    """Return how long one read of a broker may take in all, seconds.
+    """Return the longest time for one read of a broker, seconds.
 
     Args:
-        timeout_s: how long a tick waits for it, seconds.
+        timeout_s: longest wait of a tick for the read, seconds.
     """
-    return max(timeout_s, _READ_AT_LEAST_S)
+    return max(timeout_s, _MIN_READ_S)
 
 
-def check_plausible(metrics: Metrics, plan: ReadPlan, where: str) -> Metrics:
-    """Return the metrics, if they can be those of the broker that was asked.
+def check_plausible(metrics: Metrics, plan: ReadPlan, source: str) -> Metrics:
+    """Return the metrics if they plausibly belong to the broker.
 
     Raises:
-        MetricsError: they are none of Kafka's, or tell of far more replicas than the broker has.
+        MetricsError: there are no Kafka metrics, or far more replicas than the broker has.
     """
     if not (metrics.gauges or metrics.counters or metrics.lags or metrics.logs):
         raise MetricsError(
-            where,
+            source,
             "answers, but has no Kafka metrics yet",
             "Wait until the broker has started; see that the agent is its own and lets Kafka's MBeans through.",
         )
-    if plan.replicas is not None and len(metrics.lags) > _LAGS_PER_REPLICA * plan.replicas + _LAGS_AT_LEAST:
+    if plan.replicas is not None and len(metrics.lags) > _LAGS_PER_REPLICA * plan.replicas + _MIN_LAGS_LIMIT:
         raise MetricsError(
-            where,
+            source,
             f"tells {len(metrics.lags)} lags, but the broker has {plan.replicas} replicas",
             "See that [collect.endpoints] names this broker's own agent, and one that tells of no other broker.",
         )

@@ -1,8 +1,8 @@
-"""Prometheus' text format, line by line.
+"""Parser of the Prometheus text format that parses only the needed lines.
 
-The parser of Prometheus' own client makes an object of every sample and sorts them into families: an answer of a broker
-with 4,000 replicas takes it many times as long as this, and most lines are of no use here. What a name means is asked
-once for each name, and the labels of other lines are not looked at.
+The parser of prometheus_client creates an object per sample and groups them into families. For a broker with 4,000
+replicas that takes many times as long, and most lines are not needed here. This parser looks up each metric name once
+and skips the labels of all other lines.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TypeVar
 
 _Meaning = TypeVar("_Meaning")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"')
-# Of a line that is none, for the error.
-_LOOKED_AT = 4096
+# Maximum characters of an invalid line in an error.
+_MAX_SHOWN_CHARACTERS = 4096
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -25,15 +25,15 @@ def read_samples(
 
     Args:
         text: the whole answer.
-        meaning_of: what a metric's name means; None: nothing, the sample is left out.
+        meaning_of: returns the meaning of a metric name; None to skip its samples.
 
     Raises:
-        ValueError: the text ends within a line, or a line that matters is not in the format.
+        ValueError: the text ends within a line, or a needed line is not in the format.
     """
     if text and not text.endswith("\n"):
         raise ValueError("it ends in the middle of a line")
     meanings: dict[str, _Meaning | None] = {}
-    # Of the three metrics of a log, the labels are the same.
+    # Cached, because the three metrics of a log have the same labels.
     labels_of: dict[str, dict[str, str]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line or line[0] == "#":
@@ -53,7 +53,7 @@ def read_samples(
                 labels = labels_of[braced] = _labels(braced)
             yield meaning, labels, float(line[end:].split()[0])
         except (ValueError, IndexError):
-            raise ValueError(f"line {number} is not a sample: {line[:_LOOKED_AT]!r}") from None
+            raise ValueError(f"line {number} is not a sample: {line[:_MAX_SHOWN_CHARACTERS]!r}") from None
 
 
 def _labels(braced: str) -> dict[str, str]:

@@ -76,7 +76,7 @@ def test_what_a_configuration_leaves_out_is_told_with_what_is_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left_out", "lost"),
+    ("left_out", "missing"),
     [
         ("process_start_time", {"java.lang:type=Runtime StartTime"}),
         ("kafka_log_log_size", {"Log Size"}),
@@ -87,10 +87,10 @@ def test_what_a_configuration_leaves_out_is_told_with_what_is_lost() -> None:
         ("kafka_server_brokertopicmetrics_messagesin_total{", {"BrokerTopicMetrics MessagesInPerSec of topics"}),
     ],
 )
-def test_each_metric_that_is_left_out_is_named(left_out: str, lost: set[str]) -> None:
+def test_each_metric_that_is_left_out_is_named(left_out: str, missing: set[str]) -> None:
     lines = expositions.EXAMPLE.splitlines(keepends=True)
     text = "".join(line for line in lines if not line.startswith(left_out))
-    assert {loss.metric for loss in find_missing_metrics(PLAN, parsed(text))} == lost
+    assert {metric.metric for metric in find_missing_metrics(PLAN, parsed(text))} == missing
 
 
 def test_topics_that_look_alike_in_a_name_are_not_guessed_at() -> None:

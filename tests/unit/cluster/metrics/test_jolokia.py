@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster.metrics.http import Response
-from cluster.metrics.jolokia import bulks, take
+from cluster.metrics.jolokia import add_values, bulk_reads
 from cluster.metrics.mbeans import LEADER_QUOTA, MBeanRead, MetricsAccumulator, ReadPlan, topic_bytes, topic_consumed
 from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
 
@@ -19,11 +19,11 @@ LOG = "kafka.log:type=Log,name={},topic=orders,partition={}"
 
 def answered(values: dict[str, Any], plan: ReadPlan = PLAN) -> tuple[Metrics, list[str]]:
     """Return what becomes of answers in which these MBeans have these results and all others are not there."""
-    gathered, refusals = MetricsAccumulator(plan), []
-    for reads in bulks(plan):
+    accumulator, refusals = MetricsAccumulator(plan), []
+    for reads in bulk_reads(plan):
         results = [{"status": 404, "error": "not found", **result(values.get(read.mbean))} for read in reads]
-        refusals += take(Response(1000, json.dumps(results).encode()), reads, gathered)
-    return gathered.metrics(), refusals
+        refusals += add_values(Response(1000, json.dumps(results).encode()), reads, accumulator)
+    return accumulator.metrics(), refusals
 
 
 def result(value: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def result(value: Any) -> dict[str, Any]:
 
 
 def patterns(plan: ReadPlan) -> list[str]:
-    return [read.mbean for reads in bulks(plan) for read in reads if read.kind == "Log"]
+    return [read.mbean for reads in bulk_reads(plan) for read in reads if read.kind == "Log"]
 
 
 def test_few_logs_are_asked_for_by_name_and_the_watched_ones_whole() -> None:
@@ -43,7 +43,7 @@ def test_few_logs_are_asked_for_by_name_and_the_watched_ones_whole() -> None:
 
 def test_what_consumers_fetch_of_topics_comes_with_that_of_the_broker_where_it_is_asked_for() -> None:
     plan = ReadPlan(["orders"], [LED], [], consumed=True)
-    names = {read.mbean for reads in bulks(plan) for read in reads if read.name == "BytesOutPerSec"}
+    names = {read.mbean for reads in bulk_reads(plan) for read in reads if read.name == "BytesOutPerSec"}
     (pattern,) = names
     mbean = "kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec"
     values = {f"{mbean},topic=orders": {"Count": 7}, mbean: {"Count": 9}}
@@ -141,7 +141,7 @@ def test_what_the_policy_refuses_is_told() -> None:
 
 def test_a_refusal_of_the_whole_is_told() -> None:
     whole = Response(1, json.dumps({"status": 403, "error": "no access from this host"}).encode())
-    assert take(whole, [MBeanRead("Runtime", None, "StartTime")], MetricsAccumulator(PLAN)) == [
+    assert add_values(whole, [MBeanRead("Runtime", None, "StartTime")], MetricsAccumulator(PLAN)) == [
         "no access from this host"
     ]
 
@@ -149,7 +149,7 @@ def test_a_refusal_of_the_whole_is_told() -> None:
 @pytest.mark.parametrize("body", [b"", b"[", b"{}", b"[]", b"[1,2]", b"<html>", b"\xff"])
 def test_an_answer_that_is_not_one_result_for_each_read_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of json's own words, or of ours
-        take(Response(1, body), [MBeanRead("Runtime", None, "StartTime")], MetricsAccumulator(PLAN))
+        add_values(Response(1, body), [MBeanRead("Runtime", None, "StartTime")], MetricsAccumulator(PLAN))
 
 
 def test_a_pattern_without_an_object_is_refused() -> None:

@@ -19,7 +19,7 @@ from cluster.metrics.mbeans import (
     topic_bytes,
     topic_consumed,
 )
-from cluster.metrics.missing_metrics import disbelieved
+from cluster.metrics.missing_metrics import describe_impossible
 from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
 
 LED = TopicPartition("orders", 0)
@@ -115,24 +115,24 @@ def test_what_is_no_finite_number_is_no_value(value: float) -> None:
 @pytest.mark.parametrize("value", [2.0**63, -(2.0**63), 1e300, 10**400, -2])
 @pytest.mark.parametrize(("kind", "name"), [("Log", "Size"), ("Runtime", None), ("FollowerReplication", None)])
 def test_what_no_broker_can_mean_is_named_and_not_believed(kind: str, name: str | None, value: float) -> None:
-    gathered = MetricsAccumulator(PLAN)
+    accumulator = MetricsAccumulator(PLAN)
     watched = PLAN.watched[0]
     keys = {"topic": watched.topic, "partition": str(watched.partition)} if kind == "Log" else {}
-    gathered.take(kind, name, keys, reading(1, value))
-    metrics = gathered.metrics()
+    accumulator.add(kind, name, keys, reading(1, value))
+    metrics = accumulator.metrics()
     assert (metrics.started_ms, metrics.gauges, metrics.logs) == (None, {}, {})
     assert [told for _, told in metrics.impossible] == [value]
-    assert str(value)[:24] in (disbelieved(metrics) or "")
+    assert str(value)[:24] in (describe_impossible(metrics) or "")
 
 
 def test_what_the_plan_did_not_ask_for_is_dropped() -> None:
-    gathered, value = MetricsAccumulator(PLAN), reading(1, 5)
-    gathered.take("Log", "Size", {"topic": "orders", "partition": "0"}, value)
-    gathered.take("Log", "LogEndOffset", {"topic": "others", "partition": "0"}, value)
-    gathered.take("BrokerTopicMetrics", "BytesInPerSec", {"topic": "others"}, value)
-    gathered.take("BrokerTopicMetrics", "FetchMessageConversionsPerSec", {}, value)
-    gathered.take("ReplicaManager", "IsrShrinksPerSec", {}, value)
-    metrics = gathered.metrics()
+    accumulator, value = MetricsAccumulator(PLAN), reading(1, 5)
+    accumulator.add("Log", "Size", {"topic": "orders", "partition": "0"}, value)
+    accumulator.add("Log", "LogEndOffset", {"topic": "others", "partition": "0"}, value)
+    accumulator.add("BrokerTopicMetrics", "BytesInPerSec", {"topic": "others"}, value)
+    accumulator.add("BrokerTopicMetrics", "FetchMessageConversionsPerSec", {}, value)
+    accumulator.add("ReplicaManager", "IsrShrinksPerSec", {}, value)
+    metrics = accumulator.metrics()
     assert (metrics.counters, metrics.gauges, metrics.logs) == ({}, {}, {})
 
 
@@ -156,38 +156,38 @@ FUTURE_KEYS = LOG_KEYS | {"is-future": "true"}
 def test_a_log_that_is_copied_to_another_directory_never_counts_as_the_real_one(
     order: tuple[dict[str, str], ...],
 ) -> None:
-    gathered = MetricsAccumulator(PLAN)
+    accumulator = MetricsAccumulator(PLAN)
     for keys in order:
         # The copy ends at 10 of 900, or was cut back less than the log since.
-        gathered.take("Log", "LogEndOffset", keys, reading(1, 10 if "is-future" in keys else 900))
-        gathered.take("Log", "Size", keys, reading(1, 99_999 if "is-future" in keys else 12_345))
-    assert gathered.metrics().logs == {WATCHED: LogReading(1, 900, None, 12_345)}
+        accumulator.add("Log", "LogEndOffset", keys, reading(1, 10 if "is-future" in keys else 900))
+        accumulator.add("Log", "Size", keys, reading(1, 99_999 if "is-future" in keys else 12_345))
+    assert accumulator.metrics().logs == {WATCHED: LogReading(1, 900, None, 12_345)}
 
 
 def test_a_copy_alone_is_no_log() -> None:
-    gathered = MetricsAccumulator(PLAN)
-    gathered.take("Log", "LogEndOffset", FUTURE_KEYS, reading(1, 10))
-    assert gathered.metrics().logs == {}
+    accumulator = MetricsAccumulator(PLAN)
+    accumulator.add("Log", "LogEndOffset", FUTURE_KEYS, reading(1, 10))
+    assert accumulator.metrics().logs == {}
 
 
 @pytest.mark.parametrize("values", [(900, 10), (10, 900)])
 def test_of_two_values_of_one_log_the_greater_counts_whichever_comes_first(values: tuple[int, int]) -> None:
-    gathered = MetricsAccumulator(PLAN)
+    accumulator = MetricsAccumulator(PLAN)
     for value in values:
         for part in ("LogEndOffset", "LogStartOffset", "Size"):
-            gathered.take("Log", part, LOG_KEYS, reading(1, value))
-    assert gathered.metrics().logs == {WATCHED: LogReading(1, 900, 900, 900)}
+            accumulator.add("Log", part, LOG_KEYS, reading(1, value))
+    assert accumulator.metrics().logs == {WATCHED: LogReading(1, 900, 900, 900)}
 
 
 @pytest.mark.parametrize(
     "number", ["", "x", "0, is-future=true", "-1", "+1", " 1", "1_0", "1.0", "\u0661", "\u00b2", "9" * 10, "9" * 5000]
 )
 def test_a_value_whose_partition_has_no_number_costs_itself_alone(number: str) -> None:
-    gathered = MetricsAccumulator(PLAN)
+    accumulator = MetricsAccumulator(PLAN)
     fetcher = {"clientId": "ReplicaFetcherThread-0-3"}
     for keys in ({"topic": "orders", "partition": number}, {"topic": "orders"}, LOG_KEYS):
-        gathered.take("Log", "LogEndOffset", keys, reading(1, 900))
-        gathered.take("FetcherLagMetrics", "ConsumerLag", keys | fetcher, reading(1, 7))
-    metrics = gathered.metrics()
+        accumulator.add("Log", "LogEndOffset", keys, reading(1, 900))
+        accumulator.add("FetcherLagMetrics", "ConsumerLag", keys | fetcher, reading(1, 7))
+    metrics = accumulator.metrics()
     assert metrics.logs == {WATCHED: LogReading(1, 900, None, None)}
     assert metrics.lags == (Lag(WATCHED, 3, "ReplicaFetcherThread-0-3", 7),)
