@@ -16,12 +16,12 @@ class QuotaEndpoint:
     """One end of a copy: a broker and the throttle of one role.
 
     Attributes:
-        window: what its quota has counted.
-        in_sync_bytes_per_s: traffic that counts and is never held back.
-        throttle_bytes_per_s: rate in force until the change; None: none.
-        applied_bytes_per_s: rate in force from the change on; None: none.
-        waiting: copies that wait until the quota has room.
-        check_s: when one of them checks again; infinity: not planned.
+        window: traffic counted by the quota.
+        in_sync_bytes_per_s: counted traffic that the quota never limits.
+        throttle_bytes_per_s: rate in force until the change; None if there is none.
+        applied_bytes_per_s: rate in force from the change on; None if there is none.
+        waiting: copies that wait for room in the quota.
+        check_s: time of the next quota check by a waiting copy; infinity if none is planned.
     """
 
     window: QuotaSamples
@@ -31,8 +31,8 @@ class QuotaEndpoint:
     waiting: list[CopyStream] = field(default_factory=list)
     check_s: float = math.inf
 
-    def free_s(self, at_s: float, applied: bool) -> float:
-        """Return ``at_s`` if the quota is not exceeded, else the earliest time at which it may have room."""
+    def open_at_s(self, at_s: float, applied: bool) -> float:
+        """Return ``at_s`` if the quota is not exceeded, otherwise the earliest time at which it may have room."""
         rate = self.applied_bytes_per_s if applied else self.throttle_bytes_per_s
         if rate is None:
             return at_s
@@ -42,39 +42,39 @@ class QuotaEndpoint:
 
     @property
     def fastest(self) -> float:
-        """Return the greatest rate that is ever in force, bytes per second; 0: there is none."""
+        """Return the higher of the two rates, in bytes per second; 0 if there is none."""
         return max(self.throttle_bytes_per_s or 0.0, self.applied_bytes_per_s or 0.0)
 
     def room_bytes(self, at_s: float, applied: bool) -> float:
-        """Return what the quota has room for now, negative if it is exceeded; infinite without one."""
+        """Return the current room in the quota in bytes: negative if it is exceeded, infinite without a rate."""
         rate = self.applied_bytes_per_s if applied else self.throttle_bytes_per_s
         return math.inf if rate is None else self.window.room(at_s, rate)
 
     def record(self, at_s: float, amount: float) -> None:
-        """Count a response."""
+        """Count the bytes of a response."""
         self.window.advance(at_s, self.in_sync_bytes_per_s)
         self.window.record(at_s, amount)
 
     def change(self, at_s: float, bytes_per_s: float) -> None:
-        """Let in-sync traffic grow or shrink from now on."""
+        """Increase or decrease the in-sync traffic from now on."""
         self.window.advance(at_s, self.in_sync_bytes_per_s)
         self.in_sync_bytes_per_s = max(0.0, self.in_sync_bytes_per_s + bytes_per_s)
 
 
 @dataclass(eq=False)
 class CopiedPartition:
-    """A partition that moves: when its last replica has caught up, those that leave it fetch no more.
+    """A partition in a reassignment; once its last replica has caught up, removed replicas stop fetching.
 
     Attributes:
-        behind: replicas that have not caught up.
-        leaving: in-sync traffic that ends then: whose quota counts it, and bytes per second.
+        behind: number of replicas that have not caught up.
+        leaving: in-sync traffic that ends then: the quota that counts it, and bytes per second.
     """
 
     behind: int
     leaving: Sequence[tuple[QuotaEndpoint, float]]
 
     def caught_up(self, at_s: float) -> None:
-        """Note that one more replica has."""
+        """Count one more replica that has caught up, and end the leaving traffic after the last one."""
         self.behind -= 1
         if self.behind == 0:
             for end, bytes_per_s in self.leaving:
@@ -83,13 +83,13 @@ class CopiedPartition:
 
 @dataclass(eq=False)
 class ReplicaCopy:
-    """What one replica copies.
+    """Data that one replica still has to copy.
 
     Attributes:
         remaining_bytes: bytes still to copy at ``grown_s``.
-        write_bytes_per_s: what is written meanwhile.
-        moving: its partition; None: nothing ends when it is done.
-        grown_s: until when ``remaining_bytes`` counts what is written.
+        write_bytes_per_s: write rate of the partition meanwhile.
+        moving: its partition; None if no traffic ends with this copy.
+        grown_s: time up to which ``remaining_bytes`` includes new writes.
     """
 
     remaining_bytes: float
@@ -98,7 +98,7 @@ class ReplicaCopy:
     grown_s: float = 0.0
 
     def left_bytes(self, at_s: float) -> float:
-        """Return what it still has to copy."""
+        """Return the bytes still to copy, with all writes up to now."""
         self.remaining_bytes += self.write_bytes_per_s * (at_s - self.grown_s)
         self.grown_s = at_s
         return self.remaining_bytes
@@ -106,18 +106,18 @@ class ReplicaCopy:
 
 @dataclass(eq=False)
 class CopyStream:
-    """What one fetcher thread of a destination copies from one leading broker.
+    """Copies of one fetcher thread of a destination from one leading broker.
 
     Attributes:
-        leader: the leader's quota; None: not limited.
-        destination: the destination's quota; None: not limited.
-        parts: what is copied, in the order of the fetch session.
-        limits: what a fetch brings.
-        arriving_bytes: a response on its way.
-        asked_s: when the last fetch was sent.
-        served_s: when the last response was sent.
-        luck: how often it is first of those that wait, and how fast its fetches follow each other, against others.
-        pace: the same in one burst.
+        leader: quota of the leader; None if it has no limit.
+        destination: quota of the destination; None if it has no limit.
+        parts: copies in the order of the fetch session.
+        limits: size limits of a fetch.
+        arriving_bytes: size of a response in flight.
+        asked_s: time of the last fetch.
+        served_s: time of the last response.
+        luck: weight of this stream among waiting ones, and factor of its fetch rate, for the whole simulation.
+        pace: factor of its fetch rate in the current burst.
     """
 
     leader: QuotaEndpoint | None
@@ -132,16 +132,16 @@ class CopyStream:
 
     @property
     def ends(self) -> list[QuotaEndpoint]:
-        """Return the quotas that limit it."""
+        """Return the quotas that limit this stream."""
         return [end for end in (self.leader, self.destination) if end is not None]
 
     def respond(self, at_s: float, times: int, batch_bytes: float) -> float:
-        """Take some of each partition in turn until a response is full, and return its bytes.
+        """Take data of each partition in turn until a response is full, and return its size in bytes.
 
         Args:
             at_s: now.
-            times: responses that are taken together.
-            batch_bytes: size of producers' batches: what is cut off in the middle of one is sent again.
+            times: number of responses that are combined.
+            batch_bytes: size of producer batches; a batch that is cut off is sent again.
         """
         left, sent = float(times * self.limits.response_bytes), 0.0
         for _ in range(len(self.parts)):
@@ -157,7 +157,7 @@ class CopyStream:
         return sent
 
     def close(self, at_s: float) -> None:
-        """Drop the parts that are done: their traffic goes on as that of in-sync followers."""
+        """Remove the parts that are done; their traffic continues as that of in-sync followers."""
         for part in [part for part in self.parts if part.remaining_bytes <= 0]:
             self.parts.remove(part)
             for end in self.ends:

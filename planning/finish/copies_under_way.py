@@ -1,4 +1,4 @@
-"""The copies that a tick shows under way between limited brokers."""
+"""Running copies between throttled brokers, reconstructed from one tick."""
 
 from __future__ import annotations
 
@@ -10,36 +10,41 @@ from planning.finish.limits import DEFAULT_FETCH, FetchLimits
 from planning.throttles.load import BrokerRole, CatchingUpReplica, SourceLoad, ThrottleLoad
 from schemas.alerts import Role
 
-# By leader, None for one that is not limited, and destination likewise.
+# Leader and destination; None for one without a limit.
 _Pair = tuple[int | None, int | None]
 
 
 def copies_between(
     throttle_loads: Sequence[ThrottleLoad], ends: Mapping[BrokerRole, QuotaEndpoint]
 ) -> list[CopyStream]:
-    """Return what is copied between brokers.
+    """Return the copy streams between brokers.
 
-    A destination's replicas are taken one by one where they are known so, else by the sums per leader; else it is taken
-    to draw on every limited leader alike. What a leader sends beyond that goes to destinations without a limit.
+    The replicas of a destination are used one by one if they are known, otherwise as sums per leader. Without these
+    sums, the destination is assumed to copy from every limited leader in proportion to its remaining bytes. Copies of a
+    leader beyond that go to destinations without a limit.
 
     Args:
-        throttle_loads: brokers and roles that hold replicas back; what these still have to copy is known.
-        ends: the quota of each.
+        throttle_loads: brokers and roles that limit replicas, all with known remaining bytes.
+        ends: quota by broker and role.
     """
     leaders = [d for d in throttle_loads if d.role is Role.LEADER]
     destinations = [d for d in throttle_loads if d.role is Role.FOLLOWER]
     parts: dict[_Pair, list[ReplicaCopy]] = defaultdict(list)
-    _add_known(parts, destinations, ends)
+    _add_single_replicas(parts, destinations, ends)
     for destination in destinations:
         if not destination.catching_up:
             for broker, source in _sources(destination, leaders):
-                own = _end(ends, destination.broker, Role.FOLLOWER)
-                parts[broker, destination.broker].extend(_alike(source, _end(ends, broker, Role.LEADER), own))
+                own = _endpoint(ends, destination.broker, Role.FOLLOWER)
+                parts[broker, destination.broker].extend(
+                    _equal_copies(source, _endpoint(ends, broker, Role.LEADER), own)
+                )
     for leader in leaders:
-        parts[leader.broker, None].extend(_beyond(leader, parts))
+        parts[leader.broker, None].extend(_copies_to_unlimited(leader, parts))
     limits: dict[int | None, FetchLimits] = {d.broker: d.fetch for d in destinations}
     return [
-        CopyStream(_end(ends, leader, Role.LEADER), _end(ends, destination, Role.FOLLOWER), deque(share), fetch)
+        CopyStream(
+            _endpoint(ends, leader, Role.LEADER), _endpoint(ends, destination, Role.FOLLOWER), deque(share), fetch
+        )
         for (leader, destination), found in sorted(parts.items(), key=_order)
         for fetch in [limits.get(destination, DEFAULT_FETCH)]
         for share in _per_fetcher(found, fetch)
@@ -51,17 +56,17 @@ def _order(item: tuple[_Pair, list[ReplicaCopy]]) -> tuple[int, int]:
     return (-1 if leader is None else leader), (-1 if destination is None else destination)
 
 
-def _end(ends: Mapping[BrokerRole, QuotaEndpoint], broker: int | None, role: Role) -> QuotaEndpoint | None:
+def _endpoint(ends: Mapping[BrokerRole, QuotaEndpoint], broker: int | None, role: Role) -> QuotaEndpoint | None:
     return None if broker is None else ends.get((broker, role))
 
 
 def _per_fetcher(parts: Sequence[ReplicaCopy], fetch: FetchLimits) -> Iterator[Sequence[ReplicaCopy]]:
-    """Give the parts of each fetcher thread: partitions are spread over them by a hash."""
+    """Yield the copies of each fetcher thread. Kafka assigns partitions to threads by a hash."""
     for number in range(min(fetch.fetchers, len(parts))):
         yield parts[number :: fetch.fetchers]
 
 
-def _add_known(
+def _add_single_replicas(
     parts: dict[_Pair, list[ReplicaCopy]],
     destinations: Iterable[ThrottleLoad],
     ends: Mapping[BrokerRole, QuotaEndpoint],
@@ -74,38 +79,41 @@ def _add_known(
     for destination, r in known:
         name = r.topic, r.partition
         if name not in moving:
-            next_copies = (*name, r.target[0]) in copying
-            moving[name] = CopiedPartition(behind[name], list(_leaving(r, next_copies, ends)))
+            next_leader_copies = (*name, r.target[0]) in copying
+            moving[name] = CopiedPartition(behind[name], list(_ending_traffic(r, next_leader_copies, ends)))
         parts[r.leader, destination].append(ReplicaCopy(r.remaining_bytes, r.write_bytes_per_s, moving[name]))
 
 
-def _leaving(
-    replica: CatchingUpReplica, next_copies: bool, ends: Mapping[BrokerRole, QuotaEndpoint]
+def _ending_traffic(
+    replica: CatchingUpReplica, next_leader_copies: bool, ends: Mapping[BrokerRole, QuotaEndpoint]
 ) -> Iterator[tuple[QuotaEndpoint, float]]:
-    """Give the in-sync traffic that ends when the replica's partition has moved: whose quota counts it, and how much.
+    """Yield the in-sync traffic that ends when the replica's partition has moved: the quota that counts it, and its
+    rate.
 
-    A leader that leaves hands over to the first of the target, and all of its followers fetch from that one; no list
-    names it as a leader, where it is new itself.
+    A leader that is removed hands over to the first target replica, and all other replicas then fetch from that one. If
+    the new leader is an adding replica, no list throttles it as a leader.
 
     Args:
-        replica: one of those that copy.
-        next_copies: whether that first one copies too: when it leads, it fetches no more.
-        ends: the quota of each.
+        replica: one of the copying replicas.
+        next_leader_copies: true if the first target replica copies too: as the leader, it stops fetching.
+        ends: quota by broker and role.
     """
     leaving = set(replica.replicas) - set(replica.target)
-    leads_on = replica.leader not in leaving
-    fetching = leaving if leads_on else set(replica.replicas) - {replica.leader}
+    leader_stays = replica.leader not in leaving
+    fetching = leaving if leader_stays else set(replica.replicas) - {replica.leader}
     ended: list[tuple[BrokerRole, int]] = [((replica.leader, Role.LEADER), len(fetching))]
     ended += [((follower, Role.FOLLOWER), 1) for follower in sorted(leaving - {replica.leader})]
-    if not leads_on and next_copies:
+    if not leader_stays and next_leader_copies:
         ended.append(((replica.target[0], Role.FOLLOWER), 1))
-    yield from ((ends[side], times * replica.write_bytes_per_s) for side, times in ended if side in ends)
+    yield from (
+        (ends[broker_role], times * replica.write_bytes_per_s) for broker_role, times in ended if broker_role in ends
+    )
 
 
-def _alike(
+def _equal_copies(
     source: SourceLoad, leader: QuotaEndpoint | None, destination: QuotaEndpoint | None
 ) -> Iterator[ReplicaCopy]:
-    """Give the replicas of one leader: the one that is furthest behind, and the others alike."""
+    """Yield the replicas of one leader: the one furthest behind, and the others with equal shares of the rest."""
     if not source.replicas:
         return
     remaining, write = float(source.remaining_bytes or 0), (source.write_bytes_per_s or 0.0) / source.replicas
@@ -118,7 +126,7 @@ def _alike(
 
 
 def _sources(destination: ThrottleLoad, leaders: Sequence[ThrottleLoad]) -> Iterator[tuple[int | None, SourceLoad]]:
-    """Give what a destination copies from each leader; if that is not known, from all limited leaders alike."""
+    """Yield the sums of a destination per leader; if they are unknown, distributed over all limited leaders."""
     if destination.sources:
         yield from ((source.leader, source) for source in destination.sources)
         return
@@ -132,8 +140,8 @@ def _sources(destination: ThrottleLoad, leaders: Sequence[ThrottleLoad]) -> Iter
         yield leader, SourceLoad(leader or 0, replicas, own, destination.behind_bytes_per_s * ratio)
 
 
-def _beyond(leader: ThrottleLoad, parts: Mapping[_Pair, Sequence[ReplicaCopy]]) -> Iterator[ReplicaCopy]:
-    """Give the replicas that copy from a leader to destinations without a limit."""
+def _copies_to_unlimited(leader: ThrottleLoad, parts: Mapping[_Pair, Sequence[ReplicaCopy]]) -> Iterator[ReplicaCopy]:
+    """Yield the replicas that copy from a leader to destinations without a limit."""
     known = [part for (source, _), found in parts.items() if source == leader.broker for part in found]
     replicas = leader.limited_replicas - len(known)
     remaining = (leader.remaining_bytes or 0) - sum(part.remaining_bytes for part in known)

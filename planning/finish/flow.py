@@ -1,7 +1,7 @@
-"""Throttled copies as a steady flow: what a simulation leaves when its time is over.
+"""Throttled copies as a steady flow, for the time after the end of a simulation.
 
-Instead of single fetches it takes what every quota lets through in the long run, shared out between the copies behind
-it, from one replica that is done to the next.
+Each quota's long-run throughput, instead of single fetches, is shared between the copies that it limits. Rates are
+constant until the next replica finishes.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from planning.finish.copies import CopyStream, QuotaEndpoint, ReplicaCopy
 from planning.finish.long_run import YIELD_RATIOS, burst_bytes, copy_bytes_per_s
 from schemas.alerts import Role
 
-# Replicas that are done within this part of the time since the beginning are taken to be done together.
+# Replicas that finish within this part of the elapsed time are treated as finished together.
 _STEP_RATIO, _STEP_S = 0.03, 1.0
 _MOST_STEPS = 1_000
-# Longer than that is never; a copy without a limit is as good as done.
+# Longer times count as never. The rate of an unlimited copy makes it finish at once.
 _LONGEST_S, _UNLIMITED_BYTES_PER_S = 3e8, 1e12
-# Which copies behind a quota get more than others is chance, and lasts: as a ratio, on average.
+# Some copies randomly and permanently get more of a quota than others: standard deviation, as a ratio.
 _UNEVEN_RATIO = 0.5
 
 
 class Flow:
-    """Copies that flow on.
+    """Copies with constant rates between two finished replicas.
 
     Args:
-        copies: what is to be copied at ``at_s``; they are used up.
-        at_s: the time it begins at, seconds.
-        seed: decides which copies get more than others.
+        copies: copy streams at ``at_s``; they are changed.
+        at_s: start time, seconds.
+        seed: seed of the random differences between copies.
     """
 
     def __init__(self, copies: Iterable[CopyStream], at_s: float, seed: int = 0) -> None:
@@ -42,7 +42,7 @@ class Flow:
         self._shares = {id(copy): math.exp(_UNEVEN_RATIO * chance.gauss(0, 1)) for copy in self._open}
 
     def run(self) -> float | None:
-        """Return when the last part is copied, seconds; None: never."""
+        """Return the time of the last copied byte, seconds; None if never."""
         for _ in range(_MOST_STEPS):
             if not self._open:
                 return self._at_s
@@ -51,11 +51,11 @@ class Flow:
             if soonest_s > _LONGEST_S:
                 return None
             step_s = max(soonest_s, _STEP_S, _STEP_RATIO * (self._at_s - self._began_s))
-            self._pass(step_s, rates)
+            self._advance(step_s, rates)
         return None
 
-    def _pass(self, step_s: float, rates: Mapping[int, float]) -> None:
-        """Let time pass, and drop what is done."""
+    def _advance(self, step_s: float, rates: Mapping[int, float]) -> None:
+        """Advance the time by a step, and remove finished replicas."""
         self._at_s += step_s
         for copy in self._open:
             share = rates[id(copy)] / len(copy.parts)
@@ -75,28 +75,28 @@ class Flow:
                 self._in_sync[id(end)] = max(0.0, self._in_sync.get(id(end), 0.0) - bytes_per_s)
 
     def _rates(self) -> dict[int, float]:
-        """Return what each copy gets, new bytes per second: shares of the quotas, none more than the scarcest gives."""
+        """Return the new bytes per second of each copy: its share of the quotas, at most that of its scarcest quota."""
         behind: dict[int, list[CopyStream]] = defaultdict(list)
         ends: dict[int, QuotaEndpoint] = {}
         for copy in self._open:
             for end in copy.ends:
                 behind[id(end)].append(copy)
                 ends[id(end)] = end
-        left = {key: _passes(end, behind[key], self._in_sync[key]) for key, end in ends.items()}
+        left = {key: _throughput(end, behind[key], self._in_sync[key]) for key, end in ends.items()}
         weight = {key: sum(self._shares[id(copy)] for copy in behind[key]) for key in left}
         rates: dict[int, float] = {}
         while left:
-            scarce = min(left, key=lambda key: left[key] / weight[key])
-            each = max(0.0, left[scarce] / weight[scarce])
-            for copy in behind[scarce]:
+            scarcest = min(left, key=lambda key: left[key] / weight[key])
+            per_weight = max(0.0, left[scarcest] / weight[scarcest])
+            for copy in behind[scarcest]:
                 if id(copy) not in rates:
-                    rates[id(copy)] = each * self._shares[id(copy)]
-                    self._take(copy, rates[id(copy)], left, weight)
-            left.pop(scarce, None)
+                    rates[id(copy)] = per_weight * self._shares[id(copy)]
+                    self._subtract(copy, rates[id(copy)], left, weight)
+            left.pop(scarcest, None)
         return {id(copy): YIELD_RATIOS[1] * rates.get(id(copy), _UNLIMITED_BYTES_PER_S) for copy in self._open}
 
-    def _take(self, copy: CopyStream, bytes_per_s: float, left: dict[int, float], weight: dict[int, float]) -> None:
-        """Take from each quota of a copy what it gets; a quota without further copies is done with."""
+    def _subtract(self, copy: CopyStream, bytes_per_s: float, left: dict[int, float], weight: dict[int, float]) -> None:
+        """Subtract the rate of a copy from each of its quotas; remove quotas without further copies."""
         for key in [id(end) for end in copy.ends if id(end) in left]:
             left[key] -= bytes_per_s
             weight[key] -= self._shares[id(copy)]
@@ -105,14 +105,14 @@ class Flow:
 
 
 def _done_s(copy: CopyStream, bytes_per_s: float) -> float:
-    """Return after how many seconds the first part of a copy is done; infinity: never."""
+    """Return the seconds until the first replica of a copy stream finishes; infinity if never."""
     share = bytes_per_s / len(copy.parts)
     gaining = [part for part in copy.parts if share > part.write_bytes_per_s]
     return min((part.remaining_bytes / (share - part.write_bytes_per_s) for part in gaining), default=math.inf)
 
 
-def _passes(end: QuotaEndpoint, copies: Sequence[CopyStream], in_sync_bytes_per_s: float) -> float:
-    """Return what a quota lets through in the long run, bytes per second."""
+def _throughput(end: QuotaEndpoint, copies: Sequence[CopyStream], in_sync_bytes_per_s: float) -> float:
+    """Return the throughput of a quota in the long run, bytes per second."""
     if end.applied_bytes_per_s is None:
         return _UNLIMITED_BYTES_PER_S
     role = Role.LEADER if end is copies[0].leader else Role.FOLLOWER

@@ -1,4 +1,4 @@
-"""Broker settings that decide how a throttled copy runs, with Kafka's defaults."""
+"""Broker settings that determine the course of a throttled copy, with Kafka's defaults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class QuotaWindow:
-    """Samples that a replication quota takes its mean over.
+    """Samples of a replication quota, whose mean is compared with the throttle.
 
     Source: ``ReplicationQuotaManagerConfig``; ``SampledStat`` keeps one sample more than it counts.
 
@@ -21,27 +21,27 @@ class QuotaWindow:
 
     @property
     def length_s(self) -> float:
-        """Return how long an amount counts at least, seconds."""
+        """Return the shortest time for which an amount counts, seconds."""
         return self.samples * self.sample_s
 
     @property
     def mean_s(self) -> float:
-        """Return the time that the mean is over, on average, in seconds: the oldest sample began up to one earlier."""
+        """Return the average time span of the mean, seconds. The oldest sample starts up to one sample earlier."""
         return (self.samples + 0.5) * self.sample_s
 
 
 @dataclass(frozen=True)
 class FetchLimits:
-    """What one fetch of a follower brings, and how it retries.
+    """Size limits and retries of a follower's fetches.
 
     Source: ``RemoteLeaderEndPoint.buildFetch``, ``ReplicaManager.readFromLog``, ``AbstractFetcherThread.maybeFetch``.
 
     Attributes:
-        partition_bytes: ``replica.fetch.max.bytes``, most bytes of one partition.
-        response_bytes: ``replica.fetch.response.max.bytes``, most bytes of one response.
+        partition_bytes: ``replica.fetch.max.bytes``, maximum per partition.
+        response_bytes: ``replica.fetch.response.max.bytes``, maximum per response.
         fetchers: ``num.replica.fetchers``, threads per leading broker.
         wait_s: ``replica.fetch.wait.max.ms`` in seconds, longest wait of a fetch at the leader.
-        backoff_s: ``replica.fetch.backoff.ms`` in seconds, wait of a thread that has nothing to fetch.
+        backoff_s: ``replica.fetch.backoff.ms`` in seconds, wait of a thread without a partition to fetch.
     """
 
     partition_bytes: int = 1_048_576
@@ -52,18 +52,18 @@ class FetchLimits:
 
     @property
     def retry_s(self) -> float:
-        """Return after how long a destination that has exceeded its quota checks it again, seconds.
+        """Return the time after which a destination that exceeded its quota checks it again, seconds.
 
-        It goes on fetching the partitions of the leader that are in sync, and checks with each of these fetches; only
-        a destination that has none backs off.
+        It continues to fetch in-sync partitions of the leader, and checks the quota with each fetch. Only a destination
+        without such partitions backs off.
         """
         return min(self.wait_s, self.backoff_s)
 
     def burst_bytes(self, replicas: int) -> int:
-        """Return what one round of fetches from one leader brings at most, bytes: no quota cuts a response.
+        """Return the maximum size of one round of fetches from one leader, in bytes. No quota cuts a response.
 
         Args:
-            replicas: out-of-sync replicas that copy from the leader.
+            replicas: number of out-of-sync replicas that copy from the leader.
         """
         return min(min(self.fetchers, replicas) * self.response_bytes, replicas * self.partition_bytes)
 

@@ -1,4 +1,4 @@
-"""Closed form of what a throttle lets through in the long run: simple enough for a column expression in SQL."""
+"""Long-run throughput of a throttle in closed form, simple enough for a column expression in SQL."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from dataclasses import dataclass
 from planning.finish.limits import QuotaWindow
 from schemas.alerts import Role
 
-# New bytes of those that count: a fetch ends in the middle of a producer's batch, whose beginning is sent again. Least,
-# usual and most; brokers do not report how large batches are.
+# Share of new bytes in the counted ones, because a fetch ends in the middle of a producer batch, whose beginning is
+# sent again. Minimum, usual value and maximum, because brokers do not report batch sizes.
 YIELD_RATIOS = (0.95, 0.985, 1.0)
 
 
 def burst_bytes(role: Role, responses: Iterable[float]) -> float:
-    """Return what one check of a quota lets through, bytes.
+    """Return the bytes that one check of a quota lets through.
 
-    A leader counts each response before it checks the next fetch (``KafkaApis.handleFetchRequest``): one passes, the
-    largest at most. Every fetcher thread of a destination checks by itself, and counts what has arrived: all may pass.
+    A leader counts each response before it checks the next fetch (``KafkaApis.handleFetchRequest``), so one response
+    passes, at most the largest. Every fetcher thread of a destination checks independently and counts bytes on arrival,
+    so all may pass.
 
     Args:
-        role: whose quota.
-        responses: bytes of a full response of each of its fetchers (``FetchLimits.burst_bytes``).
+        role: role of the quota.
+        responses: size of a full response of each fetcher, in bytes (``FetchLimits.burst_bytes``).
     """
     return max(responses, default=0.0) if role is Role.LEADER else sum(responses)
 
 
 @dataclass(frozen=True)
 class CopyRate:
-    """New bytes per second that out-of-sync replicas get behind a throttle, what is written meanwhile included.
+    """New bytes per second that out-of-sync replicas get behind a throttle, including data written meanwhile.
 
     Attributes:
-        low: at least.
-        middle: as expected.
-        high: at most.
+        low: minimum.
+        middle: expected value.
+        high: maximum.
     """
 
     low: float
@@ -45,15 +46,15 @@ class CopyRate:
 def copy_bytes_per_s(
     throttle_bytes_per_s: float, in_sync_bytes_per_s: float, burst_bytes: float | None, window: QuotaWindow
 ) -> float:
-    """Return the bytes per second that count for out-of-sync replicas in the long run, those sent again included.
+    """Return the counted bytes per second of out-of-sync replicas in the long run, including bytes sent again.
 
-    Once per window there is room for what in-sync followers leave of it. A quota is checked before a response and cuts
-    none, so that room is rounded up to whole responses: at least one, even if there is next to no room.
+    Each window has room for the part of the quota that in-sync followers leave. The quota is checked before a response
+    and cuts none. The room is therefore rounded up to whole responses: at least one, even if there is almost no room.
 
     Args:
-        throttle_bytes_per_s: the rate.
+        throttle_bytes_per_s: throttle.
         in_sync_bytes_per_s: traffic of in-sync followers.
-        burst_bytes: what one check of the quota lets through; None if unknown: room is not rounded.
+        burst_bytes: bytes that one check of the quota lets through; None if unknown, then the room is not rounded.
         window: samples of the quota.
     """
     left = throttle_bytes_per_s - in_sync_bytes_per_s
@@ -68,15 +69,15 @@ def copy_bytes_per_s(
 def copy_rate(
     throttle_bytes_per_s: float, in_sync_bytes_per_s: float, burst_bytes: float | None, window: QuotaWindow
 ) -> CopyRate:
-    """Return what ``copy_bytes_per_s`` brings of new bytes, with its bounds.
+    """Return the new bytes per second of ``copy_bytes_per_s``, with bounds.
 
-    At least one response passes in every window, however long it takes until it is asked for; at most one response more
-    than there is room for.
+    At least one response passes in every window, however late it is requested. At most one response passes beyond the
+    room.
 
     Args:
-        throttle_bytes_per_s: the rate.
+        throttle_bytes_per_s: throttle.
         in_sync_bytes_per_s: traffic of in-sync followers.
-        burst_bytes: what one check of the quota lets through; None if unknown.
+        burst_bytes: bytes that one check of the quota lets through; None if unknown.
         window: samples of the quota.
     """
     least, usual, most = YIELD_RATIOS
@@ -93,12 +94,12 @@ def copy_rate(
 
 @dataclass(frozen=True)
 class CatchUp:
-    """When out-of-sync replicas behind one throttle are in sync, seconds from now.
+    """Time until out-of-sync replicas behind one throttle are in sync, in seconds.
 
     Attributes:
-        low_s: at the earliest; None: never.
-        middle_s: as expected; None: never.
-        high_s: at the latest; None: never.
+        low_s: earliest; None if never.
+        middle_s: expected; None if never.
+        high_s: latest; None if never.
     """
 
     low_s: float | None
@@ -109,16 +110,16 @@ class CatchUp:
 def catch_up(
     remaining_bytes: float, written_bytes_per_s: float, rate: CopyRate, room_bytes: float, window: QuotaWindow
 ) -> CatchUp:
-    """Return when what remains is copied under a throttle.
+    """Return the time until the remaining bytes are copied under a throttle.
 
-    The room that the quota has now is copied at once, and counts for one window. What is not copied then comes in
-    bursts a window apart: half of one is how far the end may be from that of a steady flow.
+    The current room of the quota is copied at once and counts for one window. The rest arrives in bursts, one window
+    apart, so the end may differ from a steady flow by half a window.
 
     Args:
         remaining_bytes: bytes still to copy.
-        written_bytes_per_s: what is written meanwhile.
-        rate: new bytes that are copied, in the long run.
-        room_bytes: by how much the quota is below its limit now.
+        written_bytes_per_s: write rate meanwhile.
+        rate: long-run rate of new bytes.
+        room_bytes: bytes by which the quota is below its limit now.
         window: samples of the quota.
     """
     at_once = min(max(0.0, room_bytes), remaining_bytes)
@@ -132,6 +133,6 @@ def catch_up(
         full = min(1.0, at_once / (copied_bytes_per_s * window.mean_s))
         return max(0.0, (remaining_bytes - at_once) / gained + (full / 2 + windows) * window.mean_s)
 
-    # Less than what there is room for comes in one burst.
+    # Copies smaller than the current room finish in one burst.
     half = 0.5 if at_once < remaining_bytes else 0.0
     return CatchUp(after_s(rate.high, -half), after_s(rate.middle, 0.0), after_s(rate.low, half))

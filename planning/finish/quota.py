@@ -1,4 +1,4 @@
-"""The samples of one replication quota, as Kafka keeps them."""
+"""Samples of one replication quota, with the same rules as in Kafka."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Sequence
 from planning.finish.limits import QuotaWindow
 
 WINDOW_S = QuotaWindow().length_s
-# Followers in sync fetch some times a second: a sample ends with the first of these fetches after its time.
+# In-sync followers fetch several times per second, and a sample ends with the first fetch after its time.
 _FETCH_INTERVAL_S = 0.03
-# The mean is read with every fetch that is built, some times a second.
+# Every new fetch reads the mean, several times per second.
 _READ_INTERVAL_S = 0.25
-# A quota that may have room is checked this much later at the earliest, so that rounding never checks it too early.
+# Delay of the next quota check, so that rounding never makes it too early.
 _TICK_S = 1e-3
 
 
 class QuotaSamples:
-    """The samples of one quota. Times in seconds on any one clock, amounts in bytes.
+    """Samples of one quota. Times are in seconds on any one clock, amounts in bytes.
 
-    Does what ``SampledStat`` does: a sample is complete after its time, the next one begins with the next amount, and
-    one that got its last amount a window ago is reset when the mean is read. The mean is that of ``SimpleRate``: over
-    the time since the oldest sample began.
+    Follows ``SampledStat``: a sample is complete after its time, and the next one starts with the next amount. A sample
+    whose last amount is older than a window is reset when the mean is read. The mean follows ``SimpleRate``: it covers
+    the time since the start of the oldest sample.
 
     Args:
-        starts_s: when each sample began, oldest first; one more than the samples that count.
-        amounts: what each contains; a sample that contains something has got it until its end.
+        starts_s: start of each sample, oldest first; one more than the samples that count.
+        amounts: amount of each sample; a non-empty sample got its amounts up to its end.
         at_s: now.
         settings: number and length of the samples.
     """
@@ -43,7 +43,7 @@ class QuotaSamples:
         self._scan()
 
     def copy(self) -> QuotaSamples:
-        """Return a window that goes on from here by itself."""
+        """Return an independent copy."""
         other = QuotaSamples(self._starts, self._amounts, self._counted_s, self.settings)
         other._ends, other._current = list(self._ends), self._current
         other._scan()
@@ -51,15 +51,15 @@ class QuotaSamples:
 
     @property
     def total_bytes(self) -> float:
-        """Return what all samples contain."""
+        """Return the sum of all samples."""
         return self._total
 
     def elapsed_s(self, at_s: float, read_every_s: float = _READ_INTERVAL_S) -> float:
-        """Return the time that the mean is over, in seconds; samples that are over are reset first.
+        """Return the time span of the mean, in seconds, after a reset of expired samples.
 
         Args:
             at_s: now.
-            read_every_s: how often the mean is read, at which samples are reset, seconds.
+            read_every_s: interval at which the mean is read and samples are reset, seconds.
         """
         if at_s >= self._leaves_s:
             for index, end in enumerate(self._ends):
@@ -90,7 +90,8 @@ class QuotaSamples:
         self._add(at_s, amount)
 
     def room(self, at_s: float, bytes_per_s: float) -> float:
-        """Return how many bytes the mean is below a rate; negative: the quota is exceeded, at 0 it is not.
+        """Return by how many bytes the mean is below a rate; negative if the quota is exceeded. At 0 it is not
+        exceeded.
 
         Source: ``Quota.acceptable``.
         """
@@ -101,14 +102,14 @@ class QuotaSamples:
 
         Args:
             at_s: now.
-            room_bytes: its room now, negative.
-            gains_bytes_per_s: what the rate leaves of steady traffic.
+            room_bytes: current room, negative.
+            gains_bytes_per_s: rate minus steady traffic.
         """
         grown_s = at_s - room_bytes / gains_bytes_per_s if gains_bytes_per_s > 0 else math.inf
         return max(min(min(self._ends) + self._length_s, grown_s), at_s) + _TICK_S
 
     def scale(self, ratio: float) -> None:
-        """Multiply all that the samples contain."""
+        """Multiply all amounts by a ratio."""
         self._amounts = [amount * ratio for amount in self._amounts]
         self._total *= ratio
 
@@ -128,19 +129,19 @@ class QuotaSamples:
         self._starts[index] = self._ends[index] = at_s
 
     def _scan(self) -> None:
-        """Note when the oldest sample began, and until when none is over for sure."""
+        """Update the start of the oldest sample, and the earliest time at which a sample expires."""
         self._oldest_s = min(self._starts)
         self._leaves_s = min(self._ends) + self._length_s
 
 
 def steady(bytes_per_s: float, at_s: float, settings: QuotaWindow, phase: float = 0.5) -> QuotaSamples:
-    """Return a window that has counted the same in every sample.
+    """Return samples with the same traffic in each of them.
 
     Args:
-        bytes_per_s: the mean.
+        bytes_per_s: mean.
         at_s: now.
         settings: number and length of the samples.
-        phase: how much of the youngest sample is over, 0 to 1.
+        phase: elapsed part of the youngest sample, 0 to 1.
     """
     kept = settings.samples + 1
     starts = [at_s - (age + phase) * settings.sample_s for age in reversed(range(kept))]
@@ -149,10 +150,10 @@ def steady(bytes_per_s: float, at_s: float, settings: QuotaWindow, phase: float 
 
 
 def unused(reset_s: float, at_s: float, settings: QuotaWindow) -> QuotaSamples:
-    """Return a window that has counted nothing, all its samples reset or made at the same time.
+    """Return empty samples that were all reset or created at the same time.
 
     Args:
-        reset_s: when.
+        reset_s: time of the reset.
         at_s: now.
         settings: number and length of the samples.
     """

@@ -1,11 +1,16 @@
-"""Throttled copies simulated fetch by fetch, as followers and leaders run them.
+"""Simulation of throttled copies, fetch by fetch, with the rules of followers and leaders.
 
-A copy takes all the room of its quotas at once, then waits until what it took leaves the windows; between its bursts
-the lag grows. When a copy ends therefore depends on the samples of both quotas, the leader's and the destination's.
-The simulation does what the brokers do: a destination that has exceeded its quota leaves the out-of-sync partitions out
-of its fetches and checks again later (``RemoteLeaderEndPoint.shouldFollowerThrottle``); a leader that has exceeded its
-own answers with nothing until it has room (``ReplicaManager.shouldLeaderThrottle``, ``DelayedFetch``); neither cuts a
-response; partitions that got data go to the end of the fetch session (``FetchSession.PartitionIterator``).
+A copy uses all room in its quotas at once. It then waits until that traffic leaves the quota windows, and the lag grows
+between its bursts. The end of a copy therefore depends on the samples of both quotas, the leader's and the
+destination's.
+
+The rules of the brokers are:
+- A destination above its quota omits out-of-sync partitions from its fetches and checks again later
+(``RemoteLeaderEndPoint.shouldFollowerThrottle``).
+- A leader above its quota returns no data until there is room (``ReplicaManager.shouldLeaderThrottle``,
+``DelayedFetch``).
+- Neither cuts a response.
+- Partitions that got data move to the end of the fetch session (``FetchSession.PartitionIterator``).
 """
 
 from __future__ import annotations
@@ -19,33 +24,33 @@ from random import Random
 
 from planning.finish.copies import CopyStream, QuotaEndpoint
 
-# A response takes that long besides the time of its bytes.
+# Latency of a response, in addition to the transfer time of its bytes.
 _ROUND_TRIP_S = 0.01
-# A link is that much faster than the throttle at least: else the throttle would not be what limits the copy.
+# Minimum ratio of link speed to throttle; with a slower link, the throttle would not limit the copy.
 _FAST_RATIO = 5.0
-# Responses that follow each other within this time count as one: their number would only cost time.
+# Responses within this time are combined, to simulate fewer events.
 _TOGETHER_S = 0.02
-# A fetch that waits at its leader is checked again with every record that is appended to one of its partitions.
+# A fetch that waits at its leader is checked again with every record appended to one of its partitions.
 _APPEND_INTERVAL_S = 0.04
 _SERVED_FIRST = 0.5
-# Some fetcher threads get more than others, all the time or in one burst: as a ratio, on average. A pause of so many
-# seconds ends a burst.
+# Some fetcher threads get more than others, permanently or in one burst: standard deviations, as ratios. A pause of
+# _BURST_S ends a burst.
 _LASTING_RATIO, _PASSING_RATIO, _BURST_S = 0.5, 0.3, 1.0
-# Spreads points over an interval as evenly as can be, however many there are.
+# Multiples of this ratio modulo 1 are evenly spread over an interval, for any number of points.
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What brokers do not report, and a simulation has to assume.
+    """Assumptions of a simulation about values that brokers do not report.
 
     Attributes:
-        batch_bytes: size of producers' batches; a fetch ends in the middle of one, whose beginning was sent in vain.
-        burst_bytes_per_s: speed of a copy that no quota holds back.
-        retry_ratio: how soon a destination checks its quota again, against the longest time: it does so with every
-            fetch of other partitions.
-        seed: decides which of several copies that wait for a quota is first: half of the times the one that was served
-            last, which asks soonest, half of the times any.
+        batch_bytes: size of producer batches; a fetch ends in the middle of one, which is then sent again.
+        burst_bytes_per_s: rate of a copy that no quota limits.
+        retry_ratio: time until a destination checks its quota again, as a ratio of the longest time. It checks with
+            every fetch of other partitions.
+        seed: seed of the choice between copies that wait for a quota. Half of the choices are the copy served last,
+            which asks first; the other half are random.
     """
 
     batch_bytes: float = 16_384.0
@@ -55,18 +60,18 @@ class Conditions:
 
 
 class Simulation:
-    """Copies under way, event by event. Times in seconds from now.
+    """Running copies, simulated event by event. Times are in seconds from now.
 
     Args:
-        copies: what is to be copied; they and their quotas are used up.
-        applied_s: when the rates change.
-        conditions: what is assumed.
-        most_events: ends a simulation that would take too long.
+        copies: copy streams; they and their quotas are changed.
+        applied_s: time at which the rates change.
+        conditions: assumptions.
+        most_events: maximum number of events.
 
     Attributes:
-        open: copies that are not done.
-        ended_s: when the last part was copied; None: not yet.
-        events: how many events it has taken.
+        open: unfinished copy streams.
+        ended_s: time of the last copied byte; None if not yet.
+        events: number of events so far.
         at_s: time of the last event.
     """
 
@@ -86,44 +91,44 @@ class Simulation:
         self._ends = list({id(end): end for copy in self.open for end in copy.ends}.values())
         for number, copy in enumerate(self.open):
             copy.luck = math.exp(_LASTING_RATIO * self._random.gauss(0.0, 1.0))
-            # Fetcher threads do not run in step.
+            # Fetcher threads do not run in step with each other.
             self._plan(number * _GOLDEN_RATIO % 1 * copy.limits.retry_s, copy)
         self._plan(applied_s, None)
 
     def run(self, until_s: float) -> float | None:
-        """Return when the last part was copied; None: not until then, or not with so few events.
+        """Return the time of the last copied byte; None if it is later, or needs more events than allowed.
 
         Args:
-            until_s: simulated to here at most.
+            until_s: end of the simulated time.
         """
         while self.open and self._events[0][0] <= until_s and self.events < self._most_events:
-            at_s, _, what = heapq.heappop(self._events)
+            at_s, _, target = heapq.heappop(self._events)
             self.at_s = at_s
             self.events += 1
-            if isinstance(what, CopyStream):
-                self._go_on(what, at_s)
-            elif what is None:
+            if isinstance(target, CopyStream):
+                self._continue(target, at_s)
+            elif target is None:
                 for end in self._ends:
                     self._check_at(end, at_s)
-            elif what.check_s == at_s:
-                what.check_s = math.inf
-                self._check(what, at_s)
+            elif target.check_s == at_s:
+                target.check_s = math.inf
+                self._check(target, at_s)
         return self.ended_s
 
     def left_bytes(self, at_s: float) -> float:
-        """Return what is still to be copied at a time not before the last event."""
+        """Return the bytes still to copy at a time that is not before the last event."""
         return sum(part.left_bytes(at_s) for copy in self.open for part in copy.parts)
 
-    def _plan(self, at_s: float, what: CopyStream | QuotaEndpoint | None) -> None:
-        heapq.heappush(self._events, (at_s, next(self._order), what))
+    def _plan(self, at_s: float, target: CopyStream | QuotaEndpoint | None) -> None:
+        heapq.heappush(self._events, (at_s, next(self._order), target))
 
     def _check_at(self, end: QuotaEndpoint, at_s: float) -> None:
         if end.waiting and at_s < end.check_s:
             end.check_s = at_s
             self._plan(at_s, end)
 
-    def _go_on(self, copy: CopyStream, at_s: float) -> None:
-        """Take in the response that has arrived, and build the next fetch."""
+    def _continue(self, copy: CopyStream, at_s: float) -> None:
+        """Count the response that has arrived, and send the next fetch."""
         if copy.arriving_bytes:
             if copy.destination is not None:
                 copy.destination.record(at_s, copy.arriving_bytes)
@@ -133,16 +138,16 @@ class Simulation:
                 self.open.remove(copy)
                 self.ended_s = None if self.open else at_s
                 return
-        if copy.destination is None or self._may_pass(copy, copy.destination, at_s):
-            self._ask(copy, at_s)
+        if copy.destination is None or self._has_room(copy, copy.destination, at_s):
+            self._fetch(copy, at_s)
 
-    def _may_pass(self, copy: CopyStream, end: QuotaEndpoint, at_s: float) -> bool:
-        """Return whether a quota has room; if not, the copy waits for it."""
-        free_s = end.free_s(at_s, at_s >= self._applied_s)
-        if free_s <= at_s:
+    def _has_room(self, copy: CopyStream, end: QuotaEndpoint, at_s: float) -> bool:
+        """Return whether a quota has room; if not, add the copy to those that wait."""
+        open_at_s = end.open_at_s(at_s, at_s >= self._applied_s)
+        if open_at_s <= at_s:
             return True
         end.waiting.append(copy)
-        self._check_at(end, free_s + self._gap_s(end))
+        self._check_at(end, open_at_s + self._gap_s(end))
         return False
 
     def _gap_s(self, end: QuotaEndpoint) -> float:
@@ -152,36 +157,36 @@ class Simulation:
             return _APPEND_INTERVAL_S
         return self._conditions.retry_ratio * copy.limits.retry_s / len(end.waiting)
 
-    def _ask(self, copy: CopyStream, at_s: float) -> None:
+    def _fetch(self, copy: CopyStream, at_s: float) -> None:
         copy.asked_s = at_s
-        if copy.leader is None or self._may_pass(copy, copy.leader, at_s):
+        if copy.leader is None or self._has_room(copy, copy.leader, at_s):
             self._respond(copy, at_s)
 
     def _check(self, end: QuotaEndpoint, at_s: float) -> None:
-        """Let one of the copies that wait for a quota go on if it has room; the others check again soon."""
-        free_s = end.free_s(at_s, at_s >= self._applied_s)
-        if free_s > at_s:
-            self._check_at(end, free_s + self._gap_s(end))
+        """Resume one of the copies that wait for a quota if it has room; the others check again soon."""
+        open_at_s = end.open_at_s(at_s, at_s >= self._applied_s)
+        if open_at_s > at_s:
+            self._check_at(end, open_at_s + self._gap_s(end))
             return
-        copy = self._first(end.waiting)
+        copy = self._next_waiting(end.waiting)
         end.waiting.remove(copy)
         if end is copy.destination:
-            self._ask(copy, at_s)
+            self._fetch(copy, at_s)
         elif at_s - copy.asked_s > copy.limits.wait_s:
-            # A fetch that has waited longest has returned empty, and the destination has checked its own quota again.
-            self._go_on(copy, at_s)
+            # The wait is over: the fetch has returned without data, and the destination checks its own quota again.
+            self._continue(copy, at_s)
         else:
             self._respond(copy, at_s)
         if end.waiting:
             self._check_at(end, at_s + self._gap_s(end))
 
-    def _first(self, waiting: Sequence[CopyStream]) -> CopyStream:
+    def _next_waiting(self, waiting: Sequence[CopyStream]) -> CopyStream:
         if self._random.random() < _SERVED_FIRST:
             return max(waiting, key=lambda copy: copy.served_s)
         return self._random.choices(waiting, [copy.luck for copy in waiting])[0]
 
     def _respond(self, copy: CopyStream, at_s: float) -> None:
-        """Send a response, which arrives after a while."""
+        """Send a response, and plan its arrival."""
         bytes_per_s = max(self._conditions.burst_bytes_per_s, *(_FAST_RATIO * end.fastest for end in copy.ends))
         full = min(copy.limits.response_bytes, len(copy.parts) * copy.limits.partition_bytes)
         times = int(bytes_per_s * _TOGETHER_S / full)

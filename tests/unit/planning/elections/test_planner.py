@@ -510,7 +510,7 @@ class Cluster:
             found.append(replace(p, leader=now.leader, followers=fetching(now, now.leader)))
         return found
 
-    def short(self) -> dict[BrokerRole, tuple[int, float]]:
+    def too_low(self) -> dict[BrokerRole, tuple[int, float]]:
         """The sides whose throttle is known not to be enough: how bad that is, and what they would need.
 
         With a partition of unknown rate among them no throttle is known to be enough.

@@ -21,7 +21,7 @@ from planning.elections.planner import (
 from planning.elections.summary import BalanceForecast, ElectionPlanSummary, summarize
 from planning.throttles.load import BrokerRole, PartitionTraffic
 from schemas.alerts import Role
-from streaming.transforms.leaders.election_plan import planned
+from streaming.transforms.leaders.election_plan import plan_of_tick
 from tests.support.random_clusters import BROKERS
 from tests.support.random_leaders import Leadership, as_planned, leaderships
 
@@ -75,7 +75,7 @@ def test_rows_of_a_tick_give_the_plan_of_the_whole_cluster(
     away = away_rows(cluster)
     watched = watched_rows(away) if throttled else []
     brokers = [{"broker": b, "alive": told.alive} | THROTTLE for b, told in cluster.brokers.items()]
-    row = planned(limits, TICK_MS, balance_rows(cluster, alive), brokers, away, watched or None)
+    row = plan_of_tick(limits, TICK_MS, balance_rows(cluster, alive), brokers, away, watched or None)
 
     throttles: dict[BrokerRole, float | None] = {
         (b, role): 400 if role is Role.LEADER else 100_000 for b in cluster.brokers for role in Role
@@ -90,7 +90,7 @@ def test_what_is_not_known_takes_no_election_away(cluster: Leadership) -> None:
     brokers = [{"broker": b, "alive": b in alive, "throttles_known": False} for b in cluster.brokers]
     unknown = [row | {"write_bytes_per_s": None} for row in away_rows(cluster)]
     counted = [row | {"write_bytes_per_s": None} for row in balance_rows(cluster, alive)]
-    row = planned(BatchLimits(), TICK_MS, counted, brokers, unknown, None)
+    row = plan_of_tick(BatchLimits(), TICK_MS, counted, brokers, unknown, None)
     unmeasured = [replace(led, write_bytes_per_s=None) for led in as_planned(cluster)]
     plan = summarize(plan_elections(unmeasured, BatchLimits(), ClusterConstraints(alive)), TICK_MS)
     assert (row["elections"], row["write_bytes_per_s"]) == (plan.elections, None if plan.elections else 0)
@@ -125,7 +125,7 @@ def test_numbers_have_the_types_of_their_columns_where_there_is_nothing_to_elect
     # Without Arrow Spark takes an integer from a function for null where a DOUBLE is due.
     brokers = [{"broker": 1, "alive": True} | THROTTLE]
     balance = vars(Balance(1, 2, 0, 0, 0, 0.0, 0.0)) | {"leader_partitions": 2}
-    row = planned(BatchLimits(), TICK_MS, [balance], brokers, [], None)
+    row = plan_of_tick(BatchLimits(), TICK_MS, [balance], brokers, [], None)
     doubles = (row["write_bytes_per_s"], row["first_batch_write_bytes_per_s"], row["outlooks"][0]["last_batch_ratio"])
     assert [type(number) for number in doubles] == [float, float, float]
 
