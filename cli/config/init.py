@@ -1,4 +1,4 @@
-"""``headroom init``: a commented settings file to start from."""
+"""``headroom init``: write a commented settings file with all defaults."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from schemas.errors import HeadroomError
 
 
 @click.command(short_help="Write a commented headroom.toml.")
-@click.option("--config", "config", metavar="FILE", default=DEFAULT_FILE, show_default=True, help="The file to write.")
-@click.option("--name", default="kafka", show_default=True, help="The cluster's name in every table and alert.")
+@click.option("--config", "config", metavar="FILE", default=DEFAULT_FILE, show_default=True, help="File to write.")
+@click.option("--name", default="kafka", show_default=True, help="Name of the cluster in tables and alerts.")
 @click.option(
     "--bootstrap-servers",
     metavar="HOST:PORT,...",
@@ -22,7 +22,7 @@ from schemas.errors import HeadroomError
     show_default=True,
     help="Brokers of the cluster to watch.",
 )
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init(config: str, name: str, bootstrap_servers: str, force: bool) -> None:
     """Write a headroom.toml that shows every setting with its meaning and default.
 
@@ -32,11 +32,11 @@ def init(config: str, name: str, bootstrap_servers: str, force: bool) -> None:
     """  # noqa: D301
     file = Path(config)
     try:
-        # Mode x refuses in one step, so that two of us cannot both find the file missing.
+        # Mode x checks and creates in one step, so that two processes cannot both find the file missing.
         with file.open("w" if force else "x", encoding="utf-8") as output:
             output.write(commented_toml(name, bootstrap_servers))
     except FileExistsError:
-        raise HeadroomError(str(file), "is there already", "Write over it with --force, or name another.") from None
+        raise HeadroomError(str(file), "exists already", "Overwrite it with --force, or name another.") from None
     except OSError as error:
         raise HeadroomError(str(file), f"cannot be written ({error.strerror})", "Name another by --config.") from None
-    echo(f"Wrote {file}. See whether everything is within reach: headroom check --config {file}")
+    echo(f"Wrote {file}. Check connections and permissions next: headroom check --config {file}")

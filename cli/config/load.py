@@ -1,4 +1,4 @@
-"""Settings from ``headroom.toml`` and the environment, checked, or one error that names the key and the remedy."""
+"""Settings from ``headroom.toml`` and the environment, validated; an error names the key and the remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemas.errors import HeadroomError
 
 DEFAULT_FILE = "headroom.toml"
 
-# Keys that a person may write as an amount in words of their own.
+# Keys whose value may be text with a unit, such as "100MB" or "2h".
 AMOUNTS: dict[Key, Callable[[str], float]] = {
     ("cluster", "replication_capacity"): parse_bytes_per_s,
     ("alerts", "finish_within"): parse_duration_s,
@@ -34,19 +34,19 @@ _SETTINGS: TypeAdapter[Settings] = TypeAdapter(Settings)
 
 
 def load_settings(path: str | None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings of a file and the environment, with a cluster to talk to.
+    """Return the settings of a file and the environment, including the cluster to watch.
 
     Args:
-        path: a TOML file; None: ``headroom.toml`` in the working directory if it is there, else none.
-        environ: the environment; None: this process's.
+        path: a TOML file; ``headroom.toml`` in the working directory, if it exists, if None.
+        environ: environment variables; those of this process if None.
 
     Raises:
         HeadroomError: a key is unknown, a value is not allowed, ``cluster.bootstrap_servers`` is missing, or a file of
             certificates or keys cannot be used.
     """
     settings, origins = _read(path, os.environ if environ is None else environ)
-    _told(lambda: require_cluster(settings), origins)
-    # Spark reads the ticks, wherever they are.
+    _with_origin(lambda: require_cluster(settings), origins)
+    # Spark reads only the cluster of the ticks topic, so only its key files must be readable by Java.
     own_ticks = bool(settings.ticks.bootstrap_servers.strip())
     require_readable(settings.cluster, "cluster", by_spark=not own_ticks)
     require_readable(settings.ticks, "ticks", by_spark=own_ticks)
@@ -54,7 +54,7 @@ def load_settings(path: str | None, environ: Mapping[str, str] | None = None) ->
 
 
 def read_settings(path: str | None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings as ``load_settings`` does, for commands that read tables only and need no cluster.
+    """Return the settings without requiring a cluster, for commands that only read tables.
 
     Raises:
         HeadroomError: a key is unknown or a value is not allowed.
@@ -64,28 +64,28 @@ def read_settings(path: str | None, environ: Mapping[str, str] | None = None) ->
 
 def _read(path: str | None, environ: Mapping[str, str]) -> tuple[Settings, dict[Key, str]]:
     file = Path(path) if path else Path(DEFAULT_FILE)
-    given = from_file(file) if path or file.exists() else {}
-    given.update(from_environment(environ))
-    origins = {key: value.origin for key, value in given.items()}
-    settings = _validated({key: _plain(key, value) for key, value in given.items()}, origins)
-    _told(lambda: require_rules(settings), origins)
+    raw = from_file(file) if path or file.exists() else {}
+    raw.update(from_environment(environ))
+    origins = {key: value.origin for key, value in raw.items()}
+    settings = _validated({key: _parsed(key, value) for key, value in raw.items()}, origins)
+    _with_origin(lambda: require_rules(settings), origins)
     return settings, origins
 
 
-def _plain(key: Key, given: RawValue) -> Any:
-    """Return a value with amounts and windows read, and the dotted names that TOML took apart put together again."""
+def _parsed(key: Key, raw: RawValue) -> Any:
+    """Return a value with amounts and windows parsed, and with Spark's dotted names, which TOML splits, rejoined."""
     try:
-        if key in AMOUNTS and isinstance(given.value, str):
-            return AMOUNTS[key](given.value)
-        if key == ("spark", "conf") and isinstance(given.value, dict):
-            return _flat(given.value)
+        if key in AMOUNTS and isinstance(raw.value, str):
+            return AMOUNTS[key](raw.value)
+        if key == ("spark", "conf") and isinstance(raw.value, dict):
+            return _flat(raw.value)
     except ValueError as error:
-        raise HeadroomError(given.origin, str(error), "Put the value right.") from None
+        raise HeadroomError(raw.origin, str(error), "Correct the value.") from None
     except RecursionError:
-        raise HeadroomError(given.origin, "is nested too deeply", "Settings of Spark are names and texts.") from None
+        raise HeadroomError(raw.origin, "is nested too deeply", "Settings of Spark are names and texts.") from None
     if key == ("alerts", "maintenance"):
-        return maintenance_windows(given.value, given.origin)
-    return given.value
+        return maintenance_windows(raw.value, raw.origin)
+    return raw.value
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -108,24 +108,25 @@ def _validated(values: Mapping[Key, Any], origins: Mapping[Key, str]) -> Setting
     try:
         return _SETTINGS.validate_python(tables)
     except ValidationError as error:
-        # Only the message is used: pydantic's own text shows the value, which may be a secret.
+        # Only the message is used: pydantic's full text contains the value, which may be a secret.
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         key = _key(str(part) for part in first["loc"])
         rule = first["msg"].replace("Input should be", "must be")
-        raise HeadroomError(origins[key], rule, "Put the value right.") from None
+        raise HeadroomError(origins[key], rule, "Correct the value.") from None
 
 
 def _key(location: Iterable[str]) -> Key:
-    """Return the key that a origin in the settings lies at, or within: a key may be a table itself."""
+    """Return the key of a validation error's location, which may lie within a key that is a table itself."""
     section, *names = location
     while f"{section}.{names[0]}" in all_sections():
         section = f"{section}.{names.pop(0)}"
     return section, names[0]
 
 
-def _told(rules: Callable[[], None], origins: Mapping[Key, str]) -> None:
+def _with_origin(validate: Callable[[], None], origins: Mapping[Key, str]) -> None:
+    """Run a validation, and add to its error the file or variable that the value comes from."""
     try:
-        rules()
-    except SettingError as problem:
-        subject = origins.get(problem.key, ".".join(problem.key))
-        raise HeadroomError(subject, problem.rule, problem.remedy) from None
+        validate()
+    except SettingError as error:
+        subject = origins.get(error.key, ".".join(error.key))
+        raise HeadroomError(subject, error.rule, error.remedy) from None

@@ -1,4 +1,4 @@
-"""Maintenance windows as people write them, read and checked key by key."""
+"""Parsing and validation of maintenance windows, key by key."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from schemas.errors import HeadroomError
 _WEEK_S = 7 * 86_400
 
 
-def maintenance_windows(given: Any, origin: str) -> tuple[MaintenanceWindow, ...]:
-    """Return the windows that a list of tables stands for.
+def maintenance_windows(value: Any, origin: str) -> tuple[MaintenanceWindow, ...]:
+    """Return the maintenance windows of a list of tables.
 
     Args:
-        given: what was given.
-        origin: where, in the words of an error.
+        value: raw value of the setting.
+        origin: key and file or variable of the value, for errors.
 
     Raises:
         HeadroomError: a key is missing or unknown, or its value is not allowed.
     """
-    if not isinstance(given, list) or not all(isinstance(table, dict) for table in given):
+    if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
         raise HeadroomError(origin, "must be tables", "Begin each with a line [[alerts.maintenance]].")
-    return tuple(_window(table, f"window {number} of {origin}") for number, table in enumerate(given, start=1))
+    return tuple(_window(table, f"window {number} of {origin}") for number, table in enumerate(value, start=1))
 
 
 def _window(table: Mapping[str, Any], origin: str) -> MaintenanceWindow:
@@ -42,7 +42,7 @@ def _window(table: Mapping[str, Any], origin: str) -> MaintenanceWindow:
         try:
             values[name] = _READERS[name](value)
         except ValueError as error:
-            raise HeadroomError(f"{name} of {origin}", str(error), "Put the value right.") from None
+            raise HeadroomError(f"{name} of {origin}", str(error), "Correct the value.") from None
     return MaintenanceWindow(**values)
 
 

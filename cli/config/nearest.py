@@ -1,4 +1,4 @@
-"""What is said to who has misspelt a name."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """Return a remedy: the name that is most like the wrong one, else all there are."""
+    """Return a remedy for an unknown name: the most similar known name, or all of them if none is similar."""
     names = list(names)
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names)}."
+    similar = difflib.get_close_matches(name, names, n=1)
+    return f"Did you mean {similar[0]}?" if similar else f"There are: {', '.join(names)}."

@@ -1,4 +1,4 @@
-"""What the settings of the receivers of alerts must keep, beyond types and ranges."""
+"""Validation of the settings of alert receivers, beyond types and ranges."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets
 from schemas.alerts import Severity
 from schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings
 
-# Lookups of what has arrived take an id, not a name.
+# Slack's API that looks up sent messages takes the id of a channel, not its name.
 _CHANNEL = re.compile(r"[CGD][A-Z0-9]{6,}")
 _SEVERITIES = [severity.value for severity in reversed(Severity)]
 _URL = "must be a URL that begins with http:// or https://, without a user or password in it"
 
 
-def notify_problems(notify: NotifySettings) -> Iterator[SettingError]:
-    """Yield every rule of the sections ``[notify]`` and ``[notify.*]`` that does not hold."""
+def notify_errors(notify: NotifySettings) -> Iterator[SettingError]:
+    """Yield an error for every violated rule of the sections ``[notify]`` and ``[notify.*]``."""
     if notify.retry_max_s < notify.retry_s:
         yield SettingError(("notify", "retry_max_s"), "must not be less than notify.retry_s")
     if notify.least_severity not in _SEVERITIES:
@@ -31,7 +31,7 @@ def notify_problems(notify: NotifySettings) -> Iterator[SettingError]:
         yield SettingError(("notify.webhook", "url"), _URL)
     yield from duplicate_secrets("notify.webhook", notify.webhook, "secret")
     if (notify.webhook.secret or notify.webhook.secret_file) and not notify.webhook.url:
-        yield _useless("notify.webhook", "url", "a secret")
+        yield _missing_partner("notify.webhook", "url", "a secret")
 
 
 def _slack(slack: SlackSettings) -> Iterator[SettingError]:
@@ -41,7 +41,7 @@ def _slack(slack: SlackSettings) -> Iterator[SettingError]:
         name = "webhook_url" if slack.webhook_url else "webhook_url_file"
         yield SettingError((section, name), "is set beside a token", ONE_OF_TWO)
     if slack.by_token() and not slack.channel:
-        yield _useless(section, "channel", "a token")
+        yield _missing_partner(section, "channel", "a token")
     if slack.channel and not slack.by_token():
         yield SettingError((section, "channel"), "has no effect without a token", "Give the token, or leave this out.")
     if slack.channel and not _CHANNEL.fullmatch(slack.channel):
@@ -59,14 +59,14 @@ def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[SettingError]:
     yield from duplicate_secrets(section, alertmanager, "password")
     has_password = bool(alertmanager.password or alertmanager.password_file)
     if has_password and not alertmanager.username:
-        yield _useless(section, "username", "a password")
+        yield _missing_partner(section, "username", "a password")
     if alertmanager.username and not has_password:
-        yield _useless(section, "password", "a user")
+        yield _missing_partner(section, "password", "a user")
     if alertmanager.username and not alertmanager.instances():
-        yield _useless(section, "urls", "a user")
+        yield _missing_partner(section, "urls", "a user")
 
 
-def _useless(section: str, name: str, other: str) -> SettingError:
+def _missing_partner(section: str, name: str, other: str) -> SettingError:
     return SettingError((section, name), f"is not set but {other} is", "Set both or neither.")
 
 

@@ -1,4 +1,4 @@
-"""A rule of the settings that does not hold, and rules that several sections have."""
+"""Error for an invalid setting, and validation shared by several sections."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ ONE_OF_TWO = "Keep one of the two."
 
 
 class SettingError(Exception):
-    """A value that is not allowed: which key, the rule it breaks, and the remedy. Never the value: it may be secret."""
+    """An invalid setting: its key, the violated rule and the remedy, never the value, which may be a secret."""
 
-    def __init__(self, key: tuple[str, str], rule: str, remedy: str = "Put the value right.") -> None:
+    def __init__(self, key: tuple[str, str], rule: str, remedy: str = "Correct the value.") -> None:
         self.key = key
         self.rule = rule
         self.remedy = remedy
@@ -18,12 +18,12 @@ class SettingError(Exception):
 
 
 def duplicate_secrets(section: str, settings: object, *names: str) -> Iterator[SettingError]:
-    """Yield every secret of a section that is given both by itself and by a file.
+    """Yield an error for every secret of a section that is set both directly and by a file.
 
     Args:
-        section: its name.
-        settings: its settings.
-        names: of the secrets; that of the file ends in ``_file``.
+        section: name of the section.
+        settings: settings of the section.
+        names: names of the secrets; the file's setting has the suffix ``_file``.
     """
     for name in names:
         if getattr(settings, name) and getattr(settings, f"{name}_file"):

@@ -1,4 +1,4 @@
-"""What the settings' file and the environment give, key by key, before it is checked; unknown keys are errors."""
+"""Raw values of the settings file and the environment, by key, before validation; an unknown key is an error."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# A section, with dots if it is within another, and a name in it.
+# Section and name; a nested section has dots in its name.
 Key = tuple[str, str]
 
-# Keys whose value is a list of tables, with the class of such a table.
+# Keys whose value is a list of tables, with the dataclass of one table.
 LISTS: dict[Key, type] = {("alerts", "maintenance"): MaintenanceWindow}
 
 
 @dataclass(frozen=True)
 class RawValue:
-    """A value as it was given, and where: the words that an error names it by."""
+    """A value before parsing, and its origin: the key and the file or variable, as an error names it."""
 
     value: Any
     origin: str
@@ -40,7 +40,7 @@ def env_name(key: Key) -> str:
 
 
 def all_sections() -> dict[str, type]:
-    """Return the class of every section, in the order of the file; one within another has a dot in its name."""
+    """Return the dataclass of every section, in the order of the file; a nested section has a dot in its name."""
     return dict(_sections(Settings, ""))
 
 
@@ -53,7 +53,7 @@ def _sections(kind: type, prefix: str) -> Iterator[tuple[str, type]]:
 
 
 def is_section(item: Field[Any]) -> bool:
-    """Return whether a field of the settings is a section, and no key."""
+    """Return whether a field of the settings is a section rather than a key."""
     return isinstance(item.default_factory, type) and is_dataclass(item.default_factory)
 
 
@@ -68,15 +68,15 @@ def all_keys() -> dict[Key, Any]:
 
 
 def from_file(file: Path) -> dict[Key, RawValue]:
-    """Return what a TOML file sets.
+    """Return the raw values of a TOML file.
 
     Raises:
-        HeadroomError: it cannot be read, or a section or key of it is unknown.
+        HeadroomError: the file cannot be read, or one of its sections or keys is unknown.
     """
-    given: dict[Key, RawValue] = {}
+    values: dict[Key, RawValue] = {}
     for section, table in _toml(file).items():
-        given.update(_from_table(section, table, file))
-    return given
+        values.update(_from_table(section, table, file))
+    return values
 
 
 def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
@@ -85,15 +85,15 @@ def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
         raise HeadroomError(f"[{section}] in {file}", "is no section of the settings", suggestion(section, sections))
     names = [name for (known_section, name) in all_keys() if known_section == section]
     inner = [name.removeprefix(f"{section}.") for name in sections if name.startswith(f"{section}.")]
-    given: dict[Key, RawValue] = {}
+    values: dict[Key, RawValue] = {}
     for name, value in table.items():
         if name in inner:
-            given.update(_from_table(f"{section}.{name}", value, file))
+            values.update(_from_table(f"{section}.{name}", value, file))
         elif name in names:
-            given[section, name] = RawValue(value, f"{section}.{name} in {file}")
+            values[section, name] = RawValue(value, f"{section}.{name} in {file}")
         else:
             raise HeadroomError(f"{section}.{name} in {file}", "is no setting", suggestion(name, [*names, *inner]))
-    return given
+    return values
 
 
 def _toml(file: Path) -> dict[str, Any]:
@@ -102,24 +102,24 @@ def _toml(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise HeadroomError(str(file), "is not there", "Write one with: headroom init") from None
     except OSError as error:
-        raise HeadroomError(str(file), f"cannot be read ({error.strerror})", "Give another by --config.") from None
+        raise HeadroomError(str(file), f"cannot be read ({error.strerror})", "Name another with --config.") from None
     except UnicodeDecodeError:
         raise HeadroomError(str(file), "is not UTF-8 text", "Save it as UTF-8.") from None
     except RecursionError:
         raise HeadroomError(str(file), "is nested too deeply", "Settings are two tables deep at most.") from None
-    # Besides the errors of TOML one of Python: a number with more digits than it reads.
+    # Errors of TOML, and Python's own for a number with too many digits.
     except ValueError as error:
-        raise HeadroomError(str(file), f"is not TOML: {error}", "Put that line right.") from None
+        raise HeadroomError(str(file), f"is not TOML: {error}", "Correct that line.") from None
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[Key, RawValue]:
-    """Return what the environment sets; an empty variable counts as not set.
+    """Return the raw values of the environment; an empty variable counts as not set.
 
     Raises:
-        HeadroomError: a variable that begins like a setting is none, or is not the JSON that it should be.
+        HeadroomError: a variable with Headroom's prefix is unknown, or its value is not the JSON that it must be.
     """
     known = {env_name(key): (key, default) for key, default in all_keys().items()}
-    given: dict[Key, RawValue] = {}
+    values: dict[Key, RawValue] = {}
     for name, text in environ.items():
         if not is_setting(name) or not text:
             continue
@@ -128,12 +128,12 @@ def from_environment(environ: Mapping[str, str]) -> dict[Key, RawValue]:
         key, default = known[name]
         origin = f"{'.'.join(key)} in the environment ({name})"
         if isinstance(default, dict):
-            given[key] = RawValue(_json(text, origin, "object", '{"name": "value"}'), origin)
+            values[key] = RawValue(_json(text, origin, "object", '{"name": "value"}'), origin)
         elif key in LISTS:
-            given[key] = RawValue(_json(text, origin, "array of objects", '[{"name": "value"}]'), origin)
+            values[key] = RawValue(_json(text, origin, "array of objects", '[{"name": "value"}]'), origin)
         else:
-            given[key] = RawValue(text, origin)
-    return given
+            values[key] = RawValue(text, origin)
+    return values
 
 
 def _json(text: str, origin: str, what: str, example: str) -> Any:

@@ -1,4 +1,4 @@
-"""The settings told to people, from the dataclasses alone: the commented headroom.toml and docs/configuration.md."""
+"""Generates the commented headroom.toml and docs/configuration.md from the dataclasses of the settings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ATTRIBUTE = re.compile(r"^(\w+): (.*)$")
 
 @dataclass(frozen=True)
 class SettingDoc:
-    """One setting as a person reads it.
+    """Documentation of one setting.
 
     Attributes:
-        section: its table in the file.
-        name: its key there.
-        default: its default; None: not set.
-        meaning: what it does, with its unit.
-        environment: the variable that overrides it.
+        section: section in the file.
+        name: key in the section.
+        default: default value; None if not set.
+        meaning: description with unit.
+        environment: variable that overrides the file.
     """
 
     section: str
@@ -35,14 +35,14 @@ class SettingDoc:
 
 
 def setting_docs() -> list[SettingDoc]:
-    """Return every setting with its default and meaning, in the order of the file.
+    """Return the documentation of every setting, in the order of the file.
 
     Raises:
         KeyError: a setting's meaning is missing in the docstring of its class.
     """
     meanings = {section: _meanings(kind) for section, kind in all_sections().items()}
     return [
-        SettingDoc(key[0], key[1], default, _for_people(meanings[key[0]][key[1]], key[0]), env_name(key))
+        SettingDoc(key[0], key[1], default, _reworded(meanings[key[0]][key[1]], key[0]), env_name(key))
         for key, default in all_keys().items()
     ]
 
@@ -53,14 +53,14 @@ def section_meaning(section: str) -> str:
 
 
 def commented_toml(name: str, bootstrap_servers: str) -> str:
-    """Return a headroom.toml in which the cluster is set and every other key stands as a comment with its default."""
+    """Return a headroom.toml that sets the cluster and has every other key as a comment with its default."""
     chosen = {("cluster", "name"): name, ("cluster", "bootstrap_servers"): bootstrap_servers}
     lines = [_FILE_HEAD]
     docs = setting_docs()
     for section in all_sections():
         lines += ["", "", f"# {section_meaning(section)}", f"[{section}]"]
         own = [doc for doc in docs if doc.section == section]
-        # A table of its own, such as [collect.endpoints], ends its section: the plain keys come first.
+        # A sub-table such as [collect.endpoints] ends its section, so the plain keys come first.
         for doc in sorted(own, key=lambda doc: isinstance(doc.default, (dict, tuple))):
             lines += ["", *textwrap.wrap(_plain(doc.meaning), 110, initial_indent="# ", subsequent_indent="# ")]
             lines += _assignment(doc, chosen.get((doc.section, doc.name)))
@@ -81,13 +81,13 @@ def markdown() -> str:
 
 
 def _list_markdown(title: str, kind: type) -> list[str]:
-    """Return the part on a list of tables, of which there may be any number."""
+    """Return the part of the page about a list of tables."""
     first = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
     lines = [f"### {title}", "", f"{first} There may be several.", "", "| key | default | meaning |", "|---|---|---|"]
     meanings = _meanings(kind)
     for item in fields(kind):
         default = "has to be set" if item.default is MISSING else _default(item.default)
-        lines.append(f"| `{item.name}` | {default} | {_code(_for_people(meanings[item.name], ''))} |")
+        lines.append(f"| `{item.name}` | {default} | {_code(_reworded(meanings[item.name], ''))} |")
     return [*lines, ""]
 
 
@@ -116,7 +116,7 @@ This page is written by `python -m cli.config.template > docs/configuration.md` 
 
 def _meanings(kind: type) -> dict[str, str]:
     meanings: dict[str, str] = {}
-    # A subclass tells its own keys, and may tell an inherited one anew.
+    # A subclass documents its own keys, and may document an inherited one again.
     for base in reversed(kind.__mro__[:-1]):
         block = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2]
         name = ""
@@ -127,8 +127,8 @@ def _meanings(kind: type) -> dict[str, str]:
     return meanings
 
 
-def _for_people(meaning: str, section: str) -> str:
-    """Return a meaning without Python's words; what is told of an inherited key names the section at hand."""
+def _reworded(meaning: str, section: str) -> str:
+    """Return a meaning without Python's terms, and with the section's own variables for inherited keys."""
     text = re.sub(r"\bNone\b", "not set", meaning).replace("HEADROOM_CLUSTER__", f"HEADROOM_{section.upper()}__")
     return text[:1].upper() + text[1:]
 

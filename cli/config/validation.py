@@ -1,4 +1,4 @@
-"""What values the settings may have beyond their types, alone and together."""
+"""Validation of the settings beyond their types: ranges, and rules between settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 
 from cli.common.quantities import parse_window
-from cli.config.notify_validation import notify_problems
+from cli.config.notify_validation import notify_errors
 from cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets
 from schemas.config import AlertSettings, CollectSettings, KafkaSettings, Settings, Source, StoreSettings
 
@@ -19,10 +19,10 @@ class Range:
     """The allowed values of a number.
 
     Attributes:
-        minimum: the smallest allowed.
-        above: whether ``minimum`` itself is left out.
-        maximum: the greatest allowed.
-        bounded: whether both ends belong to its meaning, so that an error names both.
+        minimum: smallest value allowed.
+        above: whether ``minimum`` itself is excluded.
+        maximum: greatest value allowed.
+        bounded: whether an error names both limits, as for a port or a percentage.
     """
 
     minimum: float
@@ -31,7 +31,7 @@ class Range:
     bounded: bool = False
 
     def violated_rule(self, value: float) -> str | None:
-        """Return the rule that a number breaks; None: it is allowed. Infinity and NaN never are."""
+        """Return the rule that a number violates; None if it is allowed. Infinity and NaN are never allowed."""
         if not (value > self.minimum if self.above else value >= self.minimum):
             if self.bounded:
                 return f"must be from {self.minimum:g} to {self.maximum:g}"
@@ -48,9 +48,9 @@ class Range:
         return f"at most {self.maximum:,}" if self.maximum < math.inf else "a number that is not infinite"
 
 
-# A year: longer waits are typing errors, and too long for the timers of Python and of the JVM.
+# A year: a longer wait is a typing error, and too long for the timers of Python and of the JVM.
 _MAX_WAIT_S = 366 * 86_400
-# Settings of Kafka's that are whole numbers of 32 and 64 bits.
+# Limits of Kafka's settings that are 32-bit and 64-bit integers.
 _INT, _LONG = 2**31 - 1, 2**63 - 1
 
 POSITIVE = Range(0, above=True)
@@ -117,10 +117,10 @@ _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,\[\]]+):(\d{1,5})")
 
 
 def require_cluster(settings: Settings) -> None:
-    """Check that there is a cluster to talk to.
+    """Check that a cluster to watch is set.
 
     Raises:
-        Problem: ``cluster.bootstrap_servers`` is empty.
+        SettingError: ``cluster.bootstrap_servers`` is empty.
     """
     if not settings.cluster.bootstrap_servers:
         remedy = (
@@ -130,16 +130,16 @@ def require_cluster(settings: Settings) -> None:
 
 
 def require_rules(settings: Settings) -> None:
-    """Check every rule that a single value or a pair of values must keep.
+    """Check the ranges of single values and the rules between values.
 
     Raises:
-        Problem: the first rule that does not hold.
+        SettingError: the first violated rule.
     """
-    for problem in _problems(settings):
-        raise problem
+    for error in _errors(settings):
+        raise error
 
 
-def _problems(settings: Settings) -> Iterator[SettingError]:
+def _errors(settings: Settings) -> Iterator[SettingError]:
     for key, allowed in RANGES.items():
         value = attrgetter(".".join(key))(settings)
         rule = None if value is None else allowed.violated_rule(value)
@@ -151,7 +151,7 @@ def _problems(settings: Settings) -> Iterator[SettingError]:
     yield from _connection("ticks", settings.ticks)
     yield from _unused_security(settings)
     yield from _ratios(settings.alerts)
-    yield from notify_problems(settings.notify)
+    yield from notify_errors(settings.notify)
 
 
 def _texts(settings: Settings) -> Iterator[SettingError]:
@@ -159,7 +159,7 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
         if not getattr(getattr(settings, key[0]), key[1]).strip():
             yield SettingError(key, "must not be empty")
     if not settings.cluster.name.isprintable():
-        # It is part of every row, line and label; a line break in it would begin a line of its own.
+        # The name is part of every row, log line and label; a line break in it would forge a line.
         yield SettingError(("cluster", "name"), "must have no control character or line break in it")
     if settings.metrics.address() and not _is_server(settings.metrics.address(), min_port=0):
         yield SettingError(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
@@ -173,16 +173,16 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
 
 
 def _store(store: StoreSettings) -> Iterator[SettingError]:
-    """Yield origins of tables with a secret in them: they stand in logs, errors and what commands print."""
-    remedy = "Give what opens the store by the environment, or by [spark.conf]: docs/deployment.md."
+    """Yield an error for a location that contains a secret, because logs, errors and commands print locations."""
+    remedy = "Give the store's credentials by the environment, or by [spark.conf]: docs/deployment.md."
     for name in ("path", "checkpoint_path"):
-        origin = getattr(store, name)
-        if "://" in origin and ":" in origin.partition("://")[2].partition("/")[0].rpartition("@")[0]:
+        location = getattr(store, name)
+        if "://" in location and ":" in location.partition("://")[2].partition("/")[0].rpartition("@")[0]:
             yield SettingError(("store", name), "must have no password in it", remedy)
         # As https://account.blob.core.windows.net/container?sv=...&sig=... of Azure.
-        if "://" in origin and "?" in origin:
+        if "://" in location and "?" in location:
             yield SettingError(("store", name), "must have no query in it", remedy)
-        if not origin.isprintable():
+        if not location.isprintable():
             yield SettingError(("store", name), "must have no control character or line break in it")
 
 
@@ -197,7 +197,7 @@ def _window(text: str) -> Iterator[SettingError]:
         if text:
             parse_window(text)
     except ValueError as error:
-        yield SettingError(("elections", "window"), str(error), "Put it right, or leave it out.")
+        yield SettingError(("elections", "window"), str(error), "Correct it, or leave it out.")
 
 
 def _sources(collect: CollectSettings) -> Iterator[SettingError]:
@@ -215,7 +215,7 @@ def _sources(collect: CollectSettings) -> Iterator[SettingError]:
 
 
 def _unused_metrics(collect: CollectSettings) -> Iterator[SettingError]:
-    """Yield what is given for a source that is not used: a password, it would quietly not be asked for."""
+    """Yield an error for settings of a source that is not used, which would silently have no effect."""
     other = "http_" if collect.source is Source.JMX else "jmx_"
     default = CollectSettings()
     for item in fields(CollectSettings):
@@ -256,7 +256,7 @@ def _sasl(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
 
 
 def _unused_security(settings: Settings) -> Iterator[SettingError]:
-    """Yield security given for a ticks cluster that is not named: it would quietly not be used."""
+    """Yield an error for security settings of ``[ticks]`` without a cluster, which would silently have no effect."""
     if settings.ticks.bootstrap_servers:
         return
     default = KafkaSettings()

@@ -1,4 +1,4 @@
-"""``headroom demo``: a throttled move goes wrong and is put right, on real brokers."""
+"""``headroom demo``: a throttled move fails and recovers, on real brokers."""
 
 from __future__ import annotations
 
@@ -28,47 +28,48 @@ from schemas.errors import HeadroomError
 
 _KEPT_FOLDER = "demo-data"
 _QUICK = f'driver_java_options = "{QUICK_JAVA}"'
-# What the brokers write in the course of it, with room for what is written while it takes longer than usual.
+# Free space for the brokers' data and logs, with a reserve for a run that takes longer than usual.
 _DISK_BYTES = 4_000_000_000
 
 
-@click.command(short_help="Watch a throttled move go wrong and be put right, on a real cluster.")
-@click.option("--keep", is_flag=True, help="Keep the Delta tables, the brokers' data and all logs for a look.")
+@click.command(short_help="Watch a throttled move fail and recover, on real brokers on this machine.")
+@click.option("--keep", is_flag=True, help="Keep the Delta tables, the brokers' data and all logs for inspection.")
 @click.option(
     "--dir",
     "folder",
     type=click.Path(path_type=Path),
-    help=f"Where to put them.  [default: a temporary folder; with --keep ./{_KEPT_FOLDER}]",
+    help=f"Folder for them.  [default: a temporary folder; with --keep ./{_KEPT_FOLDER}]",
 )
 def demo(keep: bool, folder: Path | None) -> None:
-    """Run the whole of Headroom against real Kafka brokers on this machine.
+    """Run all of Headroom against real Kafka brokers on this machine.
 
-    A throttled reassignment is running. A leader switches, and from then on the throttle is too small. Headroom says
-    so, and which throttle is enough; the demo applies it, the move finishes, the alert resolves. Beside it runs a move
-    that stays healthy. The demo ends with what it measured, and with exit code 1 if any of this did not come true.
+    A throttled reassignment runs. A leader switch makes its throttle too low. Headroom raises an alert and recommends
+    a sufficient throttle. The demo applies it, the move finishes, and the alert resolves. A second move stays healthy
+    all the time. The demo ends with its measurements, and with exit code 1 if any check failed.
     """
     log_to_stderr()
-    # So that the brokers and `headroom watch` are ended in order, as by Ctrl-C.
+    # SIGTERM stops the brokers and `headroom watch` in order, as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    place = _prepare(folder, keep)
+    run_folder = _prepare(folder, keep)
     kept = keep
     try:
-        _judge(_run(place))
+        _print_outcome(_run(run_folder))
     except HeadroomError:
+        # The data of a run that failed is kept for inspection.
         kept = True
         raise
     finally:
         if kept:
-            _tell_where(place)
+            _print_locations(run_folder)
         else:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(run_folder, ignore_errors=True)
 
 
 def _prepare(folder: Path | None, keep: bool) -> Path:
-    """Return the new or empty folder for everything that is written.
+    """Return the folder of this run, which is new or empty.
 
     Raises:
-        HeadroomError: the folder holds something, cannot be made, or has too little room.
+        HeadroomError: the folder is not empty, cannot be created, or has too little free space.
     """
     try:
         chosen = folder or (Path(_KEPT_FOLDER) if keep else Path(tempfile.mkdtemp(prefix="headroom-demo-")))
@@ -91,7 +92,7 @@ def _run(folder: Path) -> DemoOutcome:
     try:
         with progress.step(f"Starting {len(BROKERS)} Kafka brokers on this machine"):
             cluster.start()
-        return _play(cluster, progress)
+        return _run_story(cluster, progress)
     except KafkaError as error:
         raise HeadroomError(
             "Kafka", f"{type(error).__name__}: {error}", f"See the brokers' logs in {folder}"
@@ -108,10 +109,12 @@ def _warn_if_busy(progress: ProgressView) -> None:
         )
 
 
-def _play(cluster: EmbeddedCluster, progress: ProgressView) -> DemoOutcome:
+def _run_story(cluster: EmbeddedCluster, progress: ProgressView) -> DemoOutcome:
     config = write_config(cluster)
     with config.open("a", encoding="utf-8") as file:
-        file.write(f"\n[spark]\n# Of a watch that ends after minutes; without it one runs for days.\n{_QUICK}\n")
+        file.write(
+            f"\n[spark]\n# For a watch that runs for minutes; remove this line for one that runs for days.\n{_QUICK}\n"
+        )
     settings = load_settings(str(config))
     kafka = DemoKafka(settings)
     try:
@@ -121,33 +124,33 @@ def _play(cluster: EmbeddedCluster, progress: ProgressView) -> DemoOutcome:
         kafka.close()
 
 
-def _judge(outcome: DemoOutcome) -> None:
-    """Print what was measured.
+def _print_outcome(outcome: DemoOutcome) -> None:
+    """Print the measurements.
 
     Raises:
-        HeadroomError: something did not come true.
+        HeadroomError: a check failed.
     """
     echo()
     print_table("What happened", ("", ""), summary_rows(outcome))
     echo()
-    wrong = failures(outcome)
-    if wrong:
-        raise HeadroomError("demo", "; ".join(wrong), "The tables and logs of this run are kept for a look")
-    echo("All of it came true. On a cluster of yours: headroom init; headroom check; headroom watch")
+    failed = failures(outcome)
+    if failed:
+        raise HeadroomError("demo", "; ".join(failed), "The tables and logs of this run are kept for inspection")
+    echo("All checks passed. On your own cluster: headroom init; headroom check; headroom watch")
 
 
-def _tell_where(folder: Path) -> None:
+def _print_locations(folder: Path) -> None:
     config = shlex.quote(str(folder / "headroom.toml"))
     table = folder / "headroom-data" / "gold" / "throttle_headroom"
     sql = (
         "select tick_ms, broker, role, verdict, throttle_bytes_per_s, required_bytes_per_s from t order by 1 desc, 2, 3"
     )
-    # In double quotes, so that the shell's single quotes hold it.
+    # In double quotes, because the shell's single quotes enclose it.
     rows = f"QueryBuilder().register({_quoted('t')}, DeltaTable({_quoted(table)})).execute({_quoted(sql)}).read_all()"
-    look = f"from deltalake import DeltaTable, QueryBuilder; print({rows})"
+    script = f"from deltalake import DeltaTable, QueryBuilder; print({rows})"
     echo(f"Kept in {folder}: headroom-data (Delta tables), watch.log, the brokers' data and logs. To look:")
     echo(f"  headroom alerts --all --config {config}")
-    echo(f"  {shlex.quote(sys.executable)} -c {shlex.quote(look)}")
+    echo(f"  {shlex.quote(sys.executable)} -c {shlex.quote(script)}")
 
 
 def _quoted(text: object) -> str:

@@ -1,4 +1,4 @@
-"""What happened in the demo, and whether all of it came true."""
+"""Measurements of the demo, and the checks of them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ FINISH_ERROR_RATIO = 0.5
 
 @dataclass(frozen=True)
 class DemoOutcome:
-    """What was measured.
+    """Measurements of one run.
 
     Attributes:
-        alert: the alert as it first recommended a throttle.
-        switch_to_alert_s: seconds from the new leader in Kafka's metadata to the alert.
-        finish_s: seconds from the recommended throttle in force to the end of the move.
-        resolve_s: seconds from the recommended throttle in force to the end of the alert.
-        fired: all events that said that an alert fires.
+        alert: first event of the alert that recommends a throttle.
+        switch_to_alert_s: time from the new leader in Kafka's metadata to the alert, in seconds.
+        finish_s: time from the recommended throttle being in force to the end of the move, in seconds.
+        resolve_s: time from the recommended throttle being in force to the alert's resolution, in seconds.
+        fired: all firing events.
     """
 
     alert: AlertEvent
@@ -35,43 +35,43 @@ class DemoOutcome:
 
     @property
     def promised_s(self) -> float | None:
-        """Return the seconds in which the alert said that the move would finish; None: it did not say."""
+        """Return the time to the end of the move that the alert predicted, in seconds; None if unknown."""
         return recommendation(self.alert)["finish_s"]
 
     @property
     def healthy_fired(self) -> list[AlertEvent]:
-        """Return the alerts that name the move that stays healthy."""
+        """Return the firing events that name a partition of the healthy move."""
         topics = {p.move.topic for p in PAYMENTS}
         return [event for event in self.fired if topics & {p["topic"] for p in _evidence(event)["partitions"]}]
 
     @property
     def alerts(self) -> int:
-        """Return how many alerts fired, however often each was announced."""
+        """Return the number of alerts that fired; repeated announcements count once."""
         return len({event.alert_id for event in self.fired})
 
 
 def recommendation(alert: AlertEvent) -> dict[str, Any]:
-    """Return what an alert recommends."""
+    """Return the recommendation of an alert as an object."""
     return dict(json.loads(alert.recommendation))
 
 
 def alert_failures(alert: AlertEvent) -> list[str]:
-    """Return what is wrong with the alert: broker, cause or recommendation; nothing if it is the one expected."""
-    evidence, advice = _evidence(alert), recommendation(alert)
+    """Return one sentence per deviation of the alert from the expected broker, cause and recommendation."""
+    evidence, recommended = _evidence(alert), recommendation(alert)
     switched = [(p["topic"], p["partition"]) for p in evidence["partitions"] if p["switch_tick_ms"] is not None]
-    wanted = (AlertKind.THROTTLE_BELOW_LEADER_WRITE.value, NEW_LEADER, Role.LEADER.value)
+    expected = (AlertKind.THROTTLE_BELOW_LEADER_WRITE.value, NEW_LEADER, Role.LEADER.value)
     found = []
-    if (alert.kind, evidence["broker_id"], evidence["role"]) != wanted:
+    if (alert.kind, evidence["broker_id"], evidence["role"]) != expected:
         found.append(f"the alert is {alert.kind} about {alert.subject}, not about broker {NEW_LEADER} as leader")
     if evidence["switch_tick_ms"] is None or SWITCHING not in switched:
         found.append(f"the alert does not name the leader switch of {SWITCHING[0]}-{SWITCHING[1]}")
-    if not advice["commands"] or advice["throttle_bytes_per_s"] is None:
-        found.append(f"the alert recommends no throttle ({advice['reason']})")
+    if not recommended["commands"] or recommended["throttle_bytes_per_s"] is None:
+        found.append(f"the alert recommends no throttle ({recommended['reason']})")
     return found
 
 
 def failures(outcome: DemoOutcome) -> list[str]:
-    """Return what did not come true, one sentence each; nothing if everything did."""
+    """Return one sentence per failed check of the run."""
     found = alert_failures(outcome.alert)
     if outcome.alerts != 1:
         subjects = ", ".join(f"{event.kind} of {event.subject}" for event in outcome.fired)
@@ -89,7 +89,7 @@ def failures(outcome: DemoOutcome) -> list[str]:
 
 
 def summary_rows(outcome: DemoOutcome) -> list[tuple[str, str]]:
-    """Return the figures with their names."""
+    """Return the rows of the final table: name and value of each measurement."""
     evidence = _evidence(outcome.alert)
     error = _error_ratio(outcome)
     return [

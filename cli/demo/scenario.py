@@ -1,4 +1,4 @@
-"""What the demo plays: topics, traffic, moves and throttle, and what Kafka is asked to do with them."""
+"""Scenario of the demo: topics, traffic, moves and throttle, and the requests to Kafka."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 BROKERS = (1, 2, 3, 4)
-# Enough for every broker while orders-0 is led by broker 1, too little for broker 2 once that leads both partitions.
+# Enough for every broker while broker 1 leads orders-0; too low for broker 2 once it leads both partitions.
 THROTTLE_BYTES_PER_S = 5_600_000
 RECORD_BYTES = 10_000
 _PREFERRED = 0
@@ -25,10 +25,10 @@ class DemoPartition:
     """One partition of the demo.
 
     Attributes:
-        move: where its replicas are, and where they go.
-        live_bytes_per_s: what is written to it all the time.
-        history_bytes: what it holds before that begins.
-        history_bytes_per_s: how fast that is written.
+        move: replicas before and after the reassignment.
+        live_bytes_per_s: constant write rate during the demo.
+        history_bytes: bytes written before the live traffic starts.
+        history_bytes_per_s: write rate of these.
     """
 
     move: Move
@@ -42,13 +42,13 @@ class DemoPartition:
         return self.move.topic, self.move.partition
 
 
-# The trouble: once its move runs, the preferred leader of orders-0 is broker 2, which leads orders-1 already.
+# The failing move: during it the preferred leader of orders-0 is broker 2, which already leads orders-1.
 ORDERS = (
     DemoPartition(Move("orders", 0, (1, 2), (2, 3)), 2e6, 30_000_000, 5e6),
     DemoPartition(Move("orders", 1, (2, 1), (3, 1)), 2e6, 30_000_000, 5e6),
 )
-# The control: it shares no throttled side with orders, and its own sides stay far below the same throttle. Its history
-# is long enough to be still moving when the leader of orders-0 switches.
+# The control: its brokers and roles are not those of orders, and stay far below the same throttle. Its history is long
+# enough that it still moves when the leader of orders-0 switches.
 PAYMENTS = (DemoPartition(Move("payments", 0, (4, 3), (4, 1)), 1e6, 80_000_000, 8e6),)
 PARTITIONS = ORDERS + PAYMENTS
 
@@ -57,7 +57,7 @@ OLD_LEADER, NEW_LEADER = 1, 2
 
 
 def traffic(leaders: Mapping[tuple[str, int], int]) -> list[PartitionTraffic]:
-    """Return the moving partitions as the throttles see them, with these leaders and none of the moves done."""
+    """Return the traffic of the moving partitions with these leaders, before any move is complete."""
     return [_traffic(p, leaders.get(p.key, p.move.before[0])) for p in PARTITIONS]
 
 
@@ -77,10 +77,10 @@ def _traffic(p: DemoPartition, leader: int) -> PartitionTraffic:
 
 
 class DemoKafka:
-    """What the demo asks Kafka to do and looks up there.
+    """The demo's requests to Kafka.
 
     Args:
-        settings: of the embedded cluster.
+        settings: settings of the embedded cluster.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -92,7 +92,7 @@ class DemoKafka:
         self._admin.close()
 
     def create_topics(self) -> None:
-        """Create the topics with their replicas where the moves begin, and wait for their leaders."""
+        """Create the topics with the replicas before the moves, and wait until they have leaders."""
         replicas: dict[str, dict[int, list[int]]] = {}
         for p in PARTITIONS:
             replicas.setdefault(p.move.topic, {})[p.move.partition] = list(p.move.before)
@@ -103,7 +103,7 @@ class DemoKafka:
         """Throttle all brokers and start every move, as ``kafka-reassign-partitions --execute --throttle`` does.
 
         Raises:
-            HeadroomError: a throttle did not get in force, or Kafka refused a move.
+            HeadroomError: a throttle did not come into force, or Kafka refused a move.
         """
         apply_lists(self._settings, lists_of_plan(p.move for p in PARTITIONS))
         apply_rates(self._settings, dict.fromkeys(BROKERS, THROTTLE_BYTES_PER_S))
@@ -113,11 +113,11 @@ class DemoKafka:
             raise HeadroomError("the moves", f"were refused: {refused}", "See the brokers' logs.")
 
     def elect_preferred(self, topic: str, partition: int) -> None:
-        """Ask for a preferred leader election of one partition."""
+        """Request a preferred leader election of one partition."""
         self._admin.elect_leaders(_PREFERRED, {topic: [partition]})
 
     def leader(self, topic: str, partition: int) -> int:
-        """Return the broker that leads a partition in the metadata of the broker that was asked; -1: none."""
+        """Return the leader of a partition in the metadata of the responding broker; -1 if it has none."""
         found = self._admin.describe_topics([topic])[0]["partitions"]
         return next(int(p["leader_id"]) for p in found if p["partition_index"] == partition)
 
@@ -127,7 +127,7 @@ class DemoKafka:
         return any(p.key in running for p in partitions)
 
     def missing_bytes(self, partitions: Iterable[DemoPartition]) -> int:
-        """Return how much smaller the new replicas' logs are than the largest log of their partitions, in bytes."""
+        """Return by how many bytes the new replicas' logs are smaller than the largest log of their partitions."""
         sizes: dict[tuple[str, int], dict[int, int]] = {}
         for broker in self._admin.describe_log_dirs():
             for folder in broker["log_dirs"]:
@@ -139,5 +139,5 @@ class DemoKafka:
 
 
 def _missing(p: DemoPartition, size_by_broker: Mapping[int, int]) -> int:
-    whole = max(size_by_broker.values(), default=0)
-    return sum(whole - size_by_broker.get(b, 0) for b in p.move.after if b not in p.move.before)
+    complete = max(size_by_broker.values(), default=0)
+    return sum(complete - size_by_broker.get(b, 0) for b in p.move.after if b not in p.move.before)

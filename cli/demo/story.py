@@ -1,4 +1,4 @@
-"""The demo from the first record to the end of the alert."""
+"""Sequence of the demo, from the first record to the resolution of the alert."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from cli.demo.scenario import (
     THROTTLE_BYTES_PER_S,
     DemoKafka,
 )
-from cli.demo.steps import behind_s, history_is_written, moves_text, name_of, run_headroom
+from cli.demo.steps import gold_age_s, history_is_written, moves_text, name_of, run_headroom
 from cluster.embedded.paced_producer import PacedProducer
 from schemas.alerts import AlertKind, Role, Verdict
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
-# The rate window is 10 s: by then every write rate is that of the live traffic alone.
+# The rate window is 10 s. After this time every write rate is that of the live traffic alone.
 _LIVE_BEFORE_S = 14.0
-_PATIENCE_S = 120.0
-# The tables' JVM has to compile what it runs first, with less claim on the processors than the rest.
-_PACE_PATIENCE_S = 300.0
-# Gold is written every five seconds; when all is well, its newest tick is some four seconds old then.
-_PACE_S = 12.0
+_STEP_TIMEOUT_S = 120.0
+# The JVM that writes the tables compiles its code first, at a lower priority than the other processes.
+_GOLD_TIMEOUT_S = 300.0
+# Gold is written every 5 s. If Headroom keeps up, its newest tick is then about 4 s old.
+_MAX_GOLD_AGE_S = 12.0
 _HEALTHY = {
     (1, Role.LEADER.value): Verdict.CATCHING_UP.value,
     (2, Role.LEADER.value): Verdict.CATCHING_UP.value,
@@ -47,14 +47,14 @@ _HEALTHY = {
 
 
 class DemoRun:
-    """The acts of the demo, in order.
+    """The steps of the demo, in order.
 
     Args:
-        kafka: the cluster.
+        kafka: requests to the cluster.
         watch: the running ``headroom watch``.
-        progress: shows what is done.
-        settings: of the cluster and the tables.
-        config: the file that they are from.
+        progress: progress output.
+        settings: settings of the cluster and the tables.
+        config: the file of these settings.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class DemoRun:
         self._config = config
 
     def play(self) -> DemoOutcome:
-        """Return what happened.
+        """Run all steps and return the measurements.
 
         Raises:
-            HeadroomError: something that the rest depends on did not happen in its time.
+            HeadroomError: a step did not complete in time.
         """
         self._write_history()
         with PacedProducer(self._bootstrap_servers, {p.key: p.live_bytes_per_s for p in PARTITIONS}, RECORD_BYTES):
@@ -83,21 +83,21 @@ class DemoRun:
             resolved = self._await_resolved(alert)
             self._clean_up()
         fired = [line.event for line in self._watch.fired()]
-        spans = (alert.at_s - switched_s, finished_s - applied_s, resolved.at_s - applied_s)
-        return DemoOutcome(alert.event, *spans, fired)
+        times_s = (alert.at_s - switched_s, finished_s - applied_s, resolved.at_s - applied_s)
+        return DemoOutcome(alert.event, *times_s, fired)
 
     def _write_history(self) -> None:
         total = sum(p.history_bytes for p in PARTITIONS)
         with self._progress.step(f"Starting headroom watch; writing {size(total)} of history to orders and payments"):
             self._kafka.create_topics()
             rates = {p.key: p.history_bytes_per_s for p in PARTITIONS}
-            with PacedProducer(self._bootstrap_servers, rates, RECORD_BYTES) as load:
-                self._watch.wait(lambda: history_is_written(load), _PATIENCE_S, "the end of the history")
-            self._watch.wait(lambda: self._watch.verdicts() is not None, _PATIENCE_S, "a first verdict")
+            with PacedProducer(self._bootstrap_servers, rates, RECORD_BYTES) as producer:
+                self._watch.wait(lambda: history_is_written(producer), _STEP_TIMEOUT_S, "the end of the history")
+            self._watch.wait(lambda: self._watch.verdicts() is not None, _STEP_TIMEOUT_S, "a first verdict")
         with self._progress.step("Waiting until headroom watch keeps pace"):
-            # On a machine that is too busy for Spark every figure that follows would be wrong.
-            what = "headroom watch to keep pace on this machine, which is too busy"
-            self._watch.wait(lambda: behind_s(self._store) < _PACE_S, _PACE_PATIENCE_S, what, poll_s=1.0)
+            # On a machine that is too busy for Spark, all measurements would be wrong.
+            awaited = "headroom watch to keep pace on this machine, which is too busy"
+            self._watch.wait(lambda: gold_age_s(self._store) < _MAX_GOLD_AGE_S, _GOLD_TIMEOUT_S, awaited, poll_s=1.0)
 
     def _start_moves(self) -> None:
         live = ", ".join(f"{name_of(p.key)} {format_rate(p.live_bytes_per_s)}" for p in PARTITIONS)
@@ -106,26 +106,26 @@ class DemoRun:
             self._watch.wait(lambda: time.monotonic() >= end, _LIVE_BEFORE_S + 1, "steady rates")
         with self._progress.step(f"Moving, throttled to {format_rate(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
             self._kafka.start_moves()
-            self._watch.wait(self._all_catch_up, _PATIENCE_S, "every broker to catch up")
-        self._progress.print_line("headroom watch says: every new replica catches up")
-        with self._progress.step("Waiting for what it says of switches to come"):
-            ahead = self._watch.wait(
+            self._watch.wait(self._all_catch_up, _STEP_TIMEOUT_S, "every broker to catch up")
+        self._progress.print_line("headroom watch: every new replica catches up")
+        with self._progress.step("Waiting for its warning about leader switches to come"):
+            warning = self._watch.wait(
                 lambda: self._watch.last_info(AlertKind.THROTTLE_AT_RISK),
                 ALERT_WITHIN_S,
                 "a warning of switches to come",
             )
-        self._progress.print_line(f"It warns ahead: {ahead.fields['summary']}")
+        self._progress.print_line(f"It warns: {warning.fields['summary']}")
 
     def _all_catch_up(self) -> bool:
         return (self._watch.verdicts() or {}) == _HEALTHY
 
     def _switch_leader(self) -> float:
-        """Return when the metadata first showed the new leader."""
+        """Elect the preferred leader, and return when the metadata first showed it, in monotonic seconds."""
         text = f"Preferred election: the leader of {name_of(SWITCHING)} switches from {OLD_LEADER} to {NEW_LEADER}"
         with self._progress.step(text):
             self._kafka.elect_preferred(*SWITCHING)
             self._watch.wait(
-                lambda: self._kafka.leader(*SWITCHING) == NEW_LEADER, _PATIENCE_S, "the switch of the leader"
+                lambda: self._kafka.leader(*SWITCHING) == NEW_LEADER, _STEP_TIMEOUT_S, "the switch of the leader"
             )
             return time.monotonic()
 
@@ -137,25 +137,25 @@ class DemoRun:
         echo()
         echo_lines(render_event(alert.event), colour="red")
         echo()
-        wrong = alert_failures(alert.event)
-        if wrong:
-            raise HeadroomError("demo", "; ".join(wrong), "See the alert above")
+        deviations = alert_failures(alert.event)
+        if deviations:
+            raise HeadroomError("demo", "; ".join(deviations), "See the alert above")
         return alert
 
     def _apply(self, alert: Line) -> float:
-        """Carry out the alert's own first command, and return when the throttle was in force."""
+        """Run the alert's first command, and return when the throttle was in force, in monotonic seconds."""
         command = recommendation(alert.event)["commands"][0]
         with self._progress.step(f"$ {command}"):
             run_headroom(shlex.split(command)[1:])
             return time.monotonic()
 
     def _await_finish(self, alert: Line, applied_s: float) -> float:
-        promised_s = recommendation(alert.event)["finish_s"] or _PATIENCE_S
+        promised_s = recommendation(alert.event)["finish_s"] or _STEP_TIMEOUT_S
         with self._progress.step("Waiting for the end of the move of orders"):
 
             def finished() -> bool:
-                left_bytes, spent_s = self._kafka.missing_bytes(ORDERS), time.monotonic() - applied_s
-                self._progress.note(f"{size(left_bytes)} to copy; {spent_s:.0f} s of the promised {promised_s:.0f} s")
+                left_bytes, elapsed_s = self._kafka.missing_bytes(ORDERS), time.monotonic() - applied_s
+                self._progress.note(f"{size(left_bytes)} to copy; {elapsed_s:.0f} s of the promised {promised_s:.0f} s")
                 return not self._kafka.moving(ORDERS)
 
             self._watch.wait(finished, 2 * promised_s + 60, "the end of the move of orders", poll_s=0.5)
@@ -164,7 +164,7 @@ class DemoRun:
     def _await_resolved(self, alert: Line) -> Line:
         with self._progress.step("Every replica of orders is where it should be; waiting for the alert to resolve"):
             resolved = self._watch.wait(
-                lambda: self._watch.resolved(alert.event.alert_id), _PATIENCE_S, "the end of the alert"
+                lambda: self._watch.resolved(alert.event.alert_id), _STEP_TIMEOUT_S, "the end of the alert"
             )
         echo()
         echo_lines(render_event(resolved.event), colour="green")
@@ -172,8 +172,10 @@ class DemoRun:
         return resolved
 
     def _clean_up(self) -> None:
-        """Clear the throttles, which would slow ordinary replication from now on."""
+        """Clear the throttles, which would otherwise slow ordinary replication after the move."""
         arguments = ["throttle", "clear", "--config", str(self._config), "--execute"]
         with self._progress.step(f"$ {shlex.join(['headroom', *arguments])}"):
-            self._watch.wait(lambda: not self._kafka.moving(PAYMENTS), _PATIENCE_S, "the end of the move of payments")
+            self._watch.wait(
+                lambda: not self._kafka.moving(PAYMENTS), _STEP_TIMEOUT_S, "the end of the move of payments"
+            )
             run_headroom(arguments)

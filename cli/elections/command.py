@@ -1,4 +1,4 @@
-"""``headroom elections``: which preferred leaders to elect, in which batches; and their election."""
+"""``headroom elections``: plan preferred leader elections in batches, and run them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,19 @@ from cluster.elections.live_leadership import LiveLeadership
 @config_option
 @format_option
 @click.option("--topics", type=Names(), metavar="NAME,...", help="Only partitions of these topics.")
-@click.option("--brokers", type=BrokerIds(), metavar="ID,...", help="Only partitions that prefer one of these brokers.")
+@click.option(
+    "--brokers",
+    type=BrokerIds(),
+    metavar="ID,...",
+    help="Only partitions whose preferred leader is one of these brokers.",
+)
 @click.option(
     "--batches-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write each batch to a file there, for kafka-leader-election.",
+    help="Write each batch to a file in this folder, for kafka-leader-election.",
 )
-@click.option("--execute", is_flag=True, help="Elect; without it, only show the plan.")
+@click.option("--execute", is_flag=True, help="Run the elections; without it, only show the plan.")
 @click.option("--yes", is_flag=True, help="With --execute: do not ask before the first batch.")
 @click.option("--wait", is_flag=True, help="With --execute: wait until it is quiet enough.")
 def elections(
@@ -49,16 +54,19 @@ def elections(
     yes: bool,
     wait: bool,
 ) -> None:
-    """Show which brokers lead fewer of the partitions that prefer them than they should, and plan the elections that
-    give these back: in small batches, only where they can succeed, and never so that a running move would starve.
+    """Show brokers that do not lead all partitions of which they are the preferred leader, and plan elections.
 
-    The preferred broker of a partition is the first of its replicas. After it has restarted, others lead in its place
-    until it is elected back. Brokers count bytes by topic: what is written is divided among a topic's partitions by the
-    records that each took in the seconds that this command looks; what is read is divided evenly.
+    Elections are planned in small batches, only where they can succeed, and never so that a running move would starve.
+    The preferred leader of a partition is the first of its replicas. After a restart of that broker, other brokers
+    lead its partitions until it is elected again.
 
-    With --execute it looks again before every batch, and after it waits until the leaders have moved and all replicas
-    are in sync. It stops at anything that is not as planned; run again, it goes on with what is left. Ctrl-C stops it
-    after the batch at hand. Sizes, pauses and the quiet time: section [elections].
+    Brokers count bytes by topic. The write rate of a topic is divided among its partitions by the records that each
+    receives while this command measures. The read rate is divided evenly.
+
+    With --execute, the cluster is read again before every batch. After a batch the command waits until the leaders have
+    changed and all replicas are in sync. It stops at the first deviation from the plan; run it again to continue with
+    the remaining partitions. Ctrl-C stops it after the current batch. Batch sizes, pauses and the quiet time: section
+    [elections].
 
     \b
     Example:  headroom elections
@@ -66,15 +74,17 @@ def elections(
               headroom elections --execute
               headroom elections --execute --yes --wait    (for cron)
     """  # noqa: D301
-    _require_use(execute, yes, wait)
-    _quieten()
+    _check_options(execute, yes, wait)
+    _silence_client_logs()
     settings = load_settings(config)
-    planner = ElectionPlanning(settings, topics, brokers)
-    policy = planner.policy(wait)
+    planning = ElectionPlanning(settings, topics, brokers)
+    policy = planning.policy(wait)
     progress = ProgressView(console(sys.stderr))
     with LiveLeadership(settings) as cluster:
-        leadership = _first_look(cluster, policy, progress) if execute and wait else cluster.look()
-        view = planner.view(leadership, config)
+        leadership = (
+            _wait_until_quiet(cluster, policy, progress) if execute and wait else cluster.leadership_with_traffic()
+        )
+        view = planning.view(leadership, config)
         if output_format == "text":
             print_view(view)
         files = write_batches(batches_dir, view.plan.batches) if batches_dir is not None else []
@@ -87,26 +97,26 @@ def elections(
     _exit(view, run)
 
 
-def _require_use(execute: bool, yes: bool, wait: bool) -> None:
+def _check_options(execute: bool, yes: bool, wait: bool) -> None:
     if (yes or wait) and not execute:
         raise click.UsageError(f"{'--yes' if yes else '--wait'} has no effect without --execute.")
     if execute and not yes and not at_terminal():
-        raise click.UsageError("--execute asks before the first batch; where nobody can answer, give --yes too.")
+        raise click.UsageError("--execute asks before the first batch; without a terminal, give --yes too.")
 
 
 def at_terminal() -> bool:
-    """Return whether a person can be asked."""
+    """Return whether standard input is a terminal, so that the command can ask."""
     return sys.stdin.isatty()
 
 
-def _quieten() -> None:
-    """Leave it to the plan to tell which brokers did not answer: the clients log every try."""
+def _silence_client_logs() -> None:
+    """Suppress the clients' logs of every attempt; the plan itself lists the brokers that did not answer."""
     for name in ("kafka", "py4j", "cluster"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _first_look(cluster: Cluster, policy: ExecutionPolicy, progress: ProgressView) -> LeadershipSnapshot:
-    """Return the cluster once it is quiet: a plan made before would be old by then."""
+def _wait_until_quiet(cluster: Cluster, policy: ExecutionPolicy, progress: ProgressView) -> LeadershipSnapshot:
+    """Wait until the cluster is quiet, and return its leadership then; an earlier plan would be outdated."""
     with stopping() as stop, progress.step("Waiting for a quiet time"):
         leadership = when_quiet(cluster, policy, stop, progress.note)
     if leadership is None:
@@ -117,7 +127,7 @@ def _first_look(cluster: Cluster, policy: ExecutionPolicy, progress: ProgressVie
 def _execute(
     view: ElectionView, cluster: Cluster, policy: ExecutionPolicy, progress: ProgressView, yes: bool
 ) -> ElectionRun | None:
-    """Return what became of the plan; None: the person at the terminal did not want it."""
+    """Run the plan and return its results; None if the operator declined it at the terminal."""
     blocked_reason = policy.blocked_reason(view.leadership)
     if blocked_reason is not None and not policy.wait:
         raise not_quiet(blocked_reason)
@@ -180,7 +190,7 @@ def _print_end(
 
 
 def _exit(view: ElectionView, run: ElectionRun | None) -> None:
-    """Raise what ended the run before its last batch, if anything did."""
+    """Raise the error that ended the run before its last batch, if there was one."""
     if run is None:
         return
     if run.stopped is not None:

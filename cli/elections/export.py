@@ -1,4 +1,4 @@
-"""A plan of elections for programs: as JSON, and as the files that Kafka's own tool takes."""
+"""Export of an election plan: as JSON, and as files for ``kafka-leader-election``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE = "batch-{:03d}.json"
 
 
 def view_json(view: ElectionView) -> dict[str, Any]:
-    """Return a plan ready for JSON; rates are bytes per second, null where unknown, ratios 0 to 1."""
+    """Return a plan as a JSON object; rates are bytes per second or null if unknown, ratios are 0 to 1."""
     after = {balance.broker: balance for balance in view.plan.after}
     partitions = view.leadership.partitions.values()
     read = _read_bytes_per_s((p.leader, p.read_bytes_per_s) for p in partitions)
@@ -24,7 +24,7 @@ def view_json(view: ElectionView) -> dict[str, Any]:
     return {
         "cluster": view.settings.cluster.name,
         "cluster_write_bytes_per_s": view.leadership.traffic.cluster_written,
-        "not_measured": [{"broker": b, "reason": why} for b, why in sorted(view.leadership.traffic.silent.items())],
+        "not_measured": [{"broker": b, "reason": why} for b, why in sorted(view.leadership.traffic.unmeasured.items())],
         "brokers": [
             {
                 **vars(balance),
@@ -38,22 +38,22 @@ def view_json(view: ElectionView) -> dict[str, Any]:
             for balance in view.plan.before
         ],
         "batches": [_batch(number, batch) for number, batch in enumerate(view.plan.batches, start=1)],
-        "left_out": [{**vars(left), "reason": left.reason.value} for left in view.plan.left_out],
+        "left_out": [{**vars(skipped), "reason": skipped.reason.value} for skipped in view.plan.left_out],
         "raise_first": [
             {
-                "broker": first.broker_role[0],
-                "role": first.broker_role[1].value,
-                "throttle_bytes_per_s": first.throttle_bytes_per_s,
-                "required_bytes_per_s": first.required_bytes_per_s,
+                "broker": increase.broker_role[0],
+                "role": increase.broker_role[1].value,
+                "throttle_bytes_per_s": increase.throttle_bytes_per_s,
+                "required_bytes_per_s": increase.required_bytes_per_s,
             }
-            for first in view.plan.raise_first
+            for increase in view.plan.raise_first
         ],
         "raise_command": view.raise_command(),
     }
 
 
 def _read_bytes_per_s(partitions: Iterable[tuple[int | None, float | None]]) -> dict[int | None, float | None]:
-    """Return the sum of each broker's rates; None: one of them is unknown."""
+    """Return the sum of each broker's read rates, in bytes per second; None if one of them is unknown."""
     sums: dict[int | None, float | None] = {}
     for broker, rate in partitions:
         before = sums.get(broker, 0.0)
@@ -62,7 +62,7 @@ def _read_bytes_per_s(partitions: Iterable[tuple[int | None, float | None]]) -> 
 
 
 def result_json(result: BatchResult) -> dict[str, Any]:
-    """Return what became of a batch ready for JSON; ``settled_s`` is null where it did not settle."""
+    """Return the result of a batch as a JSON object; ``settled_s`` is null if the batch did not settle."""
     answers = result.answers
     return {
         "number": result.number,
@@ -75,10 +75,10 @@ def result_json(result: BatchResult) -> dict[str, Any]:
 
 
 def write_batches(folder: Path, batches: Sequence[Batch]) -> list[Path]:
-    """Write one file for each batch, as ``kafka-leader-election --path-to-json-file`` takes it, and return them.
+    """Write one file per batch for ``kafka-leader-election --path-to-json-file``, and return the files.
 
     Raises:
-        HeadroomError: the folder cannot be written to, or holds batches already: those of another plan.
+        HeadroomError: the folder cannot be written to, or contains batches of another plan.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Which elections are planned, and when they may run, by the settings and by what was asked for."""
+"""Election plan and execution policy from the settings and the command's options."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from schemas.errors import HeadroomError
 
 
 class ElectionPlanning:
-    """Plans elections always in the same way.
+    """Plans elections with the same settings and options each time.
 
     Args:
         settings: all settings.
-        topics: only these; None: all.
-        brokers: only partitions that prefer one of these; None: all.
+        topics: only partitions of these topics; all if None.
+        brokers: only partitions whose preferred leader is one of these brokers; all if None.
     """
 
     def __init__(self, settings: Settings, topics: Sequence[str] | None, brokers: Sequence[int] | None) -> None:
@@ -34,21 +34,21 @@ class ElectionPlanning:
         self._brokers = None if brokers is None else frozenset(brokers)
 
     def plan(self, leadership: LeadershipSnapshot) -> ElectionPlan:
-        """Return what to elect in a cluster."""
-        around = leadership.cluster_constraints(self._topics, self._brokers)
-        return plan_elections(leadership.partitions.values(), self._limits, around)
+        """Return the election plan for a state of the cluster."""
+        constraints = leadership.cluster_constraints(self._topics, self._brokers)
+        return plan_elections(leadership.partitions.values(), self._limits, constraints)
 
     def view(self, leadership: LeadershipSnapshot, config: str | None) -> ElectionView:
-        """Return the plan for a cluster with what it was made from.
+        """Return the plan together with its inputs.
 
         Args:
-            leadership: the cluster.
-            config: configuration file as given; None: as found.
+            leadership: state of the cluster.
+            config: settings file as given on the command line; the default one if None.
 
         Raises:
-            HeadroomError: a topic or broker that was asked for is not there.
+            HeadroomError: a requested topic or broker does not exist.
         """
-        self._require_there(leadership)
+        self._require_existing(leadership)
         plan = self.plan(leadership)
         thresholds = {
             balance.broker: self._threshold(leadership.balancing.get(balance.broker)) for balance in plan.before
@@ -60,7 +60,7 @@ class ElectionPlanning:
         return (self._settings.alerts.leader_imbalance_percentage if own is None else own) / 100
 
     def policy(self, wait: bool) -> ExecutionPolicy:
-        """Return the policy on which a plan is carried out."""
+        """Return the policy by which a plan is executed."""
         elections = self._settings.elections
         quiet = quiet_policy(elections)
 
@@ -69,11 +69,11 @@ class ElectionPlanning:
 
         return ExecutionPolicy(self._limits, blocked_reason, wait, elections.settle_s, elections.pause_s)
 
-    def _require_there(self, leadership: LeadershipSnapshot) -> None:
+    def _require_existing(self, leadership: LeadershipSnapshot) -> None:
         missing = sorted((self._topics or frozenset()) - {topic for topic, _ in leadership.partitions})
         if missing:
-            raise HeadroomError(f"topic {missing[0]}", "is not in the cluster", "See its spelling.")
-        known = leadership.alive | {led.replicas[0] for led in leadership.partitions.values()}
+            raise HeadroomError(f"topic {missing[0]}", "is not in the cluster", "Check its spelling.")
+        known = leadership.alive | {partition.replicas[0] for partition in leadership.partitions.values()}
         unknown = sorted((self._brokers or frozenset()) - known)
         if unknown:
             there = ", ".join(map(str, sorted(known)))
@@ -81,27 +81,29 @@ class ElectionPlanning:
 
 
 def quiet_policy(elections: ElectionSettings) -> QuietPolicy:
-    """Return when it is quiet enough for elections."""
+    """Return the conditions under which elections may run."""
     return QuietPolicy(parse_window(elections.window) if elections.window else None, elections.quiet_below)
 
 
 def blocked_reason_of(
     elections: ElectionSettings, quiet: QuietPolicy, write_bytes_per_s: float | None, at_s: float
 ) -> str | None:
-    """Return in words why it is not quiet enough for elections; None: it is.
+    """Return as text why elections may not run now; None if they may.
 
     Args:
-        elections: where the conditions were written.
-        quiet: the conditions.
-        write_bytes_per_s: what producers write to the whole cluster; None: unknown.
-        at_s: now, epoch seconds.
+        elections: section ``[elections]``, which has the conditions as written by the operator.
+        quiet: the same conditions, parsed.
+        write_bytes_per_s: write rate of producers to the whole cluster, in bytes per second; None if unknown.
+        at_s: current time, in epoch seconds.
     """
     if quiet.allows(at_s, write_bytes_per_s):
         return None
-    said = []
+    reasons = []
     if elections.window:
-        said.append(f"it is not {elections.window} now (elections.window)")
+        reasons.append(f"it is not {elections.window} now (elections.window)")
     if elections.quiet_below is not None:
         rate = "an unknown rate" if write_bytes_per_s is None else mb_per_s(write_bytes_per_s)
-        said.append(f"producers write {rate}, not less than {mb_per_s(elections.quiet_below)} (elections.quiet_below)")
-    return "; ".join(said)
+        reasons.append(
+            f"producers write {rate}, not less than {mb_per_s(elections.quiet_below)} (elections.quiet_below)"
+        )
+    return "; ".join(reasons)

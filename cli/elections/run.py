@@ -1,4 +1,4 @@
-"""A plan of elections carried out before a person's eyes, and what became of it."""
+"""Execution of an election plan with progress output, and its results."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(frozen=True)
 class ElectionRun:
-    """What became of a plan.
+    """Results of executing a plan.
 
     Attributes:
-        results: of the batches that were begun.
-        stopped: what was not as planned; None: all was.
+        results: results of the batches that were started.
+        stopped: the deviation from the plan that stopped the run; None if there was none.
     """
 
     results: tuple[BatchResult, ...]
     stopped: HeadroomError | None
 
     def elected(self) -> int:
-        """Return how many leaders were elected."""
+        """Return the number of elected leaders."""
         return sum(len(result.answers.elected) for result in self.results)
 
     def done(self) -> int:
-        """Return how many partitions have their preferred leader now that the plan was to give it to."""
+        """Return how many of the plan's partitions have their preferred leader now."""
         return self.elected() + sum(len(result.answers.not_needed) for result in self.results)
 
 
 @contextmanager
 def stopping() -> Iterator[threading.Event]:
-    """Yield an event that the first Ctrl-C or SIGTERM sets; a second one ends the process at once."""
+    """Yield an event that the first Ctrl-C or SIGTERM sets; a second signal ends the process at once."""
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     stop = threading.Event()
     stop_on_signals(stop)
@@ -55,7 +55,7 @@ def stopping() -> Iterator[threading.Event]:
 def run_plan(
     view: ElectionView, cluster: Cluster, policy: ExecutionPolicy, stop: threading.Event, progress: ProgressView
 ) -> ElectionRun:
-    """Return what became of the plan, shown batch by batch."""
+    """Run the plan with one line of output per batch, and return the results."""
     results: list[BatchResult] = []
     batches, total = len(view.plan.batches), view.partitions()
 
@@ -75,7 +75,7 @@ def run_plan(
 
 
 def print_run(view: ElectionView, run: ElectionRun) -> None:
-    """Print what was done, what is left, and how the brokers' imbalance came out beside what was predicted."""
+    """Print elected and remaining leaders, and the brokers' imbalance next to the predicted one."""
     left = view.partitions() - run.done()
     echo()
     echo(f"{run.elected()} leaders elected; {left} of {view.partitions()} are left.")
@@ -83,7 +83,7 @@ def print_run(view: ElectionView, run: ElectionRun) -> None:
     if settled:
         print_table("", ("broker", "imbalance before", "predicted", "now"), _ratio_rows(view, settled))
     if left:
-        echo("The same command goes on with what is left: it plans from what is there then.")
+        echo("Run the same command again for the remaining partitions: it makes a new plan.")
 
 
 def _line(result: BatchResult, batches: int) -> str:

@@ -1,4 +1,4 @@
-"""A plan of elections as text for people: why, in which batches, what is left out and what comes first."""
+"""Text output of an election plan: brokers, batches, skipped partitions, and throttles to raise first."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from planning.elections.planner import (
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
 
-# Rows of a table; a large cluster has more of them than anybody reads.
+# Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20
 _REMEDIES: Mapping[Reason, str] = {
-    Reason.MOVING: "Nothing: look again when the move has ended.",
+    Reason.MOVING: "Nothing: run this again after the move.",
     Reason.PREFERRED_DOWN: "Start the broker.",
-    Reason.PREFERRED_OUT_OF_SYNC: "Look again when its replica is in sync; if it does not come, see its broker.",
-    Reason.LEADERLESS: "Start a broker that was in sync last.",
+    Reason.PREFERRED_OUT_OF_SYNC: "Run this again when its replica is in sync. If it stays behind, see its broker.",
+    Reason.LEADERLESS: "Start a broker whose replica was in sync last.",
     Reason.DELETING: "Nothing.",
-    Reason.AT_MIN_INSYNC: "Look again when its replicas are in sync.",
+    Reason.AT_MIN_INSYNC: "Run this again when its replicas are in sync.",
     Reason.OVER_CAPACITY: "Move partitions off the broker; if it can carry more, raise elections.capacity_bytes_per_s.",
-    Reason.OVER_THROTTLE: "Raise the throttles below first; where none is named, have the brokers' metrics read.",
+    Reason.OVER_THROTTLE: "Raise the throttles below first. If none is listed, make the brokers' metrics readable.",
     Reason.NOT_CHOSEN: "Leave --topics and --brokers out.",
 }
 
 
 @dataclass(frozen=True)
 class ElectionView:
-    """A plan, and what it was made from.
+    """An election plan and its inputs.
 
     Attributes:
         settings: all settings.
-        config: configuration file as given; None: as found.
-        leadership: the cluster when it was made.
+        config: settings file as given on the command line; the default one if None.
+        leadership: state of the cluster for which the plan was made.
         plan: the plan.
         thresholds: by broker, the share of leadership elsewhere above which it is out of balance.
     """
@@ -63,26 +63,26 @@ class ElectionView:
         return out_of_balance(balance, self.thresholds[balance.broker])
 
     def partitions(self) -> int:
-        """Return how many partitions the batches elect."""
+        """Return the number of partitions in all batches."""
         return sum(len(batch.partitions) for batch in self.plan.batches)
 
     def raised_bytes_per_s(self) -> int | None:
-        """Return the throttle that is enough where one has to be raised; None: none would do."""
-        wish = ThrottlePolicy(self.settings.alerts.margin_ratio, None, self.settings.cluster.replication_capacity)
-        return wish.throttle_above(max(first.required_bytes_per_s for first in self.plan.raise_first))
+        """Return a sufficient throttle for the brokers to raise, in bytes per second; None if it exceeds capacity."""
+        policy = ThrottlePolicy(self.settings.alerts.margin_ratio, None, self.settings.cluster.replication_capacity)
+        return policy.throttle_above(max(increase.required_bytes_per_s for increase in self.plan.raise_first))
 
     def raised_brokers(self) -> list[int]:
         """Return the brokers whose throttle has to be raised."""
-        return sorted({first.broker_role[0] for first in self.plan.raise_first})
+        return sorted({increase.broker_role[0] for increase in self.plan.raise_first})
 
     def raise_command(self) -> str | None:
-        """Return the command that raises what has to be raised; None: nothing has to be, or no throttle would do."""
+        """Return the command that raises the throttles; None if none is too low, or none would be enough."""
         rate = self.raised_bytes_per_s() if self.plan.raise_first else None
         return None if rate is None else headroom_apply(rate, self.raised_brokers(), self.config)
 
 
 def print_view(view: ElectionView) -> None:
-    """Print a plan with its reasons."""
+    """Print a plan: summary, tables and notes."""
     echo(_summary(view))
     _print("Brokers", _BROKERS, _broker_rows(view))
     _print("Batches", _BATCHES, _batch_rows(view))
@@ -112,20 +112,20 @@ _BATCHES = ("batch", "partitions", "their writes", "such as", "imbalance then")
 
 
 def notes(view: ElectionView) -> Iterator[str]:
-    """Yield what a person should know about a plan beyond its tables."""
-    silent = view.leadership.traffic.silent
+    """Yield notes about a plan that its tables do not show."""
+    silent = view.leadership.traffic.unmeasured
     if silent:
         broker, reason = next(iter(sorted(silent.items())))
         others = f" and of {len(silent) - 1} more" if len(silent) > 1 else ""
         yield (
             f"Not measured: what is written to and read from the partitions of broker {broker}{others} ({reason}). "
-            "Batches and capacity are reckoned with what is known alone, and nothing is elected behind a throttle that "
+            "Batches and capacity use only known rates, and nothing is elected behind a throttle that "
             "may be too low."
         )
     automatic = sorted(broker for broker, balancing in view.leadership.balancing.items() if balancing.auto)
     if automatic:
         yield (
-            f"Kafka gives leads back by itself, unplanned and many at once, on {_brokers(automatic)} "
+            f"Kafka elects preferred leaders automatically, unplanned and many at once, on {_brokers(automatic)} "
             "(auto.leader.rebalance.enable)."
         )
     if not view.plan.batches and not view.plan.left_out:
@@ -152,11 +152,11 @@ def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str | Text
         echo()
         print_table(title, header, rows[:MAX_ROWS])
     if len(rows) > MAX_ROWS:
-        echo(f"and {len(rows) - MAX_ROWS} more; --format json tells all")
+        echo(f"and {len(rows) - MAX_ROWS} more; --format json shows all")
 
 
 def _broker_rows(view: ElectionView) -> list[tuple[str | Text, ...]]:
-    # Of many brokers those furthest out of balance.
+    # If not all brokers fit, those with the highest imbalance are shown.
     balances = sorted(view.plan.before, key=lambda b: b.imbalance_ratio, reverse=True)
     if len(balances) <= MAX_ROWS:
         balances.sort(key=lambda b: b.broker)
@@ -202,7 +202,7 @@ def _writes(batch: Batch) -> str:
 
 
 def imbalance_then(batch: Batch) -> str:
-    """Return the brokers that a batch leaves furthest out of balance, in words."""
+    """Return the three brokers with the highest imbalance after a batch, as text."""
     ratios = sorted(batch.imbalance_ratios.items(), key=lambda of: (-of[1], of[0]))
     shown = [f"broker {broker} {percent(ratio)}" for broker, ratio in ratios[:3] if ratio]
     return ", ".join(shown) or "none"
@@ -219,16 +219,16 @@ def _left_out_rows(view: ElectionView) -> list[tuple[str, ...]]:
 def _raise_rows(raises: Sequence[RequiredThrottleIncrease]) -> list[tuple[str, ...]]:
     return [
         (
-            f"{first.broker_role[0]} as {first.broker_role[1].value}",
-            mb_per_s(first.throttle_bytes_per_s),
-            mb_per_s(first.required_bytes_per_s),
+            f"{increase.broker_role[0]} as {increase.broker_role[1].value}",
+            mb_per_s(increase.throttle_bytes_per_s),
+            mb_per_s(increase.required_bytes_per_s),
         )
-        for first in raises
+        for increase in raises
     ]
 
 
 def percent(ratio: float) -> str:
-    """Return a share as text in percent."""
+    """Return a ratio as text in percent."""
     return f"{ratio * 100:.1f}".removesuffix(".0") + " %"
 
 

@@ -1,4 +1,4 @@
-"""``headroom maintain``: the tables kept fast, once and now."""
+"""``headroom maintain``: one maintenance of the Delta tables."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from streaming.supervision.jvm import spark_failures
 @click.command()
 @config_option
 @format_option
-@click.option("--repair", is_flag=True, help="Only mend tables that a disk has damaged, and say what is lost.")
+@click.option("--repair", is_flag=True, help="Only repair tables with damaged files, and show which rows are lost.")
 @click.pass_context
 def maintain(ctx: click.Context, config: str | None, output_format: str, repair: bool) -> None:
-    """Compact the Delta tables, drop the days that are no longer kept, and remove files that nobody reads any more.
+    """Compact the Delta tables, delete expired days, and remove files that are no longer used.
 
-    `headroom watch` and `headroom run record` do the same every store.maintain_every_s. How many days are kept:
-    store.bronze_keep_days, silver_keep_days and gold_keep_days. Running jobs are not disturbed. If a table fails, its
-    reason is shown, and the others are maintained all the same.
+    `headroom watch` and `headroom run record` do the same every store.maintain_every_s. Retention:
+    store.bronze_keep_days, silver_keep_days and gold_keep_days. Running jobs are not disturbed. A table that fails is
+    reported; the others are still maintained.
 
-    After a disk has lost or damaged files, --repair makes the tables whole without these. It shows every file, what
-    was wrong with it and what is lost; damaged files are moved to the folder _damaged beside their table. Nothing else
-    is lost, and jobs that wait for a table go on by themselves. `headroom check` shows what is damaged.
+    After a disk has lost or damaged files, --repair makes the tables readable without them. It shows each file, its
+    fault and the rows that are lost. Damaged files are moved to the folder _damaged next to their table. Nothing else
+    is lost, and jobs that wait for a table continue automatically. `headroom check` shows damaged files.
 
     \b
     Example:  headroom maintain --config headroom.toml

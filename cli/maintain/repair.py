@@ -1,4 +1,4 @@
-"""``headroom maintain --repair``: tables that a disk has damaged, made whole."""
+"""``headroom maintain --repair``: repair of tables with damaged files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streaming.delta.query import table_url
 
 @dataclass(frozen=True)
 class Repair:
-    """What was done about one damaged file.
+    """Repair of one damaged file.
 
     Attributes:
         table: path of the table below ``store.path``.
         file: path of the file below the table.
-        fault: what was wrong with it.
-        lost: what is lost with it.
-        mended: whether the table is whole without it.
+        fault: description of the damage.
+        lost: rows or metadata that are lost with the file.
+        mended: whether the table is readable without the file.
     """
 
     table: str
@@ -32,12 +32,12 @@ class Repair:
 
 
 def repair_tables(store_path: str) -> list[Repair]:
-    """Return what was damaged of all tables, and mend what can be mended.
+    """Repair all tables, and return one entry per damaged file.
 
     Args:
-        store_path: ``store.path``: a folder or URL.
+        store_path: ``store.path``, a folder or URL.
     """
-    done: list[Repair] = []
+    repairs: list[Repair] = []
     for table in TABLES:
         location = table_url(store_path, table.path)
         before = damages(location)
@@ -45,22 +45,22 @@ def repair_tables(store_path: str) -> list[Repair]:
             found = mend(location) if before else []
         except HeadroomError:
             left = damages(location)
-            done += [Repair(table.path, one.file, one.fault, one.lost, one not in left) for one in before]
+            repairs += [Repair(table.path, one.file, one.fault, one.lost, one not in left) for one in before]
         else:
-            done += [Repair(table.path, one.file, one.fault, one.lost, True) for one in found]
-    return done
+            repairs += [Repair(table.path, one.file, one.fault, one.lost, True) for one in found]
+    return repairs
 
 
-def show_repairs(done: Sequence[Repair], output_format: str) -> int:
-    """Show repairs, and return the exit code: 1 if something could not be mended."""
-    hopeless = [one for one in done if not one.mended]
+def show_repairs(repairs: Sequence[Repair], output_format: str) -> int:
+    """Print repairs, and return the exit code: 1 if a file could not be repaired."""
+    failed = [one for one in repairs if not one.mended]
     if output_format == "json":
-        print_json_line([asdict(one) for one in done])
-    elif done:
+        print_json_line([asdict(one) for one in repairs])
+    elif repairs:
         columns = ("table", "file", "fault", "lost", "mended")
-        print_table("", columns, [(o.table, o.file, o.fault, o.lost, "yes" if o.mended else "no") for o in done])
+        print_table("", columns, [(o.table, o.file, o.fault, o.lost, "yes" if o.mended else "no") for o in repairs])
     else:
         echo("No table is damaged.")
-    for table in sorted({one.table for one in hopeless}):
-        echo(f"headroom: {table} cannot be mended: move its folder away, and an empty table is made.", err=True)
-    return 1 if hopeless else 0
+    for table in sorted({one.table for one in failed}):
+        echo(f"headroom: {table} cannot be repaired: move its folder away, and an empty table is created.", err=True)
+    return 1 if failed else 0

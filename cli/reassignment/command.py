@@ -1,4 +1,4 @@
-"""``headroom reassignments``: the reassignments that are running, as a table or as Kafka's own plan file."""
+"""``headroom reassignments``: running reassignments, as a table or as Kafka's own plan file."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from schemas.text import shell_quoted
 MAX_ROWS = 40
 
 
-@click.command(short_help="Show the reassignments that are running, and write them to a plan file.")
+@click.command(short_help="Show running reassignments, and write them to a plan file.")
 @config_option
 @format_option
-@click.option("--topic", "topics", metavar="NAME", multiple=True, help="Only of this topic; may be given again.")
+@click.option(
+    "--topic", "topics", metavar="NAME", multiple=True, help="Only reassignments of this topic; may be repeated."
+)
 @click.option(
     "--file",
     type=click.Path(path_type=Path),
@@ -32,11 +34,11 @@ MAX_ROWS = 40
     help="Write them as a plan for kafka-reassign-partitions.sh; exit code 1 if none is running.",
 )
 def reassignments(config: str | None, output_format: str, topics: tuple[str, ...], file: Path | None) -> None:
-    """Show the reassignments that are running: replicas now, those that are added and removed, and the target.
+    """Show running reassignments: current replicas, replicas being added and removed, and target replicas.
 
-    With --file they are written as Kafka's own plan, with the target replicas of every partition, for example to cancel
-    them all. A file that is there is replaced only if it holds such a plan. If none is running, no file is written and
-    the exit code is 1, so that a command after && does not use an earlier file.
+    With --file they are also written as Kafka's own plan, with the target replicas of every partition, for example to
+    cancel them all. An existing file is replaced only if it contains such a plan. If no reassignment is running, no
+    file is written and the exit code is 1, so that a command after && does not use an earlier file.
 
     \b
     Example:  headroom reassignments
@@ -45,15 +47,15 @@ def reassignments(config: str | None, output_format: str, topics: tuple[str, ...
                 --bootstrap-server broker1:9092 --reassignment-json-file move.json --cancel --preserve-throttles
     """  # noqa: D301
     settings = load_settings(config)
-    everything = read_reassignments(settings)
-    found = [r for r in everything if not topics or r.topic in topics]
+    running = read_reassignments(settings)
+    found = [r for r in running if not topics or r.topic in topics]
     if file is not None and found:
         write_plan(file, found)
         print_notes(_notes(found))
     if output_format == "json":
         print_json(_json(settings, found, file if found else None))
     else:
-        _print(settings, found, len(everything), topics)
+        _print(settings, found, len(running), topics)
         if file is not None and found:
             _print_file(settings, found, file)
     if file is not None and not found:
@@ -91,8 +93,8 @@ def _print_file(settings: Settings, found: Sequence[Reassignment], file: Path) -
 
 
 def _notes(found: Sequence[Reassignment]) -> list[str]:
-    """Return what a person should know of the file, in sentences."""
-    # Source: ReassignPartitionsCommand.cancelAssignment of 3.9.1 and 4.0.0: adding is empty, or removing is not.
+    """Return notes about the plan file, in sentences."""
+    # Source: ReassignPartitionsCommand.cancelAssignment of Kafka 3.9.1 and 4.0.0, which skips these partitions.
     only_add = sum(bool(r.adding) and not r.removing for r in found)
     if not only_add:
         return []
@@ -102,7 +104,7 @@ def _notes(found: Sequence[Reassignment]) -> list[str]:
 
 
 def _json(settings: Settings, found: Sequence[Reassignment], file: Path | None) -> dict[str, Any]:
-    """Return the reassignments ready for JSON; ``leader`` is null without one, ``file`` where none was written."""
+    """Return the reassignments as a JSON object; ``leader`` is null without a leader, ``file`` if none was written."""
     return {
         "cluster": settings.cluster.name,
         "reassignments": [

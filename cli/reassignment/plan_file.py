@@ -16,7 +16,7 @@ _VERSION = 1
 
 
 def plan_json(reassignments: Iterable[Reassignment]) -> str:
-    """Return the text of the file, in which every partition has its target replicas.
+    """Return the text of the plan file, in which every partition has its target replicas.
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parsePartitionReassignmentData``.
     """
@@ -25,13 +25,13 @@ def plan_json(reassignments: Iterable[Reassignment]) -> str:
 
 
 def is_plan(text: str) -> bool:
-    """Return whether a text is such a file: an object of partitions, each with its replicas, and perhaps a version."""
+    """Return whether a text is a plan file: an object with partitions, their replicas, and optionally a version."""
     try:
         plan = json.loads(text)
-    # The second of a text that nests more deeply than Python reads.
+    # RecursionError: the text is nested too deeply for Python's parser.
     except (ValueError, RecursionError):
         return False
-    # Kafka takes a file without a version for one of version 1.
+    # Kafka reads a file without a version as version 1.
     if not isinstance(plan, dict) or {"version": _VERSION, **plan}.keys() != {"version", "partitions"}:
         return False
     entries = plan["partitions"]
@@ -48,10 +48,10 @@ def _is_entry(entry: Any) -> bool:
 
 
 def write_plan(path: Path, reassignments: Iterable[Reassignment]) -> None:
-    """Write the file, whole or not at all; one that is there is replaced only if it is such a file too.
+    """Write the plan file atomically; an existing file is replaced only if it is a plan file too.
 
     Raises:
-        HeadroomError: something else is there, or it cannot be written.
+        HeadroomError: another kind of file exists there, or the file cannot be written.
     """
     try:
         if path.exists() and not (path.is_file() and is_plan(path.read_text(encoding="utf-8"))):
@@ -64,18 +64,16 @@ def write_plan(path: Path, reassignments: Iterable[Reassignment]) -> None:
 
 
 def _not_a_plan(path: Path) -> HeadroomError:
-    return HeadroomError(
-        str(path), "is there and holds something other than a reassignment plan", "Name another file, or remove it."
-    )
+    return HeadroomError(str(path), "exists and is not a reassignment plan", "Name another file, or remove it.")
 
 
 def _replace(path: Path, text: str) -> None:
-    # A tool that reads it meanwhile sees the earlier file or this one, never a part of one.
+    # A tool that reads the file meanwhile sees the old or the new one, never a part.
     descriptor, name = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as output:
             output.write(text)
-        # As any file that a person writes, not for its owner alone as temporary files are.
+        # The usual permissions of new files: a temporary file is readable by its owner only.
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)

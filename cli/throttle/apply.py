@@ -1,4 +1,4 @@
-"""``headroom throttle apply``: one rate set on brokers, or raised where a lower one is in force."""
+"""``headroom throttle apply``: set one rate on brokers, or only raise lower rates to it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from schemas.errors import HeadroomError
 
 @dataclass(frozen=True)
 class ApplyResult:
-    """What became of a plan.
+    """Result of executing a plan.
 
     Attributes:
-        after: rates in force on the brokers that were changed, read back from each.
-        error: what could not be done; None: nothing.
+        after: rates in force on the changed brokers, read back from each.
+        error: error of the brokers that could not be changed; None if there was none.
     """
 
     after: Mapping[int, BrokerThrottles] = field(default_factory=dict)
@@ -48,7 +48,9 @@ class ApplyResult:
 @config_option
 @format_option
 @click.option("--rate", type=Rate(), required=True, metavar="BYTES_PER_S", help="New rate, e.g. 12500000 or 12.5MB.")
-@click.option("--brokers", type=BrokerIds(), metavar="ID,...", help="Default: all that take part in running moves.")
+@click.option(
+    "--brokers", type=BrokerIds(), metavar="ID,...", help="Default: all brokers that take part in running moves."
+)
 @click.option(
     "--role",
     "roles",
@@ -56,9 +58,13 @@ class ApplyResult:
     multiple=True,
     default=ROLES,
     show_default="both",
-    help="Set this rate only; may be given twice.",
+    help="Set only this rate; may be given twice.",
 )
-@click.option("--raise-only", is_flag=True, help="Raise rates that are lower; leave all others, and brokers without.")
+@click.option(
+    "--raise-only",
+    is_flag=True,
+    help="Only raise lower rates; leave higher rates, and brokers without a rate, as they are.",
+)
 @execute_option
 def apply(
     config: str | None,
@@ -69,13 +75,13 @@ def apply(
     raise_only: bool,
     execute: bool,
 ) -> None:
-    """Set the leader and the follower throttle rate of brokers, and read them back until they are in force.
+    """Set the leader and follower throttle rates of brokers, and read them back until they are in force.
 
-    With --raise-only no rate in force is ever lowered: of each broker and role, a rate that is lower is raised, its own
-    or the cluster default; one that is higher stays, and a broker without a rate stays unlimited.
+    With --raise-only no rate in force is lowered. For each broker and role, a lower rate is raised, be it the broker's
+    own or the cluster default. A higher rate stays, and a broker without a rate stays unlimited.
 
-    A broker that is down is passed over, because only the broker itself can change its rate. The others are set. Run
-    the command again when it is up.
+    A broker that is down is skipped, because only the broker itself can change its rate. The others are set. Run the
+    command again when the broker is up.
 
     \b
     Example:  headroom throttle apply --rate 12.5MB
@@ -88,7 +94,7 @@ def apply(
     if output_format == "text":
         print_plan(view, plan)
     print_notes(apply_notes(settings, view, plan))
-    result = _carry_out(settings, plan) if execute else ApplyResult()
+    result = _execute(settings, plan) if execute else ApplyResult()
     if output_format == "json":
         print_json(_plan_json(view, plan, result, execute))
     elif not plan.rates():
@@ -101,8 +107,8 @@ def apply(
         raise result.error
 
 
-def _carry_out(settings: Settings, plan: ApplyPlan) -> ApplyResult:
-    """Return what became of the plan; brokers that failed keep no other from being set."""
+def _execute(settings: Settings, plan: ApplyPlan) -> ApplyResult:
+    """Set the rates and return the result; the failure of a broker does not stop the others."""
     try:
         after = apply_rates(settings, plan.rates(), on_step=print_step) if plan.rates() else {}
     except RatesError as error:
@@ -111,8 +117,10 @@ def _carry_out(settings: Settings, plan: ApplyPlan) -> ApplyResult:
 
 
 def _lowest(plan: ApplyPlan) -> str:
-    known = "that is known " if plan.unknown() else ""
-    return f"no rate in force {known}on {broker_names(plan.brokers())} is lower than {mb_per_s(plan.rate_bytes_per_s)}"
+    qualifier = "that is known " if plan.unknown() else ""
+    return (
+        f"no rate in force {qualifier}on {broker_names(plan.brokers())} is lower than {mb_per_s(plan.rate_bytes_per_s)}"
+    )
 
 
 def _print_in_force(plan: ApplyPlan, result: ApplyResult) -> None:
@@ -123,7 +131,7 @@ def _print_in_force(plan: ApplyPlan, result: ApplyResult) -> None:
 
 
 def _plan_json(view: ThrottleView, plan: ApplyPlan, result: ApplyResult, execute: bool) -> dict[str, Any]:
-    """Return the plan and what became of it; ``after`` is null for a broker that was not changed."""
+    """Return the plan and its result as a JSON object; ``after`` is null for a broker that was not changed."""
     return {
         "executed": execute,
         "rate_bytes_per_s": plan.rate_bytes_per_s,

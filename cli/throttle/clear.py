@@ -1,4 +1,4 @@
-"""``headroom throttle clear``: rates and lists that a move has left are removed."""
+"""``headroom throttle clear``: remove throttle rates and lists after a move."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 
-@click.command(short_help="Remove rates and lists once the move is done.")
+@click.command(short_help="Remove throttle rates and lists after a move.")
 @config_option
 @format_option
-@click.option("--rates", "only", flag_value="rates", help="Clear the rates only.")
-@click.option("--lists", "only", flag_value="lists", help="Clear the throttled replica lists only.")
-@click.option("--cluster-default", is_flag=True, help="Clear the cluster-wide default rates too.")
+@click.option("--rates", "only", flag_value="rates", help="Clear only the rates.")
+@click.option("--lists", "only", flag_value="lists", help="Clear only the throttled replica lists.")
+@click.option("--cluster-default", is_flag=True, help="Also clear the cluster-wide default rates.")
 @click.option("--force", is_flag=True, help="Clear even while a reassignment is running.")
 @execute_option
 def clear(
@@ -38,11 +38,11 @@ def clear(
 ) -> None:
     """Remove the brokers' throttle rates and the topics' throttled replica lists, and read back until they are gone.
 
-    Rates are those of leaders and followers, and that of moves between the log directories of a broker. Only what is
-    set is removed. Refuses while a reassignment is running.
+    Removes the leader and follower rates, and the rate of moves between log directories, where they are set. Refuses
+    to run while a reassignment is running.
 
-    A broker that is down is passed over: a rate that is set on it stays, and is in force when it returns. Run the
-    command again then.
+    A broker that is down is skipped: its rate stays, and is in force when the broker returns. Run the command again
+    then.
 
     \b
     Example:  headroom throttle clear
@@ -56,7 +56,7 @@ def clear(
     print_notes(clear_notes(view, plan))
     if execute and not plan.empty():
         require_idle(view, force)
-    error = _carry_out(settings, plan) if execute else None
+    error = _execute(settings, plan) if execute else None
     if output_format == "json":
         print_json(_plan_json(plan, error, execute))
     elif plan.empty():
@@ -70,8 +70,8 @@ def clear(
         raise error
 
 
-def _carry_out(settings: Settings, plan: ClearPlan) -> HeadroomError | None:
-    """Return what could not be done; brokers that failed keep nothing else from being cleared."""
+def _execute(settings: Settings, plan: ClearPlan) -> HeadroomError | None:
+    """Clear everything possible, and return the first error; a failed broker does not stop the others."""
     errors: list[HeadroomError | None] = []
     if plan.brokers or plan.cluster_default:
         errors.append(_error_of(lambda: clear_rates(settings, plan.brokers, plan.cluster_default, on_step=print_step)))

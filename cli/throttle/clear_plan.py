@@ -1,4 +1,4 @@
-"""What ``headroom throttle clear`` would remove, decided before anything is changed."""
+"""Plan of ``headroom throttle clear``, complete before anything is changed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from schemas.errors import HeadroomError
 
 @dataclass(frozen=True)
 class ClearPlan:
-    """What ``clear`` would remove: only keys that are set, on the very broker, topic or cluster default.
+    """The configuration keys that ``clear`` removes: only keys that are set on a broker, a topic or the default.
 
     Attributes:
-        brokers: brokers whose rates go.
-        topics: topics whose lists go.
-        cluster_default: whether the cluster-wide default rates go too.
-        broker_keys: configuration keys to clear, by broker; empty where only the cluster default is in force.
+        brokers: brokers whose rates are removed.
+        topics: topics whose lists are removed.
+        cluster_default: whether the cluster-wide default rates are removed too.
+        broker_keys: configuration keys to clear, by broker; empty if only the cluster default is in force.
         topic_keys: configuration keys to clear, by topic.
         default_keys: configuration keys to clear of the cluster-wide default.
-        passed_over: brokers that are left as they are, with the reason.
+        passed_over: reasons by skipped broker.
     """
 
     brokers: tuple[int, ...]
@@ -40,7 +40,7 @@ class ClearPlan:
         return not self.brokers and not self.topics and not self.cluster_default
 
     def silent_error(self) -> HeadroomError | None:
-        """Return the error that brokers which are up, but of unknown rates, are at the end; None: there are none."""
+        """Return an error that names the brokers that are up but did not report their rates; None without any."""
         silent = [broker for broker, reason in sorted(self.passed_over.items()) if reason == SILENT]
         if not silent:
             return None
@@ -49,12 +49,12 @@ class ClearPlan:
 
 
 def clear_plan(view: ThrottleView, only: str | None, cluster_default: bool) -> ClearPlan:
-    """Return what is set and would be removed.
+    """Return the plan that removes the rates and lists that are set.
 
     Args:
-        view: what is in force.
-        only: ``rates`` or ``lists``; None: both.
-        cluster_default: whether the cluster-wide default rates go too, not only the brokers' own.
+        view: throttles in force.
+        only: ``rates`` or ``lists``; both if None.
+        cluster_default: whether to remove the cluster-wide default rates too, not only the brokers' own.
     """
     rates, lists = only != "lists", only != "rates"
     entities = ("broker", "default") if cluster_default else ("broker",)
@@ -78,13 +78,13 @@ def _list_keys(config: TopicConfig) -> tuple[str, ...]:
 
 
 def _default_keys(view: ThrottleView) -> tuple[str, ...]:
-    """Return the keys that are set for all brokers, as the default itself has them, or any broker without its own."""
+    """Return the keys of the cluster-wide default, as the default itself or any broker without its own reports."""
     found = [view.default, *view.rates.values()]
     return tuple(dict.fromkeys(key for rates in found for key in keys_from(rates, "default")))
 
 
 def clear_notes(view: ThrottleView, plan: ClearPlan) -> list[str]:
-    """Return what a person should know before or instead of clearing, in sentences."""
+    """Return notes about the plan, in sentences."""
     notes = [_passed_over_note(broker, reason) for broker, reason in sorted(plan.passed_over.items())]
     if view.unread_topics():
         notes.append(f"Unknown, and left as they are: the lists of {', '.join(view.unread_topics()[:5])}.")
@@ -100,20 +100,20 @@ def clear_notes(view: ThrottleView, plan: ClearPlan) -> list[str]:
 def _passed_over_note(broker: int, reason: str) -> str:
     if reason == DOWN:
         return (
-            f"Broker {broker} is down and is passed over: rates that are set on it stay, and are in force when it "
+            f"Broker {broker} is down and is skipped: rates that are set on it stay, and are in force when it "
             "returns. Run the command again when it is up."
         )
     return f"Broker {broker} {reason}: unknown, and left as they are."
 
 
 def require_idle(view: ThrottleView, force: bool) -> None:
-    """Check that nothing moves, unless forced.
+    """Check that no reassignment is running, unless ``force`` is true.
 
     Raises:
         HeadroomError: a reassignment is running.
     """
     if view.moving() and not force:
-        first = view.moving()[0]
-        subject = f"{first.topic}-{first.partition}"
+        moving = view.moving()[0]
+        subject = f"{moving.topic}-{moving.partition}"
         rule = "is moving: without its throttle it would copy as fast as it can"
-        raise HeadroomError(subject, rule, "Wait for the end of the move, or clear all the same with --force.")
+        raise HeadroomError(subject, rule, "Wait for the end of the move, or clear with --force.")

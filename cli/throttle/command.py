@@ -1,4 +1,4 @@
-"""``headroom throttle show|apply|clear``: replication throttles, seen and changed."""
+"""``headroom throttle show|apply|clear``: show and change replication throttles."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def throttle() -> None:
     """
 
 
-@throttle.command(short_help="Show the rates and lists that are set, and what moves.")
+@throttle.command(short_help="Show throttle rates, throttled replica lists, and running moves.")
 @config_option
 @format_option
 def show(config: str | None, output_format: str) -> None:
-    """Show the brokers' throttle rates with where they are set, the topics' throttled replica lists, and what moves.
+    """Show the brokers' throttle rates and where they are set, the throttled replica lists, and the running moves.
 
-    The rate of moves between the log directories of a broker has a column where it is set. While headroom watch runs,
-    the last line says when the moves are done at the throttles in force.
+    If a rate for moves between the log directories of a broker is set, it has a column too. While headroom watch runs,
+    the last line predicts when the moves finish at the throttles in force.
 
     \b
     Example:  headroom throttle show

@@ -1,4 +1,4 @@
-"""When the running moves are expected to be done, by the newest tick of ``gold/reassignment_progress``."""
+"""Expected finish of the running moves, from the newest tick of ``gold/reassignment_progress``."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from schemas.errors import HeadroomError
 from schemas.tables import REASSIGNMENT_PROGRESS
 from streaming.delta.query_table import query
 
-# Older than that it says nothing of now: gold tables follow the ticks within some seconds.
+# Gold tables follow the ticks within seconds, so an older tick means that no watch is running.
 _FRESH_MS = 60_000
 
 
 @dataclass(frozen=True)
 class ExpectedFinish:
-    """What the newest tick lets expect at the throttles in force.
+    """Prediction of the newest tick at the throttles in force.
 
     Attributes:
-        tick_ms: the tick, epoch milliseconds.
-        replicas: adding replicas.
-        in_sync: those of them that are in sync.
-        never: those that never get there as things are.
-        unknown: those of which nothing can be said.
-        eta_s: seconds from the tick until the last of the others is in sync; None: there is none.
-        eta_low_s: the same at the earliest.
-        eta_high_s: the same at the latest; None: no latest time is known, or there is none.
+        tick_ms: time of the tick, in epoch milliseconds.
+        replicas: number of adding replicas.
+        in_sync: number of these that are in sync.
+        never: number of these that never become in sync at the throttles in force.
+        unknown: number of these whose finish is unknown.
+        eta_s: time from the tick until the last of the others is in sync, in seconds; None if there are no others.
+        eta_low_s: earliest value of that time.
+        eta_high_s: latest value of that time; None if it is unbounded or there are no others.
     """
 
     tick_ms: int
@@ -43,10 +43,10 @@ class ExpectedFinish:
     eta_high_s: float | None
 
     def text(self, now_ms: int) -> str:
-        """Return it as a sentence.
+        """Return the prediction as a sentence.
 
         Args:
-            now_ms: now, epoch milliseconds.
+            now_ms: current time, in epoch milliseconds.
         """
         ago = f"by the tick of {format_duration(max(0, now_ms - self.tick_ms) / 1000)} ago"
         if self.never:
@@ -60,14 +60,14 @@ class ExpectedFinish:
 
 
 def expected_finish(settings: Settings, now_ms: int | None = None) -> ExpectedFinish | None:
-    """Return what the newest tick of a cluster lets expect; None: nothing moves in it, or no watch runs.
+    """Return the prediction of the newest tick of a cluster; None if nothing moves or no watch is running.
 
     Args:
         settings: settings of the cluster.
-        now_ms: now, epoch milliseconds; None: by the clock.
+        now_ms: current time, in epoch milliseconds; this machine's clock if None.
 
     Raises:
-        HeadroomError: the table is there but cannot be read.
+        HeadroomError: the table exists but cannot be read.
     """
     now_ms = round(time.time() * 1000) if now_ms is None else now_ms
     since_ms = now_ms - _FRESH_MS
@@ -82,19 +82,19 @@ def expected_finish(settings: Settings, now_ms: int | None = None) -> ExpectedFi
 
 
 def finish_note(settings: Settings) -> str:
-    """Return the expected finish as a sentence, or why there is none."""
+    """Return the expected finish as a sentence, or the reason why it is unknown."""
     now_ms = round(time.time() * 1000)
     try:
         found = expected_finish(settings, now_ms)
     except HeadroomError as error:
         return f"When the moves are done is unknown: {error}"
     if found is None:
-        return "When the moves are done, headroom watch can tell: no tick of the last minute is in store.path."
+        return "When the moves are done is unknown: start headroom watch. No tick of the last minute is in store.path."
     return found.text(now_ms)
 
 
 def finish_json(settings: Settings) -> dict[str, Any] | None:
-    """Return the expected finish ready for JSON; None: unknown, and where a table is to blame, stderr says so."""
+    """Return the expected finish as a JSON object; None if unknown, with a message on stderr if a table is broken."""
     try:
         found = expected_finish(settings)
     except HeadroomError as error:

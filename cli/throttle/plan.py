@@ -1,4 +1,4 @@
-"""What ``headroom throttle apply`` would change, decided rate by rate before anything is changed."""
+"""Plan of ``headroom throttle apply``, rate by rate, complete before anything is changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SILENT = "did not report its rates"
 
 
 class RateAction(str, Enum):
-    """What is done to one rate."""
+    """Change of one rate."""
 
     SET = "set"
     RAISE = "raise"
@@ -28,14 +28,14 @@ class RateAction(str, Enum):
 
 @dataclass(frozen=True)
 class RateChange:
-    """What is done to the rate of one broker in one role.
+    """Change of the rate of one broker in one role.
 
     Attributes:
         broker: broker id.
         role: leader or follower.
-        action: set or raise change the rate; the others leave it.
-        from_bytes_per_s: rate in force, the broker's own or the cluster default; None: none, or not known.
-        to_bytes_per_s: rate in force afterwards; None: none, or not known.
+        action: set and raise change the rate; the other actions leave it.
+        from_bytes_per_s: rate in force, the broker's own or the cluster default; None if not set, or unknown.
+        to_bytes_per_s: rate in force afterwards; None if not set, or unknown.
     """
 
     broker: int
@@ -46,19 +46,19 @@ class RateChange:
 
     @property
     def changes(self) -> bool:
-        """Whether the rate is set."""
+        """Whether the action changes the rate."""
         return self.action in (RateAction.SET, RateAction.RAISE)
 
 
 @dataclass(frozen=True)
 class ApplyPlan:
-    """What ``apply`` would do.
+    """All changes that ``apply`` makes.
 
     Attributes:
-        rate_bytes_per_s: the rate that was asked for.
+        rate_bytes_per_s: requested rate.
         raise_only: whether rates in force are never lowered.
-        changes: one per broker and role, in order.
-        passed_over: brokers that are left as they are, with the reason.
+        changes: one change per broker and role, in order.
+        passed_over: reasons by skipped broker.
     """
 
     rate_bytes_per_s: int
@@ -75,15 +75,15 @@ class ApplyPlan:
         return {(c.broker, c.role): self.rate_bytes_per_s for c in self.changes if c.changes}
 
     def set_brokers(self) -> list[int]:
-        """Return the brokers of which a rate is set."""
+        """Return the brokers that get a rate."""
         return list(dict.fromkeys(broker for broker, _ in self.rates()))
 
     def unknown(self) -> list[int]:
-        """Return the brokers that are up, but whose rates are not known, so that none may be raised."""
+        """Return the brokers that are up but did not report their rates, so that no rate may be raised."""
         return list(dict.fromkeys(c.broker for c in self.changes if c.action is RateAction.UNKNOWN))
 
     def unknown_error(self) -> HeadroomError | None:
-        """Return the error that such brokers are at the end; None: there are none."""
+        """Return an error that names the brokers with unknown rates; None without any."""
         if not self.unknown():
             return None
         subject = f"broker {', '.join(map(str, self.unknown()))}"
@@ -98,18 +98,18 @@ def apply_plan(
     roles: Collection[str] = ROLES,
     raise_only: bool = False,
 ) -> ApplyPlan:
-    """Return what is done to each rate.
+    """Return the change of each rate.
 
     Args:
-        view: what is in force.
-        rate_bytes_per_s: the rate to set.
-        wanted: brokers to set it on; None: all that take part in running moves.
+        view: throttles in force.
+        rate_bytes_per_s: rate to set.
+        wanted: brokers to set it on; all that take part in running moves if None.
         roles: leader, follower or both.
-        raise_only: set it only where a rate is in force that is lower. Without a rate a broker is unlimited, so any
-            rate would lower it.
+        raise_only: set the rate only where a lower one is in force. A broker without a rate is unlimited, so any rate
+            would lower it.
 
     Raises:
-        HeadroomError: no broker can be set, or a wanted one is not known to the cluster.
+        HeadroomError: no broker can be set, or a wanted broker is not known to the cluster.
     """
     brokers, passed_over = brokers_to_set(view, wanted)
     changes = [
@@ -136,10 +136,10 @@ def _change(broker: int, role: str, rates: BrokerThrottles, wanted_bytes_per_s: 
 
 
 def brokers_to_set(view: ThrottleView, wanted: Sequence[int] | None) -> tuple[list[int], dict[int, str]]:
-    """Return the brokers to set a rate on, and those that are passed over, with the reason.
+    """Return the brokers to set a rate on, and the reasons by skipped broker.
 
-    Those wanted, else all that take part in running moves. One that is down is passed over: only a broker itself takes
-    its rate (Kafka 4.3.1, ``ConfigAdminManager.validateResourceNameIsCurrentNodeId``).
+    The brokers are those wanted, or all that take part in running moves. A broker that is down is skipped, because only
+    the broker itself changes its rate (Kafka 4.3.1, ``ConfigAdminManager.validateResourceNameIsCurrentNodeId``).
 
     Raises:
         HeadroomError: a wanted broker is not known to the cluster, none of them is up, or none is wanted and nothing
@@ -149,10 +149,10 @@ def brokers_to_set(view: ThrottleView, wanted: Sequence[int] | None) -> tuple[li
         raise HeadroomError("--brokers", "is not given and no reassignment is running", "Name the brokers.")
     brokers = sorted(set(view.participants() if wanted is None else wanted))
     up = [broker for broker in brokers if view.alive(broker)]
-    strangers = [broker for broker in brokers if broker not in view.known()]
-    if strangers or not up:
-        rule = "is not known to this cluster" if strangers else "is not up"
-        names = ", ".join(map(str, strangers or brokers))
+    unknown = [broker for broker in brokers if broker not in view.known()]
+    if unknown or not up:
+        rule = "is not known to this cluster" if unknown else "is not up"
+        names = ", ".join(map(str, unknown or brokers))
         others = ", ".join(str(b) for b in sorted(view.rates) if view.alive(b))
         raise HeadroomError(f"broker {names}", rule, f"Name others; up are: {others}.")
     return up, {broker: DOWN for broker in brokers if not view.alive(broker)}

@@ -1,4 +1,4 @@
-"""The plan of ``headroom throttle apply`` as text for people and as JSON for programs."""
+"""Output of the plan of ``headroom throttle apply``, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.config import Settings
 
 
 def print_plan(view: ThrottleView, plan: ApplyPlan) -> None:
-    """Print one row per broker: what is done to its leader and its follower rate."""
+    """Print one row per broker, with the changes of its leader and follower rates."""
     changes = {(change.broker, change.role): change for change in plan.changes}
     brokers = sorted({*plan.brokers(), *plan.passed_over})
     rows = [(str(b), *(_cell(view, b, role, changes.get((b, role))) for role in ROLES)) for b in brokers]
@@ -30,7 +30,7 @@ def _cell(view: ThrottleView, broker: int, role: str, change: RateChange | None)
 
 
 def change_text(change: RateChange, known: bool = True) -> str:
-    """Return what is done to a rate, for people; ``known`` is false where the broker did not report its rates."""
+    """Return the change of a rate as text; ``known`` is false if the broker did not report its rates."""
     now = mb_per_s(change.from_bytes_per_s)
     if change.changes:
         before = UNKNOWN if not known else "none" if change.from_bytes_per_s is None else now
@@ -43,7 +43,7 @@ def change_text(change: RateChange, known: bool = True) -> str:
 
 
 def apply_notes(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> list[str]:
-    """Return what speaks against setting the rate, and what is left as it is, in sentences."""
+    """Return warnings about the rate, and the rates that stay as they are, in sentences."""
     notes = [_passed_over_note(broker, reason) for broker, reason in sorted(plan.passed_over.items())]
     capacity = settings.cluster.replication_capacity
     if plan.rate_bytes_per_s < ACCURATE_BYTES_PER_S:
@@ -61,14 +61,14 @@ def apply_notes(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> list
 def _passed_over_note(broker: int, reason: str) -> str:
     if reason == DOWN:
         return (
-            f"Broker {broker} is down and is passed over: its rates stay as they are, and are in force when it "
+            f"Broker {broker} is down and is skipped: its rates stay as they are, and are in force when it "
             "returns. Run the command again when it is up."
         )
     return f"Broker {broker} {reason}: they stay as they are. Run the command again when it answers."
 
 
 def command_words(plan: ApplyPlan, roles: Collection[str]) -> list[str]:
-    """Return the words of the command that carries the plan out, brokers that are down included."""
+    """Return the words of the command that executes the plan, including brokers that are down."""
     brokers = sorted({*plan.brokers(), *plan.passed_over})
     words = ["throttle", "apply", "--rate", _rate_word(plan.rate_bytes_per_s), "--brokers", ",".join(map(str, brokers))]
     if set(roles) != set(ROLES):
@@ -81,9 +81,9 @@ def _rate_word(bytes_per_s: int) -> str:
 
 
 def changes_json(changes: Sequence[RateChange], broker: int) -> Mapping[str, object]:
-    """Return what is done to a broker's rates, by role, ready for JSON; null for a role that was not asked for."""
-    of_role = {c.role: c for c in changes if c.broker == broker}
-    return {role: _change_json(of_role[role]) if role in of_role else None for role in ROLES}
+    """Return the changes of a broker's rates by role, as a JSON object; null for a role that was not requested."""
+    by_role = {c.role: c for c in changes if c.broker == broker}
+    return {role: _change_json(by_role[role]) if role in by_role else None for role in ROLES}
 
 
 def _change_json(change: RateChange) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""What throttles are in force on a cluster, read from it, and as rows for people and for programs."""
+"""Throttles in force on a cluster, and their output as text and as JSON."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class ThrottleView:
     """Throttles and moves of a cluster at one time.
 
     Attributes:
-        snapshot: partitions, reassignments and lists; a topic without a configuration there could not be read.
-        rates: rates in force per broker that is registered or holds a replica; ``known`` false: it did not report
+        snapshot: partitions, reassignments and lists; topics without a configuration in it could not be read.
+        rates: rates in force, by broker that is registered or has a replica; ``known`` is false if it did not report
             them.
-        default: rates that are set for all brokers without their own.
+        default: cluster-wide default rates, in force on brokers without their own.
     """
 
     snapshot: Snapshot
@@ -32,7 +32,7 @@ class ThrottleView:
     default: BrokerThrottles = _UNKNOWN
 
     def moving(self) -> list[Partition]:
-        """Return the partitions that a reassignment moves now."""
+        """Return the partitions that are being reassigned."""
         return [p for p in self.snapshot.partitions.values() if p.moving]
 
     def participants(self) -> list[int]:
@@ -41,11 +41,11 @@ class ThrottleView:
 
     def alive(self, broker: int) -> bool:
         """Return whether a broker is registered now."""
-        seen = self.snapshot.brokers.get(broker)
-        return seen is not None and seen.alive
+        found = self.snapshot.brokers.get(broker)
+        return found is not None and found.alive
 
     def known(self) -> set[int]:
-        """Return the brokers that the cluster knows: those that are registered, or that a partition names."""
+        """Return the brokers that are registered, or named by a partition."""
         named = (p.replicas + p.adding + p.removing + p.isr + p.offline for p in self.snapshot.partitions.values())
         return {*self.rates, *(broker for brokers in named for broker in brokers)}
 
@@ -58,7 +58,7 @@ class ThrottleView:
         return [broker for broker, rates in sorted(self.rates.items()) if self.alive(broker) and not rates.known]
 
     def of(self, broker: int) -> BrokerThrottles:
-        """Return the rates in force on a broker, not known where it did not report them."""
+        """Return the rates in force on a broker; ``known`` is false if it did not report them."""
         return self.rates.get(broker, _UNKNOWN)
 
     def log_dirs(self) -> list[int]:
@@ -76,10 +76,10 @@ class ThrottleView:
 
 
 def read_view(settings: Settings) -> ThrottleView:
-    """Return what is in force now; every broker tells its own rates.
+    """Read the throttles in force now; every broker reports its own rates.
 
     Raises:
-        HeadroomError: the cluster could not be reached, or did not tell its partitions.
+        HeadroomError: the cluster could not be reached, or did not return its partitions.
     """
     state = read_throttles(settings)
     rates = {broker: state.rates.get(broker, _UNKNOWN) for broker in sorted(state.snapshot.brokers)}
@@ -87,7 +87,7 @@ def read_view(settings: Settings) -> ThrottleView:
 
 
 def rate_text(rates: BrokerThrottles, role: str) -> str:
-    """Return a broker's rate of a role, ``leader``, ``follower`` or ``log_dirs``, with where it is set."""
+    """Return a broker's rate for ``leader``, ``follower`` or ``log_dirs`` as text, with its source."""
     if not rates.known:
         return UNKNOWN
     rate, source = rate_of(rates, role)
@@ -97,14 +97,12 @@ def rate_text(rates: BrokerThrottles, role: str) -> str:
 
 
 def view_header(view: ThrottleView) -> tuple[str, ...]:
-    """Return the heads of the columns; there is one for log directories only where a rate of theirs is in force."""
+    """Return the column headers; there is one for log directories only if such a rate is in force."""
     return ("what", "leader", "follower", *["log directories"] * _with_log_dirs(view), "part in moves")
 
 
 def view_rows(view: ThrottleView) -> list[tuple[str, ...]]:
-    """Return the rows below that header: one per broker, the cluster default if one is set, and one per topic that has
-    lists or moves.
-    """
+    """Return one row per broker, one for the cluster default if it is set, and one per topic with lists or moves."""
     moving = view.moving()
     roles = ("leader", "follower", *["log_dirs"] * _with_log_dirs(view))
     rows = [
@@ -127,7 +125,7 @@ def _with_log_dirs(view: ThrottleView) -> bool:
 
 
 def view_json(view: ThrottleView) -> dict[str, Any]:
-    """Return the view ready for JSON; a rate of null with known true means that none is set."""
+    """Return the view as a JSON object; a rate of null with known true means that none is set."""
     return {
         "brokers": [{"broker": broker, **vars(rates)} for broker, rates in sorted(view.rates.items())],
         "cluster_default": vars(view.default),
@@ -144,24 +142,24 @@ def view_json(view: ThrottleView) -> dict[str, Any]:
 
 
 def notes(view: ThrottleView) -> list[str]:
-    """Return what a person should know about the view beyond its rows."""
+    """Return notes about the view that its rows do not show."""
     limited = [broker for broker, rates in view.rates.items() if _any_rate(rates)]
     listed = view.listed()
-    said = [f"{_partitions(len(view.moving()))} moving." if view.moving() else "Nothing is moving."]
+    lines = [f"{_partitions(len(view.moving()))} moving." if view.moving() else "Nothing is moving."]
     if (limited or listed) and not view.moving():
-        said.append(
+        lines.append(
             "Throttles left behind can slow ordinary replication; clear them: headroom throttle clear --execute"
         )
     if limited and not listed and not view.unread_topics():
-        said.append("No throttled replica list is set: a rate without a list limits nothing.")
+        lines.append("No throttled replica list is set: a rate without a list limits nothing.")
     if listed and not limited and all(rates.known for rates in view.rates.values()):
-        said.append("No rate is set: a list without a rate limits nothing.")
+        lines.append("No rate is set: a list without a rate limits nothing.")
     if view.log_dirs():
-        said.append(_log_dirs_note(view.log_dirs()))
-    said.extend(_in_file_notes(view))
+        lines.append(_log_dirs_note(view.log_dirs()))
+    lines.extend(_in_file_notes(view))
     if view.unread_topics():
-        said.append(f"Unknown, for they could not be read: the lists of {', '.join(view.unread_topics()[:5])}.")
-    return said
+        lines.append(f"Unknown, because they could not be read: the lists of {', '.join(view.unread_topics()[:5])}.")
+    return lines
 
 
 def _log_dirs_note(brokers: Collection[int]) -> str:
@@ -188,8 +186,8 @@ def _any_rate(rates: BrokerThrottles) -> bool:
 def _part(broker: int, moving: list[Partition]) -> str:
     sends = sum(p.leader == broker for p in moving)
     receives = sum(broker in p.adding for p in moving)
-    said = [f"leads {sends}"] * bool(sends) + [f"receives {receives}"] * bool(receives)
-    return ", ".join(said)
+    lines = [f"leads {sends}"] * bool(sends) + [f"receives {receives}"] * bool(receives)
+    return ", ".join(lines)
 
 
 def _partitions(count: int) -> str:

@@ -1,4 +1,4 @@
-"""A web server that clients cannot exhaust: a bounded number of connections, each for a bounded time."""
+"""HTTP server with a limited number of connections and a time limit for each, so that clients cannot exhaust it."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-# A scrape takes some milliseconds, so that the oldest of so many connections is one that says nothing, or drips.
+# A scrape takes milliseconds, so the oldest of 32 connections is one that is idle or very slow.
 MAX_CONNECTIONS = 32
-# For the whole of a request and its answer.
+# For a whole request and its response.
 DEADLINE_S = 10.0
-# A client may cause errors as fast as it likes; the log has one in so long.
+# A client can cause errors at any rate; the log gets at most one per minute.
 _LOG_EVERY_S = 60.0
 
 
 class BoundedServer(ThreadingHTTPServer):
-    """Answers each connection on a thread of its own, and ends the oldest when there are too many.
+    """Handles each connection in its own thread, and closes the oldest connection when there are too many.
 
     Args:
         host: name or address to listen on.
-        port: port; 0: any that is free.
-        handler: answers requests.
-        max_connections: most at one time.
-        deadline_s: longest time for one, seconds.
+        port: port; 0 for a free one.
+        handler: request handler.
+        max_connections: maximum number of open connections.
+        deadline_s: longest time per connection, in seconds.
     """
 
     daemon_threads = True
-    # Else newer Pythons let a second process have the same port, and a client would reach either.
+    # Otherwise newer versions of Python let a second process listen on the same port.
     allow_reuse_port = False
-    # With the default, 5, the system drops a scrape's first packets while many clients connect at once.
+    # With the default of 5, the kernel drops a scrape's first packets while many clients connect at once.
     request_queue_size = 128
 
     def __init__(
@@ -49,61 +49,61 @@ class BoundedServer(ThreadingHTTPServer):
     ) -> None:
         self._max_connections = max_connections
         self._deadline_s = deadline_s
-        self._guard = threading.Lock()
-        # In the order in which they came, with the time of that.
+        self._lock = threading.Lock()
+        # Oldest first, with the time of arrival in seconds.
         self._connections: dict[Any, float] = {}
         self._logged_s: float | None = None
         self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         super().__init__((host, port), handler)
 
     def server_bind(self) -> None:
-        """Take the address, without the look-up of its name, which may last long where there is no DNS."""
+        """Bind without the base class's reverse lookup of the name, which may take long without DNS."""
         TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Begin to answer a connection, in place of the oldest one if there are too many."""
-        with self._guard:
+        """Handle a connection in its own thread, and close the oldest one if there are too many."""
+        with self._lock:
             if len(self._connections) >= self._max_connections:
-                self._end(next(iter(self._connections)))
+                self._close(next(iter(self._connections)))
             self._connections[request] = time.monotonic()
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """End the connections whose time is over; called several times a second."""
+        """Close connections past their deadline; called several times per second."""
         before_s = time.monotonic() - self._deadline_s
-        with self._guard:
+        with self._lock:
             for connection in [c for c, since_s in self._connections.items() if since_s < before_s]:
-                self._end(connection)
+                self._close(connection)
 
     def shutdown_request(self, request: Any) -> None:
-        """Close a connection that has been answered, or ended."""
-        with self._guard:
+        """Close a connection after its response, or after its end."""
+        with self._lock:
             self._connections.pop(request, None)
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Close the address, and end the connections that are still being answered."""
+        """Stop listening, and close the open connections."""
         super().server_close()
-        with self._guard:
+        with self._lock:
             for connection in list(self._connections):
-                self._end(connection)
+                self._close(connection)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Log a request that failed, now and then; that a client went away is no failure."""
+        """Log a failed request, at a limited rate; a client that disconnected is not a failure."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             self.log_failure(type(error).__name__)
 
     def log_failure(self, reason: str) -> None:
-        """Log that a request failed, unless another has lately."""
+        """Log a failed request, at most once per minute."""
         now_s = time.monotonic()
         if self._logged_s is None or now_s - self._logged_s >= _LOG_EVERY_S:
             self._logged_s = now_s
             log.warning("a request could not be answered (%s); further ones are not logged for a minute", reason)
         log.debug("a request could not be answered", exc_info=True)
 
-    def _end(self, connection: socket.socket) -> None:
-        """Let whatever waits on a connection fail at once; its own thread closes it."""
+    def _close(self, connection: socket.socket) -> None:
+        """Shut a connection down, so that its thread fails at once and closes it."""
         del self._connections[connection]
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)

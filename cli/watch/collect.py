@@ -1,4 +1,4 @@
-"""``headroom collect``: write ticks to the ticks topic."""
+"""``headroom collect``: read the brokers and write ticks to the ticks topic."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ log = logging.getLogger(__name__)
 @for_option
 @click.option("--once", is_flag=True, help="Collect one tick and stop.")
 @click.option("--print", "print_ticks", is_flag=True, help="Print the messages as JSON lines instead of writing them.")
-@click.option("--verbose", is_flag=True, help="Report every tick on stderr.")
+@click.option("--verbose", is_flag=True, help="Log every tick on stderr.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
 def collect(
     config: str | None, seconds: float | None, once: bool, print_ticks: bool, verbose: bool, with_parent: bool
 ) -> None:
-    """Read the brokers every tick and write what they say to the ticks topic.
+    """Read metadata and metrics of all brokers at every interval, and write them to the ticks topic.
 
     \b
     Example:  headroom collect --config headroom.toml --verbose
               headroom collect --once --print
     """  # noqa: D301
     settings = load_settings(config)
-    # Its own lines report a broker that is down, once; the clients log every attempt on it.
+    # The collector logs a broker that is down once; the clients would log every attempt.
     log_to_stderr(logging.INFO, logging.WARNING if verbose else logging.CRITICAL)
     stop = threading.Event()
     stop_on_signals(stop)
@@ -62,7 +62,7 @@ def collect_once(collector: Collector) -> None:
     """Collect and write one tick.
 
     Raises:
-        HeadroomError: it could not be collected or written, or it was, but without the rows of a broker.
+        HeadroomError: the tick could not be collected or written, or it has no rows of some broker.
     """
     try:
         collector.open()
@@ -79,24 +79,24 @@ def collect_once(collector: Collector) -> None:
 
 
 class PrintSink:
-    """Prints messages on stdout in place of writing them."""
+    """Prints messages on standard output instead of writing them to the topic."""
 
     def open(self) -> None:
-        """Need nothing."""
+        """Do nothing: standard output is always open."""
 
     def send(self, messages: list[Message]) -> SentMessages:
-        """Print the messages and return their counts; offsets are 0."""
+        """Print the messages and return their counts by kind; offsets are 0, because no topic is written."""
         for message in messages:
             echo(message.value.decode())
         kinds = [message.kind for message in messages]
         return SentMessages({kind: kinds.count(kind) for kind in kinds}, 0, sum(m.for_alerts for m in messages))
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
-        """Print the end."""
+        """Print the tick's end message."""
         print_json_line({"cluster": cluster, "tick_ms": tick_ms, "kind": "tick_end", "seq": seq, **end})
 
     def close(self) -> None:
-        """Need nothing."""
+        """Do nothing: standard output stays open."""
 
 
 def stop_on_signals(stop: threading.Event) -> None:
@@ -111,33 +111,33 @@ def stop_on_signals(stop: threading.Event) -> None:
 
 
 def _reporter(stop: threading.Event, verbose: bool, parent: int | None) -> Callable[[TickReport], None]:
-    silent: set[int] = set()
+    unanswered: set[int] = set()
 
-    def report(done: TickReport) -> None:
-        # An orphan has a new parent; the signal of the old one's death may never have come.
+    def report(tick: TickReport) -> None:
+        # If the parent has ended, this process has a new one. The signal at the parent's death may not have arrived.
         if parent is not None and os.getppid() != parent:
             stop.set()
-        if done.failed is None:
-            _log_silent(silent, done)
-        if verbose and done.failed is None:
-            reasons = "".join(f"; broker {row['broker']}: {row['reason']}" for row in done.unanswered)
-            counts = " ".join(f"{kind}={count}" for kind, count in done.rows.items())
-            echo(f"tick {done.tick_ms} in {done.duration_s * 1000:.0f} ms: {counts}{reasons}", err=True)
+        if tick.failed is None:
+            _log_changes(unanswered, tick)
+        if verbose and tick.failed is None:
+            reasons = "".join(f"; broker {row['broker']}: {row['reason']}" for row in tick.unanswered)
+            counts = " ".join(f"{kind}={count}" for kind, count in tick.rows.items())
+            echo(f"tick {tick.tick_ms} in {tick.duration_s * 1000:.0f} ms: {counts}{reasons}", err=True)
 
     return report
 
 
-def _log_silent(silent: set[int], done: TickReport) -> None:
-    """Log each broker that does not answer any more, with the reason, and each that answers again, once.
+def _log_changes(unanswered: set[int], tick: TickReport) -> None:
+    """Log once each broker that stopped answering, with the reason, and each that answers again.
 
     Args:
-        silent: those that did not in the tick before; brought up to date.
-        done: a tick that was written.
+        unanswered: brokers that did not answer in the previous tick; updated in place.
+        tick: report of a tick that was written.
     """
-    reasons = {int(row["broker"]): str(row["reason"]) for row in done.unanswered}
-    for broker in sorted(reasons.keys() - silent):
+    reasons = {int(row["broker"]): str(row["reason"]) for row in tick.unanswered}
+    for broker in sorted(reasons.keys() - unanswered):
         log.warning("broker %d did not answer: %s", broker, reasons[broker])
-    for broker in sorted(silent - reasons.keys()):
+    for broker in sorted(unanswered - reasons.keys()):
         log.info("broker %d answers again", broker)
-    silent.clear()
-    silent.update(reasons)
+    unanswered.clear()
+    unanswered.update(reasons)

@@ -1,4 +1,4 @@
-"""The HTTP server of the process that judges: /metrics for Prometheus, /health for probes."""
+"""HTTP server of the process that runs the alert path: /metrics for Prometheus, /health for probes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JSON = "application/json"
 
 
 def limits_of(clusters: ConfiguredClusters) -> dict[str, Limits]:
-    """Return how old the ticks of each configured cluster may be."""
+    """Return the limits of the age of ticks, by configured cluster."""
     metrics = clusters.settings.metrics
     every = (clusters.settings, *(watched.settings for watched in clusters.others))
     intervals_s = {settings.cluster.name: settings.collect.interval_s for settings in every}
@@ -37,49 +37,50 @@ def limits_of(clusters: ConfiguredClusters) -> dict[str, Limits]:
 
 @contextmanager
 def serving_metrics(clusters: ConfiguredClusters, clock_ms: Callable[[], int] = now_ms) -> Iterator[MetricsState]:
-    """Give the state that listens to the alert path, and serve it until the end.
+    """Yield the state behind the metrics, and serve it until the block ends.
 
-    It is clusters without a server too, where none is wished or the default port is taken.
+    If the server is disabled or the default port is in use, the state is yielded without a server.
 
     Args:
-        clusters: settings; those of the first file hold for the server.
-        clock_ms: gives the time now, epoch milliseconds.
+        clusters: settings of all clusters; the first file configures the server.
+        clock_ms: returns the current time in epoch milliseconds.
 
     Raises:
-        HeadroomError: the address that ``metrics.listen`` names cannot be had.
+        HeadroomError: the address of ``metrics.listen`` is not available.
     """
-    live = MetricsState([name for name, _ in clusters.configs], clock_ms)
+    state = MetricsState([name for name, _ in clusters.configs], clock_ms)
     server = open_server(clusters.settings.metrics)
     if server is None:
-        yield live
+        yield state
         return
-    serve(server, live, clusters)
+    serve(server, state, clusters)
     try:
-        yield live
+        yield state
     finally:
         server.shutdown()
         server.server_close()
 
 
-def serve(server: MetricsServer, live: MetricsState, clusters: ConfiguredClusters) -> None:
-    """Begin to answer, in a thread that ends with the process at the latest."""
+def serve(server: MetricsServer, state: MetricsState, clusters: ConfiguredClusters) -> None:
+    """Start to serve in a daemon thread, which ends with the process at the latest."""
     limits, metrics, registry = limits_of(clusters), clusters.settings.metrics, CollectorRegistry()
-    # A cluster that only another process's file names has the limits of the first one here.
+    # Ticks may come from a cluster that only another process configures. It gets the limits of the first cluster.
     default = limits[clusters.settings.cluster.name]
-    MetricsCollector(live, lambda name: limits.get(name, default).stale_s, metrics.top_n, _version(), registry)
+    MetricsCollector(state, lambda name: limits.get(name, default).stale_s, metrics.top_n, _version(), registry)
     server.registry = registry
-    server.check_health = lambda: health(live.snapshot(), limits)
+    server.check_health = lambda: health(state.snapshot(), limits)
     threading.Thread(target=server.serve_forever, args=(_POLL_S,), name="metrics", daemon=True).start()
     echo(f"Metrics: {server.url}/metrics, health: {server.url}/health", err=True)
 
 
 def open_server(settings: MetricsSettings) -> MetricsServer | None:
-    """Return a server that has its address and does not answer yet; None: there is to be none.
+    """Return a server that is bound to its address but not serving yet; None if there is none.
 
-    Without ``metrics.listen`` a port that is taken ends nothing: of two watches on a machine the second does without.
+    If ``metrics.listen`` is not set and the default port is in use, a warning is logged: a second watch on the machine
+    runs without a server.
 
     Raises:
-        HeadroomError: the address that ``metrics.listen`` names cannot be had.
+        HeadroomError: the address of ``metrics.listen`` is not available.
     """
     address = settings.address()
     if not address:
@@ -97,15 +98,15 @@ def open_server(settings: MetricsSettings) -> MetricsServer | None:
 
 
 class MetricsServer(BoundedServer):
-    """Answers with a registry and a judgement; what it cannot tell is an error of the one request.
+    """Serves the metrics of a registry and a health check; a failure ends only the request that caused it.
 
     Args:
         host: name or address to listen on.
-        port: port; 0: any that is free.
+        port: port; 0 for a free one.
 
     Attributes:
-        registry: of the metrics.
-        check_health: gives the health now.
+        registry: registry of the metrics.
+        check_health: returns the current health.
     """
 
     registry: CollectorRegistry
@@ -116,20 +117,20 @@ class MetricsServer(BoundedServer):
 
     @property
     def url(self) -> str:
-        """Return where it is found."""
+        """Return the URL of the server."""
         host, port = str(self.server_address[0]), self.server_address[1]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request."""
+    """Handler of one request."""
 
     server: MetricsServer
     server_version = "headroom"
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer with metrics or health; a failure is an error of this request alone."""
+        """Respond with metrics or health; an exception becomes a response with code 500."""
         try:
             answer = self._content(self.path.partition("?")[0])
         except Exception as error:
@@ -137,12 +138,12 @@ class _Handler(BaseHTTPRequestHandler):
             answer = 500, _JSON, _json({"error": "this could not be answered; the log names the error"})
         self._answer(*answer)
 
-    # A probe may ask for the status alone.
+    # A probe may request only the status.
     do_HEAD = do_GET
 
     def _content(self, path: str) -> tuple[int, str, bytes]:
         if path == "/metrics":
-            # A header that was folded has line breaks in it, and its version goes into the answer's own.
+            # A folded header contains line breaks, and parts of it are copied into the response's header.
             encode, content_type = choose_encoder(" ".join((self.headers.get("Accept") or "").split()))
             return 200, content_type, encode(self.server.registry)
         if path == "/health":
@@ -159,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing of requests: there is one every few seconds for ever."""
+        """Do not log requests: Prometheus sends one every few seconds."""
 
 
 def _json(value: object) -> bytes:

@@ -1,4 +1,4 @@
-"""What the commands that run Spark jobs share: the pipeline's inputs, and the loop that looks after it."""
+"""Shared by commands that run Spark jobs: configured clusters, start of the pipeline, and its supervision."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
 from streaming.delta.locations import require_writable
-from streaming.jobs.alert_path import Listeners, in_turn
+from streaming.jobs.alert_path import AlertPathListener, combined
 from streaming.pipeline import Pipeline, PipelineConfig
 from streaming.session import build_session
 
 
 def ticks_cluster(settings: Settings) -> KafkaSettings:
-    """Return how to reach the cluster that holds the ticks topic."""
+    """Return the connection settings of the cluster with the ticks topic."""
     return settings.ticks if settings.ticks.bootstrap_servers.strip() else settings.cluster
 
 
 @dataclass(frozen=True)
 class ConfiguredClusters:
-    """What a command that watches was clusters.
+    """Settings of all clusters that a command watches.
 
     Attributes:
-        settings: of the first file; they hold for the pipeline.
-        config: the first file; None: the default.
+        settings: settings of the first file, which configure the pipeline.
+        config: the first file; the default one if None.
         others: further clusters.
     """
 
@@ -44,94 +44,96 @@ class ConfiguredClusters:
 
     @property
     def configs(self) -> list[tuple[str, str | None]]:
-        """The name of each cluster and its file."""
+        """Name and settings file of each cluster."""
         others = [(watched.settings.cluster.name, watched.config) for watched in self.others]
         return [(self.settings.cluster.name, self.config), *others]
 
 
 def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
-    """Return the settings of all files, the first of which leads; no file: the default one.
+    """Return the settings of all files; those of the default file if none is given.
 
     Raises:
-        HeadroomError: a file is not in order, two name the same cluster, or their ticks go to different topics.
+        HeadroomError: a file is invalid, two files name the same cluster, or their ticks go to different topics.
     """
     first = configs[0] if configs else None
     settings = load_settings(first)
     others = tuple(WatchedCluster(load_settings(path), path) for path in configs[1:])
-    names, home = {settings.cluster.name}, ticks_cluster(settings).bootstrap_servers
+    names, ticks_kafka = {settings.cluster.name}, ticks_cluster(settings).bootstrap_servers
     for watched in others:
         name = watched.settings.cluster.name
         if name in names:
             raise HeadroomError(
                 f"{watched.config}: cluster.name {name}",
-                "must be that of no other file, for rows and alerts are told apart by it",
+                "must not be used by another file, because it identifies rows and alerts",
                 "Give every cluster a name of its own.",
             )
         names.add(name)
         theirs = (ticks_cluster(watched.settings).bootstrap_servers, watched.settings.ticks.topic)
-        if theirs != (home, settings.ticks.topic):
+        if theirs != (ticks_kafka, settings.ticks.topic):
             raise HeadroomError(
                 f"{watched.config}: [ticks]",
-                f"must lead to the topic of {first}: {settings.ticks.topic} on {home}",
-                f'Set bootstrap_servers = "{home}" and topic = "{settings.ticks.topic}" in its section [ticks].',
+                f"must lead to the topic of {first}: {settings.ticks.topic} on {ticks_kafka}",
+                f'Set bootstrap_servers = "{ticks_kafka}" and topic = "{settings.ticks.topic}" in its section [ticks].',
             )
     return ConfiguredClusters(settings, first, others)
 
 
 def require_store(settings: Settings) -> None:
-    """Check that the tables, and the checkpoints, can be written, as far as that is seen before Spark starts.
+    """Check that tables and checkpoints are writable, as far as this can be checked before Spark starts.
 
     Raises:
-        HeadroomError: a place is a file, or this user may not write there.
+        HeadroomError: a folder is a file, or this user may not write there.
     """
     folder = settings.store.path.rstrip("/")
-    for place in (folder, settings.store.checkpoints(), *(f"{folder}/{table.path}" for table in TABLES)):
-        require_writable(place)
+    for location in (folder, settings.store.checkpoints(), *(f"{folder}/{table.path}" for table in TABLES)):
+        require_writable(location)
 
 
 def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, prompt: bool = True) -> Pipeline:
-    """Return the pipeline over a new Spark session, with the ticks topic made if it is not there.
+    """Return a pipeline over a new Spark session, and create the ticks topic if it does not exist.
 
     Args:
-        clusters: settings.
-        app_name: name that Spark shows.
-        prompt: whether the alert path will run in it.
+        clusters: settings of all clusters.
+        app_name: name of the Spark application.
+        prompt: whether the alert path runs in the pipeline.
 
     Raises:
-        HeadroomError: jars are missing, the tables cannot be written, or the ticks topic is out of reach.
+        HeadroomError: jars are missing, the tables cannot be written, or the ticks topic cannot be reached.
     """
     settings = clusters.settings
     require_store(settings)
-    home = ticks_cluster(settings)
-    password = secret(home.sasl_password, home.sasl_password_file, "sasl_password_file")
+    ticks_kafka = ticks_cluster(settings)
+    password = secret(ticks_kafka.sasl_password, ticks_kafka.sasl_password_file, "sasl_password_file")
     ensure_topic(settings)
     receivers = build_receivers(settings.notify) if prompt else []
     spark = build_session(settings.spark, app_name, prompt=prompt)
-    return Pipeline(spark, PipelineConfig(settings, home, password, clusters.config, clusters.others, receivers))
+    return Pipeline(spark, PipelineConfig(settings, ticks_kafka, password, clusters.config, clusters.others, receivers))
 
 
-def start_alert_output(pipeline: Pipeline, printer: VerdictPrinter, told: Listeners, live: MetricsState) -> None:
-    """Start the alert path, and tell what it decides to people first and to metrics then.
+def start_alert_output(
+    pipeline: Pipeline, printer: VerdictPrinter, listener: AlertPathListener, state: MetricsState
+) -> None:
+    """Start the alert path, and pass its results to the terminal first and to the metrics then.
 
     Args:
-        pipeline: the jobs.
-        printer: tells the alerts that a former run left firing.
-        told: tells people of what comes.
-        live: state behind the metrics.
+        pipeline: the Spark jobs.
+        printer: prints the alerts that are still firing from an earlier run.
+        listener: prints the results of the alert path.
+        state: state behind the metrics.
     """
-    live.follow(lambda: pipeline.batch_s, pipeline.deliveries, pipeline.quarantined)
-    metrics = Listeners(live.on_tick, live.on_events, live.on_batch, live.on_collected, live.on_balances)
-    pipeline.start_alert_path(in_turn([told, metrics]))
-    standing = pipeline.desk.active()
-    printer.standing(standing)
-    live.restore(standing)
+    state.follow(lambda: pipeline.batch_s, pipeline.deliveries, pipeline.quarantined)
+    metrics = AlertPathListener(state.on_tick, state.on_events, state.on_batch, state.on_collected, state.on_balances)
+    pipeline.start_alert_path(combined([listener, metrics]))
+    active = pipeline.engine.active()
+    printer.print_active(active)
+    state.restore(active)
 
 
 def supervise(checks: list[Callable[[], None]], stop: threading.Event, seconds: float | None) -> None:
-    """Call the checks once a second until ``stop`` is set, or ``seconds`` have passed.
+    """Call all checks once a second until ``stop`` is set or ``seconds`` have passed.
 
     Raises:
-        HeadroomError: a check found that something has stopped.
+        HeadroomError: a check found that a job or process has stopped.
     """
     end = None if seconds is None else time.monotonic() + seconds
     while end is None or time.monotonic() < end:

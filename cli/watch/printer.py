@@ -1,4 +1,4 @@
-"""How ``headroom watch`` tells what it sees: verdicts when they change, alerts when they do, as text or JSON lines."""
+"""Output of ``headroom watch``: verdicts and alerts whenever they change, as text or JSON lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLOURS = {AlertState.FIRING.value: "red", AlertState.RESOLVED.value: "green"}
 
 
 class VerdictPrinter:
-    """Prints what the alert path says.
+    """Prints the verdicts and events of the alert path.
 
     Args:
         output_format: text or json.
@@ -23,11 +23,11 @@ class VerdictPrinter:
 
     def __init__(self, output_format: str) -> None:
         self._json = output_format == "json"
-        self._shown: dict[str, object] = {}
+        self._last_printed: dict[str, object] = {}
         self._fired: set[str] = set()
 
-    def events(self, events: Sequence[AlertEvent]) -> None:
-        """Print events; as text only what fires, and the end of what has fired."""
+    def print_events(self, events: Sequence[AlertEvent]) -> None:
+        """Print events. As text, only firing events and the resolution of alerts that fired are printed."""
         for event in events:
             if self._json:
                 print_json_line({"type": "event", **event.as_objects()})
@@ -37,54 +37,54 @@ class VerdictPrinter:
             if event.alert_id in self._fired:
                 echo_lines(render_event(event), colour=_COLOURS.get(event.state))
 
-    def standing(self, events: Sequence[AlertEvent]) -> None:
-        """Print the alerts that a former run left firing."""
+    def print_active(self, events: Sequence[AlertEvent]) -> None:
+        """Print the alerts that are still firing from an earlier run."""
         firing = [event for event in events if event.state == AlertState.FIRING.value]
         if firing and not self._json:
             echo(f"{len(firing)} alert(s) fired before this start and are not resolved:")
-        self.events(firing)
+        self.print_events(firing)
 
-    def tick(self, cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> None:
+    def print_tick(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
         """Print the verdicts of a tick, if they differ from those last printed for the cluster."""
-        taking_part = [side for side in sides if side.verdict is not Verdict.IDLE]
-        picture = [(side.broker, side.role, side.verdict, side.load.throttle_bytes_per_s) for side in taking_part]
-        if self._shown.get(cluster) == picture:
+        active = [status for status in statuses if status.verdict is not Verdict.IDLE]
+        printed = [(status.broker, status.role, status.verdict, status.load.throttle_bytes_per_s) for status in active]
+        if self._last_printed.get(cluster) == printed:
             return
-        self._shown[cluster] = picture
+        self._last_printed[cluster] = printed
         if self._json:
-            verdicts = [_side_json(side) for side in taking_part]
+            verdicts = [_status_json(status) for status in active]
             print_json_line({"type": "verdicts", "cluster": cluster, "tick_ms": tick_ms, "sides": verdicts})
             return
         at = clock(tick_ms).removesuffix(" UTC")
-        if not taking_part:
-            echo(f"{at} {cluster}: {len({side.broker for side in sides})} brokers, no replica is out of sync")
-        for side in taking_part:
-            echo(f"{at} {cluster}: {_side_text(side)}")
+        if not active:
+            echo(f"{at} {cluster}: {len({status.broker for status in statuses})} brokers, no replica is out of sync")
+        for status in active:
+            echo(f"{at} {cluster}: {_status_text(status)}")
 
 
-def _side_text(side: ThrottleStatus) -> str:
-    demand = side.load
-    throttle = "none" if demand.throttle_bytes_per_s is None else format_rate(demand.throttle_bytes_per_s)
-    eta = f", in sync in {span(side.eta_low_s, side.eta_high_s)}" if side.eta_s is not None else ""
-    why = f" ({side.reason})" if side.reason else ""
+def _status_text(status: ThrottleStatus) -> str:
+    load = status.load
+    throttle = "none" if load.throttle_bytes_per_s is None else format_rate(load.throttle_bytes_per_s)
+    eta = f", in sync in {span(status.eta_low_s, status.eta_high_s)}" if status.eta_s is not None else ""
+    reason = f" ({status.reason})" if status.reason else ""
     return (
-        f"broker {side.broker} as {side.role.value:8} {side.verdict.value:11} throttle {throttle}, "
-        f"requires {format_rate(demand.required_bytes_per_s)}, "
-        f"in sync {format_rate(demand.in_sync_bytes_per_s)}{eta}{why}"
+        f"broker {status.broker} as {status.role.value:8} {status.verdict.value:11} throttle {throttle}, "
+        f"requires {format_rate(load.required_bytes_per_s)}, "
+        f"in sync {format_rate(load.in_sync_bytes_per_s)}{eta}{reason}"
     )
 
 
-def _side_json(side: ThrottleStatus) -> dict[str, Any]:
-    demand = side.load
+def _status_json(status: ThrottleStatus) -> dict[str, Any]:
+    load = status.load
     return {
-        "broker": side.broker,
-        "role": side.role.value,
-        "verdict": side.verdict.value,
-        "throttle_bytes_per_s": demand.throttle_bytes_per_s,
-        "in_sync_bytes_per_s": demand.in_sync_bytes_per_s,
-        "required_bytes_per_s": demand.required_bytes_per_s,
-        "eta_s": side.eta_s,
-        "eta_low_s": side.eta_low_s,
-        "eta_high_s": side.eta_high_s,
-        "reason": side.reason,
+        "broker": status.broker,
+        "role": status.role.value,
+        "verdict": status.verdict.value,
+        "throttle_bytes_per_s": load.throttle_bytes_per_s,
+        "in_sync_bytes_per_s": load.in_sync_bytes_per_s,
+        "required_bytes_per_s": load.required_bytes_per_s,
+        "eta_s": status.eta_s,
+        "eta_low_s": status.eta_low_s,
+        "eta_high_s": status.eta_high_s,
+        "reason": status.reason,
     }

@@ -1,4 +1,4 @@
-"""How much of the processors the processes of a session get that others want too."""
+"""CPU priority of the processes of a session."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 
 def lower_session(pid: int, nice: int) -> None:
-    """Let all processes of a session have less of the processors.
+    """Lower the CPU priority of all processes of a session.
 
-    Linux may share processors among sessions first (autogroups): within its own session alone does the nice value of a
-    process count then. Where it does not, this changes nothing.
+    With autogroups, Linux divides CPU time among sessions first, and the nice value of a process counts only within its
+    session. Without autogroups this changes nothing.
 
     Args:
-        pid: of a process of the session.
-        nice: 0 to 19; 0 changes nothing.
+        pid: id of a process of the session.
+        nice: nice value of the session, 0 to 19; 0 changes nothing.
     """
     if nice:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The receivers of alerts, made from the settings."""
+"""Construction of the alert receivers from the settings."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from streaming.tables.suppression_rows import now_ms
 
 
 def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None = None) -> list[Receiver]:
-    """Return those who are told of alerts; their secrets are read at each use.
+    """Return the configured alert receivers; their secrets are read at each use.
 
     Args:
         notify: section ``[notify]``.
-        clock_ms: gives the time now, epoch milliseconds; None: this machine's clock.
+        clock_ms: returns the current time in epoch milliseconds; this machine's clock if None.
 
     Raises:
-        HeadroomError: a file of authorities cannot be used.
+        HeadroomError: a file of certificate authorities cannot be used.
     """
     clock_ms = clock_ms or now_ms
     slack, alertmanager, webhook, links = notify.slack, notify.alertmanager, notify.webhook, Links.of(notify)

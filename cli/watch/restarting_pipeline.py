@@ -1,4 +1,4 @@
-"""A pipeline that is built again when Spark's JVM has ended, as by the kernel for want of memory."""
+"""A pipeline that is rebuilt after Spark's JVM has ended, for example killed by the kernel when memory ran out."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from streaming.session import forget_jvm
 from streaming.supervision.failures import Failures
 from streaming.supervision.jvm import JvmEnded
 
-_AGAIN_S = 2.0
-# More than these are no chance of the moment.
-_MOST = 3
+_RESTART_AFTER_S = 2.0
+# More ends than this in a short time have a lasting cause, so the command fails.
+_MAX_ENDS = 3
 
 
 class RestartingPipeline:
-    """A pipeline that runs again some seconds after its JVM has ended; all that it knew it reads from the tables.
+    """A pipeline that restarts some seconds after its JVM has ended, and restores its state from the tables.
 
     Args:
-        build: makes a pipeline over a new session.
-        start: starts its jobs.
-        now_s: gives seconds that pass evenly.
+        build: returns a pipeline over a new Spark session.
+        start: starts the jobs of a pipeline.
+        now_s: monotonic clock, in seconds.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class RestartingPipeline:
         self._start = start
         self._now_s = now_s
         self._pipeline: Pipeline | None = None
-        self._again_s, self._in_the_way = 0.0, ""
-        self._ends = Failures(_MOST, now_s)
+        self._restart_at_s, self._last_error = 0.0, ""
+        self._jvm_ends = Failures(_MAX_ENDS, now_s)
 
     def start(self) -> None:
-        """Build it and start its jobs; what goes wrong is raised, with nothing left running."""
+        """Build the pipeline and start its jobs; after an error nothing is left running."""
         self._pipeline = self._build()
         try:
             self._start(self._pipeline)
@@ -52,7 +52,7 @@ class RestartingPipeline:
             raise
 
     def check(self) -> None:
-        """Look after it, and build it again when it is time.
+        """Check the pipeline, and restart it if its JVM has ended and the delay has passed.
 
         Raises:
             HeadroomError: a job has stopped too often, or the JVM has.
@@ -60,10 +60,10 @@ class RestartingPipeline:
         try:
             if self._pipeline is not None:
                 self._pipeline.check()
-            elif self._now_s() >= self._again_s:
-                self._start_again()
+            elif self._now_s() >= self._restart_at_s:
+                self._restart()
         except JvmEnded as error:
-            self._let_go(error)
+            self._schedule_restart(error)
 
     def stop(self) -> None:
         """Stop the jobs, if there are any.
@@ -75,31 +75,34 @@ class RestartingPipeline:
         if pipeline is not None:
             pipeline.stop()
 
-    def _start_again(self) -> None:
-        """Build it again; what is in the way now, as a cluster out of reach, may be so no longer in a moment."""
+    def _restart(self) -> None:
+        """Build the pipeline again; an error such as an unreachable cluster may be temporary, so it is retried."""
         try:
             self.start()
         except JvmEnded:
             raise
         except HeadroomError as error:
-            self._again_s = self._now_s() + _AGAIN_S
-            if str(error) != self._in_the_way:
+            self._restart_at_s = self._now_s() + _RESTART_AFTER_S
+            if str(error) != self._last_error:
                 echo(f"headroom: {error}", err=True)
-            self._in_the_way = str(error)
+            self._last_error = str(error)
         else:
-            self._in_the_way = ""
+            self._last_error = ""
 
-    def _let_go(self, error: JvmEnded) -> None:
-        """Let go of a JVM that has ended.
+    def _schedule_restart(self, error: JvmEnded) -> None:
+        """Stop the pipeline of a JVM that has ended, and schedule its restart.
 
         Raises:
-            JvmEnded: it has ended too often.
+            JvmEnded: the JVM has ended too often.
         """
-        self._ends.add()
+        self._jvm_ends.add()
         with suppress(HeadroomError):
             self.stop()
-        if self._ends.are_too_many:
+        if self._jvm_ends.are_too_many:
             raise error
         forget_jvm()
-        self._again_s = self._now_s() + _AGAIN_S
-        echo(f"headroom: {error.subject}: {error.rule}; it is started again in {format_duration(_AGAIN_S)}", err=True)
+        self._restart_at_s = self._now_s() + _RESTART_AFTER_S
+        echo(
+            f"headroom: {error.subject}: {error.rule}; it is started again in {format_duration(_RESTART_AFTER_S)}",
+            err=True,
+        )

@@ -1,4 +1,4 @@
-"""``headroom run JOB...``: Spark jobs, alone in their process or by ``spark-submit``."""
+"""``headroom run JOB...``: Spark jobs in a process of their own, also with ``spark-submit``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cli.watch.pipeline import build_pipeline, load_clusters, start_alert_output
 from cli.watch.printer import VerdictPrinter
 from cli.watch.priority import lower_session
 from cli.watch.single_instance import exclusive_jobs
-from streaming.jobs.alert_path import Listeners
+from streaming.jobs.alert_path import AlertPathListener
 from streaming.pipeline import Pipeline
 
-# Jobs that have the alert path.
-_DECIDING = {"watch", "alerts"}
+# Jobs that include the alert path.
+_ALERTING = {"watch", "alerts"}
 _PARTS = {"watch": ("alerts", "gold")}
 
 
@@ -41,15 +41,15 @@ def run(
     nice: int,
     with_parent: bool,
 ) -> None:
-    """Run Spark jobs, one or several in this process.
+    """Run one or several Spark jobs in this process.
 
     \b
-    alerts   judges ticks and raises alerts
+    alerts   evaluates ticks and raises alerts
     gold     writes the gold tables
-    watch    is alerts and gold
+    watch    alerts and gold
     record   writes the bronze and silver tables, and maintains all tables
 
-    `headroom collect` has to run somewhere, too. Under spark-submit, Spark's own settings come from there.
+    `headroom collect` has to run too, here or on another machine. With spark-submit, Spark's settings come from it.
 
     \b
     Example:  headroom run watch --config headroom.toml
@@ -57,31 +57,31 @@ def run(
     """  # noqa: D301
     os.nice(nice)
     if os.getsid(0) == os.getpid():
-        # Started as a child, it has a session of its own; a person's shell keeps its share.
+        # Only a child process of `watch` has its own session; the priority of an operator's shell must not change.
         lower_session(os.getpid(), nice)
     log_to_stderr()
     clusters = load_clusters(configs)
     stop = threading.Event()
     stop_on_signals(stop)
     orphaned = [stop_when_orphaned(stop)] if with_parent else []
-    deciding = bool(_DECIDING & set(jobs))
+    alerting = bool(_ALERTING & set(jobs))
     parts = sorted({part for job in jobs for part in _PARTS.get(job, (job,))})
-    # The history of a watch that was killed ends within seconds, and that of the next one is to go on then.
+    # After a watch was killed, its record process ends within seconds; the one of the next watch waits for that.
     with (
         exclusive_jobs(clusters.settings.store, parts, STOP_S if with_parent else 0.0, stop),
-        serving_metrics(clusters) if deciding else nullcontext() as live,
+        serving_metrics(clusters) if alerting else nullcontext() as state,
     ):
-        pipeline = build_pipeline(clusters, f"headroom {' '.join(jobs)}", prompt=deciding)
+        pipeline = build_pipeline(clusters, f"headroom {' '.join(jobs)}", prompt=alerting)
         try:
-            _start(pipeline, set(jobs), VerdictPrinter(output_format), live)
+            _start(pipeline, set(jobs), VerdictPrinter(output_format), state)
             supervise([pipeline.check, *orphaned], stop, seconds)
         finally:
             pipeline.stop()
 
 
-def _start(pipeline: Pipeline, jobs: set[str], printer: VerdictPrinter, live: MetricsState | None) -> None:
-    if live is not None:
-        start_alert_output(pipeline, printer, Listeners(printer.tick, printer.events), live)
+def _start(pipeline: Pipeline, jobs: set[str], printer: VerdictPrinter, state: MetricsState | None) -> None:
+    if state is not None:
+        start_alert_output(pipeline, printer, AlertPathListener(printer.print_tick, printer.print_events), state)
     if jobs & {"watch", "gold"}:
         pipeline.start_gold()
     if "record" in jobs:

@@ -1,4 +1,4 @@
-"""A job of a store runs in one process at a time; who comes second is told at once who is there."""
+"""Locks that let each job of a store run in only one process; the error of a second process names the first."""
 
 from __future__ import annotations
 
@@ -20,62 +20,62 @@ from schemas.errors import HeadroomError
 from schemas.text import one_line
 from streaming.delta.locations import local_path
 
-_LOOK_S = 0.5
-_MOST_CHARACTERS = 100
+_POLL_S = 0.5
+_MAX_CHARACTERS = 100
 
 
 @contextmanager
 def exclusive_jobs(
     store: StoreSettings, jobs: Iterable[str], wait_s: float = 0.0, stop: threading.Event | None = None
 ) -> Iterator[None]:
-    """Hold jobs of a store against other processes until the block ends, or this process does.
+    """Lock jobs of a store against other processes until the block or this process ends.
 
-    The kernel keeps the locks, so that a process that is killed leaves none behind. Where there are none, as on an
-    object store, or on a disk that cannot be written now, jobs run without: two that meet there find it by their
-    checkpoints, some batches later.
+    The locks belong to the kernel, so a killed process leaves none behind. Object stores have no locks, and a disk may
+    be unwritable. Jobs then run without a lock, and two processes notice each other by their checkpoints, some batches
+    later.
 
     Args:
         store: section ``[store]``.
-        jobs: what to hold.
-        wait_s: how long to wait for a process that is about to end, seconds.
-        stop: ends the wait; None: nothing does.
+        jobs: names of the jobs to lock.
+        wait_s: longest wait for a process that is about to end, in seconds.
+        stop: ends the wait when set; cannot be ended early if None.
 
     Raises:
-        HeadroomError: another process does one of them.
+        HeadroomError: another process runs one of the jobs.
     """
     checkpoints = local_path(store.checkpoints())
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for job in jobs if checkpoints is not None else ():
-            file = _opened(Path(str(checkpoints)) / f"{job}.lock")
+            file = _open(Path(str(checkpoints)) / f"{job}.lock")
             if file is not None:
-                held.enter_context(file)
+                locks.enter_context(file)
                 _lock(file, store.path, time.monotonic() + wait_s, stop or threading.Event())
         yield
 
 
-def _opened(path: Path) -> IO[str] | None:
+def _open(path: Path) -> IO[str] | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a+", encoding="utf-8")
     except OSError:
-        # What is wrong with the folder is told by who writes there.
+        # The job that writes there reports what is wrong with the folder.
         return None
 
 
 def _lock(file: IO[str], store: str, until_s: float, stop: threading.Event) -> None:
-    """Lock a file and write into it who did; it is unlocked when it is closed.
+    """Lock a file, and write this process's identity into it; closing the file unlocks it.
 
     Raises:
-        HeadroomError: another process keeps it.
+        HeadroomError: another process has the lock.
     """
-    while not _locked(file):
-        if time.monotonic() >= until_s or stop.wait(_LOOK_S):
-            raise _taken(file, store)
-    _sign(file)
+    while not _try_lock(file):
+        if time.monotonic() >= until_s or stop.wait(_POLL_S):
+            raise _in_use_error(file, store)
+    _write_owner(file)
 
 
-def _locked(file: IO[str]) -> bool:
-    """Return whether a file is locked now, or is on a file system without locks."""
+def _try_lock(file: IO[str]) -> bool:
+    """Return whether the lock was acquired; true also on a file system without locks."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -83,36 +83,36 @@ def _locked(file: IO[str]) -> bool:
     return True
 
 
-def _sign(file: IO[str]) -> None:
-    who = {
+def _write_owner(file: IO[str]) -> None:
+    owner = {
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "command": one_line(f"headroom {' '.join(sys.argv[1:])}", _MOST_CHARACTERS),
+        "command": one_line(f"headroom {' '.join(sys.argv[1:])}", _MAX_CHARACTERS),
         "since_ms": time.time_ns() // 1_000_000,
     }
     try:
         file.truncate(0)
-        file.write(json.dumps(who))
+        file.write(json.dumps(owner))
         file.flush()
     except OSError:
-        # A disk that is full keeps locks all the same.
+        # Locks work on a full disk too; only the identity is missing.
         return
 
 
-def _taken(file: IO[str], store: str) -> HeadroomError:
-    who = _signed(file)
-    rule = f"is worked on by another process{who}: two would write the same rows, and tell every alert twice"
-    return HeadroomError(f"store {store}", rule, "End that one first, or give this one a store.path of its own.")
+def _in_use_error(file: IO[str], store: str) -> HeadroomError:
+    owner = _owner_text(file)
+    rule = f"is worked on by another process{owner}: two would write the same rows, and send every alert twice"
+    return HeadroomError(f"store {store}", rule, "Stop that process first, or set another store.path for this one.")
 
 
-def _signed(file: IO[str]) -> str:
-    """Return who has signed a lock, in words; nothing where that cannot be read."""
+def _owner_text(file: IO[str]) -> str:
+    """Return the identity of the process that has a lock, as text; empty if it cannot be read."""
     try:
         file.seek(0)
-        who: Mapping[str, Any] = json.loads(file.read())
-        since = moment(int(who["since_ms"]))
+        owner: Mapping[str, Any] = json.loads(file.read())
+        since = moment(int(owner["since_ms"]))
         return one_line(
-            f", pid {who['pid']} on host {who['host']} since {since} ({who['command']})", 3 * _MOST_CHARACTERS
+            f", pid {owner['pid']} on host {owner['host']} since {since} ({owner['command']})", 3 * _MAX_CHARACTERS
         )
     except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return ""

@@ -1,4 +1,4 @@
-"""``headroom watch``: collector, alert path and history in one."""
+"""``headroom watch``: collectors, alert path, and the record process for the tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cli.watch.printer import VerdictPrinter
 from cli.watch.restarting_pipeline import RestartingPipeline
 from cli.watch.single_instance import exclusive_jobs
 from schemas.errors import HeadroomError
-from streaming.jobs.alert_path import Listeners
+from streaming.jobs.alert_path import AlertPathListener
 from streaming.session import submitted
 
 
@@ -27,16 +27,16 @@ from streaming.session import submitted
 @configs_option
 @format_option
 @for_option
-@click.option("--without-collector", is_flag=True, help="Run only the Spark jobs: `headroom collect` runs elsewhere.")
+@click.option("--without-collector", is_flag=True, help="Do not start collectors: `headroom collect` runs elsewhere.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
 def watch(
     configs: tuple[str, ...], output_format: str, seconds: float | None, without_collector: bool, with_parent: bool
 ) -> None:
-    """Watch one cluster or several: collect ticks, keep the Delta tables, tell verdicts and alerts.
+    """Watch one or several clusters: collect ticks, write the Delta tables, print verdicts and alerts.
 
     Prints the verdict on every broker whose throttle matters whenever it changes, and every alert when it fires and
-    when it is resolved. A process of its own, at lower priority, writes the history (bronze, silver and gold tables),
-    so that no alert waits for it.
+    when it resolves. A separate process with lower priority writes the bronze, silver and gold tables, so that no alert
+    waits for it.
 
     \b
     Example:  headroom watch
@@ -50,8 +50,8 @@ def watch(
     stop_on_signals(stop)
     orphaned = [stop_when_orphaned(stop)] if with_parent else []
     printer = VerdictPrinter(output_format)
-    # Before anything is started, for a store or a port that is taken may end the command.
-    with exclusive_jobs(clusters.settings.store, ["alerts"]), serving_metrics(clusters) as live:
+    # Before anything is started, because a store or port in use ends the command.
+    with exclusive_jobs(clusters.settings.store, ["alerts"]), serving_metrics(clusters) as state:
         collectors = [
             ChildProcess(f"collector of {name}", ["collect"], config)
             for name, config in clusters.configs
@@ -60,10 +60,10 @@ def watch(
         history = HistoryProcess(clusters.config)
         try:
             echo("Starting the collector and Spark ...", err=True)
-            told = Listeners(_first(history.allow, printer.tick), printer.events)
+            listener = AlertPathListener(_after_each_tick(printer.print_tick, history.allow), printer.print_events)
             pipeline = RestartingPipeline(
                 lambda: build_pipeline(clusters, "headroom watch"),
-                lambda built: start_alert_output(built, printer, told, live),
+                lambda built: start_alert_output(built, printer, listener, state),
             )
             try:
                 pipeline.start()
@@ -88,10 +88,10 @@ def _require_own_process() -> None:
 
 
 class HistoryProcess:
-    """The record and gold jobs in a process of their own, started once the first verdict is out.
+    """Child process with the record and gold jobs, started after the first verdict was printed.
 
     Args:
-        config: configuration file; None: as found.
+        config: settings file; the default one if None.
     """
 
     def __init__(self, config: str | None) -> None:
@@ -100,34 +100,34 @@ class HistoryProcess:
         self._child: ChildProcess | None = None
 
     def allow(self) -> None:
-        """Let it be started; called from any thread."""
+        """Permit the start; may be called from any thread."""
         self._allowed.set()
 
     def check(self) -> None:
-        """Start it if it is time, and again if it died."""
+        """Start the process once it is permitted, and restart it if it has ended."""
         if self._child is not None:
             self._child.check()
         elif self._allowed.is_set():
             self._child = ChildProcess("history", ["run", "gold", "record", "--nice", "10"], self._config)
 
     def ask_to_stop(self) -> None:
-        """Ask it to end, and do not wait."""
+        """Send SIGTERM to the process, without waiting."""
         if self._child is not None:
             self._child.ask_to_stop()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the process and wait for its end."""
         if self._child is not None:
             self._child.stop()
 
 
-def _first(
-    before: Callable[[], None], listener: Callable[[str, int, Sequence[ThrottleStatus]], None]
+def _after_each_tick(
+    listener: Callable[[str, int, Sequence[ThrottleStatus]], None], callback: Callable[[], None]
 ) -> Callable[[str, int, Sequence[ThrottleStatus]], None]:
-    """Return a listener of ticks that calls another function once it has told one."""
+    """Return a tick listener that calls another listener first, and a callback then."""
 
-    def tell(cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> None:
-        listener(cluster, tick_ms, sides)
-        before()
+    def on_tick(cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
+        listener(cluster, tick_ms, statuses)
+        callback()
 
-    return tell
+    return on_tick

@@ -176,7 +176,7 @@ def test_what_stops_a_run_is_told_with_what_is_left(cluster: FakeCluster) -> Non
     assert "PREFERRED_LEADER_NOT_AVAILABLE" in said["stopped"]["rule"]
     text = _run("--execute", "--yes")
     assert "0 leaders elected; 3 of 3 are left." in text.stdout
-    assert "goes on with what is left" in text.stdout
+    assert "for the remaining partitions" in text.stdout
 
 
 def test_a_run_that_was_stopped_goes_on_when_it_is_run_again(cluster: FakeCluster) -> None:
@@ -229,7 +229,9 @@ def test_with_wait_the_plan_is_made_once_it_is_quiet(cluster: FakeCluster, monke
     monkeypatch.setenv("HEADROOM_ELECTIONS__QUIET_BELOW", "50")
     rates = iter([100.0, *[10.0] * 9])
     monkeypatch.setattr(
-        cluster, "look", lambda watched=(): replace(cluster.glance(), traffic=Traffic(cluster_written=next(rates)))
+        cluster,
+        "leadership_with_traffic",
+        lambda watched=(): replace(cluster.leadership(), traffic=Traffic(cluster_written=next(rates))),
     )
     monkeypatch.setattr("cluster.elections.executor._QUIET_POLL_S", 0.0)
     assert _run("--execute", "--yes", "--wait").exit_code == 0
@@ -314,11 +316,11 @@ def test_where_no_throttle_would_do_none_is_told(capsys: pytest.CaptureFixture[s
 
 def test_brokers_that_were_not_measured_are_told_with_what_it_means() -> None:
     leadership = LeadershipSnapshot(
-        {}, frozenset(), frozenset(), traffic=Traffic(silent={3: "refused", 2: "JMX a:1: refused."})
+        {}, frozenset(), frozenset(), traffic=Traffic(unmeasured={3: "refused", 2: "JMX a:1: refused."})
     )
     said = next(notes(_view(EMPTY, leadership)))
     assert "broker 2 and of 1 more (JMX a:1: refused.)" in said
-    assert "with what is known alone" in said
+    assert "use only known rates" in said
 
 
 def test_rates_that_are_not_known_are_not_told_as_nothing(capsys: pytest.CaptureFixture[str]) -> None:

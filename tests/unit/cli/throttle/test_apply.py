@@ -173,7 +173,7 @@ def test_a_broker_that_is_down_is_noted_and_the_rest_is_done(cluster: FakeCluste
     result = run(*RAISE, "--brokers", "1,2,3", "--execute", "--format", "json")
     assert result.exit_code == 0
     assert {broker for broker, _ in cluster.changes[0]} == {2, 3}  # type: ignore[attr-defined]
-    assert "Broker 1 is down and is passed over" in result.stderr
+    assert "Broker 1 is down and is skipped" in result.stderr
     assert "Run the command again when it is up" in result.stderr
     said = json.loads(result.stdout)
     assert said["passed_over"] == [{"broker": 1, "reason": "down"}]

@@ -68,7 +68,7 @@ def test_an_old_tick_says_nothing_of_now(settings: Settings) -> None:
     assert expected_finish(settings, NOW_MS) is None
     write(settings, (NOW_MS - 61_000, "orders", "catching_up", 50.0, 55.0, 60.0))
     assert expected_finish(settings, NOW_MS) is None
-    assert "headroom watch can tell" in finish_note(settings)
+    assert "start headroom watch" in finish_note(settings)
 
 
 def test_a_table_that_cannot_be_read_is_no_reason_to_show_nothing(

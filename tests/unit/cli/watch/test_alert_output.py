@@ -1,4 +1,4 @@
-"""The alert path started by a command: people and metrics hear of the same, what a former run left included."""
+"""Output of the alert path: terminal and metrics get the same events, including those of an earlier run."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from alerts.delivery.outbox import DeliveryFigures
 from cli.watch.pipeline import start_alert_output
 from cli.watch.printer import VerdictPrinter
 from schemas.alerts import AlertEvent
-from streaming.jobs.alert_path import Listeners
+from streaming.jobs.alert_path import AlertPathListener
 from tests.unit.builders.throttle_status import TICK_MS
 from tests.unit.fakes.prometheus_scrape import Scene, event
 
 
 class FakePipeline:
-    """Keeps the listeners; one alert was firing when it stopped last."""
+    """Keeps the listener; one alert was still firing when the last run ended."""
 
     batch_s = 4.0
-    listeners: Listeners
+    listeners: AlertPathListener
 
     @property
-    def desk(self) -> FakePipeline:
+    def engine(self) -> FakePipeline:
         return self
 
     def active(self) -> list[AlertEvent]:
@@ -32,14 +32,14 @@ class FakePipeline:
     def quarantined(self) -> int:
         return 3
 
-    def start_alert_path(self, listeners: Listeners) -> None:
+    def start_alert_path(self, listeners: AlertPathListener) -> None:
         self.listeners = listeners
 
 
 def test_metrics_hear_what_people_hear(capsys: Any) -> None:
     scene, pipeline, people = Scene(), FakePipeline(), []
-    told = Listeners(lambda cluster, tick_ms, sides: people.append(tick_ms), people.extend)
-    start_alert_output(pipeline, VerdictPrinter("json"), told, scene.live)  # type: ignore[arg-type]
+    listener = AlertPathListener(lambda cluster, tick_ms, statuses: people.append(tick_ms), people.extend)
+    start_alert_output(pipeline, VerdictPrinter("json"), listener, scene.live)  # type: ignore[arg-type]
     assert "broker 9 as leader" in capsys.readouterr().out
     pipeline.listeners.on_tick("orders", TICK_MS, [])
     pipeline.listeners.on_events([event("firing")])
