@@ -22,6 +22,8 @@ print(QueryBuilder().register("t", table).execute(sql).read_all())
 Times are epoch milliseconds in UTC, rates are bytes per second. A null means that something is not known or not there,
 never zero. `date` is the folder of a table's files.
 
+[One example by hand](throttle_headroom.md) follows the columns of `gold/throttle_headroom` that decide a verdict.
+
 This page is written by `python -m scripts.docs.tables > docs/tables.md` from `schemas/tables/catalogue.py`.
 """
 
