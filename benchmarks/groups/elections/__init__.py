@@ -1,1 +1,1 @@
-"""Group `elections`."""
+"""Group `elections`: planning time, produce latency and imbalance."""

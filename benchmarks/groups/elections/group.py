@@ -47,7 +47,7 @@ _PARTITIONS_PER_TOPIC = 100
 _BROKERS = range(1, 101)
 _REPLICATION = 3
 _THROTTLED_ONE_IN = 100
-# Above what the preferred leaders carry at most, as it would be chosen.
+# Capacity and throttles exceed the greatest load with all preferred leaders by 20 %, a usual choice.
 _CAPACITY_RATIO = 1.2
 _THROTTLE_RATIO = 1.2
 _SEED = 1
@@ -55,12 +55,12 @@ _SEED = 1
 
 @dataclass(frozen=True)
 class PlanInput:
-    """A made-up cluster.
+    """Input of a plan for a synthetic cluster.
 
     Attributes:
-        partitions: all of them.
-        limits: of a batch.
-        constraints: brokers and throttles.
+        partitions: all partitions.
+        limits: limits of a batch.
+        constraints: live brokers and throttles.
     """
 
     partitions: tuple[PartitionState, ...]
@@ -69,10 +69,10 @@ class PlanInput:
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures of every part of the group.
+    """Return the figures of planning, imbalance and produce latency.
 
     Raises:
-        HeadroomError: a plan did not account for every partition, leaders were not elected, or records were lost.
+        HeadroomError: a plan was incomplete, leaders were not elected, or records were lost.
     """
     return [figure for measure_part in _MEASUREMENTS for figure in measure_part(on_progress)]
 
@@ -98,27 +98,29 @@ def _plan_s(name: str, plan_input: PlanInput, on_progress: OnProgress) -> Figure
         _require_complete(plan_input, plan)
     elected = sum(len(batch.partitions) for batch in plan.batches)
     on_progress(
-        f"{elected} elections in {len(plan.batches)} batches, {len(plan.left_out)} partitions left out: "
+        f"{elected} elections in {len(plan.batches)} batches, {len(plan.left_out)} partitions skipped: "
         f"median {median(took_s):.2f} s, at most {max(took_s):.2f} s"
     )
     return Figure(name, median(took_s), "s", plans)
 
 
 def _require_complete(plan_input: PlanInput, plan: ElectionPlan) -> None:
-    """Refuse a plan that forgets a partition, or one twice."""
+    """Raise an error if a plan omits a partition, or has one twice."""
     planned = [name for batch in plan.batches for name in batch.partitions]
     planned += [(left.topic, left.partition) for left in plan.left_out]
     non_preferred = [(p.topic, p.partition) for p in plan_input.partitions if p.leader != p.replicas[0]]
     if sorted(planned) != sorted(non_preferred):
-        raise failure(f"the plan tells of {len(planned)} partitions, and {len(non_preferred)} are led by another")
+        raise failure(
+            f"the plan has {len(planned)} partitions, but {len(non_preferred)} are not led by their preferred leader"
+        )
 
 
 def cluster(size: int, non_preferred_ratio: float) -> PlanInput:
-    """Return a cluster of so many partitions.
+    """Return the input for a synthetic cluster.
 
     Args:
-        size: how many.
-        non_preferred_ratio: share of the partitions that another than the preferred broker leads.
+        size: number of partitions.
+        non_preferred_ratio: share of the partitions that are not led by their preferred leader.
     """
     draw = random.Random(_SEED)
     partitions = tuple(_partition(number, non_preferred_ratio, draw) for number in range(size))
@@ -137,17 +139,17 @@ def _partition(number: int, non_preferred_ratio: float, draw: random.Random) -> 
         partition=number % _PARTITIONS_PER_TOPIC,
         leader=leader,
         replicas=replicas,
-        # One that moves has its new replica, the first, out of sync.
+        # A moving partition has its new replica, the first one, out of sync.
         isr=replicas[1:] if moving and leader != replicas[0] else replicas,
         moving=moving,
         min_insync_replicas=2,
-        # Few partitions have most of the traffic.
+        # A Pareto distribution: few partitions have most of the traffic.
         write_bytes_per_s=1000 * draw.paretovariate(1.2),
     )
 
 
 def _constraints_for(partitions: tuple[PartitionState, ...], alive: frozenset[int]) -> ClusterConstraints:
-    """Return throttles that exceed what the listed partitions require by the usual margin."""
+    """Return throttles that exceed the required rate of the listed partitions by the usual margin."""
     traffic = tuple(_traffic(p) for p in partitions[::_THROTTLED_ONE_IN])
     required = max(demand.required_bytes_per_s or 0.0 for demand in throttle_loads(traffic, {}))
     throttles = {(broker, role): required * _THROTTLE_RATIO for broker in alive for role in Role}

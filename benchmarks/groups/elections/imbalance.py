@@ -1,11 +1,12 @@
-"""How soon an imbalance is seen after a restart, whether it is counted rightly, and what batches leave of it.
+"""Delay until an imbalance after a restart is in the table, whether it is counted right, and what batches leave of it.
 
-Four real brokers, 400 partitions, and a ``headroom watch`` at its own default pace. One broker after another is killed
-and restarted: the first as soon as the watch tells of a balance at all, while its JVMs still compile what they run
-(``imbalance_seen_cold_ticks``), the others once it has run for three minutes. The imbalance is there once Kafka tells
-every replica in sync again, and seen once ``gold/leader_imbalance`` can be read to say just that of every broker: what
-an independent client counts in Kafka's metadata, by Kafka's definition. Then ``headroom elections --execute`` puts it
-right.
+Four real brokers run 400 partitions and a ``headroom watch`` at its default interval. One broker after another is
+killed and restarted: the first one as soon as the watch has written a balance, while its JVMs still compile
+(``imbalance_seen_cold_ticks``), the others after the watch has run for three minutes.
+
+The delay begins when Kafka reports all replicas in sync again. It ends when ``gold/leader_imbalance`` shows, for every
+broker, the same counts as an independent client computes from Kafka's metadata. Then ``headroom elections --execute``
+elects the preferred leaders.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from schemas.config import CollectSettings
 from schemas.tables import LEADER_IMBALANCE
 from streaming.delta.query_table import query
 
-# By broker: partitions that prefer it, and those of them that another leads.
+# By broker: partitions it is the preferred leader of, and those of them that others lead.
 Counts = Mapping[int, tuple[int, int]]
 
-_SEEN_S = 120.0
+_TABLE_S = 120.0
 _WARM_S = 180.0
 _NEWEST = """SELECT broker, preferred_partitions, non_preferred_partitions, electable_now FROM data
     WHERE tick_ms = (SELECT max(tick_ms) FROM data) ORDER BY broker"""
 
 
 def measure_imbalance(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures over one restart and BENCH_ELECTION_ROUNDS more (default 3), the worst of each.
+    """Return the worst figures over one restart and BENCH_ELECTION_ROUNDS more (default 3).
 
     Raises:
-        HeadroomError: the imbalance was not seen as it is, or a scene could not be set.
+        HeadroomError: the table did not show the right counts in time, or a broker did not restart.
     """
     rounds = int(os.environ.get("BENCH_ELECTION_ROUNDS", "3"))
     interval_s = CollectSettings().interval_s
@@ -51,7 +52,7 @@ def measure_imbalance(on_progress: OnProgress) -> list[Figure]:
         with bench.watch() as watch:
             warm_s = time.monotonic() + _WARM_S
             table = NewestTick(bench.store)
-            # The watch makes a topic of its own.
+            # The watch creates the ticks topic, which the first counts must include.
             _await(lambda: table.counts() != {} and table.counts() == count_leaders(bench), watch, table)
             for number in range(1 + rounds):
                 broker = 1 + number % BROKERS
@@ -64,7 +65,7 @@ def measure_imbalance(on_progress: OnProgress) -> list[Figure]:
                 _await_counts(table, watch, left)
                 text = ", ".join(f"{non_preferred} of {preferred}" for preferred, non_preferred in imbalance.values())
                 on_progress(
-                    f"broker {broker} restarted: {text} led by others, seen {delays_s[-1]:.1f} s after it was there; "
+                    f"broker {broker} restarted: {text} led by others, in the table {delays_s[-1]:.1f} s later; "
                     f"after the batches at most {after[-1]:.1%}"
                 )
                 time.sleep(max(0.0, warm_s - time.monotonic()))
@@ -76,7 +77,7 @@ def measure_imbalance(on_progress: OnProgress) -> list[Figure]:
 
 
 def count_leaders(bench: BenchCluster) -> dict[int, tuple[int, int]]:
-    """Return Kafka's own count for every broker that is preferred for anything, over all topics."""
+    """Return by broker its preferred partitions and those led by others, over all topics, by Kafka's definition."""
     preferred: Counter[int] = Counter()
     non_preferred: Counter[int] = Counter()
     admin = bench.connect()
@@ -93,9 +94,9 @@ def count_leaders(bench: BenchCluster) -> dict[int, tuple[int, int]]:
 
 
 class NewestTick:
-    """What the newest tick in ``gold/leader_imbalance`` says.
+    """Counts of the newest tick in ``gold/leader_imbalance``.
 
-    The table is read when it has a new commit, so that the measurement leaves the processors to what is measured.
+    The table is read only after a new commit, to leave the CPU to the measured processes.
 
     Args:
         store: folder of the tables.
@@ -108,7 +109,7 @@ class NewestTick:
         self._counts: Counts = {}
 
     def counts(self) -> Counts:
-        """Return the counts; of a broker of which something is not electable -1. Without a table: nothing."""
+        """Return the counts by broker, -1 if some partitions are not electable; nothing without a table."""
         commit = max((path.name for path in self._log.glob("*.json")), default="")
         if commit != self._commit:
             rows = query(self._store, LEADER_IMBALANCE.path, _NEWEST) or []
@@ -118,18 +119,18 @@ class NewestTick:
 
 
 def _await_counts(table: NewestTick, watch: WatchProcess, expected: Counts) -> float:
-    """Return after how many seconds the table says what is wanted, all of it electable."""
+    """Return the seconds until the table has the expected counts, all of them electable."""
     began_s = time.monotonic()
     _await(lambda: table.counts() == expected, watch, table, f", not {dict(expected)}")
     return time.monotonic() - began_s
 
 
 def _await(condition: Callable[[], bool], watch: WatchProcess, table: NewestTick, expected: str = "") -> None:
-    give_up_s = time.monotonic() + _SEEN_S
+    give_up_s = time.monotonic() + _TABLE_S
     while not condition():
         watch.require_running()
         if time.monotonic() > give_up_s:
-            raise failure(f"{_SEEN_S:.0f} s later the table says {dict(table.counts())}{expected}")
+            raise failure(f"{_TABLE_S:.0f} s later the table shows {dict(table.counts())}{expected}")
         time.sleep(0.05)
 
 

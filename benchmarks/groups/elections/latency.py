@@ -1,7 +1,7 @@
-"""Produce latency while leaders are elected back after a restart: in Headroom's batches, and all of them at once.
+"""Produce latency during elections after a restart: in Headroom's batches, and with one request for all partitions.
 
-Both ways in turn, on the same brokers under the same load, each after a restart of its own. A producer waits for all
-replicas in sync (``acks=all``); what counts is the time from ``send`` to the answer.
+Both ways take turns on the same brokers under the same load, each after its own restart. The producer waits for all
+in-sync replicas (``acks=all``). The latency is the time from ``send`` to the acknowledgement.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _RECORD_BYTES = 200
 _RECORDS_PER_S = 400
 _STEP_S = 0.05
 _POLL_S = 0.1
-# Between the first election and the last leader seen to have moved; the defaults take some 20 s for 100 partitions.
+# Covers the time from the first to the last moved leader; the defaults take about 20 s for 100 partitions.
 _WINDOW_S = 40.0
-# A record that was sent just before its leader moved, or just after, waits for the move too.
+# Records sent just before or after their leader moves wait for the move too.
 _BEFORE_S, _AFTER_S = 0.5, 2.0
 _STEADY_S = 5.0
-# log.index.interval.bytes: the batch after so many bytes has an entry.
+# log.index.interval.bytes is 4096: the next batch after that many bytes gets an index entry.
 _INDEX_BYTES, _FILLS = 4200, 3
 
 _Sent = tuple[float, float]
@@ -45,12 +45,12 @@ _Sent = tuple[float, float]
 
 @dataclass(frozen=True)
 class LatencyRun:
-    """What one way of electing did to the producer.
+    """Effect of one way of electing on the producer.
 
     Attributes:
-        during_s: latency of every record from just before the first leader moved until just after the last.
-        window_s: of every record of a window of ``_WINDOW_S`` from the same moment on.
-        length_s: from the first leader that moved to the last.
+        during_s: latencies of the records sent from just before the first leader moves until just after the last.
+        window_s: latencies of all records in a window of ``_WINDOW_S`` with the same beginning.
+        length_s: seconds from the first moved leader to the last.
     """
 
     during_s: tuple[float, ...]
@@ -59,7 +59,7 @@ class LatencyRun:
 
 
 def measure_latency(on_progress: OnProgress) -> list[Figure]:
-    """Return the 99th percentiles of produce latency of both ways over BENCH_ELECTION_ROUNDS rounds (default 3).
+    """Return the 99th percentile of produce latency of both ways over BENCH_ELECTION_ROUNDS rounds (default 3).
 
     Raises:
         HeadroomError: leaders were not elected, or records were lost.
@@ -79,7 +79,7 @@ def measure_latency(on_progress: OnProgress) -> list[Figure]:
 
 
 def figures(batched: Sequence[LatencyRun], at_once: Sequence[LatencyRun]) -> list[Figure]:
-    """Return the figures of both ways, each with the latencies of all its rounds together."""
+    """Return the figures of both ways, each over the latencies of all its rounds."""
     during = [_p99([s for run in way for s in run.during_s]) for way in (batched, at_once)]
     window = [_p99([s for run in way for s in run.window_s]) for way in (batched, at_once)]
     rounds = len(batched)
@@ -97,13 +97,13 @@ def _p99(latencies_s: Sequence[float]) -> float:
 
 def _describe_run(name: str, run: LatencyRun) -> str:
     way = name.strip("_").replace("_", " ")
-    during = f"p99 {_p99(run.during_s):.3f} s of {len(run.during_s)} records meanwhile"
+    during = f"p99 {_p99(run.during_s):.3f} s of {len(run.during_s)} records during the elections"
     window = f"{_p99(run.window_s):.3f} s over {_WINDOW_S:.0f} s"
     return f"{way}: leaders moved within {run.length_s:.1f} s, {during}, {window}"
 
 
 def restart(bench: BenchCluster, broker: int) -> None:
-    """Kill a broker, start it again once others lead in its place, and return once all replicas are in sync."""
+    """Kill a broker, restart it once others lead all partitions, and return once all replicas are in sync."""
     bench.kill(broker)
     leadership = LeadershipReader(bench)
     await_true(lambda: leadership.leads_none(broker), 60, f"others lead in place of broker {broker}")
@@ -113,7 +113,7 @@ def restart(bench: BenchCluster, broker: int) -> None:
 
 
 def _measure_run(bench: BenchCluster, broker: int, elect: Callable[[BenchCluster], None]) -> LatencyRun:
-    """Return what an election of all leads of a broker that was restarted did."""
+    """Restart a broker, elect its leaders again, and return the latencies."""
     restart(bench, broker)
     with SteadyLoad(bench.bootstrap_servers) as load, LeaderWatcher(bench) as watcher:
         time.sleep(_STEADY_S)
@@ -131,16 +131,16 @@ def _measure_run(bench: BenchCluster, broker: int, elect: Callable[[BenchCluster
 
 
 def make_topic(bench: BenchCluster) -> None:
-    """Make the topic, whose partitions prefer all brokers alike."""
+    """Create the topic. All brokers are the preferred leader of the same number of partitions."""
     replicas = {p: [1 + (p + i) % BROKERS for i in range(_REPLICAS)] for p in range(_PARTITIONS)}
     bench.admin.create_topics({_TOPIC: {"assignments": replicas}}, wait_for_metadata=True)
 
 
 def _fill(bench: BenchCluster) -> None:
-    """Write so much to every partition that its indexes have their first entries.
+    """Write enough to every partition that its indexes have their first entries.
 
-    The first entry takes a page of a file that is mapped and empty. Under a load that is the same for all partitions
-    these come all at once, some seconds after it begins, and stop the brokers for up to a minute.
+    The first entry of an index touches a new page of a mapped file. With the same load on all partitions, these
+    writes come together some seconds after the load begins, and stop the brokers for up to a minute.
     """
     producer = KafkaProducer(bootstrap_servers=bench.bootstrap_servers, acks="all")
     for _ in range(_FILLS):
@@ -151,7 +151,7 @@ def _fill(bench: BenchCluster) -> None:
 
 
 def elect_in_batches(bench: BenchCluster) -> None:
-    """Elect by ``headroom elections --execute`` with its defaults."""
+    """Elect preferred leaders with ``headroom elections --execute`` and its defaults."""
     command = [sys.executable, "-m", "cli.main", "elections", "--config", str(bench.config), "--execute", "--yes"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -163,14 +163,14 @@ def _all_at_once(bench: BenchCluster) -> None:
 
 
 class LeadershipReader:
-    """Asks who leads the partitions, by a client of its own."""
+    """Reads leaders and ISR of the partitions with a client of its own."""
 
     def __init__(self, bench: BenchCluster) -> None:
         self._connect = bench.connect
         self._admin: KafkaAdminClient | None = None
 
     def partitions(self) -> list[dict[str, Any]]:
-        """Return the partitions; none while the broker that was asked is away."""
+        """Return the partitions; none while the connected broker is down."""
         try:
             self._admin = self._admin or self._connect()
             found: list[dict[str, Any]] = self._admin.describe_topics([_TOPIC])[0]["partitions"]
@@ -180,22 +180,22 @@ class LeadershipReader:
         return found
 
     def leads_none(self, broker: int) -> bool:
-        """Return whether a broker leads none of the partitions, and all have a leader."""
+        """Return whether a broker leads no partition while every partition has a leader."""
         found = self.partitions()
         return bool(found) and all(p["leader_id"] not in (broker, -1) for p in found)
 
     def all_in_sync(self) -> bool:
-        """Return whether every partition has all its replicas in sync."""
+        """Return whether all replicas of every partition are in sync."""
         found = self.partitions()
         return bool(found) and all(len(p["isr_nodes"]) == _REPLICAS for p in found)
 
     def non_preferred(self) -> int | None:
-        """Return how many partitions their preferred broker does not lead; None: not known."""
+        """Return the number of partitions not led by their preferred leader; None if unknown."""
         found = self.partitions()
         return sum(p["leader_id"] != p["replica_nodes"][0] for p in found) if found else None
 
     def close(self) -> None:
-        """Close the connection; the next question opens one anew."""
+        """Close the connection. The next read opens a new one."""
         admin, self._admin = self._admin, None
         if admin is not None:
             with suppress(KafkaError):
@@ -203,7 +203,7 @@ class LeadershipReader:
 
 
 class LeaderWatcher:
-    """Notes when leaders move back, some ten times a second."""
+    """Records ten times a second how many leaders have moved back."""
 
     def __init__(self, bench: BenchCluster) -> None:
         self._leadership = LeadershipReader(bench)
@@ -212,22 +212,22 @@ class LeaderWatcher:
         self._thread = threading.Thread(target=self._run, name="election-watch", daemon=True)
 
     def __enter__(self) -> LeaderWatcher:
-        """Return this, watching."""
+        """Start recording, and return this."""
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Watch no more."""
+        """Stop recording."""
         self._ended.set()
         self._thread.join()
         self._leadership.close()
 
     def non_preferred(self) -> int | None:
-        """Return how many partitions their preferred broker did not lead when last seen; None: not seen yet."""
+        """Return the last number of partitions not led by their preferred leader; None before the first read."""
         return self._observations[-1][1] if self._observations else None
 
     def moved_s(self) -> tuple[float, float]:
-        """Return when the first leader was seen to have moved, and the last one."""
+        """Return the monotonic times at which the first and the last leader moved."""
         moved = [
             now for before, now in zip(self._observations, self._observations[1:], strict=False) if now[1] < before[1]
         ]
@@ -243,7 +243,7 @@ class LeaderWatcher:
 
 
 class SteadyLoad:
-    """Sends records to all partitions in turn at a steady rate, and notes how long each took."""
+    """Sends records to all partitions in turn at a steady rate, and records their latencies."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._producer = KafkaProducer(bootstrap_servers=bootstrap_servers, acks="all")
@@ -253,19 +253,19 @@ class SteadyLoad:
         self._errors: list[BaseException] = []
 
     def __enter__(self) -> SteadyLoad:
-        """Return this, sending."""
+        """Start sending, and return this."""
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Send no more, and wait for what is under way."""
+        """Stop sending, and wait for the records in flight."""
         self._ended.set()
         self._thread.join()
         self._producer.flush(timeout=30)
         self._producer.close(timeout=5)
 
     def sent(self) -> list[_Sent]:
-        """Return when each record was sent, monotonic seconds, and how many seconds its answer took.
+        """Return the monotonic time and the latency in seconds of each record.
 
         Raises:
             HeadroomError: records were not acknowledged.

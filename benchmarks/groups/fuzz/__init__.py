@@ -1,1 +1,1 @@
-"""Messages and texts of every kind, as they should not be, through all that reads them."""
+"""Malformed messages and texts for all readers of outside input."""

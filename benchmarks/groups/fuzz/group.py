@@ -34,23 +34,23 @@ from schemas.config import SparkSettings
 from streaming.session import build_session
 
 _DEFAULT_COUNT = 120_000
-_TICKS_SHARE = 2 / 3
-_MESSAGES_OF_TICK = 8
-_TICKS_AT_ONCE = 250
-_SHOWN = 300
+_TICKS_RATIO = 2 / 3
+_MESSAGES_PER_TICK = 8
+_TICKS_PER_BATCH = 250
+_SHOWN_CHARS = 300
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures; every crash is printed."""
+    """Return the figures. Every crash is reported with its input."""
     count = int(os.environ.get("BENCH_FUZZ", _DEFAULT_COUNT))
-    # Ticks that give no verdict, and answers that are refused, are logged one by one.
+    # Refused ticks and answers are logged one by one, and would hide the progress.
     logging.disable(logging.ERROR)
     try:
-        ticks, evaluated, crashed = _ticks(round(count * _TICKS_SHARE / _MESSAGES_OF_TICK), on_progress)
-        texts, failed = _texts(count - ticks * _MESSAGES_OF_TICK, on_progress)
+        ticks, evaluated, crashed = _ticks(round(count * _TICKS_RATIO / _MESSAGES_PER_TICK), on_progress)
+        texts, failed = _texts(count - ticks * _MESSAGES_PER_TICK, on_progress)
     finally:
         logging.disable(logging.NOTSET)
-    total = ticks * _MESSAGES_OF_TICK + texts
+    total = ticks * _MESSAGES_PER_TICK + texts
     return [
         Figure("fuzz_messages", total, "messages", total),
         Figure("fuzz_crashes", crashed + failed, "messages", total),
@@ -59,7 +59,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
 
 
 def _run_examples(strategy: st.SearchStrategy[Any], count: int, use: Callable[[Any], None]) -> None:
-    """Hand over so many examples, the same in every run."""
+    """Call ``use`` with a number of generated examples, the same in every run."""
 
     @settings(
         max_examples=count, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
@@ -72,7 +72,7 @@ def _run_examples(strategy: st.SearchStrategy[Any], count: int, use: Callable[[A
 
 
 def _ticks(count: int, on_progress: OnProgress) -> tuple[int, int, int]:
-    """Return how many ticks were read, how many were judged, and how many crashed."""
+    """Return the number of ticks that were read, were evaluated, and crashed."""
     spark = build_session(SparkSettings(master="local[2]", driver_memory="2g"), "fuzz")
     reader, waiting = Reader(spark), list[list[Record]]()
     read = crashed = 0
@@ -86,7 +86,7 @@ def _ticks(count: int, on_progress: OnProgress) -> tuple[int, int, int]:
 
     def use(tick: list[Record]) -> None:
         waiting.append(tick)
-        if len(waiting) == _TICKS_AT_ONCE:
+        if len(waiting) == _TICKS_PER_BATCH:
             flush()
 
     try:
@@ -99,23 +99,23 @@ def _ticks(count: int, on_progress: OnProgress) -> tuple[int, int, int]:
 
 
 def _crashes(reader: Reader, ticks: list[list[Record]], on_progress: OnProgress) -> int:
-    """Return how many of some ticks cannot be read, each by itself where all together cannot be."""
+    """Return the number of ticks that cannot be read. A failing batch is halved until single ticks fail."""
     try:
         reader.read(ticks)
     except Exception as error:
         if len(ticks) > 1:
             half = len(ticks) // 2
-            # What only fails together has failed once.
+            # Halves may succeed alone: a failure of the whole batch counts once.
             return max(1, _crashes(reader, ticks[:half], on_progress) + _crashes(reader, ticks[half:], on_progress))
-        on_progress(f"crash, {type(error).__name__}: {str(error)[:_SHOWN]}")
+        on_progress(f"crash, {type(error).__name__}: {str(error)[:_SHOWN_CHARS]}")
         for record in ticks[0]:
-            on_progress(f"    {record.value[:_SHOWN]!r}")
+            on_progress(f"    {record.value[:_SHOWN_CHARS]!r}")
         return 1
     return 0
 
 
 def _texts(count: int, on_progress: OnProgress) -> tuple[int, int]:
-    """Return how many texts were read, and how many crashed."""
+    """Return the number of texts that were read, and of those that crashed."""
     read = crashed = 0
     with readings() as found:
         for reading in found:
@@ -137,7 +137,8 @@ def _read(reading: Reading, examples: int, on_progress: OnProgress) -> tuple[int
             pass
         except Exception as error:
             failed += 1
-            on_progress(f"crash of {reading.name}, {type(error).__name__}: {str(error)[:_SHOWN]}: {text[:_SHOWN]!r}")
+            error_text = str(error)[:_SHOWN_CHARS]
+            on_progress(f"crash of {reading.name}, {type(error).__name__}: {error_text}: {text[:_SHOWN_CHARS]!r}")
 
     _run_examples(reading.texts, examples, use)
     return count, failed

@@ -1,4 +1,4 @@
-"""Valid ticks, and one value of them replaced by another: at the edges of its type, of another type, or gone."""
+"""Valid ticks, and ticks with values replaced: by edges of the type, by other types, or by null."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ EDGES: tuple[Any, ...] = (
 
 @dataclass(frozen=True)
 class Record:
-    """A Kafka record that a collector, or somebody else, wrote.
+    """A Kafka record of a collector or of a foreign producer.
 
     Attributes:
-        key: of the record.
-        value: of the record.
-        tick_ms: time of the record, epoch milliseconds.
+        key: key of the record.
+        value: value of the record.
+        tick_ms: timestamp of the record, epoch milliseconds.
     """
 
     key: bytes
@@ -75,7 +75,7 @@ class Record:
 
 
 def records() -> st.SearchStrategy[list[Record]]:
-    """Return what gives the records of one tick, in the order of the lane, some of them not as they should be."""
+    """Return a strategy for the records of one tick in the order of the alert partition, some of them malformed."""
     return st.builds(
         _records,
         st.integers(0, 10**9),
@@ -103,27 +103,27 @@ def _records(
 
 
 def record(message: dict[str, Any], tick_ms: int) -> Record:
-    """Return the record of a message, with what it says it is as key."""
+    """Return the record of a message, with the message's envelope as key."""
     key = {name: message.get(name) for name in _ENVELOPE}
     return Record(json.dumps(key).encode(), json.dumps(message).encode(), tick_ms)
 
 
 def replace_value(whole: Any, which: int, value: Any) -> None:
-    """Put a value in place of another one, at whatever depth.
+    """Replace one value at any depth.
 
     Args:
-        whole: objects and arrays; changed.
-        which: number of the place; beyond the last one it begins anew.
-        value: what to put there.
+        whole: objects and arrays; changed in place.
+        which: number of the location, modulo the number of locations.
+        value: new value.
     """
     locations = list(_locations(whole))
     holder, key = locations[which % len(locations)]
-    # Each place gets a value of its own: what holds others may be the next place.
+    # A copy, because a later replacement may change a container in place.
     holder[key] = copy.deepcopy(value)
 
 
 def _locations(holder: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every value in objects and arrays as what holds it and its key there, those that hold others included."""
+    """Yield container and key of every value in objects and arrays, including the containers."""
     keys = holder.keys() if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
     for key in keys:
         yield holder, key
@@ -131,7 +131,7 @@ def _locations(holder: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
-    """Return the messages of a tick of three brokers, a move and a listed partition, as a collector encodes them."""
+    """Return the encoded messages of a tick with three brokers, a move and a listed partition."""
     meters = ("BrokerTopicMetrics.BytesInPerSec", "FetcherStats.BytesPerSec")
     rows: dict[str, list[dict[str, Any]]] = {
         "brokers": [_broker(broker) for broker in (1, 2, 3)],

@@ -1,4 +1,4 @@
-"""What agents, receivers, brokers and people write, through what reads it."""
+"""Readers of texts from agents, receivers, brokers and operators, with generators of such texts."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ _HEADS = (
 
 @dataclass(frozen=True)
 class Reading:
-    """Something that reads text from outside.
+    """A reader of outside text.
 
     Attributes:
-        name: what it reads.
-        texts: gives what it is to read.
-        read: reads it.
-        refusals: what it may raise: it says then what is wrong.
+        name: name of the format.
+        texts: strategy for its texts.
+        read: reads a text.
+        refusals: documented exceptions for malformed texts.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Reading:
 
 @contextmanager
 def readings() -> Iterator[list[Reading]]:
-    """Give everything that reads texts from outside."""
+    """Yield all readers of outside text."""
     with ExitStack() as stack:
         answer = b""
         server = stack.enter_context(bad_server(lambda connection, _: connection.sendall(answer)))
@@ -143,7 +143,7 @@ def readings() -> Iterator[list[Reading]]:
                 lambda text: parse_replica_list(text.decode("utf-8", "replace")),
                 (ValueError,),
             ),
-            # Nobody but oneself makes one's own file slow to read, as a key of a hundred thousand parts does.
+            # Lower depth: a key with 100,000 parts is slow to read, and only the operator writes this file.
             Reading("settings", _garbled(_SETTINGS.encode(), 2000), settings, (HeadroomError,)),
             Reading("reassignment file", _json(_PLAN_FILE), lambda text: is_plan(text.decode("utf-8", "replace")), ()),
         ]
@@ -151,17 +151,17 @@ def readings() -> Iterator[list[Reading]]:
 
 
 def _responses(bodies: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """Return what gives whole answers, most of them with a head that is in order."""
+    """Return a strategy for whole HTTP responses, most of them with valid headers."""
     head = st.one_of(st.just(_OK), st.just(_OK), st.just(_OK), st.sampled_from(_HEADS), st.binary(max_size=200))
     return st.builds(bytes.__add__, head, bodies)
 
 
 def _garbled(text: bytes, depth: int = 100_000) -> st.SearchStrategy[bytes]:
-    """Return what gives a text with pieces replaced, and now and then something else altogether.
+    """Return a strategy for a text with pieces replaced, and sometimes for other texts.
 
     Args:
-        text: as it should be.
-        depth: how deep what nests is nested.
+        text: valid text.
+        depth: depth of nested values.
     """
 
     def splice(pieces: list[tuple[int, int, bytes]]) -> bytes:
@@ -180,7 +180,7 @@ def _garbled(text: bytes, depth: int = 100_000) -> st.SearchStrategy[bytes]:
 
 
 def _json(template: Any) -> st.SearchStrategy[bytes]:
-    """Return what gives a JSON text with one value replaced, or garbled."""
+    """Return a strategy for a JSON text with one value replaced, or garbled."""
 
     def replace(number: int, value: Any) -> bytes:
         made = copy.deepcopy(template)

@@ -1,4 +1,4 @@
-"""Records of the ticks topic through all that reads them: verdicts, alerts, gold, silver and balance."""
+"""Records of the ticks topic through all their readers: verdicts, alerts, gold, silver and leader imbalance."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from streaming.transforms.tick_status import rows_of
 
 @dataclass(frozen=True)
 class _Topic:
-    """A topic of which nothing before a batch can be read again.
+    """A ticks topic without records before a batch.
 
     Attributes:
         spark: session.
-        trust: which ticks are believed.
+        trust: rules for ticks to accept.
     """
 
     spark: SparkSession
     trust: Trust
 
     def alert_range(self, _first: int, _end: int) -> DataFrame:
-        """Return no record."""
+        """Return no records."""
         return self.spark.createDataFrame([], RECORD_DDL)
 
 
 class Reader:
-    """Reads ticks as a watch and its history do.
+    """Reads ticks like a watch and its history process.
 
     Args:
         spark: session.
@@ -56,7 +56,7 @@ class Reader:
         self.evaluated = 0
 
     def read(self, ticks: Sequence[Sequence[Record]]) -> None:
-        """Read some ticks in one micro-batch; whatever is raised is a crash."""
+        """Read ticks in one micro-batch. Any exception is a crash."""
         records = self._spark.createDataFrame(list(_rows(ticks)), RECORD_DDL).coalesce(1).persist()
         try:
             self._alerts(records)
@@ -65,7 +65,7 @@ class Reader:
             records.unpersist()
 
     def _alerts(self, records: DataFrame) -> None:
-        with self._complete_ticks.whole(records) as complete:
+        with self._complete_ticks.read(records) as complete:
             found: dict[tuple[str, int], list[Mapping[str, Any]]] = {tick: [] for tick in complete.ticks}
             for row in headroom_rows(complete.messages).collect():
                 found[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
@@ -83,7 +83,7 @@ class Reader:
             _compute(with_message(known, kind))
         for kind, rows_of_table in (of_kind for made_of in SILVER.values() for of_kind in made_of.items()):
             _compute(rows_of_table(message_rows(known, kind)))
-        with self._complete_ticks.whole(records) as complete:
+        with self._complete_ticks.read(records) as complete:
             leaders, logs, meters = (message_rows(known, kind) for kind in ("leaders", "logs", "meters"))
             _compute(
                 leader_imbalance(ImbalanceInputs(leaders, logs, meters, rows_of(complete.messages, "brokers")), 0.1)
@@ -92,7 +92,7 @@ class Reader:
 
 
 def _compute(frame: DataFrame) -> None:
-    """Work out every value of a frame."""
+    """Compute every value of a frame."""
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -101,7 +101,7 @@ def _rows(ticks: Sequence[Sequence[Record]]) -> Any:
     for tick in ticks:
         first = offset
         for record in tick:
-            # Where its tick begins is known only now.
+            # The first offset of its tick is known only here.
             value = record.value.replace(b'"first_offset": 0, "lane', f'"first_offset": {first}, "lane'.encode())
             at = datetime.fromtimestamp(record.tick_ms / 1000, timezone.utc)
             yield record.key, value, "headroom.ticks", 0, offset, at

@@ -1,1 +1,1 @@
-"""Large and nasty moves on real brokers: which alerts are true, which are missing, and whether their advice works."""
+"""Large and difficult moves on real brokers: true and missing alerts, and the effect of their advice."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.groups.nasty``: plays the scenes of BENCH_SCENES, prints the figures, keeps none of them."""
+"""``python -m benchmarks.groups.nasty``: run the scenes of BENCH_SCENES, print their figures and store none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cli.common.output import print_table
 
 
 def main() -> None:
-    """Play and print."""
+    """Run the scenes, and print the figures."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     signal.signal(signal.SIGTERM, _interrupt)
     began_s = time.monotonic()

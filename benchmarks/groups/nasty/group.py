@@ -71,22 +71,22 @@ from cli.common.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
 from schemas.errors import HeadroomError
 
-# As in the group ``precision``: shorter than the defaults, so that a scene of two minutes is long enough.
+# Shorter than the defaults, as in the group ``precision``, so that a scene of two minutes is long enough.
 _ALERTS = {"stalled_s": 15.0, "under_replicated_s": 20.0, "left_behind_s": 20.0}
-# Deleted partitions leave their disk at once: a run writes some hundred thousand of them.
+# Deleted partitions leave the disk at once, because a run writes about 100,000 of them.
 _PROPERTIES = {"log.segment.delete.delay.ms": "1000"}
 _FIRST_VERDICT_S = 240.0
-# A write rate is a mean over 10 s of the load alone, and takes a sample from before that.
+# A write rate is a mean over 10 s, and the samples must be from after the start of the load.
 _STEADY_S = 14.0
 _ATTEMPTS = 2
 _REASON_CHARACTERS = 500
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures over the scenes of BENCH_SCENES (default: all), BENCH_SCENES_EACH of each class.
+    """Return the figures over the scenes of BENCH_SCENES (default: all), BENCH_SCENES_EACH per class.
 
     Raises:
-        HeadroomError: no such scene, or the brokers could not be brought back to where a scene begins.
+        HeadroomError: a scene is unknown, or the brokers could not be restored to the state before a scene.
     """
     each = os.environ.get("BENCH_SCENES_EACH")
     wanted = schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
@@ -104,10 +104,10 @@ def measure(on_progress: OnProgress) -> list[Figure]:
 
 
 def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
-    """Return the figures of scenes; those that are void count as scenes alone, and of nothing there is no ratio.
+    """Return the figures of scenes. Void scenes count only as such, and a ratio without any items is left out.
 
     Args:
-        records: of ``benchmarks.groups.nasty.record``.
+        records: records of ``benchmarks.groups.nasty.record``.
     """
     real = [one for one in records if one["void"] is None]
     alerts = [alert for one in real for alert in one["alerts"]]
@@ -134,19 +134,19 @@ def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
 
 
 def _folder(scene: NastyScene) -> Path:
-    """Return where what happened in a scene is kept: under the name of its own code, whatever becomes of others'."""
+    """Return the folder for the record of a scene. It depends only on the scene's own code, not on other scenes."""
     return parts("nasty", __name__, type(scene).__module__, without=schedule.__module__)
 
 
 def _pin_ticks_topic(bench: BenchCluster) -> None:
-    """Keep the ticks out of the second log directories, which scenes take away."""
+    """Keep the ticks topic out of the second log directories, which some scenes remove."""
     ticks = bench.settings.ticks
     log_dirs = {(ticks.topic, n, b): str(bench.log_dir(b)) for n in range(ticks.partitions) for b in bench.brokers}
     bench.admin.alter_replica_log_dirs(log_dirs)
 
 
 def _play(tools: Tools, scene: NastyScene) -> Outcome:
-    """Return a scene as it went, played once more if it went otherwise than it should have."""
+    """Run a scene, and return its outcome. A void scene runs once more."""
     for attempt in range(_ATTEMPTS):
         tools.on_progress(f"{scene.name}: {scene.title}{', once more' if attempt else ''}")
         played = _played(tools, scene, attempt)
@@ -158,7 +158,7 @@ def _play(tools: Tools, scene: NastyScene) -> Outcome:
 
 
 def _played(tools: Tools, scene: NastyScene, attempt: int) -> Outcome:
-    """Return a scene as it went; afterwards all brokers are up, nothing moves, and no throttle is left."""
+    """Run a scene once. Afterwards all brokers are up, nothing moves, and no throttle is set."""
     name = f"{scene.key.replace('_', '-')}-{scene.number}-{attempt}"
     store = tools.bench.folder / f"store-{name}"
     topic = LargeTopic(
@@ -175,7 +175,7 @@ def _played(tools: Tools, scene: NastyScene, attempt: int) -> Outcome:
 
 
 def _run_scene(scene: NastyScene, context: SceneContext) -> str | None:
-    """Play a scene, and return why it does not count; None if it does."""
+    """Run a scene, and return the reason if it is void, otherwise None."""
     try:
         _await_steady(context.watch)
         context.began_s = time.monotonic()
@@ -186,14 +186,14 @@ def _run_scene(scene: NastyScene, context: SceneContext) -> str | None:
 
 
 def _end(watch: WatchProcess) -> None:
-    """Kill a watch with all its processes: nobody reads its tables any more."""
+    """Kill a watch with all its processes. Its tables are not used again."""
     for process in watch.processes():
         with suppress(psutil.NoSuchProcess):
             process.kill()
 
 
 def _await_steady(watch: WatchProcess) -> None:
-    """Return when the watch has judged a tick, and write rates are known."""
+    """Return once the watch has evaluated a tick and write rates are known."""
     watch.wait(lambda: watch.verdicts() is not None, _FIRST_VERDICT_S, "the first verdicts")
     until_s = time.monotonic() + _STEADY_S
     while time.monotonic() < until_s:

@@ -1,4 +1,4 @@
-"""What happened in each scene, for benchmarks/parts and for a reader of the terminal."""
+"""Records of scenes, for benchmarks/parts and for the terminal."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from cli.common.watch_output import Line
 
 @dataclass(frozen=True)
 class Outcome:
-    """One scene as it went.
+    """Result of one scene.
 
     Attributes:
-        scene: what was played.
-        void: why it does not count: what was to be true did not happen; None: it counts.
-        score: what the alerts come to.
+        scene: the scene.
+        void: reason why it does not count: its fault did not happen as planned; None if it counts.
+        score: score of its alerts.
         followed: advice that was followed.
-        wrong_numbers: those of the numbers counted by hand that were wrong.
-        record: all of it, ready for JSON: what figures are taken from, so that a run may be made in parts.
+        wrong_numbers: compared numbers that were wrong.
+        record: all of this as JSON values. Figures are computed from it, so that a run can be made in parts.
     """
 
     scene: NastyScene
@@ -40,12 +40,12 @@ class Outcome:
 
 
 def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> Outcome:
-    """Return what became of a scene.
+    """Return the result of a scene.
 
     Args:
-        scene: what was played.
-        context: where it was played.
-        void: why it does not count; None: it counts.
+        scene: the scene.
+        context: its context after the run.
+        void: reason why it does not count; None if it counts.
     """
     scored = score(context.causes, context.announcements())
     return Outcome(
@@ -54,19 +54,19 @@ def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> Outco
 
 
 def keep(one: Outcome, folder: Path) -> None:
-    """Write what happened in a scene."""
+    """Write the record of a scene."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _file(one.scene)).write_text(json.dumps(one.record, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def is_kept(scene: NastyScene, folder: Path) -> bool:
-    """Return whether a scene was played already, and counted."""
+    """Return whether a scene has a record that counts."""
     record = kept(scene, folder)
     return record is not None and record["void"] is None
 
 
 def kept(scene: NastyScene, folder: Path) -> dict[str, Any] | None:
-    """Return what happened in a scene; None: it was not played."""
+    """Return the record of a scene; None if it has not run."""
     path = folder / _file(scene)
     record: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     return record
@@ -77,7 +77,7 @@ def _file(scene: NastyScene) -> str:
 
 
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:
-    """Print a line for each scene, then every alert and every piece of advice that is not as it should be."""
+    """Print a line per scene, then all wrong alerts and all failed advice."""
     header = (
         "scene",
         "what happens",
@@ -97,7 +97,7 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
 
 
 def problems(one: Outcome) -> list[str]:
-    """Return in a sentence each what was not as it should be, with the text of the alert."""
+    """Return a sentence for each problem of a scene, with the text of the alert."""
     began_s = one.record["began_monotonic_s"]
     found = [f"void: {one.void}"] if one.void else []
     found += [f"false: {_shown(alert, began_s)} ({alert.wrong})" for alert in one.score.false]

@@ -1,4 +1,4 @@
-"""Which scenes are played, and in which order."""
+"""Selection and order of scenes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ CLASSES: tuple[type[NastyScene], ...] = (
 
 
 def schedule(wanted: str = "", each: int | None = None) -> list[NastyScene]:
-    """Return the scenes to play, class by class.
+    """Return the scenes to run, class by class.
 
     Args:
-        wanted: names of classes, or of single scenes (``near:2``), separated by commas; empty: all.
-        each: how many scenes of each class that is named as a whole; None: as many as the class has.
+        wanted: names of classes or of single scenes (``near:2``), comma-separated; empty for all.
+        each: scenes per class; all of the class if None. Single scenes are not affected.
 
     Raises:
-        HeadroomError: there is no class of such a name, or no such number.
+        HeadroomError: there is no such class, or no such number.
     """
     classes = {of.key: of for of in CLASSES}
     names = [name.strip() for name in wanted.split(",") if name.strip()] or list(classes)

@@ -1,1 +1,1 @@
-"""A live move under scripted faults: of processes, brokers, networks, disks, the ticks topic, clocks and messages."""
+"""A live move under scripted faults of processes, brokers, networks, disks, the ticks topic, clocks and messages."""

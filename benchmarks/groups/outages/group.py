@@ -80,10 +80,10 @@ _STARTS = 2
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures over the scenarios of BENCH_OUTAGES (default: all), each played BENCH_OUTAGES_EACH times.
+    """Return the figures over the scenarios of BENCH_OUTAGES (default: all), each run BENCH_OUTAGES_EACH times.
 
     Raises:
-        HeadroomError: no such scenario, or the brokers could not be brought back to where one begins.
+        HeadroomError: a scenario is unknown, or the brokers could not be restored.
     """
     each = int(os.environ.get("BENCH_OUTAGES_EACH", "2"))
     wanted = schedule.schedule(os.environ.get("BENCH_OUTAGES", ""), each)
@@ -95,12 +95,12 @@ def measure(on_progress: OnProgress) -> list[Figure]:
 
 
 def _folder(play: Play) -> Path:
-    """Return where what happened in a play is kept: under the name of its own code, whatever becomes of others'."""
+    """Return the folder for the record of a run. It depends only on the scenario's own code, not on other scenarios."""
     return parts("outages", __name__, type(play.scenario).__module__, without=schedule.__name__)
 
 
 def _play_batches(plays: Sequence[Play], on_progress: OnProgress) -> list[Record]:
-    """Return plays as they went, each kept when it is over."""
+    """Run plays, and return their records. Each record is stored when its run is over."""
     records: list[Record] = []
     with OutageCluster() as bench, Freshness(bench.metrics_port, bench.settings.cluster.name) as fresh:
         configure(bench)
@@ -114,10 +114,10 @@ def _play_batches(plays: Sequence[Play], on_progress: OnProgress) -> list[Record
 
 
 def _play_batch(tools: Tools, batch: Sequence[Play], numbers: count[int]) -> list[Record]:
-    """Return the first plays of a batch as they went: those that one watch could be had for.
+    """Run the plays of a batch until one needs a new watch, and return their records.
 
     Raises:
-        HeadroomError: no watch came up, or the brokers did not come back.
+        HeadroomError: no watch started, or the brokers did not recover.
     """
     for attempt in range(1, _STARTS + 1):
         records: list[Record] = []
@@ -133,17 +133,18 @@ def _play_batch(tools: Tools, batch: Sequence[Play], numbers: count[int]) -> lis
             return [_stored(play, _void(play, str(void)), tools.on_progress) for play in batch]
         except (HeadroomError, KafkaError, OSError) as error:
             if records or attempt == _STARTS:
-                raise failure(f"no watch came up, or the brokers did not come back: {error}") from error
-            tools.on_progress(f"once more, for the watch did not come up: {error}")
+                raise failure(f"no watch started, or the brokers did not recover: {error}") from error
+            tools.on_progress(f"repeated, because the watch did not start: {error}")
     return []
 
 
 def _needs_new_watch(record: Record) -> bool:
-    """Return whether a play did not come to its end, so that the next one needs another watch."""
+    """Return whether a play did not complete, so that the next one needs a new watch."""
     return record.failed is not None or record.void is not None
 
 
 def _stored(play: Play, record: Record, on_progress: OnProgress) -> Record:
+    """Store a record, print it, and return it."""
     keep(record, play, _folder(play))
     blind = "" if record.blind_s is None else f"blind for {record.blind_s:.1f} s, "
     on_progress(f"    {blind}{record.events} events, {record.lost} lost, {record.doubled} doubled")

@@ -1,4 +1,4 @@
-"""One scenario played: a fault in the midst of an alert that fires, or of one that resolves."""
+"""One run of a scenario: a fault while an alert begins to fire, or while one resolves."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _FRESH_WITHIN_S = 120.0
 _EVENT_S = 120.0
 _SETTLE_S = 60.0
 _POLL_S = 0.5
-# An alert fires some five seconds after its throttle, and resolves some two seconds after it: the fault comes before.
+# An alert fires about 5 s after its throttle changes, and resolves about 2 s after it. The fault has to come before.
 _FIRES_WITHIN_S, _RESOLVES_WITHIN_S = 2.0, 0.5
 _REASON_CHARACTERS = 500
-# Ticks that stay away for as long as this are truly away; see ``alerts.no_data_s``.
-_AWAY_S = 15.0
-# A bare RuntimeError is kafka-python's word for a cluster without a controller.
-_TROUBLE = (HeadroomError, KafkaError, psutil.Error, OSError, RuntimeError)
+# Missing ticks justify a critical alert after this time; see ``alerts.no_data_s``.
+_NO_TICKS_S = 15.0
+# kafka-python raises a bare RuntimeError for a cluster without a controller.
+_FAILURES = (HeadroomError, KafkaError, psutil.Error, OSError, RuntimeError)
 
 
 @dataclass
 class PlayProgress:
-    """How far a play has come.
+    """Progress of a run.
 
     Attributes:
-        began_s: when it began, seconds of the monotonic clock, as all of these.
-        before: what receivers were notified of before it; None: that is not known yet.
-        fault_s: when the fault began; None: it has not.
-        notified_s: when the event came that was to come in the midst of the fault; None: it has not.
-        until_s: when everything was as before; None: it is not yet.
-        void: why it is not played; None: it is.
-        failed: why it did not come to its end; None: it did, or goes on.
+        began_s: beginning, monotonic seconds, like all times here.
+        before: notifications before the run; None if unknown yet.
+        fault_s: beginning of the fault; None before it.
+        notified_s: time of the event that was expected during the fault; None before it.
+        until_s: time at which everything had recovered; None before it.
+        void: reason why it cannot run on this machine; None if it can.
+        failed: reason why it did not complete; None if it did, or is still running.
     """
 
     began_s: float
@@ -58,11 +58,11 @@ class PlayProgress:
 
 
 def play_once(context: ScenarioContext, play: Play) -> Record:
-    """Return a play as it went; afterwards everything that it took away is given back.
+    """Run a play, and return its record. Afterwards everything has recovered.
 
     Args:
-        context: where it is played.
-        play: what is played.
+        context: the scenario's context.
+        play: scenario and number of the run.
     """
     context.reset()
     progress = PlayProgress(time.monotonic())
@@ -70,10 +70,10 @@ def play_once(context: ScenarioContext, play: Play) -> Record:
         _run_play(context, play, progress)
     except Void as error:
         progress.void = str(error)
-    except _TROUBLE as error:
+    except _FAILURES as error:
         progress.failed = f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS]
-        # What does not come back now is tried once more when the watch is ended.
-        with suppress(*_TROUBLE):
+        # If the recovery fails now, the session repeats it at its end.
+        with suppress(*_FAILURES):
             context.recover()
     return record(context, play, progress)
 
@@ -107,7 +107,7 @@ def _run_play(context: ScenarioContext, play: Play, progress: PlayProgress) -> N
     progress.until_s = time.monotonic()
     if not scenario.loses_rows:
         context.await_true(
-            lambda: context.notifications.unstored() <= unstored, _SETTLE_S, "every event kept in alerts/events"
+            lambda: context.notifications.unstored() <= unstored, _SETTLE_S, "every event stored in alerts/events"
         )
 
 
@@ -127,7 +127,7 @@ def _await_resolved(context: ScenarioContext, known: set[str]) -> None:
 
 
 def _await_shown(context: ScenarioContext) -> None:
-    """Return once receivers show every event, or after a while."""
+    """Return once receivers show every event, or after a timeout."""
     give_up = time.monotonic() + _SETTLE_S
     while context.notifications.missing() and time.monotonic() < give_up:
         context.supervise()
@@ -135,12 +135,12 @@ def _await_shown(context: ScenarioContext) -> None:
 
 
 def record(context: ScenarioContext, play: Play, progress: PlayProgress) -> Record:
-    """Return what is kept of a play that has come to its end, whichever.
+    """Return the record of a run, completed or not.
 
     Args:
-        context: where it was played.
-        play: what was played.
-        progress: how far it came.
+        context: the scenario's context.
+        play: scenario and number of the run.
+        progress: progress of the run.
     """
     scenario = play.scenario
     played_s = time.monotonic() - progress.began_s
@@ -153,7 +153,7 @@ def record(context: ScenarioContext, play: Play, progress: PlayProgress) -> Reco
     _await_shown(context)
     after = context.notifications.count(context.leaders.starved)
     events = critical(context.notifications.events(), progress.before.keys)
-    no_ticks = over is not None and any(gap.length_s >= _AWAY_S for gap in gaps(context.fresh.moments, over))
+    no_ticks = over is not None and any(gap.length_s >= _NO_TICKS_S for gap in gaps(context.fresh.moments, over))
     fields = {
         **vars(begun),
         **(_times(found, progress) if found is not None else {}),
@@ -170,9 +170,9 @@ def record(context: ScenarioContext, play: Play, progress: PlayProgress) -> Reco
 
 
 def _longest_gap(context: ScenarioContext, progress: PlayProgress) -> tuple[Blind | None, Sequence[Span], Span | None]:
-    """Return the longest time without a fresh verdict, when Kafka could take no tick, and the time that is looked at.
+    """Return the longest time without a fresh verdict, Kafka's outage times, and the observed time.
 
-    Of a fault that never began there is no such time.
+    Without a fault there is no observed time.
     """
     kafka = context.pop_kafka_spans()
     if progress.fault_s is None:
@@ -193,13 +193,13 @@ def _times(found: Blind, progress: PlayProgress) -> dict[str, float | None]:
 
 
 def explained(event: AlertEvent, starved: set[str], play: Play, no_ticks: bool) -> bool:
-    """Return whether something that was true explains a critical alert.
+    """Return whether the run justifies a critical alert.
 
     Args:
-        event: by which it fired.
-        starved: subjects of the alerts that are due because a leader was made to starve.
-        play: what is played.
-        no_ticks: whether no tick was evaluated for as long as that is worth a critical alert.
+        event: firing event of the alert.
+        starved: subjects of the expected alerts about starved leaders.
+        play: scenario and number of the run.
+        no_ticks: whether no tick was evaluated for long enough to justify a critical alert.
     """
     if event.kind == AlertKind.THROTTLE_BELOW_LEADER_WRITE.value and event.subject in starved:
         return True

@@ -1,4 +1,4 @@
-"""What happened in each play, for benchmarks/parts and for a reader of the terminal, and what all of it comes to."""
+"""Records of runs, for benchmarks/parts and for the terminal, and the figures over them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cli.common.output import print_table
 
 @dataclass(frozen=True)
 class Critical:
-    """A critical alert of a play.
+    """A critical alert of a run.
 
     Attributes:
-        kind: its kind.
-        subject: what it is about.
-        summary: its sentence.
-        true: whether something that was true explains it.
+        kind: kind of alert.
+        subject: subject of the alert.
+        summary: summary of the alert.
+        true: whether the run justifies it.
     """
 
     kind: str
@@ -33,28 +33,28 @@ class Critical:
 
 @dataclass(frozen=True)
 class Record:
-    """One play as it went.
+    """Record of one run.
 
     Attributes:
         scenario: name of the scenario.
-        title: what happens in it.
-        number: how many times it was played before.
-        restarts_judging: whether the watch or its JVM had to start again.
-        void: why it was not played; None: it was.
-        failed: why it did not come to its end; None: it did.
-        blind_s: longest time without a fresh verdict, beyond an interval and what Kafka needed; None: no fault began.
-        gap_s: all of that time, seconds.
-        gap_from_s: when it began, seconds from the fault.
-        kafka_s: what Kafka needed in it, seconds.
-        kafka_all_s: for how long Kafka could take no tick in all, seconds.
-        notified_s: from the fault to the alert's event that it was to bring, seconds; None: it did not come.
-        played_s: how long all of it took, seconds.
-        events: how many events receivers were to be notified of.
-        lost: how many of these a receiver did not show in the end.
-        doubled: how many a person saw twice.
+        title: description of the fault.
+        number: number of the run, from 0.
+        restarts_judging: whether the watch or its JVM had to restart.
+        void: reason why it did not run; None if it did.
+        failed: reason why it did not complete; None if it did.
+        blind_s: longest time without a fresh verdict, minus one interval and Kafka's outage; None without a fault.
+        gap_s: whole length of that time, seconds.
+        gap_from_s: its beginning, seconds from the fault.
+        kafka_s: Kafka's outage within it, seconds.
+        kafka_all_s: Kafka's outages in the whole run, seconds.
+        notified_s: seconds from the fault to the expected event; None if it did not come.
+        played_s: length of the run, seconds.
+        events: number of events for receivers.
+        lost: number of events that a receiver did not show in the end.
+        doubled: number of events that a person saw twice.
         critical: critical alerts.
-        missing: receiver and key of each event that is lost.
-        notes: what was done.
+        missing: receiver and key of each lost event.
+        notes: actions of the run.
     """
 
     scenario: str
@@ -79,19 +79,19 @@ class Record:
 
     @property
     def false_critical(self) -> int:
-        """Return how many critical alerts nothing explains."""
+        """Return the number of critical alerts that nothing justifies."""
         return sum(not one.true for one in self.critical)
 
 
 def keep(record: Record, play: Play, folder: Path) -> None:
-    """Write what happened in a play."""
+    """Write the record of a run."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(asdict(record), separators=(",", ":")) + "\n"
     (folder / _file(play)).write_text(text, encoding="utf-8")
 
 
 def kept(play: Play, folder: Path) -> Record | None:
-    """Return what happened in a play; None: it was not played."""
+    """Return the record of a run; None if it has not run."""
     path = folder / _file(play)
     if not path.exists():
         return None
@@ -101,9 +101,9 @@ def kept(play: Play, folder: Path) -> Record | None:
 
 
 def is_kept(play: Play, folder: Path) -> bool:
-    """Return whether a play need not be played: it was, however it went, and was not void.
+    """Return whether a run has a record and is not void, failed or not.
 
-    One that failed is not tried until it succeeds: whoever wants it again removes its file.
+    Failed runs are not repeated until they succeed. To repeat one, remove its file.
     """
     record = kept(play, folder)
     return record is not None and record.void is None
@@ -114,10 +114,10 @@ def _file(play: Play) -> str:
 
 
 def figures(records: Sequence[Record]) -> list[Figure]:
-    """Return the figures of plays; those that are void count as such alone, and of nothing there is no time.
+    """Return the figures of runs. Void runs count only as such, and without any run there are no times.
 
     Args:
-        records: of all plays that are kept.
+        records: records of all runs.
     """
     played = [one for one in records if one.void is None]
     blind = [one.blind_s for one in played if one.blind_s is not None and not one.restarts_judging]
@@ -145,7 +145,7 @@ def figures(records: Sequence[Record]) -> list[Figure]:
 
 
 def print_records(records: Sequence[Record]) -> None:
-    """Print a line for each play, then what was not as it should be."""
+    """Print a line per run, then all problems."""
     header = ("scenario", "what happens", "blind s", "Kafka s", "events", "lost", "doubled", "false critical", "")
     print_table("Plays", header, [_row(one) for one in records])
     for one in records:
@@ -154,11 +154,11 @@ def print_records(records: Sequence[Record]) -> None:
 
 
 def problems(one: Record) -> list[str]:
-    """Return in a sentence each what was not as it should be."""
+    """Return a sentence for each problem of a run."""
     found = [f"void: {one.void}"] if one.void else []
     found += [f"failed: {one.failed}"] if one.failed else []
     found += [f"lost: {event}" for event in one.missing]
-    found += [f"{one.doubled} event(s) seen twice"] if one.doubled else []
+    found += [f"{one.doubled} event(s) shown twice"] if one.doubled else []
     found += [f"false: critical {c.kind} [{c.subject}] {c.summary}" for c in one.critical if not c.true]
     return found
 

@@ -1,4 +1,4 @@
-"""Which scenarios are played, how often, in which order, and which of them with the same watch."""
+"""Selection and order of scenarios, and the batches that share a watch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ SCENARIOS: tuple[Scenario, ...] = (
     *messages.SCENARIOS,
     *twice.SCENARIOS,
 )
-# An alert about the same leader that came back four times resolves after eight times as long as the first.
+# The resolve time of an alert doubles each time it fires again, so a watch serves a limited number of runs.
 _MOST_IN_A_BATCH = 10
 
 
 @dataclass(frozen=True)
 class Play:
-    """One scenario, played once.
+    """One run of a scenario.
 
     Attributes:
         scenario: the scenario.
-        number: how many times it is played before; an even one has its fault while an alert begins to fire, an odd one
-            while it resolves.
+        number: number of the run, from 0. In even ones an alert begins to fire during the fault, in odd ones it resolves.
     """
 
     scenario: Scenario
@@ -39,24 +38,24 @@ class Play:
 
     @property
     def name(self) -> str:
-        """Return what its record is known by."""
+        """Return the name of the record."""
         return f"{self.scenario.name}-{self.number}"
 
     @property
     def fires(self) -> bool:
-        """Return whether the alert is to fire in the midst of the fault; else it is to resolve."""
+        """Return whether the alert fires during the fault; otherwise it resolves."""
         return self.number % 2 == 0
 
 
 def schedule(wanted: str = "", each: int = 2) -> list[Play]:
-    """Return the plays of scenarios, all of them once before any again.
+    """Return the runs of scenarios, all scenarios once before any is repeated.
 
     Args:
-        wanted: names of scenarios, separated by commas; empty: all.
-        each: how often each is played.
+        wanted: names of scenarios, comma-separated; empty for all.
+        each: number of runs per scenario.
 
     Raises:
-        HeadroomError: there is no scenario of such a name.
+        HeadroomError: there is no such scenario.
     """
     by_name = {scenario.name: scenario for scenario in SCENARIOS}
     names = [name.strip() for name in wanted.split(",") if name.strip()] or list(by_name)
@@ -67,18 +66,19 @@ def schedule(wanted: str = "", each: int = 2) -> list[Play]:
 
 
 def batches(plays: Sequence[Play]) -> list[list[Play]]:
-    """Return plays by the watch that they share: of one arrangement, not too many, and none after one that has to be
-    the last of its watch.
+    """Return batches of runs that share a watch.
+
+    A batch has one arrangement and a limited number of runs. A run after which a new watch is needed comes last.
 
     Args:
-        plays: in their order.
+        plays: runs in their order.
     """
     found: list[list[Play]] = []
     for arrangement in Arrangement:
         own = [play for play in plays if play.scenario.arrangement is arrangement]
         last = [play for play in own if play.scenario.fresh_after]
         others = [play for play in own if not play.scenario.fresh_after]
-        # As few watches as both kinds allow, each with as many plays.
+        # As few watches as possible, each with the same number of runs.
         count = max(len(last), -(-len(others) // (_MOST_IN_A_BATCH - bool(last)))) if own else 0
         for number in range(count):
             first, end = (len(others) * n // count for n in (number, number + 1))

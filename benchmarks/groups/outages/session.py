@@ -1,4 +1,4 @@
-"""One watch with its move, brokers and receivers around it, for some scenarios after one another."""
+"""A session: one watch with its move, brokers and receivers for several scenarios."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from benchmarks.groups.outages.watching.live import LiveWatch
 from benchmarks.groups.outages.watching.notices import Notifications
 from schemas.tables import THROTTLE_HEADROOM
 
-# A leader that leads for another as well requires 4 MB/s, and one that was away has to catch up beside that.
+# A leader that took over from another one requires 4 MB/s, and a broker that was down also has to catch up.
 ENOUGH_BYTES_PER_S = 8e6
 _FIRST_VERDICT_S = 240.0
 _FIRST_ROWS_S = 180.0
-# Half a second, not five: an alert that came back four times resolves after eight times as long.
+# Half a second instead of five, because the resolve time doubles each time an alert fires again.
 _ALERTS = {"resolve_s": 0.5}
-# So that everything that fires has to be shown.
+# Receivers then have to show all alerts, infos included.
 _NOTIFY = {"least_severity": "info"}
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What all scenarios of a run share.
+    """Tools that all scenarios share.
 
     Attributes:
-        bench: the brokers.
-        fresh: when fresh verdicts came.
-        on_progress: prints how it goes.
+        bench: cluster of the scenarios.
+        fresh: times of fresh verdicts.
+        on_progress: prints the progress.
     """
 
     bench: OutageCluster
@@ -49,7 +49,7 @@ class Tools:
 
 
 def configure(bench: OutageCluster) -> None:
-    """Set what the watches of all scenarios have in common."""
+    """Add the common settings of all watches to the configuration file."""
     bench.add_section("alerts", _ALERTS)
     bench.add_section("metrics", {"listen": f"127.0.0.1:{bench.metrics_port}"})
     Receivers(bench.folder, bench.receivers_port).configure(bench, _NOTIFY)
@@ -57,20 +57,20 @@ def configure(bench: OutageCluster) -> None:
 
 @contextmanager
 def session(tools: Tools, arrangement: Arrangement, number: int) -> Iterator[ScenarioContext]:
-    """Give a watch that evaluates ticks of the endless move, and writes history; afterwards all of it is gone.
+    """Yield a context with a watch that evaluates the endless move and writes history. Its exit removes all of it.
 
     Args:
-        tools: what all scenarios share.
-        arrangement: what is around the watch.
-        number: of the session, which no other one has.
+        tools: shared tools.
+        arrangement: arrangement of the watch.
+        number: unique number of the session.
 
     Raises:
-        Void: the arrangement is not to be had on this machine.
-        HeadroomError: the watch does not come that far, or the brokers do not come back afterwards.
+        Void: this machine cannot provide the arrangement.
+        HeadroomError: the watch does not start, or the brokers do not recover afterwards.
     """
     with ExitStack() as stack:
         context = _build(stack, tools, arrangement, number)
-        # Before the move is called off, for which all brokers have to be there.
+        # All brokers have to be up when the move is cancelled.
         stack.callback(context.recover)
         context.move.start_move(ENOUGH_BYTES_PER_S, INBOUND_BYTES_PER_S)
         context.await_fresh(_FIRST_VERDICT_S)
@@ -80,7 +80,7 @@ def session(tools: Tools, arrangement: Arrangement, number: int) -> Iterator[Sce
 
 
 def _build(stack: ExitStack, tools: Tools, arrangement: Arrangement, number: int) -> ScenarioContext:
-    """Return a running watch with all around it, and the topic of the move under load; the stack ends them."""
+    """Start a watch with its surroundings and the topic of the move. The stack stops them."""
     bench = tools.bench
     folder = bench.folder / f"session-{number}"
     folder.mkdir()

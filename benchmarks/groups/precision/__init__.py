@@ -1,1 +1,1 @@
-"""Group `precision`."""
+"""Group `precision`: injected faults, and the alerts of Headroom and of stock rules about them."""

@@ -1,4 +1,4 @@
-"""The faults that the group ``precision`` injects, one after another, in an order drawn once and for all."""
+"""The faults of the group ``precision``, in an order drawn with a fixed seed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _MB = 1_000_000
 _SEED = 20_261
 _MOVE_END_S = 180.0
 _HEALTH_S = 90.0
-# What a dead broker entails besides what its fault is about.
+# Further alert kinds that are true of a dead broker.
 _DEAD_BROKER = frozenset({"no_data", "under_replicated", "isr_shrink_during_move", "reassignment_stalled"})
 
 
 @dataclass(frozen=True)
 class FaultContext:
-    """Where a fault happens.
+    """Surroundings of a fault.
 
     Attributes:
-        bench: the brokers.
-        watch: that is to see it.
-        move: its topic, under load.
+        bench: cluster of the fault.
+        watch: watch that should detect it.
+        move: topic under load.
     """
 
     bench: BenchCluster
@@ -38,7 +38,7 @@ class FaultContext:
     move: ThrottledMove
 
     def await_health(self) -> None:
-        """Return when every side of the move that runs catches up."""
+        """Return once every broker and role of the running move is catching up."""
         self.watch.wait(self._healthy, _HEALTH_S, f"a healthy move of {self.move.topic}")
 
     def _healthy(self) -> bool:
@@ -47,15 +47,15 @@ class FaultContext:
 
 @dataclass(frozen=True)
 class Fault(ABC):
-    """One fault: what goes wrong, on which brokers, and by how much.
+    """One fault with its brokers and its size. The first sentence of the docstring is its name.
 
     Attributes:
         a: broker that leads at first.
-        b: another one that holds the data.
-        c: broker to which data move.
-        d: a fourth one.
-        write_bytes_per_s: what is written to each partition.
-        extent: 0 to 1: where between its bounds the number lies that makes the fault.
+        b: another broker with the data.
+        c: broker that gets the data.
+        d: fourth broker.
+        write_bytes_per_s: write rate of each partition.
+        extent: 0 to 1: position between the bounds of the number that makes the fault.
     """
 
     a: int
@@ -67,40 +67,40 @@ class Fault(ABC):
 
     @property
     def name(self) -> str:
-        """Return what goes wrong, in short."""
+        """Return the name of the fault."""
         return (type(self).__doc__ or "").partition(".")[0]
 
     @property
     @abstractmethod
     def expects(self) -> Mapping[str, str]:
-        """Return the kinds of alert of which one has to fire, each with its subject, which may be any."""
+        """Return the kinds of alert of which one has to fire, with their subject or ``ANY``."""
 
     @property
     def also(self) -> frozenset[str]:
-        """Return the kinds that may fire besides, since they are true as well."""
+        """Return further kinds that may fire, because they are true as well."""
         return frozenset()
 
     @property
     def of_cluster(self) -> bool:
-        """Return whether it happens to Kafka, so that Kafka's metrics could tell of it."""
+        """Return whether the fault is one of Kafka, so that Kafka's metrics can show it."""
         return True
 
     @abstractmethod
     def partitions(self) -> list[MovedPartition]:
-        """Return the partitions of the scene."""
+        """Return the partitions of the topic."""
 
     def prepare(self, context: FaultContext) -> None:  # noqa: B027
-        """Do what is healthy still."""
+        """Do the healthy part, before the fault."""
 
     @abstractmethod
     def inject(self, context: FaultContext) -> None:
-        """Make it go wrong."""
+        """Make the fault happen."""
 
     def revert(self, context: FaultContext) -> None:  # noqa: B027
-        """Undo what the end of the scene, which calls off the move and clears its throttles, does not undo."""
+        """Undo the fault, except for the move and its throttles, which end with the topic."""
 
     def between(self, low: float, high: float) -> float:
-        """Return the number of this fault's extent between two bounds."""
+        """Return the number at this fault's extent between two bounds."""
         return low + (high - low) * self.extent
 
 
@@ -122,7 +122,7 @@ class ThrottleTooLow(Fault):
         return [MovedPartition((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 70 * _MB)]
 
     def inject(self, context: FaultContext) -> None:
-        """Start a move under a throttle between nothing for the new replica and not quite enough."""
+        """Start a move whose throttle is between starving the new replica and just too low."""
         context.move.start_move(2 * self.write_bytes_per_s * self.between(0.35, 0.85))
 
 
@@ -131,7 +131,7 @@ class StarvingSwitch(Fault):
 
     @property
     def expects(self) -> Mapping[str, str]:
-        """The new leader leads both."""
+        """The new leader leads both partitions."""
         return {"throttle_below_leader_write": f"broker {self.b} as leader"}
 
     def partitions(self) -> list[MovedPartition]:
@@ -143,12 +143,12 @@ class StarvingSwitch(Fault):
         ]
 
     def prepare(self, context: FaultContext) -> None:
-        """Start a move under a throttle for one partition a leader, which takes 2 x the write rate."""
+        """Start a move with a throttle for one partition per leader: 2 x the write rate."""
         context.move.start_move(self.write_bytes_per_s * self.between(2.5, 3.0))
         context.await_health()
 
     def inject(self, context: FaultContext) -> None:
-        """Let one broker lead both partitions, which takes 4 x the write rate."""
+        """Make one broker lead both partitions, which requires 4 x the write rate."""
         context.move.elect_preferred(0)
 
 
@@ -157,7 +157,7 @@ class InboundTooLow(Fault):
 
     @property
     def expects(self) -> Mapping[str, str]:
-        """It receives both partitions."""
+        """The destination receives both partitions."""
         return {"throttle_below_inbound": f"broker {self.c} as destination"}
 
     def partitions(self) -> list[MovedPartition]:
@@ -168,7 +168,7 @@ class InboundTooLow(Fault):
         ]
 
     def inject(self, context: FaultContext) -> None:
-        """Start a move whose leaders have rates enough."""
+        """Start a move with sufficient leader rates and a low rate of destinations."""
         inbound = 2 * self.write_bytes_per_s * self.between(0.4, 0.85)
         context.move.start_move(10 * self.write_bytes_per_s, inbound)
 
@@ -178,12 +178,12 @@ class DeadDestination(Fault):
 
     @property
     def expects(self) -> Mapping[str, str]:
-        """It copies nothing."""
+        """A dead destination copies nothing."""
         return {"reassignment_stalled": f"broker {self.d} as destination"}
 
     @property
     def also(self) -> frozenset[str]:
-        """It holds replicas of the ticks too."""
+        """It also has replicas of the ticks topic."""
         return _DEAD_BROKER
 
     def partitions(self) -> list[MovedPartition]:
@@ -191,16 +191,16 @@ class DeadDestination(Fault):
         return [MovedPartition((self.a, self.b), (self.a, self.d), self.write_bytes_per_s, 80 * _MB)]
 
     def prepare(self, context: FaultContext) -> None:
-        """Start a move that would end in a minute or so."""
+        """Start a move that would end in about a minute."""
         context.move.start_move(2.5 * self.write_bytes_per_s)
         context.await_health()
 
     def inject(self, context: FaultContext) -> None:
-        """Kill it."""
+        """Kill the destination."""
         context.bench.kill(self.d)
 
     def revert(self, context: FaultContext) -> None:
-        """Start it again."""
+        """Start the destination again."""
         _bring_back(context, self.d)
 
 
@@ -209,7 +209,7 @@ class ThrottleLeftBehind(Fault):
 
     @property
     def expects(self) -> Mapping[str, str]:
-        """Who is named depends on what is left."""
+        """The subject depends on what is left: rates, lists or both."""
         return {"throttle_left_behind": ANY}
 
     def partitions(self) -> list[MovedPartition]:
@@ -223,7 +223,7 @@ class ThrottleLeftBehind(Fault):
         context.watch.wait(lambda: not moving(), _MOVE_END_S, f"the end of the move of {context.move.topic}")
 
     def inject(self, context: FaultContext) -> None:
-        """Clear the rates alone, the lists alone, or nothing."""
+        """Clear only the rates, only the lists, or nothing."""
         if self.extent < 1 / 3:
             context.move.clear_rates()
         elif self.extent < 2 / 3:
@@ -235,12 +235,12 @@ class UnlistedLeader(Fault):
 
     @property
     def expects(self) -> Mapping[str, str]:
-        """Nothing limits it."""
+        """No throttle limits an unlisted leader."""
         return {"leader_unthrottled": ANY}
 
     @property
     def also(self) -> frozenset[str]:
-        """The move may end meanwhile."""
+        """The move may end during the fault."""
         return frozenset({"throttle_left_behind"})
 
     def partitions(self) -> list[MovedPartition]:
@@ -248,13 +248,13 @@ class UnlistedLeader(Fault):
         return [MovedPartition((self.a, self.b), (self.b, self.c), self.write_bytes_per_s, 80 * _MB)]
 
     def prepare(self, context: FaultContext) -> None:
-        """Start a move whose list of leaders names the one of now alone; its destination is slow enough to see it."""
+        """Start a move whose leader list has only the current leader. A slow destination keeps it running."""
         lists = {context.move.topic: TopicLists(f"0:{self.a}", f"0:{self.c}")}
         context.move.start_move(4 * self.write_bytes_per_s, 1.5 * self.write_bytes_per_s, lists)
         context.await_health()
 
     def inject(self, context: FaultContext) -> None:
-        """Let the other one lead."""
+        """Make the other broker the leader."""
         context.move.elect_preferred(0)
 
 
@@ -263,12 +263,12 @@ class DeadReplica(Fault):
 
     @property
     def expects(self) -> Mapping[str, str]:
-        """Either says it; during a move the second is there for it."""
+        """Outside of moves the first kind fires, during a move the second."""
         return {"under_replicated": ANY, "isr_shrink_during_move": ANY}
 
     @property
     def also(self) -> frozenset[str]:
-        """Its metrics are gone too; and the move may end meanwhile, whose throttles nobody clears before the fault."""
+        """Its metrics are missing too. If the move ends, its throttles are still set."""
         return _DEAD_BROKER | {"throttle_left_behind"}
 
     @property
@@ -276,38 +276,38 @@ class DeadReplica(Fault):
         return self.extent >= 1 / 2
 
     def partitions(self) -> list[MovedPartition]:
-        """Return one partition, which moves or not."""
+        """Return one partition, which may move."""
         after = (self.a, self.d, self.c) if self._moves else (self.a, self.b, self.d)
         return [
             MovedPartition((self.a, self.b, self.d), after, self.write_bytes_per_s, (80 if self._moves else 10) * _MB)
         ]
 
     def prepare(self, context: FaultContext) -> None:
-        """Start a move with a rate enough for all three followers, or none."""
+        """Start a move with a rate that is sufficient for all three followers, or none."""
         if self._moves:
             context.move.start_move(3.6 * self.write_bytes_per_s)
             context.await_health()
 
     def inject(self, context: FaultContext) -> None:
-        """Kill the broker of a replica that is to stay."""
+        """Kill the broker of a replica that the move keeps."""
         context.bench.kill(self.d)
 
     def revert(self, context: FaultContext) -> None:
-        """Start it again."""
+        """Start the broker again."""
         _bring_back(context, self.d)
 
 
 class StalledCollector(Fault):
-    """collector stands still."""
+    """collector is stalled."""
 
     @property
     def expects(self) -> Mapping[str, str]:
-        """No tick comes."""
+        """No tick arrives."""
         return {"no_data": "ticks"}
 
     @property
     def of_cluster(self) -> bool:
-        """It is no process of Kafka's."""
+        """The collector is no process of Kafka."""
         return False
 
     def partitions(self) -> list[MovedPartition]:
@@ -315,11 +315,11 @@ class StalledCollector(Fault):
         return [MovedPartition((self.a, self.b), (self.a, self.b), self.write_bytes_per_s)]
 
     def inject(self, context: FaultContext) -> None:
-        """Stop it."""
+        """Suspend the collector."""
         _collector(context.watch).suspend()
 
     def revert(self, context: FaultContext) -> None:
-        """Let it go on."""
+        """Resume the collector."""
         _collector(context.watch).resume()
 
 
@@ -336,7 +336,7 @@ _CLASSES: tuple[type[Fault], ...] = (
 
 
 def schedule(count: int) -> list[Fault]:
-    """Return the first so many faults of a fixed order, in which every class comes once before any comes again."""
+    """Return the first faults of a fixed order, in which every class comes once before any is repeated."""
     draw = random.Random(_SEED)
     faults: list[Fault] = []
     while len(faults) < count:
@@ -345,14 +345,14 @@ def schedule(count: int) -> list[Fault]:
 
 
 def _drawn(of: type[Fault], draw: random.Random) -> Fault:
-    # The fourth broker is no controller: what is told of its death is told of its replicas.
+    # The fourth broker is no controller, so alerts about its death are about its replicas.
     a, b, c = draw.sample((1, 2, 3), 3)
     return of(a, b, c, 4, draw.choice((1.0, 1.5, 2.0)) * _MB, draw.random())
 
 
 def _bring_back(context: FaultContext, broker: int) -> None:
     context.bench.restart(broker)
-    # The ticks' leaders go back to where they were: no rule is to tell of a cluster left as a fault left it.
+    # Preferred leaders of the ticks topic lead again, so that the next fault begins with a healthy cluster.
     ticks = context.bench.settings.ticks.topic
     context.watch.wait(
         lambda: bool(context.bench.admin.elect_leaders(0, [ticks])), _HEALTH_S, f"preferred leaders of {ticks}"

@@ -56,7 +56,7 @@ from cluster.embedded import BrokerOptions
 from schemas.alerts import AlertState
 from schemas.errors import HeadroomError
 
-# Every fault with its times, and every page: what the figures are made of.
+# All faults and alerts with their times, from which the figures can be computed again.
 RECORD = CHECKOUT / "build" / "precision.json"
 # Shorter than the defaults, so that a fault of a minute and a half is long enough; all other settings are the defaults.
 _ALERTS = {"stalled_s": 15.0, "under_replicated_s": 20.0, "left_behind_s": 20.0}
@@ -71,7 +71,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     """Return precision, recall and delay of each tool over BENCH_FAULTS faults (default 32) and BENCH_HEALTHY_S (1800).
 
     Raises:
-        HeadroomError: Prometheus is not to be had, a scene could not be set, or the watch ended.
+        HeadroomError: Prometheus is not available, a fault could not be prepared, or the watch ended.
     """
     count = int(os.environ.get("BENCH_FAULTS", "32"))
     healthy_s = float(os.environ.get("BENCH_HEALTHY_S", "1800"))
@@ -83,7 +83,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
         targets = [f"{bench.broker(b).host}:{bench.broker(b).exporter_port}" for b in bench.brokers]
         with Prometheus(bench.folder / "prometheus", targets, for_ratio) as stock, bench.watch() as watch:
             run = _Run(bench, watch, stock, on_progress)
-            watch.wait(lambda: watch.verdicts() is not None, 180, "the first judged tick")
+            watch.wait(lambda: watch.verdicts() is not None, 180, "the first evaluated tick")
             windows = [run.play(number, fault) for number, fault in enumerate(schedule(count))]
             healthy_from_s = time.time()
             run.move_healthily(healthy_s)
@@ -94,13 +94,13 @@ def measure(on_progress: OnProgress) -> list[Figure]:
 
 
 class _Run:
-    """The tools on their cluster, and what is done to it.
+    """Faults and healthy moves on a cluster that both tools watch.
 
     Args:
-        bench: the brokers.
+        bench: cluster of the run.
         watch: Headroom.
-        stock: the stock rules.
-        on_progress: tells how it goes.
+        stock: Prometheus with the stock rules.
+        on_progress: prints the progress.
     """
 
     def __init__(self, bench: BenchCluster, watch: WatchProcess, stock: Prometheus, on_progress: OnProgress) -> None:
@@ -111,7 +111,7 @@ class _Run:
         self._void_spans_s: list[tuple[float, float]] = []
 
     def pages(self) -> list[AlertPage]:
-        """Return all alerts so far, in the order in which they began, but those of attempts that failed."""
+        """Return all alerts so far, ordered by their beginning, without those of failed attempts."""
         detections = [
             AlertPage(f.group, f.name, f.about, f.severity, f.from_s, f.until_s) for f in self._stock.firings()
         ]
@@ -119,7 +119,7 @@ class _Run:
         return [page for page in pages if not any(began <= page.at_s <= ended for began, ended in self._void_spans_s)]
 
     def move_healthily(self, length_s: float) -> None:
-        """Make healthy moves, one after another, for so long."""
+        """Make healthy moves one after another for a number of seconds."""
         draw, until_s, number = random.Random(_SEED), time.monotonic() + length_s, 0
         while time.monotonic() < until_s:
             self._healthy_move(number, draw)
@@ -131,7 +131,7 @@ class _Run:
         change = draw.choice(("none", "election", "load", "election and load"))
         partitions = [MovedPartition((a, b), (b, c), rate, 50 * _MB), MovedPartition((b, a), (c, a), rate, 50 * _MB)]
         with ThrottledMove(self._bench, f"healthy-{number}", partitions) as move:
-            # One that leads both, each with a fifth more to write, sends 4.8 x the rate.
+            # After an election one leader sends both partitions, at 1.2 x the rate each: 4.8 x the rate.
             move.start_move(6 * rate)
             time.sleep(draw.uniform(2, 8))
             if "election" in change:
@@ -144,12 +144,12 @@ class _Run:
         self._on_progress(f"healthy move {number + 1}, change: {change}")
 
     def play(self, number: int, fault: Fault) -> Window:
-        """Return a fault as it happened, injected and put right; if that fails, it is tried once more."""
+        """Inject and revert a fault, and return its window. A failed attempt is repeated once."""
         began_s = time.time()
         try:
             return self._play(f"fault-{number}", fault)
         except (HeadroomError, KafkaError) as error:
-            self._on_progress(f"fault-{number}, {fault.name}: failed and tried once more ({error})")
+            self._on_progress(f"fault-{number}, {fault.name}: failed, repeated once ({error})")
             self._await_quiet()
             self._void_spans_s.append((began_s, time.time()))
             return self._play(f"fault-{number}-again", fault)
@@ -173,7 +173,7 @@ class _Run:
         return window
 
     def _await_detected(self, fault: Fault, from_s: float) -> None:
-        """Return once every tool has told of the fault, or it has lasted for long enough."""
+        """Return once every tool has detected the fault, or after BENCH_FAULT_S."""
         length_s = float(os.environ.get("BENCH_FAULT_S", "90"))
         tools = [HEADROOM, *_origins()] if fault.of_cluster else [HEADROOM]
         while (now_s := time.time()) < from_s + length_s:
@@ -184,7 +184,7 @@ class _Run:
             time.sleep(_POLL_S)
 
     def _await_quiet(self) -> None:
-        """Return once none of Headroom's alerts fires or informs, so that the next one is of the next fault."""
+        """Return once no alert of Headroom fires, infos included, so that the next one is about the next fault."""
         give_up = time.monotonic() + _QUIET_S
         while self._watch.firing(informing=True):
             self._watch.require_running()
@@ -195,7 +195,7 @@ class _Run:
 
 
 def _headroom_pages(watch: WatchProcess) -> list[AlertPage]:
-    """Return Headroom's alerts, each from when its line came; one that grew worse than information calls from then."""
+    """Return Headroom's alerts from the time of their first line, or of the first line above severity info."""
     epoch_s = time.time() - time.monotonic()
     pages: dict[str, AlertPage] = {}
     for line in watch.fired(informing=True):
@@ -249,7 +249,9 @@ def _print(windows: Sequence[Window], pages: Sequence[AlertPage], healthy_from_s
         )
         for window in windows
     ]
-    print_table("What each tool told of each fault, s after its injection", ("fault", "at s", "right s", *tools), rows)
+    print_table(
+        "Detection of each fault by each tool, s after its injection", ("fault", "at s", "reverted s", *tools), rows
+    )
     false = [page for page in pages if is_page(page) and not is_true(page, windows)]
     wrong = [
         (
@@ -261,7 +263,7 @@ def _print(windows: Sequence[Window], pages: Sequence[AlertPage], healthy_from_s
         )
         for page in false
     ]
-    print_table("Called for nothing", ("tool", "alert", "about", "severity", "when"), wrong)
+    print_table("False alerts", ("tool", "alert", "about", "severity", "when"), wrong)
 
 
 def _detection(tool: str, window: Window, pages: Sequence[AlertPage]) -> str:

@@ -1,4 +1,4 @@
-"""Right or false, seen or missed: what each tool's pages are worth, given what really happened."""
+"""True and false alerts, detected and missed faults: precision and recall of each tool."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from benchmarks.results import Figure, percentile
 from schemas.alerts import Severity
 
 HEADROOM = "headroom"
-# A page may come so long after a fault was put right and still be about it: rules see things later than they are.
+# An alert may begin this long after the fault was reverted and still be about it, because rules lag behind.
 GRACE_S = 30.0
-# Alerts of one rule that begin so soon after each other are one call: Alertmanager waits so long by default.
+# Alertmanager's default group_wait: alerts of one rule within this time are one notification.
 _GROUP_WAIT_S = 30.0
 
 
 @dataclass(frozen=True)
 class AlertPage:
-    """One alert of one tool; only its beginning calls anybody.
+    """One alert of one tool; it counts when it begins.
 
     Attributes:
-        tool: whose.
+        tool: name of the tool.
         name: kind of alert, or name of the rule.
-        subject: what it is about, besides.
-        severity: as the tool has it.
-        at_s: when it began to fire, epoch seconds.
-        until_s: when it ended; None: it had not.
+        subject: subject of the alert, or its labels.
+        severity: severity of the tool.
+        at_s: beginning, epoch seconds.
+        until_s: end, epoch seconds; None if it was still firing.
     """
 
     tool: str
@@ -39,15 +39,15 @@ class AlertPage:
 
 @dataclass(frozen=True)
 class Window:
-    """One fault as it happened.
+    """Time and expectations of one fault.
 
     Attributes:
-        fault: what went wrong.
-        expects: kinds of Headroom's alerts of which one has to fire, each with its subject, which may be any.
-        also: kinds that are true as well.
-        of_cluster: whether Kafka's metrics could tell of it.
-        from_s: when it was injected, epoch seconds.
-        right_s: when it had been put right.
+        fault: name of the fault.
+        expects: kinds of Headroom's alerts of which one has to fire, with their subject or ``ANY``.
+        also: further kinds that are true.
+        of_cluster: whether Kafka's metrics can show the fault.
+        from_s: time of its injection, epoch seconds.
+        right_s: time at which it was reverted, epoch seconds.
     """
 
     fault: str
@@ -58,29 +58,29 @@ class Window:
     right_s: float
 
     def contains(self, page: AlertPage) -> bool:
-        """Return whether a page came while it lasted or soon after."""
+        """Return whether an alert began during the fault or shortly after."""
         return self.from_s <= page.at_s <= self.right_s + GRACE_S
 
     def may_explain(self, page: AlertPage) -> bool:
-        """Return whether a page may be about it: of a stock rule any, for none names what it is about."""
+        """Return whether the fault can explain an alert. It explains any stock rule, because those name no broker."""
         return page.tool != HEADROOM or page.name in self.expects or page.name in self.also
 
     def is_detected_by(self, page: AlertPage) -> bool:
-        """Return whether a page tells of it."""
+        """Return whether an alert detects the fault."""
         if not self.contains(page):
             return False
         return page.tool != HEADROOM or self.expects.get(page.name) in (ANY, page.subject)
 
     def concerns(self, tool: str) -> bool:
-        """Return whether a tool could have seen it."""
+        """Return whether a tool can detect the fault."""
         return self.of_cluster or tool == HEADROOM
 
 
 def grouped(pages: Iterable[AlertPage]) -> list[AlertPage]:
-    """Return the pages of stock rules with those of one rule that begin together as one, from when the first began.
+    """Return alerts with those of one stock rule that begin together merged, from the beginning of the first.
 
     Args:
-        pages: in the order in which they began.
+        pages: alerts ordered by their beginning.
     """
     calls: list[AlertPage] = []
     for page in pages:
@@ -95,35 +95,35 @@ def grouped(pages: Iterable[AlertPage]) -> list[AlertPage]:
 
 
 def is_page(page: AlertPage) -> bool:
-    """Return whether a page calls somebody: Headroom's information does not, whatever a stock rule says does."""
+    """Return whether an alert pages. Headroom's infos do not; alerts of stock rules always do."""
     return page.tool != HEADROOM or page.severity != Severity.INFO.value
 
 
 def is_true(page: AlertPage, windows: Sequence[Window]) -> bool:
-    """Return whether a page is about a fault."""
+    """Return whether an alert is about a fault."""
     return any(window.contains(page) and window.may_explain(page) for window in windows)
 
 
 def first_detection(tool: str, window: Window, pages: Sequence[AlertPage]) -> AlertPage | None:
-    """Return the page by which a tool told of a fault; None: it missed it."""
+    """Return the first alert by which a tool detected a fault; None if it missed it."""
     detections = [page for page in pages if page.tool == tool and window.is_detected_by(page)]
     return min(detections, key=lambda page: page.at_s, default=None)
 
 
 def figures(tool: str, prefix: str, windows: Sequence[Window], pages: Sequence[AlertPage]) -> list[Figure]:
-    """Return precision, recall and median delay of one tool; no delay if it saw nothing.
+    """Return precision, recall and median delay of one tool; no delay if it detected nothing.
 
     Args:
-        tool: which.
-        prefix: of the figures' names.
-        windows: the faults.
-        pages: of all tools.
+        tool: name of the tool.
+        prefix: prefix of the names of the figures.
+        windows: faults.
+        pages: alerts of all tools.
     """
     calls = [page for page in pages if page.tool == tool and is_page(page)]
     true = [page for page in calls if is_true(page, windows)]
     own = [window for window in windows if window.concerns(tool)]
     detected = {window.from_s: page for window in own if (page := first_detection(tool, window, pages))}
-    # Of no page none was false.
+    # Without alerts none is false.
     precision = len(true) / len(calls) if calls else 1.0
     found = [Figure(f"{prefix}_precision", precision, "ratio", len(calls))]
     if own:

@@ -1,1 +1,1 @@
-"""Group `scale`."""
+"""Group `scale`: synthetic ticks of growing clusters."""

@@ -34,20 +34,20 @@ from streaming.delta.query_table import query
 
 _SIZES = "2000,20000,100000,200000"
 _INTERVAL_S = 10.0
-# Many before those that count, for a JVM takes minutes to compile what it runs; so has the ceiling, which is taken from
-# its second pass.
+# Many ticks of warm-up, because a JVM takes minutes to compile its code. The ceiling counts its second pass for the
+# same reason.
 _WARM, _AT_ONCE, _PACED = 30, 10, 6
-# On two busy cores an executor is up after two minutes, and its alert path reads one later.
+# On two busy cores an executor is up after two minutes, and the alert path reads one minute later.
 START_S = 300.0
 _DEADLINE_S = 600.0
-# A look at the tables costs what the pipeline then does not have.
+# Reading the tables takes CPU time from the pipeline.
 _POLL_S = 0.5
 _DRIVER_MEMORY = os.environ.get("BENCH_DRIVER_MEMORY", "2g")
 
 
 @dataclass
 class Run:
-    """What one size gave; seconds and bytes."""
+    """Results of one size, in seconds and bytes."""
 
     size: int
     rows_per_tick: int = 0
@@ -68,7 +68,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     """Return the figures of every size of BENCH_PARTITIONS (default 2000,20000,100000,200000).
 
     Raises:
-        HeadroomError: ticks were not judged or recorded in time, or a verdict was not the true one.
+        HeadroomError: ticks were not evaluated or recorded in time, or a verdict was wrong.
     """
     sizes = [int(size) for size in os.environ.get("BENCH_PARTITIONS", _SIZES).split(",")]
     runs = [_run(size, on_progress) for size in sizes]
@@ -106,7 +106,7 @@ def _figures(run: Run) -> list[Figure]:
 
 
 def _run(size: int, on_progress: OnProgress) -> Run:
-    """Return what a cluster of so many partitions gives."""
+    """Measure a cluster with a number of partitions."""
     run = Run(size)
     with BenchCluster(1) as bench:
         bench.configure(_INTERVAL_S, {"driver_memory": _DRIVER_MEMORY, "record_trigger_s": 1.0, "gold_trigger_s": 1.0})
@@ -114,7 +114,7 @@ def _run(size: int, on_progress: OnProgress) -> Run:
         run.rows_per_tick = round(sum(tick.rows for tick in ticks) / len(ticks))
         run.sent_bytes_per_tick = round(sum(tick.size_bytes for tick in ticks) / len(ticks))
         on_progress(f"{size} partitions: {run.rows_per_tick} rows, {run.sent_bytes_per_tick / 1e6:.1f} MB a tick")
-        # The feed makes the topic, which has to be there when the watch starts.
+        # The producer creates the topic, which must exist when the watch starts.
         with (
             closing(TickProducer(bench.settings, bench.settings.cluster.name)) as producer,
             bench.watch(options=["--without-collector"]) as watch,
@@ -135,18 +135,18 @@ def _run(size: int, on_progress: OnProgress) -> Run:
 
 
 def workload(size: int, bench: BenchCluster, begin_ms: int) -> Workload:
-    """Return a cluster of so many partitions that goes by the ground's name, its ticks at the interval of this group.
+    """Return the workload of a size, with the cluster name of the benchmark and the tick interval of this group.
 
     Args:
-        size: partitions.
-        bench: where its ticks go.
+        size: number of partitions.
+        bench: cluster that gets the ticks.
         begin_ms: time of the first tick, epoch milliseconds.
     """
     return Workload(
         brokers=max(6, min(100, size // 2000)),
         topics=max(10, size // 100),
         partitions=size,
-        # So that a tick's verdicts differ from those before, and are told.
+        # Frequent changes, because the watch prints only changed verdicts.
         throttle_changes_per_minute=30,
         interval_s=_INTERVAL_S,
         cluster=bench.settings.cluster.name,
@@ -155,15 +155,15 @@ def workload(size: int, bench: BenchCluster, begin_ms: int) -> Workload:
 
 
 def prepared(size: int, bench: BenchCluster, count: int, now: int) -> Sequence[PreparedTick]:
-    """Return the ticks of a run, of which one is of the time at which all are prepared.
+    """Return the ticks of a run. The tick ``now`` has the time at which the preparation ends.
 
-    Ticks are believed that are of about the time of their record, and those of many partitions take minutes to prepare.
+    Headroom accepts only ticks near the time of their record, and large ticks take minutes to prepare.
 
     Args:
-        size: partitions.
-        bench: where the ticks go.
-        count: how many.
-        now: which of them is of that time.
+        size: number of partitions.
+        bench: cluster that gets the ticks.
+        count: number of ticks.
+        now: index of the tick with the current time.
     """
     began_s = time.monotonic()
     cluster = SyntheticCluster(workload(size, bench, 0))
@@ -194,18 +194,18 @@ def at_once_s_per_tick(
     warm: int,
     on_progress: OnProgress,
 ) -> float:
-    """Return the seconds a tick takes until it is judged and recorded, when many come at once.
+    """Return the seconds per tick until many ticks sent at once are evaluated and recorded.
 
     Args:
-        bench: where they go.
-        process: judges and records them.
-        producer: sends them.
-        ticks: what to send.
-        warm: how many of them go before, and do not count.
-        on_progress: tells.
+        bench: cluster that gets the ticks.
+        process: process that evaluates and records them.
+        producer: producer of the ticks.
+        ticks: ticks to send.
+        warm: number of ticks before the measured ones.
+        on_progress: prints the progress.
 
     Raises:
-        HeadroomError: they were not judged or recorded in time.
+        HeadroomError: ticks were not evaluated or recorded in time.
     """
     process.wait(lambda: _alert_path_started(bench), START_S, "the alert path to start")
     _send_all(producer, ticks[:warm])
@@ -216,12 +216,12 @@ def at_once_s_per_tick(
     sent_s = time.monotonic() - began_s
     _wait_recorded(bench, process, counted)
     took_s = (time.monotonic() - began_s) / len(counted)
-    on_progress(f"{len(counted)} ticks at once: sent in {sent_s:.1f} s, {took_s:.2f} s each till recorded")
+    on_progress(f"{len(counted)} ticks at once: sent in {sent_s:.1f} s, {took_s:.2f} s each until recorded")
     return took_s
 
 
 def _alert_path_started(bench: BenchCluster) -> bool:
-    """Return whether the alert path reads: it begins with what comes after its start."""
+    """Return whether the alert path has started. It skips all records before its start."""
     first = Path(bench.settings.store.checkpoints()) / "alert_path" / "sources" / "0" / "0"
     return first.is_file()
 
@@ -263,7 +263,7 @@ def _note_new_ticks(bench: BenchCluster, recorded: dict[int, float], balanced: d
 
 
 def _recorded_ticks(bench: BenchCluster) -> set[int]:
-    """Return the ticks that stand in silver and in gold."""
+    """Return the ticks that are in silver and in gold."""
     ends = query(bench.store, MESSAGES.path, "SELECT tick_ms FROM data WHERE kind = 'tick_end'") or []
     gold = _ticks_in(bench, THROTTLE_HEADROOM) & _ticks_in(bench, LEADER_IMBALANCE)
     return {row["tick_ms"] for row in ends} & gold
@@ -282,10 +282,10 @@ def _wait_recorded(bench: BenchCluster, process: VerdictProcess, ticks: Sequence
 
 
 def require_truth(bench: BenchCluster, ticks: Sequence[PreparedTick]) -> None:
-    """Return if every verdict in gold is the true one, and every count of leaders.
+    """Check all verdicts and leader counts in gold.
 
     Raises:
-        HeadroomError: one is not; with the first that differs.
+        HeadroomError: one is wrong; the text has the first difference.
     """
     _require_balance(bench, ticks)
     rows = query(bench.store, THROTTLE_HEADROOM.path, "SELECT tick_ms, broker, role, verdict FROM data") or []
@@ -317,12 +317,12 @@ def _require_balance(bench: BenchCluster, ticks: Sequence[PreparedTick]) -> None
     for number, tick in enumerate(ticks):
         if found.get(tick.tick_ms) != tick.leader_counts:
             raise failure(
-                f"tick {number}: leaders are counted wrongly: {found.get(tick.tick_ms)}, not {tick.leader_counts}"
+                f"tick {number}: leader counts are wrong: {found.get(tick.tick_ms)}, not {tick.leader_counts}"
             )
 
 
 def _topic_bytes(bench: BenchCluster) -> int:
-    """Return the size of the ticks topic on the broker's disk, which is that on the wire."""
+    """Return the size of the ticks topic on the broker's disk, which equals the size on the wire."""
     return sum(
         found["partition_size"]
         for broker in bench.admin.describe_log_dirs()
@@ -338,7 +338,7 @@ def _folder_bytes(folder: Path) -> int:
 
 
 def _ceiling_s(bench: BenchCluster) -> tuple[float, float]:
-    """Return the seconds of Spark and Delta alone for all ticks, in a process of its own: as messages, and as rows."""
+    """Return the seconds of Spark and Delta alone for all ticks, as messages and as rows, from a separate process."""
     module = "benchmarks.groups.scale.spark_baseline"
     command = [sys.executable, "-m", module, str(bench.config), str(bench.folder / "ceiling")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -349,7 +349,7 @@ def _ceiling_s(bench: BenchCluster) -> tuple[float, float]:
 
 
 class PeakMemory:
-    """The greatest resident memory of a watch with all its processes, sampled twice a second."""
+    """Greatest resident memory of a watch with all its processes, sampled twice a second."""
 
     def __init__(self, watch: WatchProcess) -> None:
         self.bytes = 0
@@ -358,12 +358,12 @@ class PeakMemory:
         self._thread = threading.Thread(target=self._sample, name="peak-memory", daemon=True)
 
     def __enter__(self) -> PeakMemory:
-        """Begin."""
+        """Start sampling."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """Stop sampling."""
         self._stop.set()
         self._thread.join()
 

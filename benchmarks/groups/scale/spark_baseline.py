@@ -1,9 +1,10 @@
-"""``python -m benchmarks.ceiling CONFIG FOLDER``: what Spark and Delta take for the same messages without our logic.
+"""``python -m benchmarks.groups.scale.spark_baseline CONFIG FOLDER``: time of Spark and Delta without Headroom's logic.
 
-Two ways. ``messages``: one read of the whole ticks topic, one ``from_json`` with the columns of every kind, one plain
-append. ``rows``: of every kind of many rows, its messages by ``from_json``, a row each, and one plain append to a table
-of that kind: as many rows as the pipeline writes, with nothing found, checked, partitioned or judged. It does both
-twice, for a JVM that is warm, and prints the seconds of the second time, one line each.
+- ``messages``: one read of the whole ticks topic, one ``from_json`` with the columns of every kind, one append.
+- ``rows``: for each kind with many rows, its messages decoded by ``from_json`` to one row each, and one append to a
+  table of that kind. These are the rows of the pipeline, without checks, partitioning or verdicts.
+
+Both run twice, to warm up the JVM. The seconds of the second pass are printed, one line each.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _VALUE = "CAST(value AS STRING)"
 
 
 def main() -> None:
-    """Measure and print the seconds."""
+    """Measure, and print the seconds."""
     config, folder = sys.argv[1:3]
     settings = load_settings(config)
     spark = build_session(dataclasses.replace(settings.spark, conf=settings.spark.conf | COMPILED), "ceiling")

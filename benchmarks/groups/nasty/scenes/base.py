@@ -1,4 +1,4 @@
-"""What every scene is: drawn once and for all, with groups of partitions, rates, and a story."""
+"""Base class of scenes: partitions, rates and actions, with numbers from a fixed seed."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class NastyScene(ABC):
     """One scene.
 
     Attributes:
-        number: of the scene in its class, from 0; it decides the variant.
+        number: number of the scene in its class, from 0; it selects the variant.
         a: broker that leads at first.
-        b: another one that holds the data.
-        c: a third one.
-        d: a fourth one.
-        extent: 0 to 1: where between its bounds the number lies that decides the scene.
-        load: 0 to 1: where between its bounds the load lies.
+        b: another broker with the data.
+        c: third broker.
+        d: fourth broker.
+        extent: 0 to 1: position between the bounds of the number that decides the scene.
+        load: 0 to 1: position between the bounds of the load.
     """
 
-    # Name of the class in BENCH_SCENES, and how many scenes of it there are.
+    # Name of the class in BENCH_SCENES, and its number of scenes.
     key: ClassVar[str]
     count: ClassVar[int] = 4
 
@@ -55,13 +55,13 @@ class NastyScene(ABC):
 
     @property
     def name(self) -> str:
-        """Return class and number, as BENCH_SCENES takes them."""
+        """Return class and number in the notation of BENCH_SCENES."""
         return f"{self.key}:{self.number}"
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
 
     @abstractmethod
     def groups(self) -> Sequence[Group]:
@@ -69,28 +69,28 @@ class NastyScene(ABC):
 
     @abstractmethod
     def rates(self) -> Rates:
-        """Return the rates under which the move begins, by broker and role."""
+        """Return the rates at the beginning of the move by broker and role."""
 
     @abstractmethod
     def play(self, context: SceneContext) -> None:
-        """Make it happen, and keep on the stage what is true.
+        """Run the scene, and record its causes in the context.
 
         Raises:
-            HeadroomError: what is to be true did not happen.
+            HeadroomError: the fault did not happen as planned.
         """
 
     def log_dirs(self, bench: BenchCluster) -> Mapping[tuple[int, int], Path]:
-        """Return the directory of replicas that are not to go where their broker chooses, by partition and broker."""
+        """Return the log directories of replicas with a fixed one, by partition and broker."""
         return {}
 
     def sizes_draw(self) -> random.Random:
-        """Return the source of the partitions' sizes."""
+        """Return the random source of the partitions' sizes."""
         return random.Random(f"{_SEED} {self.name} sizes")
 
     def between(self, low: float, high: float) -> float:
-        """Return the number of this scene's extent between two bounds."""
+        """Return the number at this scene's extent between two bounds."""
         return low + (high - low) * self.extent
 
     def loaded(self, low: float, high: float) -> float:
-        """Return the number of this scene's load between two bounds."""
+        """Return the number at this scene's load between two bounds."""
         return low + (high - low) * self.load

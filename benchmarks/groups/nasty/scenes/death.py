@@ -1,4 +1,4 @@
-"""A leader or a destination dies in a large move; the throttle of who takes over may then be too low as well."""
+"""A leader or a destination dies in a large move; the throttle of the new leader may then be too low as well."""
 
 from __future__ import annotations
 
@@ -15,42 +15,43 @@ from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, lead
 from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
-# Time for the controllers to give up a dead broker: broker.session.timeout.ms.
+# Time until the controllers fence a dead broker: broker.session.timeout.ms.
 SESSION_S = 9.0
-# From there on, with the holds of the watch: 20 s for replicas, none for a shortfall that a switch has caused.
+# Limits for the alerts. The watch waits 20 s for out-of-sync replicas, and not at all for a low throttle after a
+# switch.
 DEAD_S, SWITCHED_S = SESSION_S + 45.0, SESSION_S + 20.0
 _HEALTHY_S, _OBSERVED_S, _AFTER_S = 15.0, 12.0, 5.0
 _SMALL = (20_000, 60_000)
 
 
 class LeaderDeath(NastyScene):
-    """A leader dies; others take over."""
+    """A leader dies, and one or two other brokers take over."""
 
     key: ClassVar[str] = "death"
 
     @property
     def split(self) -> bool:
-        """Return whether two brokers take over; else one does."""
+        """Return whether two brokers take over; otherwise one does."""
         return self.number % 4 in (1, 3)
 
     @property
     def enough(self) -> bool:
-        """Return whether the throttle is enough after the death too."""
+        """Return whether the throttle is sufficient after the death too."""
         return self.number % 4 >= 2
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         new_leaders = "two take over" if self.split else "one takes over"
         return f"leader dies, {new_leaders}, throttle then {'enough' if self.enough else 'too low'}"
 
     @property
     def unit_bytes_per_s(self) -> float:
-        """Return what is written to the partitions of the dead leader together."""
+        """Return the write rate of all partitions of the dying leader."""
         return self.loaded(0.7, 0.9) * MB
 
     def groups(self) -> Sequence[Group]:
-        """Return partitions led by the broker that dies, and by those that take over; and some that do not move."""
+        """Return partitions of the dying leader and of the new leaders, and some that do not move."""
         unit, a, b, c, d = self.unit_bytes_per_s, self.a, self.b, self.c, self.d
         rest = (Group(40, (c, a), (c, a), 0.0, *_SMALL), Group(20, (a, c), (a, c), 0.0, *_SMALL))
         if self.split:
@@ -72,24 +73,24 @@ class LeaderDeath(NastyScene):
         return (self.b, self.c) if self.split else (self.b,)
 
     def load_before(self) -> Load:
-        """Return the greatest load of a leader while all are up."""
+        """Return the greatest load of a leader while all brokers are up."""
         return max((leader_load(self.groups(), b) for b in (self.a, self.b, self.c)), key=_required)
 
     def load_after(self) -> Load:
-        """Return the load of each of those that take over."""
+        """Return the load of each new leader."""
         return max((leader_load(self.groups(), b, {self.a}) for b in self.new_leaders()), key=_required)
 
     def rates(self) -> Rates:
-        """Return one rate for leaders, and one for destinations that holds nothing back.
+        """Return one rate for leaders, and one for destinations that does not limit them.
 
-        In units, the leaders require 3 before the death and 4 after it; with the dead one back, 6.
+        In units, the leaders require 3 before the death, 4 after it, and 6 once the dead broker is back.
         """
         unit = self.unit_bytes_per_s
         leader = (8.0 if self.enough else self.between(3.25, 3.5)) * unit
         return both_roles(range(1, BROKERS + 1), leader, 8 * unit if self.split or self.enough else leader)
 
     def play(self, context: SceneContext) -> None:
-        """Kill the leader in a healthy move, follow the advice, let the move end, and bring the broker back."""
+        """Kill the leader in a healthy move, follow the advice, let the move end, and restart the broker."""
         start_move(context, self.rates())
         context.observe(_HEALTHY_S)
         low = [] if self.enough else [self._too_low(context)]
@@ -117,34 +118,34 @@ class LeaderDeath(NastyScene):
 
 
 class DestinationDeath(NastyScene):
-    """A destination dies that other replicas are on too."""
+    """A destination dies that also has other replicas."""
 
     key: ClassVar[str] = "destination"
     count: ClassVar[int] = 2
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         return "destination dies in a move of 120 partitions"
 
     @property
     def unit_bytes_per_s(self) -> float:
-        """Return what is written to the partitions of one leader together."""
+        """Return the write rate of all partitions of one leader."""
         return self.loaded(0.6, 1.0) * MB
 
     def groups(self) -> Sequence[Group]:
-        """Return partitions of two leaders that move to the broker that dies, and some that are on it already."""
+        """Return partitions of two leaders that move to the dying broker, and some that it already has."""
         write, a, b, c, d = self.unit_bytes_per_s / 60, self.a, self.b, self.c, self.d
         rest = (Group(40, (c, d), (c, d), 0.0, *_SMALL), Group(20, (d, c), (d, c), 0.0, *_SMALL))
         return Group(60, (a, b), (a, d), write, *SIZES), Group(60, (b, a), (b, d), write, *SIZES), *rest
 
     def rates(self) -> Rates:
-        """Return a rate that is enough; in units, every leader and the destination require 2."""
+        """Return a sufficient rate; in units, every leader and the destination require 2."""
         rate = self.between(3.0, 3.8) * self.unit_bytes_per_s
         return both_roles(range(1, BROKERS + 1), rate, rate)
 
     def play(self, context: SceneContext) -> None:
-        """Kill the destination, wait for its alert, and bring it back."""
+        """Kill the destination, wait for its alert, and restart it."""
         start_move(context, self.rates())
         context.observe(_HEALTHY_S)
         dead = context.expect(f"broker {self.d} is dead", broker_claims(self.d), DEAD_S)
@@ -160,13 +161,13 @@ class DestinationDeath(NastyScene):
 
 
 def finish_and_bring_back(context: SceneContext, broker: int) -> None:
-    """Let the move end without a broker, clear the throttles, and start the broker again."""
+    """Let the move end without a broker, clear the throttles, and restart the broker."""
     finish_fast(context)
     context.clear()
 
     def start() -> None:
         context.start(broker)
-        # Rates of a broker that is down cannot be cleared; it has them again now.
+        # Rates of a broker cannot be cleared while it is down.
         context.clear()
 
     repair_by_hand(context, start, lambda: await_in_sync(context, broker))

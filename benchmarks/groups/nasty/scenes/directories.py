@@ -1,4 +1,4 @@
-"""Replicas move between log directories of a broker while a throttled move runs: no alert and no number is wrong."""
+"""Replicas move between log directories of a broker during a throttled move: no alert and no number may be wrong."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from schemas.tables import THROTTLE_HEADROOM
 from streaming.delta.query_table import query
 
 _MOVED = 20
-# Slow enough that the copies outlast the alert, fast enough that they keep up with what is written to them.
+# Slow enough that the copies outlast the alert, and fast enough to keep up with the writes.
 _DIRS_BYTES_PER_S = 1_500_000
 _STEADY_S, _WINDOW_S, _SAMPLE_S, _AFTER_S = 10.0, 50.0, 1.5, 5.0
 _LATE_S = 240.0
-# What is required falls while replicas are completed between two readings; a rate window is 10 s.
+# The required rate falls when replicas complete between two readings; a rate window is 10 s.
 _TOLERANCE = 0.2
 # Sizes are read some seconds apart, while bursts of 10 MB arrive.
 _LEFT_TOLERANCE, _LEAST_MISSING = 0.3, 50 * MB
@@ -36,12 +36,12 @@ _ROWS_S, _LAST_ROW_MS = 120.0, 3_000
 
 @dataclass(frozen=True)
 class Sample:
-    """What was true of a move at one time.
+    """True numbers of a move at one time.
 
     Attributes:
         at_s: epoch seconds.
-        moving: partitions that are being reassigned.
-        missing_bytes: what new replicas had to copy.
+        moving: number of partitions that are being reassigned.
+        missing_bytes: bytes that new replicas have to copy.
     """
 
     at_s: float
@@ -66,7 +66,7 @@ class LogDirectories(NastyScene):
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         role = ("destination", "leader", "leader", "in-sync follower")[self.number % 4]
         throttle = "too low" if self.low else "enough"
         return f"{_MOVED} replicas of the {role} move between directories, throttle {throttle}"
@@ -77,7 +77,7 @@ class LogDirectories(NastyScene):
         return (Group(COUNT, (self.a, self.b), (self.a, self.c), write, *SIZES),)
 
     def load_of_leader(self) -> Load:
-        """Return what the leader has to send when the move begins."""
+        """Return the load of the leader when the move begins."""
         return leader_load(self.groups(), self.a)
 
     def throttle_bytes_per_s(self) -> float:
@@ -88,12 +88,12 @@ class LogDirectories(NastyScene):
         return load.required_bytes_per_s * self.between(1.35, 1.5)
 
     def rates(self) -> Rates:
-        """Return the same rate for all."""
+        """Return the same rate for all brokers and roles."""
         throttle = self.throttle_bytes_per_s()
         return both_roles(range(1, BROKERS + 1), throttle, throttle)
 
     def play(self, context: SceneContext) -> None:
-        """Start both moves; follow the advice of the alert that is true, and compare the numbers with what happened."""
+        """Start both moves, follow the advice of true alerts, and compare the numbers with the true ones."""
         load, to_copy = self.load_of_leader(), context.topic.logs.to_copy_bytes(self.groups())
         right = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
         claims = leader_throttle_claims([self.a], right)
@@ -108,7 +108,7 @@ class LogDirectories(NastyScene):
         left: list[Cause] = []
 
         def on_poll() -> None:
-            # Once the move has ended its throttles are there until the scene clears them.
+            # After the end of the move its throttles are left behind until the scene clears them.
             if not left and not context.topic.moving():
                 claims = [Claim(AlertKind.THROTTLE_LEFT_BEHIND, "throttles")]
                 left.append(context.expect("throttles left behind", claims, _LATE_S, required=False))
@@ -131,15 +131,15 @@ class LogDirectories(NastyScene):
         return found
 
     def _compare(self, context: SceneContext, samples: Sequence[Sample], on_poll: Callable[[], None]) -> None:
-        """Compare what the table of verdicts has of the leader with what was true then.
+        """Compare the leader's rows in the table of verdicts with the true numbers of their time.
 
         Args:
-            context: the scene.
-            samples: what was true.
-            on_poll: called now and then while the rows are awaited.
+            context: the scene's context.
+            samples: true numbers.
+            on_poll: called repeatedly while waiting for the rows.
 
         Raises:
-            HeadroomError: the move had ended before there was anything to compare, or the table was not written.
+            HeadroomError: the move ended before there was anything to compare, or the table was not written.
         """
         if not samples:
             raise failure("the move had ended before replicas moved between directories")
@@ -151,7 +151,7 @@ class LogDirectories(NastyScene):
                 context.compare(f"remaining {at}", row["remaining_bytes"], sample.missing_bytes, _LEFT_TOLERANCE)
 
     def required(self, sample: Sample) -> float:
-        """Return what the leader had to send: of a completed partition only the new replica fetches."""
+        """Return the leader's required rate. In a completed partition only the new replica fetches."""
         write = self.groups()[0].write_bytes_per_s
         return write * (2 * sample.moving + (COUNT - sample.moving))
 
@@ -159,14 +159,14 @@ class LogDirectories(NastyScene):
 def leader_rows(
     context: SceneContext, broker: int, from_s: float, until_s: float, on_poll: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """Return the rows of ``gold/throttle_headroom`` of a leader between two times, epoch seconds.
+    """Return the rows of ``gold/throttle_headroom`` of a leader between two times.
 
     Args:
-        context: the scene.
+        context: the scene's context.
         broker: the leader.
-        from_s: the first.
-        until_s: the last.
-        on_poll: called now and then until they are there.
+        from_s: first time, epoch seconds.
+        until_s: last time, epoch seconds.
+        on_poll: called repeatedly while waiting for the rows.
 
     Raises:
         HeadroomError: they were not written in time.

@@ -1,4 +1,4 @@
-"""A small alert is active when a large fault comes: one replica is out of sync, then its broker dies with hundreds."""
+"""A small alert is active when a large fault happens: a replica is out of sync, then its broker dies with hundreds."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from benchmarks.groups.nasty.stage.groups import Group, partitions
 from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
-# The next checkpoint finds the directory gone within 5 s. A controller that knows of the directory takes its replicas
-# out of the ISR then; else the leader does so, 30 s after the last fetch. After 20 s of that they are announced.
+# The next checkpoint notices the missing directory within 5 s. If the controller knows the directory, it removes its
+# replicas from the ISR then. Otherwise the leader does, 30 s after the last fetch. The alert fires after 20 s more.
 SMALL_S = 60.0
-# Of 220 or more that the broker holds.
+# The broker has 220 replicas or more.
 _EXTENT = 50
 _COPYING_S, _ACTIVE_S, _MOVING_S, _OBSERVED_S, _AFTER_S = 8.0, 10.0, 8.0, 10.0, 5.0
 _LEAST, _MOST = 20_000, 60_000
 
 
 class GrowingFault(NastyScene):
-    """One replica's log directory fails, and later its broker dies."""
+    """The log directory of one replica fails, and later its broker dies."""
 
     key: ClassVar[str] = "growing"
 
     @property
     def stalls(self) -> bool:
-        """Return whether the one replica is a new one, whose move stalls; else an old one, out of sync."""
+        """Return whether the one replica is a new one, whose move stalls; otherwise it is an old one."""
         return self.number % 2 == 1
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         return f"{'a small move stalls' if self.stalls else 'one replica is lost'}, then its broker dies with hundreds"
 
     def groups(self) -> Sequence[Group]:
-        """Return the one partition, then those that the broker holds, leads, and gets by the move."""
+        """Return the one partition, and those that the broker follows, leads, and gets by the move."""
         a, b, d = self.a, self.b, self.d
         write = self.loaded(0.3, 0.6) * MB / 60
         if self.stalls:
@@ -57,19 +57,19 @@ class GrowingFault(NastyScene):
         )
 
     def rates(self) -> Rates:
-        """Return a rate far above what is written, under which 120 MB are not copied before the directory fails."""
+        """Return a rate far above the write rate that cannot copy 120 MB before the directory fails."""
         rate = self.between(4.0, 5.0) * MB
         return both_roles(range(1, BROKERS + 1), rate, rate)
 
     def log_dirs(self, bench: BenchCluster) -> Mapping[tuple[int, int], Path]:
-        """Return the second directory for the one replica, and the first for all others of its broker."""
+        """Return the second directory for the one replica, and the first one for all others of its broker."""
         affected = [
             number for number, group in enumerate(partitions(self.groups())) if self.d in group.before + group.after
         ]
         return {(number, self.d): bench.log_dir(self.d, second=number == 0) for number in affected}
 
     def play(self, context: SceneContext) -> None:
-        """Let the small alert fire, then kill the broker while a large move to it is under way."""
+        """Let the small alert fire, then kill the broker during a large move to it."""
         if self.stalls:
             start_move(context, self.rates(), [0])
             context.observe(_COPYING_S)

@@ -18,19 +18,19 @@ _LEAST_BYTES = 200_000
 # Together some 500 to 660 MB.
 _MOST_BYTES = {240: 4 * MB, 600: 2 * MB}
 _LOW, _HIGH = (4.0 * MB, 5.5 * MB), (20.0 * MB, 30.0 * MB)
-# Nothing, or a little: a record of 10 kB now and then in each partition.
+# No writes, or few: a record of 10 kB per partition from time to time.
 _WRITES = (0.0, 0.25 * MB, 0.5 * MB)
 _EARLY_S, _LATE_S, _AFTER_S = 35.0, 300.0, 8.0
 
 
 class LargeMove(NastyScene):
-    """A healthy move; a third of the partitions changes its leader when it is done, as planned."""
+    """A healthy move; a third of the partitions changes its leader at the end, as planned."""
 
     key: ClassVar[str] = "large"
 
     @property
     def partitions(self) -> int:
-        """Return how many partitions move."""
+        """Return the number of moving partitions."""
         return _COUNTS[self.number // 2 % 2]
 
     @property
@@ -40,7 +40,7 @@ class LargeMove(NastyScene):
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         return f"healthy move of {self.partitions} partitions, {'low' if self.low else 'high'} throttle"
 
     def groups(self) -> Sequence[Group]:
@@ -55,12 +55,12 @@ class LargeMove(NastyScene):
         )
 
     def rates(self) -> Rates:
-        """Return one rate for all, far above what is written."""
+        """Return one rate for all brokers and roles, far above the write rate."""
         rate = self.between(*(_LOW if self.low else _HIGH))
         return both_roles(range(1, BROKERS + 1), rate, rate)
 
     def play(self, context: SceneContext) -> None:
-        """Let the move run to its end; advice of infos is followed in the middle of it."""
+        """Let the move run to its end, and follow the advice of infos in the middle of it."""
         start_move(context, self.rates())
         if not await_end(context, _EARLY_S):
             follow_advice(context)

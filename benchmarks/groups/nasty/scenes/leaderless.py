@@ -1,4 +1,4 @@
-"""A partition without a leader among others whose throttle is too low: two causes, each announced once."""
+"""A partition without a leader, and a throttle of other partitions that is too low: two causes, each announced once."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _LEADERLESS_S, _STALLED_S, _AFTER_S = 40.0, 45.0, 5.0
 
 
 class LeaderlessPartition(NastyScene):
-    """The only replica of one partition is lost, and the others lose behind their throttle."""
+    """The only replica of one partition is lost, and the others fall behind under their throttle."""
 
     key: ClassVar[str] = "leaderless"
 
     @property
     def dies(self) -> bool:
-        """Return whether the broker of the only replica dies; else the log directory of that replica fails."""
+        """Return whether the broker of the only replica dies; otherwise its log directory fails."""
         return self.number % 2 == 1
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         return f"{'broker' if self.dies else 'log directory'} of an only replica lost, throttle of 60 others too low"
 
     def groups(self) -> Sequence[Group]:
@@ -50,15 +50,15 @@ class LeaderlessPartition(NastyScene):
         )
 
     def load_of_leader(self) -> Load:
-        """Return what the leader of the others has to send."""
+        """Return the load of the leader of the other partitions."""
         return leader_load(self.groups(), self.a)
 
     def throttle_bytes_per_s(self) -> float:
-        """Return the rate: between what is in sync and what is required."""
+        """Return a rate between in-sync use and the required rate."""
         return self.load_of_leader().in_sync_bytes_per_s * self.between(1.3, 1.6)
 
     def rates(self) -> Rates:
-        """Return the same rate for all."""
+        """Return the same rate for all brokers and roles."""
         throttle = self.throttle_bytes_per_s()
         return both_roles(range(1, BROKERS + 1), throttle, throttle)
 
@@ -67,7 +67,7 @@ class LeaderlessPartition(NastyScene):
         return {(0, self.d): bench.log_dir(self.d, second=True)}
 
     def play(self, context: SceneContext) -> None:
-        """Lose the leader, start the move, follow the advice, and bring the leader back."""
+        """Remove the leader, start the move, follow the advice, and restore the leader."""
         if self.dies:
             dead = [context.expect(f"broker {self.d} is dead", broker_claims(self.d), 0.0, required=False)]
             context.kill(self.d)

@@ -1,4 +1,4 @@
-"""Throttles just above and just below in-sync use and required: what really happens decides what is true."""
+"""Throttles just above and below in-sync use and the required rate: the measured lag decides which alerts are true."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 from benchmarks.results import slope_per_s
 
 _LEAST_OFF, _MOST_OFF = 0.04, 0.08
-# Many partitions are written to little, so that a burst weighs much against it, and few a lot.
+# Many partitions have a low write rate, so that bursts matter much. Few have a high one.
 _MANY, _MANY_WRITES, _MANY_BYTES = 60, 1.2 * MB, 2 * MB
 _FEW, _FEW_WRITES, _FEW_BYTES = 3, 2.4 * MB, 40 * MB
 # Six cycles of bursts of some 12 s.
 _WINDOW_S, _SAMPLE_S = 72.0, 1.5
-# The lag against what is written: one that falls by more than the first share of it, the move finishes; one that grows
-# by more than the second, it does not. Between the two nobody can say.
+# Change of the lag as a share of the write rate. If the lag falls by more than the first, the move finishes. If it
+# grows by more than the second, it does not. In between it is undecided.
 _GAINS_RATIO, _LOSES_RATIO = 0.05, 0.02
 _AFTER_S = 5.0
 
 
 class NearThreshold(NastyScene):
-    """A throttle within eight percent of what decides."""
+    """A throttle within 8 % of a threshold."""
 
     key: ClassVar[str] = "near"
     count: ClassVar[int] = 6
 
-    # Of each variant: whether the threshold is required (else in-sync use), whether above it, whether many partitions.
+    # By variant: threshold is the required rate (otherwise in-sync use), rate is above it, many partitions.
     _VARIANTS: ClassVar[Sequence[tuple[bool, bool, bool]]] = (
         (True, False, True),
         (True, False, False),
@@ -51,7 +51,7 @@ class NearThreshold(NastyScene):
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         required, above, many = self._variant
         threshold = "required" if required else "in-sync use"
         return f"throttle just {'above' if above else 'below'} {threshold}, {_MANY if many else _FEW} partitions"
@@ -64,7 +64,7 @@ class NearThreshold(NastyScene):
         return (Group(count, (self.a, self.b), (self.a, self.c), writes / count, round(0.8 * size), round(1.2 * size)),)
 
     def load_of_leader(self) -> Load:
-        """Return what the leader has to send."""
+        """Return the load of the leader."""
         return leader_load(self.groups(), self.a)
 
     def throttle_bytes_per_s(self) -> float:
@@ -76,12 +76,12 @@ class NearThreshold(NastyScene):
         return threshold * (1 + off if above else 1 - off)
 
     def rates(self) -> Rates:
-        """Return the rate for leaders, and one for destinations that holds nothing back."""
+        """Return the rate for leaders, and one for destinations that does not limit them."""
         required = self.load_of_leader().required_bytes_per_s
         return both_roles(range(1, BROKERS + 1), self.throttle_bytes_per_s(), 5 * required)
 
     def play(self, context: SceneContext) -> None:
-        """Let the move run for six cycles of bursts, and call true what happened in them; then follow the advice."""
+        """Run the move for six cycles of bursts, decide by the lag which alerts are true, and follow the advice."""
         began_s = time.monotonic()
         to_copy = context.topic.logs.to_copy_bytes(self.groups())
         start_move(context, self.rates())
@@ -100,7 +100,7 @@ class NearThreshold(NastyScene):
         context.observe(_AFTER_S)
 
     def _growth_bytes_per_s(self, context: SceneContext) -> float:
-        """Return how fast the lag grew over the window; a move that has ended in it gains all that it had to copy."""
+        """Return the growth of the lag over the window. A move that ends in it gains all bytes to copy."""
         samples: list[tuple[float, float]] = []
         until_s = time.monotonic() + _WINDOW_S
         while time.monotonic() < until_s:
@@ -110,11 +110,11 @@ class NearThreshold(NastyScene):
 
 
 def move_outcome(growth_bytes_per_s: float, writes_bytes_per_s: float) -> tuple[bool, bool]:
-    """Return whether a move finishes, and whether it does not; neither if nobody can say.
+    """Return whether a move finishes, and whether it does not. Both are False if it is undecided.
 
     Args:
-        growth_bytes_per_s: how fast the lag of the new replicas grew.
-        writes_bytes_per_s: what is written to the partitions.
+        growth_bytes_per_s: growth of the lag of new replicas.
+        writes_bytes_per_s: write rate of the partitions.
     """
     finishes = growth_bytes_per_s < -_GAINS_RATIO * writes_bytes_per_s
     return finishes, growth_bytes_per_s > _LOSES_RATIO * writes_bytes_per_s

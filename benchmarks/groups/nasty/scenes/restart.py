@@ -26,9 +26,9 @@ _NEVER_S = 0.0
 
 
 def roll(context: SceneContext) -> None:
-    """Restart all brokers in order; alerts about one that is down or out of sync are true.
+    """Restart all brokers one after another. Alerts about a broker that is down or out of sync are true.
 
-    One that is up again but not in sync yet has lost replicas; but it copies, so that no move to it is stalled.
+    A broker that is up but not in sync yet has out-of-sync replicas. It copies, so no move to it is stalled.
     """
     for broker in context.bench.brokers:
         downtime = Downtime()
@@ -43,10 +43,10 @@ def roll(context: SceneContext) -> None:
 
 @dataclass
 class Downtime:
-    """A time in which a broker is down.
+    """Time in which a broker is down.
 
     Attributes:
-        until_s: when it was up again, seconds of the monotonic clock.
+        until_s: time at which it was up again, monotonic seconds.
     """
 
     until_s: float = float("inf")
@@ -57,7 +57,7 @@ class Downtime:
 
 
 class RestartBefore(NastyScene):
-    """A rolling restart, then a move whose throttle is too low: no switch is to blame."""
+    """A rolling restart, then a move whose throttle is too low, not because of a leader switch."""
 
     key: ClassVar[str] = "restart_before"
     count: ClassVar[int] = 2
@@ -69,12 +69,12 @@ class RestartBefore(NastyScene):
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         return f"rolling restart, then a move that {'starves' if self.starves else 'loses'}"
 
     @property
     def writes_bytes_per_s(self) -> float:
-        """Return what is written to the moving partitions together."""
+        """Return the write rate of all moving partitions."""
         return self.loaded(1.6, 2.4) * MB
 
     def groups(self) -> Sequence[Group]:
@@ -84,17 +84,17 @@ class RestartBefore(NastyScene):
         return (Group(COUNT, (self.a, self.b), (self.a, self.c), write, *SIZES), *rest)
 
     def load_of_leader(self) -> Load:
-        """Return what the leader has to send, whichever of the two it is: to the other one, and to the new replica."""
+        """Return the load of the leader, which is the same for both brokers."""
         return Load(self.writes_bytes_per_s, 2 * self.writes_bytes_per_s)
 
     def rates(self) -> Rates:
-        """Return the same rate for all, too low."""
+        """Return the same rate for all brokers and roles; it is too low."""
         ratio = self.between(0.5, 0.8) if self.starves else self.between(1.25, 1.5)
         throttle = ratio * self.writes_bytes_per_s
         return both_roles(range(1, BROKERS + 1), throttle, throttle)
 
     def play(self, context: SceneContext) -> None:
-        """Restart, wait, start the move, and follow the advice of its alert."""
+        """Restart the brokers, wait, start the move, and follow the advice of its alert."""
         roll(context)
         context.observe(_CALM_S)
         led = set(context.topic.leaders()[:COUNT])
@@ -115,18 +115,18 @@ class RestartDuring(NastyScene):
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         return "rolling restart in the middle of a healthy move of 160 partitions"
 
     def groups(self) -> Sequence[Group]:
-        """Return partitions of all brokers, each of which gets some of another's."""
+        """Return partitions of all brokers; each broker gets some from another one."""
         write = self.loaded(0.06, 0.1) * MB / 40
         a, b, c, d = self.a, self.b, self.c, self.d
         moves = (((a, b), (a, c)), ((b, a), (b, d)), ((c, d), (c, a)), ((d, c), (d, b)))
         return tuple(Group(40, before, after, write, 5_000_000, 5_500_000) for before, after in moves)
 
     def rates(self) -> Rates:
-        """Return a rate that is enough whoever leads: at worst one broker leads two groups, with two followers each."""
+        """Return a sufficient rate for any leaders: at worst one broker leads two groups with two followers each."""
         rate = self.between(2.2, 2.6) * MB
         return both_roles(range(1, BROKERS + 1), rate, rate)
 

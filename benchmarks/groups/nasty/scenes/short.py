@@ -1,4 +1,4 @@
-"""Sixty partitions on one leader whose throttle starves or loses: one alert, of that leader, with the right numbers."""
+"""Sixty partitions on one leader whose throttle starves or loses: one alert about it, with the right numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
 COUNT = 60
-# Larger than the megabyte of a turn, so that no first burst completes a replica and changes the arithmetic.
+# Larger than a fetch of 1 MiB per partition, so that the first burst completes no replica and changes no load.
 SIZES = (1_600_000, 2_400_000)
 # Bursts into the empty window of a new throttle are over by then.
 BURST_S = 15.0
@@ -24,38 +24,38 @@ _AFTER_S, _END_S = 5.0, 60.0
 
 
 class LowThrottle(NastyScene):
-    """A throttle too low from the start."""
+    """A throttle that is too low from the start."""
 
     key: ClassVar[str] = "short"
 
     @property
     def starves(self) -> bool:
-        """Return whether new replicas get nothing; else they get less than is written."""
+        """Return whether new replicas get nothing; otherwise they get less than is written."""
         return self.number % 2 == 0
 
     @property
     def in_sync_followers(self) -> int:
-        """Return how many in-sync followers each partition has."""
+        """Return the number of in-sync followers of each partition."""
         return 1 + self.number // 2 % 2
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         return f"{COUNT} partitions {'starve' if self.starves else 'lose'}, RF {self.in_sync_followers + 1}"
 
     def groups(self) -> Sequence[Group]:
         """Return partitions that all have the same leader."""
         others = (self.b, self.d)[: self.in_sync_followers]
-        remaining_replicas = others[1:]
+        kept_replicas = others[1:]
         write = self.loaded(1.6, 2.4) * MB / COUNT
-        return (Group(COUNT, (self.a, *others), (self.a, self.c, *remaining_replicas), write, *SIZES),)
+        return (Group(COUNT, (self.a, *others), (self.a, self.c, *kept_replicas), write, *SIZES),)
 
     def load_of_leader(self) -> Load:
-        """Return what the leader has to send."""
+        """Return the load of the leader."""
         return leader_load(self.groups(), self.a)
 
     def throttle_bytes_per_s(self) -> float:
-        """Return the rate: below the in-sync traffic, or less than two thirds from there to what is required."""
+        """Return a rate below in-sync use, or less than two thirds of the way to the required rate."""
         load = self.load_of_leader()
         if self.starves:
             return load.in_sync_bytes_per_s * self.between(0.5, 0.8)
@@ -63,7 +63,7 @@ class LowThrottle(NastyScene):
         return load.in_sync_bytes_per_s + room * self.between(0.3, 0.6)
 
     def rates(self) -> Rates:
-        """Return the same rate for all."""
+        """Return the same rate for all brokers and roles."""
         throttle = self.throttle_bytes_per_s()
         return both_roles(range(1, BROKERS + 1), throttle, throttle)
 
@@ -80,7 +80,7 @@ class LowThrottle(NastyScene):
 
 
 def run_losing_move(context: SceneContext, rates: Rates, low: Cause, losing_s: float) -> None:
-    """Start a move that gains nothing for some seconds, wait for its alert, and follow the advice to the end."""
+    """Start a move that gains nothing for a number of seconds, await its alert, and follow the advice to the end."""
     start_move(context, rates)
     context.observe(BURST_S)
     context.await_announced(low)

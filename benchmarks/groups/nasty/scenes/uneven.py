@@ -1,4 +1,4 @@
-"""Throttles that differ between brokers and roles: one too low, others far higher, and left behind at the end."""
+"""Throttles that differ between brokers and roles: one too low, others far higher, and all left behind at the end."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ _AFTER_S, _LEFT_S = 5.0, 25.0
 
 
 class UnevenThrottles(NastyScene):
-    """One rate of many too low."""
+    """One of many rates is too low."""
 
     key: ClassVar[str] = "uneven"
 
     @property
     def inbound(self) -> bool:
-        """Return whether the rate of the destination is too low; else that of a leader."""
+        """Return whether the rate of the destination is too low; otherwise that of a leader."""
         return self.number % 4 == 1
 
     @property
     def title(self) -> str:
-        """Return what happens, in short."""
+        """Return a short description of the fault."""
         others = ("far higher", "far higher", "not set", "one just enough, the others far higher")[self.number % 4]
         return f"rate of a {'destination' if self.inbound else 'leader'} too low, others {others}"
 
     @property
     def unit_bytes_per_s(self) -> float:
-        """Return what is written to the partitions of one leader together.
+        """Return the write rate of all partitions of one leader.
 
-        A destination draws a response of up to 10 MB from a leader in each window of the quota, of 11 s, whatever the
-        rate is: where one leader's is too low by less than 0.9 MB/s, or that of a destination of two by less than 1.8,
-        the move is slow, and goes on.
+        A destination gets a response of up to 10 MB from a leader in each quota window of 11 s, at any rate. So the
+        move is only slow if a leader's rate is too low by less than 0.9 MB/s. For a destination with two leaders it is
+        1.8 MB/s.
         """
         return (self.loaded(1.6, 2.2) if self.inbound else self.loaded(1.4, 1.8)) * MB
 
@@ -55,7 +55,7 @@ class UnevenThrottles(NastyScene):
         )
 
     def rates(self) -> Rates:
-        """Return the rates; in multiples of the unit, of which either leader requires 2, and the destination too."""
+        """Return the rates in multiples of the unit. Each leader and the destination require 2."""
         unit = self.unit_bytes_per_s
         leader, follower = Role.LEADER, Role.FOLLOWER
         high = {(self.b, leader): 10.0, (self.c, leader): 20.0, (self.d, leader): 15.0}
@@ -73,12 +73,12 @@ class UnevenThrottles(NastyScene):
         return (self.d, Role.FOLLOWER) if self.inbound else (self.a, Role.LEADER)
 
     def load_of_low_rate(self) -> Load:
-        """Return what that broker and role carries."""
+        """Return the load of that broker and role."""
         broker, role = self.low_rate_key()
         return inbound_load(self.groups(), broker) if role is Role.FOLLOWER else leader_load(self.groups(), broker)
 
     def play(self, context: SceneContext) -> None:
-        """Start the move, follow the advice; then leave throttles behind, and follow the advice about these."""
+        """Start the move and follow the advice. Then leave throttles behind and follow the advice about them."""
         broker, role = self.low_rate_key()
         load = self.load_of_low_rate()
         affected_groups = self.groups() if self.inbound else self.groups()[:1]
@@ -96,7 +96,7 @@ class UnevenThrottles(NastyScene):
         self._leave_behind(context)
 
     def _leave_behind(self, context: SceneContext) -> None:
-        """End the move; of half of the scenes some brokers have a rate in one role alone."""
+        """End the move. In half of the scenes some brokers have a rate in one role only."""
         few = {(self.a, Role.LEADER): FAST_BYTES_PER_S, (self.d, Role.FOLLOWER): FAST_BYTES_PER_S}
         if self.number % 4 >= 2:
             context.topic.clear_rates()

@@ -1,1 +1,1 @@
-"""What the alerts of a scene of group `nasty` are worth."""
+"""Scores of the alerts and of the advice in a scene of group `nasty`."""

@@ -1,4 +1,4 @@
-"""Advice, followed as printed: does each line run, does the alert resolve as promised, is any rate lowered?"""
+"""Followed advice: exit codes of its lines, time until the alert resolved, and lowered rates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from schemas.alerts import Role
 
 # Broker and role to bytes per second; None if no rate is set, so that nothing is limited.
 RatesInForce = Mapping[tuple[int, Role], "float | None"]
-# What a person does, not a command.
+# Actions of an operator without a command.
 BY_HAND = frozenset({"restore_broker", "inspect_broker"})
-# Sets a rate where none was, as it says.
+# Actions that are meant to set a rate where there was none.
 _SETS_A_FIRST_RATE = frozenset({"set_rate"})
 
 
@@ -24,16 +24,16 @@ class FollowedAdvice:
     """Advice that was followed.
 
     Attributes:
-        announcement: the last one before it was followed.
+        announcement: last announcement before it was followed.
         way: headroom, kafka or person.
-        lines: those that were run; none if a person acted.
+        lines: lines that were run; none if a person acted.
         before: rates in force before it.
         after: rates in force after it.
-        done_s: when the last line had ended, or Kafka itself showed that what a person did has worked.
-        limit_s: the alert has to resolve within this time from ``done_s``.
-        resolved_s: when it resolved; None if it did not within the limit.
-        promised_finish_s: time to the end of the move that the alert promised; None: it promised none.
-        finished_s: when the move had ended; None: it was not waited for, or did not.
+        done_s: end of the last line, or time at which Kafka showed that a manual repair had worked, monotonic seconds.
+        limit_s: time from ``done_s`` within which the alert has to resolve.
+        resolved_s: time at which it resolved, monotonic seconds; None if it did not within the limit.
+        promised_finish_s: predicted time to the end of the move, seconds; None without prediction.
+        finished_s: end of the move, monotonic seconds; None if it was not awaited or did not come.
     """
 
     announcement: Announcement
@@ -49,12 +49,12 @@ class FollowedAdvice:
 
     @property
     def resolves(self) -> bool:
-        """Return whether the alert resolved in time; one that did so before the last line had ended is in time too."""
+        """Return whether the alert resolved in time; before the end of the last line also counts."""
         return self.resolved_s is not None and self.resolved_s <= self.done_s + self.limit_s
 
     @property
     def lowered(self) -> list[tuple[int, Role]]:
-        """Return the brokers and roles whose rate is lower than before; of no rate, any rate is lower."""
+        """Return the brokers and roles with a lower rate than before. A first rate counts as lower."""
         action = self.announcement.recommendation.get("action")
         return lowered(self.before, self.after, first_rate=action in _SETS_A_FIRST_RATE)
 
@@ -64,7 +64,7 @@ def lowered(before: RatesInForce, after: RatesInForce, first_rate: bool = False)
 
     Args:
         before: rates in force before.
-        after: rates in force after; one that is missing could not be read.
+        after: rates in force after; a missing one could not be read.
         first_rate: whether a rate may be set where there was none.
     """
     known = [key for key in before if key in after]
@@ -78,29 +78,28 @@ def _limit(rate: float | None) -> float:
 
 
 def resolve_limit_s(resolve_s: float, interval_s: float) -> float:
-    """Return how long an alert may take to resolve once its remedy is in force.
+    """Return the maximum time for an alert to resolve once its remedy is in force.
 
-    The condition ends with the next tick, or when what the quota counted before has left its window; it has to stay
-    away for ``alerts.resolve_s``.
+    The condition ends with the next tick, or when earlier traffic has left the quota window. Then it has to be absent
+    for ``alerts.resolve_s``.
 
     Args:
         resolve_s: ``alerts.resolve_s``.
-        interval_s: time from one tick to the next.
+        interval_s: interval of ticks.
     """
     return resolve_s + interval_s + WINDOW_S
 
 
 class CommandRotation:
-    """Chooses the lines to run: Headroom's command and Kafka's own in turn, kind by kind."""
+    """Selects the lines to run: Headroom's command and Kafka's commands take turns per kind of alert."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
     def lines(self, announcement: Announcement) -> tuple[str, Sequence[str]]:
-        """Return which way is taken, headroom or kafka, and the lines to run.
+        """Return the way (headroom or kafka) and the lines to run.
 
-        The first command on the first, third, ... occurrence of a kind, the others on the second, fourth, ...; where
-        there is one command, that one always.
+        Odd occurrences of a kind use the first command, even ones all others. A single command is always used.
         """
         commands: Sequence[str] = announcement.recommendation.get("commands") or []
         count = self._counts[announcement.kind] = self._counts.get(announcement.kind, 0) + 1

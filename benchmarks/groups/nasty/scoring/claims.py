@@ -1,4 +1,4 @@
-"""What alerts may say of the causes that occur in several scenes."""
+"""Claims of alerts about causes that occur in several scenes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.groups.nasty.scoring.truth import Announcement, Check, Claim, Ma
 from benchmarks.groups.nasty.stage.groups import Load
 from schemas.alerts import AlertKind, Severity
 
-# What the death of a broker brings about; alerts about any of it are about the same cause.
+# Effects of a dead broker; alerts about any of them have the same cause.
 _DEAD_BROKER_KINDS = (
     AlertKind.REASSIGNMENT_STALLED,
     AlertKind.ISR_SHRINK_DURING_MOVE,
@@ -21,17 +21,17 @@ _RATE_TOLERANCE = 0.15
 _EXACT = 0.001
 # Bursts into the empty window of a new throttle are some 10 MB per pair of brokers; the lag grows meanwhile.
 _LEAST_LEFT, _MOST_LEFT = 0.6, 1.3
-# A margin of 1.2 on a rate that is off by as much as it may be.
+# The advice has a margin of 1.2 on a measured rate.
 _LEAST_ADVISED, _MOST_ADVISED = 1.0, 1.2 * (1 + _RATE_TOLERANCE)
 
 
 def broker_claims(broker: int, applies: Matcher = applies_always, stalled: Matcher | None = None) -> list[Claim]:
-    """Return what alerts may say of a broker that is down, or whose replicas have fallen out of sync.
+    """Return the claims about a broker that is down, or whose replicas are out of sync.
 
     Args:
         broker: broker id.
-        applies: whether an announcement is about this at all.
-        stalled: the same of a move that is stalled; None: as ``applies``.
+        applies: whether an announcement is about this cause.
+        stalled: the same for stalled moves; ``applies`` if None.
     """
     subject = rf"broker {broker}( as (leader|destination))?"
     of_moves = {AlertKind.REASSIGNMENT_STALLED: stalled or applies}
@@ -39,17 +39,17 @@ def broker_claims(broker: int, applies: Matcher = applies_always, stalled: Match
 
 
 def leader_throttle_claims(brokers: Sequence[int], check: Check) -> list[Claim]:
-    """Return what alerts may say of a throttle that is too low for what leaders send."""
+    """Return the claims about a throttle below the load of leaders."""
     return [Claim(AlertKind.THROTTLE_BELOW_LEADER_WRITE, rf"broker ({_either(brokers)}) as leader", check=check)]
 
 
 def inbound_throttle_claims(brokers: Sequence[int], check: Check) -> list[Claim]:
-    """Return what alerts may say of a throttle that is too low for what destinations receive."""
+    """Return the claims about a throttle below the load of destinations."""
     return [Claim(AlertKind.THROTTLE_BELOW_INBOUND, rf"broker ({_either(brokers)}) as destination", check=check)]
 
 
 def leaderless_claims(destination: int) -> list[Claim]:
-    """Return what alerts may say of a partition that moves and has no leader."""
+    """Return the claims about a moving partition without a leader."""
 
     def check(announcement: Announcement) -> str | None:
         cause = announcement.evidence.get("cause")
@@ -61,19 +61,19 @@ def leaderless_claims(destination: int) -> list[Claim]:
 def number_checks(
     throttle_bytes_per_s: float, load: Load, to_copy_bytes: float, enough_bytes_per_s: float
 ) -> list[Check]:
-    """Return checks of the numbers of a throttle that is too low, against those counted by hand.
+    """Return checks of the numbers of a low throttle against those computed by hand.
 
     Args:
-        throttle_bytes_per_s: rate in force of the broker and role.
-        load: what it carries.
-        to_copy_bytes: what its new replicas have to copy when the move begins.
-        enough_bytes_per_s: greatest required rate of all brokers and roles, which the advice has to exceed.
+        throttle_bytes_per_s: rate in force for the broker and role.
+        load: load of the broker and role.
+        to_copy_bytes: bytes that its new replicas have to copy when the move begins.
+        enough_bytes_per_s: greatest required rate of all brokers and roles; the advice has to exceed it.
     """
     in_sync, required = load.in_sync_bytes_per_s, load.required_bytes_per_s
     return [
         near("throttle_bytes_per_s", throttle_bytes_per_s, _EXACT),
         near("required_bytes_per_s", required, _RATE_TOLERANCE),
-        # A replica that has been copied by a first burst counts as in sync.
+        # A replica that the first burst completed counts as in sync.
         within("in_sync_bytes_per_s", in_sync * (1 - _RATE_TOLERANCE), in_sync + required * _RATE_TOLERANCE),
         _unless_unknown(within("remaining_bytes", to_copy_bytes * _LEAST_LEFT, to_copy_bytes * _MOST_LEFT)),
         _advises(enough_bytes_per_s * _LEAST_ADVISED, enough_bytes_per_s * _MOST_ADVISED),
@@ -81,7 +81,7 @@ def number_checks(
 
 
 def severity_of(throttle_bytes_per_s: float, load: Load) -> Severity:
-    """Return the severity of a throttle that is too low: critical if new replicas get nothing."""
+    """Return the right severity of a low throttle: critical if new replicas get nothing."""
     return Severity.CRITICAL if throttle_bytes_per_s <= load.in_sync_bytes_per_s else Severity.WARNING
 
 
@@ -90,7 +90,7 @@ def _either(brokers: Sequence[int]) -> str:
 
 
 def _unless_unknown(check: Check) -> Check:
-    """Return a check of what is left to copy that lets it be unknown: that is said, and not wrong."""
+    """Return a check of the remaining bytes that accepts an unknown number."""
 
     def checked(announcement: Announcement) -> str | None:
         return None if announcement.evidence.get("remaining_bytes") is None else check(announcement)
@@ -99,7 +99,7 @@ def _unless_unknown(check: Check) -> Check:
 
 
 def _advises(least: float, most: float) -> Check:
-    """Return a check of the recommended throttle, where there is one."""
+    """Return a check of the recommended throttle, if there is one."""
 
     def check(announcement: Announcement) -> str | None:
         advised = announcement.recommendation.get("throttle_bytes_per_s")

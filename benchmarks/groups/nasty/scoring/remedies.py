@@ -1,4 +1,4 @@
-"""Remedies of a scene's alerts: their lines run as printed, or what a person does, until the alerts resolve."""
+"""Remedies of a scene's alerts: their lines as printed, or the operator's action, until the alerts resolve."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _POLL_S = 0.25
 
 
 def follow_advice(context: SceneContext) -> None:
-    """Run the lines of every alert that fires and has some, the most severe first, one alert after the other.
+    """Run the lines of every firing alert that has some, one alert after another, the most severe first.
 
-    Each gets its time to resolve before the next is looked at; an alert that resolves by the advice of another one is
-    not followed.
+    Each alert gets its time to resolve before the next one is followed. An alert that resolves by the advice of another
+    one is not followed.
     """
     known = {one.announcement.alert_id for one in context.followed}
     while waiting := [one for one in _firing(context) if one.alert_id not in known and _commands(one)]:
@@ -29,12 +29,12 @@ def follow_advice(context: SceneContext) -> None:
 
 
 def repair_by_hand(context: SceneContext, act: Callable[[], None], await_repaired: Callable[[], None]) -> None:
-    """Do what a person does about the alerts that ask for it, and wait until they resolve.
+    """Do the operator's action for the alerts that ask for it, and wait until they resolve.
 
     Args:
-        context: the scene.
-        act: what is done.
-        await_repaired: returns once Kafka itself shows that it has worked.
+        context: the scene's context.
+        act: the action.
+        await_repaired: returns once Kafka shows that it has worked.
     """
     waiting = [one for one in _firing(context) if one.recommendation.get("action") in BY_HAND]
     act()
@@ -47,14 +47,14 @@ def repair_by_hand(context: SceneContext, act: Callable[[], None], await_repaire
 
 
 def await_promised_end(context: SceneContext, longest_s: float) -> None:
-    """Keep when the move ended, if the last advice promised that within some time; else it is not waited for."""
+    """Record the end of the move if the last advice predicted it within ``longest_s``; otherwise do not wait."""
     promised = [one for one in context.followed if one.promised_finish_s is not None]
     if promised and (promised[-1].promised_finish_s or 0.0) <= longest_s and await_end(context, 1.5 * longest_s):
         promised[-1].finished_s = time.monotonic()
 
 
 def rates_in_force(context: SceneContext) -> RatesInForce:
-    """Return the rate of every broker that is up in both roles, as the brokers themselves report them."""
+    """Return the rates of every live broker in both roles, as the brokers report them."""
     found = read_throttles(context.bench.settings).rates
     rates: dict[tuple[int, Role], float | None] = {}
     for broker, of_broker in found.items():
@@ -78,7 +78,7 @@ def _follow(context: SceneContext, announcement: Announcement) -> FollowedAdvice
 
 
 def _await_resolved(context: SceneContext, followed: FollowedAdvice) -> None:
-    """Return when an alert has resolved, or has had its time."""
+    """Return once an alert has resolved, or its time is over."""
     alert_id, give_up_s = followed.announcement.alert_id, followed.done_s + followed.limit_s
     while (line := context.watch.resolved(alert_id)) is None and time.monotonic() < give_up_s:
         context.watch.require_running()
@@ -89,7 +89,7 @@ def _await_resolved(context: SceneContext, followed: FollowedAdvice) -> None:
 
 
 def _firing(context: SceneContext) -> Sequence[Announcement]:
-    """Return the last announcement of every alert that fires, infos too."""
+    """Return the last announcement of every firing alert, infos included."""
     return [announcement_of(line) for line in context.watch.firing(informing=True)]
 
 

@@ -1,4 +1,4 @@
-"""The worth of a scene's alerts: which are true, which false, which doubled, and which causes have none."""
+"""Score of a scene: true, false and doubled alerts, and causes without an alert."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from benchmarks.groups.nasty.scoring.truth import Announcement, Cause
 
 @dataclass(frozen=True)
 class ScoredAlert:
-    """One alert that paged somebody.
+    """One alert that paged.
 
     Attributes:
-        announcements: those of its announcements that page, in their order.
-        cause: name of the cause that it is about; None if there is none.
-        wrong: why it is false; None if it is true.
+        announcements: its announcements that page, in order.
+        cause: name of its cause; None if there is none.
+        wrong: reason why it is false; None if it is true.
     """
 
     announcements: tuple[Announcement, ...]
@@ -31,12 +31,12 @@ class ScoredAlert:
 
 @dataclass(frozen=True)
 class Score:
-    """What the alerts of a scene come to.
+    """Score of the alerts of a scene.
 
     Attributes:
-        alerts: every alert that paged, in the order in which they did.
+        alerts: all alerts that paged, in order.
         required: number of causes that had to be announced.
-        missing: names of those that were not, or not in time, or with wrong numbers.
+        missing: names of causes that were not announced in time with right numbers.
         doubled: alerts beyond the first of each cause.
     """
 
@@ -52,16 +52,16 @@ class Score:
 
 
 def score(causes: Sequence[Cause], announcements: Sequence[Announcement]) -> Score:
-    """Return what the announcements of a scene are worth.
+    """Return the score of a scene.
 
-    An alert is true if everything by which it pages is: each announcement is about a cause of that time, and its
-    numbers are right. A cause is missing if no announcement, of a new alert or of one that is active, tells of it in
-    time. An alert is about one cause; of several that its first announcement could be about, the one with the fewest
-    alerts, so that none is counted as doubled that has a cause of its own.
+    An alert is true if each of its announcements that page is about a cause of that time and has the right numbers. A
+    cause is missing if no announcement of a new or active alert reports it in time. Each alert counts for one cause:
+    among those that its first announcement may be about, the one with the fewest alerts. So an alert with its own cause
+    is not doubled.
 
     Args:
-        causes: all that is wrong in the scene; those that matter most come first.
-        announcements: every firing event, in their order.
+        causes: all causes of the scene, the most important first.
+        announcements: all firing events, in order.
     """
     pages = [one for one in announcements if one.is_page]
     by_alert: dict[str, list[Announcement]] = defaultdict(list)
@@ -89,7 +89,7 @@ def _cause_of(
 
 
 def _wrong(own: Sequence[Announcement], causes: Sequence[Cause]) -> str | None:
-    """Return what is wrong in the first wrong announcement of an alert; None if all are right."""
+    """Return the problem of the first wrong announcement of an alert; None if all are right."""
     return next((wrong for one in own if (wrong := _wrong_in(one, causes)) is not None), None)
 
 

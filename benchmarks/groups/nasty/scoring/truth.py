@@ -1,4 +1,4 @@
-"""What is true in a scene: its causes, and what an alert has to say to be about one of them."""
+"""Causes of a scene, and the claims that an alert must make to be about one of them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from alerts.rules.evidence import EMPTY_EVIDENCE
 from cli.common.watch_output import Line
 from schemas.alerts import AlertKind, AlertState, Severity
 
-# The tick that was under way when a cause ended, and the time until its alert is printed.
+# Time for a tick that was being collected when a cause ended, and for printing its alert.
 GRACE_S = 5.0
 
 
 @dataclass(frozen=True)
 class Announcement:
-    """One event by which an alert fires: its first one, or an update of it.
+    """One firing event of an alert: its first one, or an update.
 
     Attributes:
-        alert_id: the alert.
+        alert_id: id of the alert.
         kind: kind of alert.
         subject: subject of the alert.
         severity: info, warning or critical.
-        at_s: when its line was printed, seconds of the monotonic clock.
-        summary: the sentence.
-        evidence: the numbers behind it.
-        recommendation: what is advised, with its commands.
+        at_s: time at which its line was printed, monotonic seconds.
+        summary: summary of the alert.
+        evidence: numbers of the alert.
+        recommendation: advice with its commands.
     """
 
     alert_id: str
@@ -42,36 +42,36 @@ class Announcement:
 
     @property
     def is_page(self) -> bool:
-        """Return whether it calls a person: an info does not."""
+        """Return whether it pages: an info does not."""
         return self.severity != Severity.INFO.value
 
 
-# Returns what is wrong in an announcement; None if all of it is right.
+# Returns the problem of an announcement; None if it is right.
 Check = Callable[[Announcement], "str | None"]
 
 
-# Returns whether an announcement is about a cause at all.
+# Returns whether an announcement is about a cause.
 Matcher = Callable[[Announcement], bool]
 
 
 def no_numbers(_announcement: Announcement) -> None:
-    """Return that nothing is wrong: a claim without numbers."""
+    """Accept every announcement: the claim has no numbers."""
 
 
 def applies_always(_announcement: Announcement) -> bool:
-    """Return that an announcement of the right kind and subject is about the cause, whatever else it says."""
+    """Accept every announcement of the right kind and subject."""
     return True
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What an alert says that is about a cause.
+    """Statement of an alert about a cause.
 
     Attributes:
         kind: kind of alert.
-        subject: regular expression that its subject matches as a whole.
-        applies: whether an announcement is about the cause at all; else it may be about another one.
-        check: finds wrong numbers in an announcement that is about the cause.
+        subject: regular expression for the whole subject.
+        applies: whether an announcement is about this cause, and not about another one of the same kind and subject.
+        check: returns the wrong numbers of an announcement about the cause.
     """
 
     kind: AlertKind
@@ -87,15 +87,15 @@ class Claim:
 
 @dataclass
 class Cause:
-    """One thing that is wrong, or may look so with reason.
+    """One fault, or a state that justifies an alert.
 
     Attributes:
-        name: what is wrong.
-        claims: what alerts may say of it, any of them.
-        from_s: when it began, seconds of the monotonic clock.
-        within_s: time in which an alert has to announce it.
-        required: whether an alert must announce it; else one may.
-        until_s: when it was over; None if it is not.
+        name: name of the cause.
+        claims: claims of alerts about it; any of them suffices.
+        from_s: beginning, monotonic seconds.
+        within_s: seconds within which an alert has to announce it.
+        required: whether an alert has to announce it; otherwise one may.
+        until_s: end, monotonic seconds; None while it lasts.
     """
 
     name: str
@@ -106,21 +106,21 @@ class Cause:
     until_s: float | None = None
 
     def claim_of(self, announcement: Announcement) -> Claim | None:
-        """Return the claim on this cause that an announcement makes in the time of the cause; None if it makes none."""
+        """Return the claim of an announcement about this cause, if it comes in the cause's time; otherwise None."""
         until_s = float("inf") if self.until_s is None else self.until_s + GRACE_S
         if not self.from_s <= announcement.at_s <= until_s:
             return None
         return next((claim for claim in self.claims if claim.matches(announcement)), None)
 
     def announced_by(self, announcement: Announcement) -> bool:
-        """Return whether an announcement tells of this cause, rightly and in time."""
+        """Return whether an announcement reports this cause in time and with right numbers."""
         claim = self.claim_of(announcement)
         in_time = announcement.at_s <= self.from_s + self.within_s
         return claim is not None and in_time and claim.check(announcement) is None
 
 
 def announcement_of(line: Line) -> Announcement:
-    """Return the announcement that a line of the watch makes; the line has to be an alert that fires."""
+    """Return the announcement in an output line of the watch. The line must be a firing event."""
     said = line.fields
     return Announcement(
         said["alert_id"],
@@ -135,7 +135,7 @@ def announcement_of(line: Line) -> Announcement:
 
 
 def announcements(lines: Sequence[Line]) -> list[Announcement]:
-    """Return every firing event among the lines of a watch, in their order."""
+    """Return all firing events among the output lines of a watch, in order."""
     fired = [
         line for line in lines if line.fields["type"] == "event" and line.fields["state"] == AlertState.FIRING.value
     ]
@@ -143,7 +143,7 @@ def announcements(lines: Sequence[Line]) -> list[Announcement]:
 
 
 def all_of(*checks: Check) -> Check:
-    """Return a check that finds what the first of several checks finds wrong."""
+    """Return a check with the first problem that several checks find."""
 
     def check(announcement: Announcement) -> str | None:
         return next((wrong for one in checks if (wrong := one(announcement)) is not None), None)
@@ -152,18 +152,18 @@ def all_of(*checks: Check) -> Check:
 
 
 def near(key: str, expected: float, tolerance_ratio: float) -> Check:
-    """Return a check that a number of the evidence is what was counted by hand.
+    """Return a check of a number in the evidence against the right number.
 
     Args:
-        key: of the evidence.
-        expected: the right number.
-        tolerance_ratio: how far from it the evidence may be, against the right number.
+        key: key in the evidence.
+        expected: right number.
+        tolerance_ratio: tolerated difference, as a share of the right number.
     """
     return within(key, expected * (1 - tolerance_ratio), expected * (1 + tolerance_ratio))
 
 
 def within(key: str, least: float, most: float) -> Check:
-    """Return a check that a number of the evidence lies between two bounds."""
+    """Return a check that a number in the evidence lies between two bounds."""
 
     def check(announcement: Announcement) -> str | None:
         found = announcement.evidence.get(key)
@@ -186,16 +186,16 @@ def has_severity(severity: Severity) -> Check:
 
 
 def blames_no_switch(announcement: Announcement) -> str | None:
-    """Return what is wrong if an announcement blames a leader switch."""
+    """Return a problem if an announcement blames a leader switch."""
     blamed = announcement.evidence.get("switch_tick_ms") is not None or "leader switch" in announcement.summary
     return f"a leader switch is blamed: {announcement.summary}" if blamed else None
 
 
 def shows_extent(count: int) -> Matcher:
-    """Return a test that the sentence shows a number of replicas or partitions, or that the broker is down.
+    """Return a matcher for summaries with a number of replicas or partitions, or with a broker that is down.
 
     Args:
-        count: the least number that the sentence has to show; "and 57 more" behind three names counts as 57.
+        count: minimum number in the summary; "and 57 more" behind three names counts as 57.
     """
 
     def applies(announcement: Announcement) -> bool:

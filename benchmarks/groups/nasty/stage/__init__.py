@@ -1,1 +1,1 @@
-"""Where the scenes of group `nasty` take place."""
+"""Context of the scenes of group `nasty`: topic, brokers, disks and shell."""

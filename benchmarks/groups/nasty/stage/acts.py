@@ -1,4 +1,4 @@
-"""What is done to the cluster in several scenes, and what Kafka itself then shows."""
+"""Actions on the cluster that several scenes share, and checks of their effect in Kafka."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from schemas.errors import HeadroomError
 
 _MOVE_END_S = 150.0
 _IN_SYNC_S = 150.0
-# Bursts of a quota weigh as they do in the long run.
+# Whole cycles, so that bursts of the quota average out.
 LOSING_S = 2 * QUOTA_CYCLE_S
-# Far above what any scene writes: what is left of a move is copied within a minute.
+# Far above all write rates of scenes, so that a move ends within a minute.
 FAST_BYTES_PER_S = 60e6
 
 
@@ -25,9 +25,9 @@ def start_move(context: SceneContext, rates: Rates, chosen: Collection[int] | No
     """Start the move under rates by broker and role.
 
     Args:
-        context: the scene.
-        rates: those of brokers that are down are left out.
-        chosen: partitions that begin to move; None: all that are to move.
+        context: the scene's context.
+        rates: rates; those of brokers that are down are ignored.
+        chosen: partitions that begin to move; all moving ones if None.
     """
     shown = _shown(rates)
     count = sum(group.count for group in context.groups if group.moves) if chosen is None else len(chosen)
@@ -36,15 +36,15 @@ def start_move(context: SceneContext, rates: Rates, chosen: Collection[int] | No
 
 
 def require_losing(context: SceneContext, length_s: float, chosen: Collection[Group] | None = None) -> None:
-    """Let the scene go on for a time, in which new replicas have to fall further behind or get nothing.
+    """Wait for a time in which new replicas must fall further behind or get nothing.
 
     Args:
-        context: the scene.
-        length_s: for how long.
-        chosen: groups of which this holds; None: all.
+        context: the scene's context.
+        length_s: seconds to wait.
+        chosen: groups of partitions to check; all if None.
 
     Raises:
-        HeadroomError: they gained: what the scene calls true did not happen.
+        HeadroomError: the new replicas gained, so the fault did not happen.
     """
     before = context.topic.logs.missing_bytes(chosen)
     context.observe(length_s)
@@ -64,14 +64,14 @@ def await_end(context: SceneContext, deadline_s: float) -> bool:
 
 
 def finish_fast(context: SceneContext, rates: Mapping[tuple[int, Role], float] | None = None) -> None:
-    """Raise rates so far that the move ends soon, and return when it has; a planned act.
+    """Raise rates so that the move ends soon, and return when it has ended.
 
     Args:
-        context: the scene.
-        rates: by broker and role; None: of both roles of all brokers that are up.
+        context: the scene's context.
+        rates: rates by broker and role; high rates on all live brokers if None.
 
     Raises:
-        HeadroomError: it did not end.
+        HeadroomError: the move did not end.
     """
     alive = [broker for broker in context.bench.brokers if broker not in context.topic.down]
     context.topic.set_rates(rates or {(b, role): FAST_BYTES_PER_S for b in alive for role in Role})
@@ -81,13 +81,13 @@ def finish_fast(context: SceneContext, rates: Mapping[tuple[int, Role], float] |
 
 
 def await_in_sync(context: SceneContext, broker: int) -> None:
-    """Return once every replica of a broker is in sync, but for those that a move adds."""
+    """Return once every replica of a broker is in sync, except for adding replicas."""
     await_true(lambda: not context.topic.out_of_sync(broker), _IN_SYNC_S, f"replicas of broker {broker} in sync")
     context.note(f"the replicas of broker {broker} are in sync")
 
 
 def _shown(rates: Rates) -> str:
-    """Return rates in MB/s, those that are the same for all brokers once."""
+    """Return rates in MB/s as text. A rate that all brokers share is shown once."""
     by_role = {role: {b: f"{rate / 1e6:.2f}" for (b, of), rate in sorted(rates.items()) if of is role} for role in Role}
     texts = []
     for role, found in by_role.items():

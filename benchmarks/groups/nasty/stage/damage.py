@@ -1,4 +1,4 @@
-"""What is done to brokers in a scene, and undone after it: killed, stopped, a log directory taken away."""
+"""Damage to brokers in a scene, and its repair: kills, stops and removed log directories."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _BACK_S = 150.0
 
 
 class Damage:
-    """Brokers that are down, and log directories that have failed.
+    """Brokers that are down, and failed log directories.
 
     Args:
-        bench: the brokers.
+        bench: cluster of the scenes.
 
     Attributes:
         down: brokers that are down.
@@ -29,17 +29,17 @@ class Damage:
         self._failed: set[int] = set()
 
     def kill(self, broker: int) -> None:
-        """Kill a broker, as a crash would."""
+        """Kill a broker, as in a crash."""
         self.down.add(broker)
         self._bench.kill(broker)
 
     def stop(self, broker: int) -> None:
-        """Stop a broker in order."""
+        """Stop a broker with a controlled shutdown."""
         self.down.add(broker)
         self._bench.stop(broker)
 
     def fail_second_log_dir(self, broker: int) -> None:
-        """Take the second log directory of a broker away: its next checkpoint finds none.
+        """Remove the second log directory of a broker. Its next checkpoint fails.
 
         Source: Kafka 4.3.1, ``ReplicaManager.checkpointHighWatermarks``, run every
         ``replica.high.watermark.checkpoint.interval.ms`` (5 s): an IOException takes the directory offline.
@@ -49,7 +49,7 @@ class Damage:
         self._failed.add(broker)
 
     def start(self, broker: int) -> None:
-        """Start a broker again with both its log directories; return when it is ready."""
+        """Start a broker with both its log directories, and return when it is ready."""
         if broker in self._failed:
             path = self._bench.log_dir(broker, second=True)
             path.with_name(path.name + _FAILED).rename(path)
@@ -58,7 +58,7 @@ class Damage:
         self.down.discard(broker)
 
     def repair(self) -> None:
-        """Start every broker that is down or has lost a directory, and let the preferred leaders of the ticks lead."""
+        """Start all brokers that are down or damaged, and let preferred leaders of the ticks topic lead."""
         damaged = sorted(self.down | self._failed)
         for broker in damaged:
             self.start(broker)

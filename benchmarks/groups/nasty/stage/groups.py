@@ -1,4 +1,4 @@
-"""Partitions of a move by the hundred, and by hand what they make a broker send and receive."""
+"""Groups of equal partitions in a move, and the load of brokers computed by hand."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Group:
-    """Partitions that are alike.
+    """Equal partitions.
 
     Attributes:
         count: number of partitions.
         before: replicas before the move, preferred leader first.
-        after: replicas after the move; the same as ``before``: the partitions do not move.
-        write_bytes_per_s: written to each partition all the time.
+        after: replicas after the move; equal to ``before`` if the partitions do not move.
+        write_bytes_per_s: write rate of each partition.
         least_bytes: smallest history of a partition.
         most_bytes: largest history; each partition's is drawn between the two.
     """
@@ -39,7 +39,7 @@ class Group:
 
     @property
     def writes_bytes_per_s(self) -> float:
-        """Return what is written to all the partitions together."""
+        """Return the write rate of all the partitions."""
         return self.count * self.write_bytes_per_s
 
     def sizes(self, draw: random.Random) -> list[int]:
@@ -62,11 +62,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Load:
-    """Listed traffic of one broker in one role while the groups move, bytes per second.
+    """Throttled traffic of one broker and role while the groups move, bytes per second.
 
     Attributes:
-        in_sync_bytes_per_s: traffic of in-sync followers, which no throttle holds back.
-        required_bytes_per_s: traffic of all followers that fetch, which the throttle has to exceed.
+        in_sync_bytes_per_s: traffic of in-sync followers, which no throttle limits.
+        required_bytes_per_s: traffic of all followers that fetch; the throttle has to exceed it.
     """
 
     in_sync_bytes_per_s: float
@@ -74,12 +74,12 @@ class Load:
 
 
 def leader_load(groups: Iterable[Group], broker: int, down: Collection[int] = ()) -> Load:
-    """Return what a broker sends as leader of moving partitions, counted here and not by the code that is measured.
+    """Return the load of a broker as leader of moving partitions, computed independently of the measured code.
 
     Args:
-        groups: all partitions; those that do not move are in no list, and count nowhere.
+        groups: all partitions; those that do not move are in no throttled list.
         broker: broker id.
-        down: brokers that are down: others lead in their place, and they fetch nothing.
+        down: brokers that are down: others lead their partitions, and they fetch nothing.
     """
     led = [group for group in groups if group.moves and group.leader(down) == broker]
     in_sync = sum(g.writes_bytes_per_s * len(set(g.before) - {broker} - set(down)) for g in led)
@@ -88,7 +88,7 @@ def leader_load(groups: Iterable[Group], broker: int, down: Collection[int] = ()
 
 
 def inbound_load(groups: Iterable[Group], broker: int) -> Load:
-    """Return what a broker receives as destination until the first of its new replicas is in sync."""
+    """Return the load of a broker as destination until the first of its new replicas is in sync."""
     return Load(0.0, sum(group.writes_bytes_per_s for group in groups if broker in group.adding))
 
 

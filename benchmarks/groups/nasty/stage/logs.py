@@ -1,4 +1,4 @@
-"""What the disks of the brokers hold of a topic: how much new replicas have to copy, and in which directories."""
+"""Logs of a topic on the brokers' disks: bytes that new replicas have to copy, and log directories."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ALTER_S = 30.0
 
 
 class TopicLogs:
-    """The logs of a topic, as the brokers that are up report them.
+    """Logs of a topic, as the live brokers report them.
 
     Args:
-        bench: the brokers.
-        name: of the topic.
-        partitions: the group of each partition, by number.
-        down: brokers that are down; others change it.
+        bench: cluster of the topic.
+        name: name of the topic.
+        partitions: group of each partition, by number.
+        down: brokers that are down; shared with the code that changes it.
     """
 
     def __init__(self, bench: BenchCluster, name: str, partitions: Sequence[Group], down: set[int]) -> None:
@@ -32,20 +32,20 @@ class TopicLogs:
         self._down = down
 
     def assign_log_dirs(self, log_dirs: Mapping[tuple[int, int], Path]) -> None:
-        """Move replicas to log directories; a replica that does not exist yet is created there.
+        """Move replicas to log directories. A replica that does not exist yet will be created there.
 
         Args:
             log_dirs: absolute directory by partition and broker.
 
-        Source: Kafka 4.3.1, ``ReplicaManager.alterReplicaLogDirs``, which keeps the directory of a replica that is to
-        come, and answers that there is none.
+        Source: Kafka 4.3.1, ``ReplicaManager.alterReplicaLogDirs`` stores the directory of a future replica and returns
+        an error for it.
         """
         if log_dirs:
             wanted = {(self._name, number, broker): str(path) for (number, broker), path in log_dirs.items()}
             self._bench.admin.alter_replica_log_dirs(wanted)
 
     def to_copy_bytes(self, chosen: Collection[Group]) -> int:
-        """Return what new replicas of some groups have to copy in all: as much as their partitions' largest logs."""
+        """Return the bytes that new replicas of some groups have to copy: their partitions' largest logs."""
         sizes = self._log_sizes()
         return sum(
             _largest_log_bytes(number, group, sizes) * len(group.adding) for number, group in self._moving_of(chosen)
@@ -55,7 +55,7 @@ class TopicLogs:
         """Return how much smaller new logs are than the largest original one of their partition.
 
         Args:
-            chosen: groups that count; None: all. Brokers that are down have no logs.
+            chosen: groups that count; all if None. Brokers that are down have no logs.
         """
         sizes = self._log_sizes()
         return sum(_missing(number, group, sizes) for number, group in self._moving_of(chosen))
@@ -77,14 +77,14 @@ class TopicLogs:
         }
 
     def swap_log_dirs(self, broker: int, chosen: Collection[int]) -> int:
-        """Return how many replicas of some partitions on a broker begin to move to its other log directory."""
+        """Move replicas of some partitions on a broker to its other log directory, and return their number."""
         first, second = self._bench.log_dir(broker), self._bench.log_dir(broker, second=True)
         now = {number: path for number, path in self._log_dirs_of(broker).items() if number in chosen}
         self.assign_log_dirs({(number, broker): second if path == first else first for number, path in now.items()})
         return len(now)
 
     def limit_log_dir_moves(self, broker: int, bytes_per_s: int) -> None:
-        """Limit the copies between the log directories of a broker."""
+        """Limit the rate of copies between the log directories of a broker."""
         link = AdminConnection(self._bench.settings.cluster)
         try:
             alter_configs(link, [ConfigChange(BROKER, str(broker), {_LOG_DIRS_RATE: str(bytes_per_s)})], _ALTER_S)

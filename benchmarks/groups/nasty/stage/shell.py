@@ -1,4 +1,4 @@
-"""A shell in which the lines of an alert run as printed: Kafka's tools and ``headroom`` are on its PATH."""
+"""A shell for the lines of alerts, with Kafka's tools and ``headroom`` on its PATH."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOOLS = {
 }
 _JVM = "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _TIMEOUT_S = 120.0
-# As a shell's own ``timeout`` ends.
+# Exit code of the command ``timeout``.
 _TIMED_OUT = 124
 _OUTPUT_CHARACTERS = 4_000
 
@@ -31,9 +31,9 @@ class RanLine:
     """One line that was run.
 
     Attributes:
-        line: as printed in the alert.
+        line: line as printed in the alert.
         code: exit code.
-        output: the end of what it printed, standard output and error together.
+        output: end of its output, standard output and error together.
         took_s: seconds until it ended.
     """
 
@@ -44,10 +44,10 @@ class RanLine:
 
 
 class Shell:
-    """Runs lines in a folder of its own, which holds the tools too.
+    """Runs lines in a folder that also has the tools.
 
     Args:
-        folder: made if it is missing.
+        folder: folder; created if missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -60,7 +60,7 @@ class Shell:
         self._environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', '')}"}
 
     def run(self, line: str) -> RanLine:
-        """Return what became of one line, run by ``sh``; nobody answers its questions."""
+        """Run one line with ``sh`` and without input, and return its result."""
         began_s = time.monotonic()
         try:
             done = subprocess.run(

@@ -1,4 +1,4 @@
-"""One scene as it happens: what is done to the cluster, and what is true of it meanwhile."""
+"""Context of a running scene: actions on the cluster, and the causes that are true."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _POLL_S = 0.5
 
 @dataclass
 class Tools:
-    """What all scenes of a run share.
+    """Tools that all scenes of a run share.
 
     Attributes:
-        bench: the brokers.
-        damage: what is broken of them.
-        shell: where the lines of alerts run.
-        rotation: whose turn it is, Headroom's commands or Kafka's.
-        on_progress: prints how it goes.
+        bench: cluster of the scenes.
+        damage: damage to its brokers.
+        shell: shell for the lines of alerts.
+        rotation: selects Headroom's commands or Kafka's.
+        on_progress: prints the progress.
     """
 
     bench: BenchCluster
@@ -40,19 +40,19 @@ class Tools:
 
 @dataclass
 class SceneContext:
-    """A scene under way.
+    """Context of a running scene.
 
     Attributes:
-        tools: what all scenes share.
-        watch: the watch that is tried.
+        tools: shared tools.
+        watch: the measured watch.
         store: folder of its tables.
         topic: the scene's topic, under load.
-        began_s: when the scene began, seconds of the monotonic clock.
-        causes: what is true, those that matter most first.
+        began_s: beginning of the scene, monotonic seconds.
+        causes: true causes, the most important first.
         followed: advice that was followed.
-        notes: what was done, each with the seconds since the beginning.
-        checked: numbers that were compared with what was counted by hand.
-        wrong_numbers: those of them that were wrong, in a sentence each.
+        notes: actions, each with the seconds since the beginning.
+        checked: number of numbers compared with those computed by hand.
+        wrong_numbers: a sentence for each wrong one.
     """
 
     tools: Tools
@@ -68,7 +68,7 @@ class SceneContext:
 
     @property
     def bench(self) -> BenchCluster:
-        """Return the brokers."""
+        """Return the cluster."""
         return self.tools.bench
 
     @property
@@ -77,45 +77,45 @@ class SceneContext:
         return self.topic.groups
 
     def note(self, text: str) -> None:
-        """Keep what was done, with its time."""
+        """Record an action with its time."""
         at_s = time.monotonic() - self.began_s
         self.notes.append((at_s, text))
         self.tools.on_progress(f"    {at_s:6.1f}  {text}")
 
     def announcements(self) -> list[Announcement]:
-        """Return every firing event so far."""
+        """Return all firing events so far."""
         return announcements(list(self.watch.lines))
 
     def expect(
         self, name: str, claims: Iterable[Claim], within_s: float, required: bool = True, from_s: float | None = None
     ) -> Cause:
-        """Return a cause that holds from now on, or from an earlier time, until it is ended.
+        """Add a cause that holds from now on, or from an earlier time, and return it.
 
         Args:
-            name: what is wrong.
-            claims: what alerts may say of it.
-            within_s: time in which one has to.
-            required: whether one has to; else one may.
-            from_s: when it began, seconds of the monotonic clock; None: now.
+            name: name of the cause.
+            claims: claims of alerts about it.
+            within_s: seconds within which an alert has to announce it.
+            required: whether an alert has to announce it; otherwise one may.
+            from_s: beginning, monotonic seconds; now if None.
         """
         cause = Cause(name, tuple(claims), time.monotonic() if from_s is None else from_s, within_s, required)
         self.causes.append(cause)
         return cause
 
     def end_causes(self, *causes: Cause) -> None:
-        """Note that causes have ended now."""
+        """Set the end of causes to now."""
         for cause in causes:
             cause.until_s = time.monotonic()
 
     def observe(self, length_s: float) -> None:
-        """Let the scene go on for a time."""
+        """Wait for a number of seconds while the watch runs."""
         until_s = time.monotonic() + length_s
         while time.monotonic() < until_s:
             self.watch.require_running()
             time.sleep(_POLL_S)
 
     def await_announced(self, *causes: Cause) -> None:
-        """Return once every cause is announced, or has had its time."""
+        """Return once every cause is announced, or its time is over."""
         for cause in causes:
             while not self._announced(cause) and time.monotonic() <= cause.from_s + cause.within_s:
                 self.watch.require_running()
@@ -126,7 +126,7 @@ class SceneContext:
         return any(cause.announced_by(one) for one in self.announcements())
 
     def compare(self, name: str, found: float | None, expected: float, tolerance_ratio: float) -> None:
-        """Keep whether a number is what was counted by hand; one that is not known is not compared."""
+        """Compare a number with the one computed by hand. An unknown number is skipped."""
         if found is None:
             return
         self.checked += 1
@@ -134,7 +134,7 @@ class SceneContext:
             self.wrong_numbers.append(f"{name}: {found:.0f}, not {expected:.0f}")
 
     def clear(self) -> None:
-        """Clear rates and lists, as whoever has moved partitions does at the end."""
+        """Clear rates and lists, as an operator does at the end of a move."""
         self.topic.clear_throttles()
         self.note("throttles cleared")
 
@@ -144,7 +144,7 @@ class SceneContext:
         self.tools.damage.kill(broker)
 
     def stop(self, broker: int) -> None:
-        """Stop a broker in order."""
+        """Stop a broker with a controlled shutdown."""
         self.note(f"broker {broker} is stopped")
         self.tools.damage.stop(broker)
 
@@ -154,6 +154,6 @@ class SceneContext:
         self.tools.damage.fail_second_log_dir(broker)
 
     def start(self, broker: int) -> None:
-        """Start a broker, with all its log directories."""
+        """Start a broker with all its log directories."""
         self.tools.damage.start(broker)
         self.note(f"broker {broker} is started")

@@ -1,4 +1,4 @@
-"""A topic of hundreds of partitions: filled fast, written to steadily, moved, throttled by broker and role."""
+"""A topic with hundreds of partitions: history, steady load, move, and throttles by broker and role."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from schemas.alerts import Role
 # Broker and role to bytes per second; one that is missing has no rate.
 Rates = Mapping[tuple[int, Role], float]
 RECORD_BYTES = 10_000
-# As cluster.load: a fetch ends in the middle of a batch, whose beginning is then sent twice, so batches are small.
+# Small batches as in cluster.embedded.paced_producer: a fetch that ends within a batch sends its beginning twice.
 _BATCH_BYTES = 32_768
 _BATCH_RECORDS = 3
 _VALUES = 16
@@ -33,19 +33,19 @@ _FILL_S = 180.0
 
 
 class LargeTopic:
-    """A topic with a history and a load; all of it, with move and throttles, is removed at the end.
+    """A topic with a history and a load. Its exit removes topic, move and throttles.
 
     Args:
-        bench: the brokers.
-        name: of the topic.
+        bench: cluster of the topic.
+        name: name of the topic.
         groups: its partitions, numbered in the order of the groups.
-        draw: source of the partitions' sizes.
-        down: brokers that are down; others change it.
-        log_dirs: directory in which a replica is created, by partition and broker; others go where the broker chooses.
+        draw: random source of the partitions' sizes.
+        down: brokers that are down; shared with the code that changes it.
+        log_dirs: log directory of replicas with a fixed one, by partition and broker.
 
     Attributes:
-        partitions: the group of each partition, by number.
-        logs: what the brokers' disks hold of it.
+        partitions: group of each partition, by number.
+        logs: its logs on the brokers' disks.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LargeTopic:
         self._load = PacedProducer(bench.bootstrap_servers, rates, RECORD_BYTES)
 
     def __enter__(self) -> LargeTopic:
-        """Return this topic with its history, its load running."""
+        """Create and fill the topic, start its load, and return it."""
         self.logs.assign_log_dirs(self._log_dirs)
         self._create()
         self._fill()
@@ -79,9 +79,9 @@ class LargeTopic:
         return self
 
     def _create(self) -> None:
-        """Create the topic with the leaders alone, and add the other replicas while it is empty.
+        """Create the topic with leaders only, and add the other replicas while it is empty.
 
-        A request to create a topic has to give all partitions the same number of replicas.
+        A request to create a topic must give all partitions the same number of replicas.
 
         Source: Kafka 4.3.1, ``ReplicationControlManager.createTopic``.
         """
@@ -94,7 +94,7 @@ class LargeTopic:
         await_true(lambda: not self.moving(), _FILL_S, f"replicas of {self.name}")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End load and move, clear the throttles, delete the topic; all brokers have to be up."""
+        """Stop the load, cancel the move, clear the throttles, delete the topic. All brokers must be up."""
         self._load.stop()
         with suppress(KafkaError):
             self.cancel()
@@ -102,7 +102,7 @@ class LargeTopic:
         self._bench.retry(lambda: self._bench.admin.delete_topics([self.name]))
 
     def _fill(self) -> None:
-        """Write the history, the same number of batches to every partition before the next round."""
+        """Write the history in rounds of the same number of batches for every partition."""
         producer = KafkaProducer(
             bootstrap_servers=self._bench.bootstrap_servers,
             acks=1,
@@ -124,8 +124,8 @@ class LargeTopic:
         """Set lists and rates as ``kafka-reassign-partitions --execute --additional`` does, and start the move.
 
         Args:
-            rates: by broker and role; those of brokers that are down are left out.
-            chosen: partitions that begin to move now; None: all that are to move.
+            rates: rates by broker and role; those of brokers that are down are ignored.
+            chosen: partitions that begin to move now; all moving ones if None.
 
         Raises:
             HeadroomError: the brokers refused the move.
@@ -141,18 +141,18 @@ class LargeTopic:
             raise failure(f"the move was refused: {refused}")
 
     def set_rates(self, rates: Rates) -> None:
-        """Set rates by broker and role, and wait until they are in force; other rates stay as they are."""
+        """Set rates by broker and role, and wait until they are in force. Other rates stay."""
         for role in Role:
             chosen = {b: round(rate) for (b, of), rate in rates.items() if of is role and b not in self.down}
             if chosen:
                 apply_rates(self._bench.settings, chosen, (role.value,))
 
     def clear_rates(self) -> None:
-        """Clear both rates of every broker that is up; the lists stay."""
+        """Clear both rates of every live broker; the lists stay."""
         clear_rates(self._bench.settings, [b for b in self._bench.brokers if b not in self.down])
 
     def clear_throttles(self) -> None:
-        """Clear the rates of every broker that is up, and the lists of the topic."""
+        """Clear the rates of every live broker, and the lists of the topic."""
         self.clear_rates()
         clear_lists(self._bench.settings, [self.name])
 
@@ -166,12 +166,12 @@ class LargeTopic:
         return sorted(one.partition for one in found if one.topic == self.name)
 
     def metadata(self) -> list[dict[str, Any]]:
-        """Return what Kafka's metadata has of each partition: leader, replicas, ISR and offline replicas."""
+        """Return the partitions in Kafka's metadata, ordered by number."""
         found = self._bench.retry(lambda: self._bench.admin.describe_topics([self.name]))
         return sorted(found[0]["partitions"], key=lambda one: one["partition_index"])
 
     def out_of_sync(self, broker: int) -> list[int]:
-        """Return the partitions whose replica on a broker is out of the ISR, but for replicas that a move adds."""
+        """Return the partitions whose replica on a broker is out of sync, except for adding replicas."""
         moving = set(self.moving())
         affected = [one for one in self.metadata() if broker in one["replica_nodes"] and broker not in one["isr_nodes"]]
         numbers = [int(one["partition_index"]) for one in affected]

@@ -1,4 +1,4 @@
-"""How a watch is set up that scenarios are played with, and what keeps a scenario from being played at all."""
+"""Arrangements of a watch for scenarios, and the exception for scenarios that cannot run."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from enum import Enum
 
 
 class Arrangement(str, Enum):
-    """What is around the watch.
+    """Surroundings of the watch.
 
     Attributes:
-        PLAIN: nothing besides brokers and receivers.
-        PROXIED: proxies between it and Kafka, one agent of Jolokia, and the receivers.
-        OWN_DISK: its tables are on a file system of their own.
-        OWN_CLOCKS: its wall clock and that of its collector, which is a process beside it, can be set.
+        PLAIN: only brokers and receivers.
+        PROXIED: proxies between the watch and Kafka, one Jolokia agent, and the receivers.
+        OWN_DISK: the tables are on their own file system.
+        OWN_CLOCKS: watch and collector are separate processes whose wall clocks can be set.
     """
 
     PLAIN = "plain"
@@ -22,4 +22,4 @@ class Arrangement(str, Enum):
 
 
 class Void(Exception):
-    """What a scenario needs is not to be had on this machine; the text says what, and what to do."""
+    """This machine cannot provide what a scenario needs; the text has the reason and the remedy."""

@@ -1,4 +1,4 @@
-"""Wall clocks that somebody sets, and sets right again."""
+"""Wall clocks that are set wrong, and right again."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _RIGHT: tuple[ProcessName, ...] = ("watch", "collector")
 
 @dataclass(frozen=True, kw_only=True)
 class ClockSet(Scenario):
-    """A wall clock is set, and set right some seconds later.
+    """A wall clock is set wrong, and right again some seconds later.
 
     Attributes:
-        process: whose.
-        off_s: by how many seconds.
+        process: process of the clock.
+        off_s: offset in seconds.
     """
 
     process: ProcessName
@@ -27,11 +27,11 @@ class ClockSet(Scenario):
     arrangement: Arrangement = Arrangement.OWN_CLOCKS
 
     def begin(self, context: ScenarioContext) -> None:
-        """Set it."""
+        """Set the clock wrong."""
         context.live.set_clock(self.process, self.off_s)
 
     def end(self, context: ScenarioContext) -> None:
-        """Set it right."""
+        """Set the clock right."""
         for process in _RIGHT:
             context.live.set_clock(process, 0.0)
         super().end(context)

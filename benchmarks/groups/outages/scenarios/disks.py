@@ -1,4 +1,4 @@
-"""Disks that are full, read-only or lose files under the tables."""
+"""Full disks, read-only disks, and lost files under the tables."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from schemas.alerts import AlertKind
 from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM
 
 _UNWRITABLE = frozenset({AlertKind.STORE_UNWRITABLE})
-_WAY_S = 120.0
+_WAIT_S = 120.0
 _FIRST_VERDICT_S = 180.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoWrites(Scenario):
-    """Nothing can be written to the tables for a while.
+    """The tables cannot be written for a while.
 
     Attributes:
-        damage: lets nothing be written.
-        repair: undoes that.
+        damage: prevents all writes.
+        repair: allows them again.
     """
 
     damage: Callable[[OwnDisk], None]
@@ -43,11 +43,11 @@ class NoWrites(Scenario):
     length_s: float = 10.0
 
     def begin(self, context: ScenarioContext) -> None:
-        """Let nothing be written."""
+        """Prevent all writes."""
         self.damage(_disk(context))
 
     def end(self, context: ScenarioContext) -> None:
-        """Let everything be written again."""
+        """Allow writes again."""
         self.repair(_disk(context))
         super().end(context)
 
@@ -63,7 +63,7 @@ class GoldDamage(Scenario):
     """A gold table is damaged while it is written, and repaired.
 
     Attributes:
-        damage: damages a table below a store, and returns the file that it damaged.
+        damage: damages a table of a store, and returns the damaged file.
     """
 
     damage: Callable[[Path, str], Path]
@@ -73,12 +73,12 @@ class GoldDamage(Scenario):
         self._await_rows(context, newest_tick_ms(context.store, THROTTLE_HEADROOM.path))
 
     def begin(self, context: ScenarioContext) -> None:
-        """Damage it."""
+        """Damage the table."""
         file = self.damage(context.store, THROTTLE_HEADROOM.path)
         context.note(f"damaged: {file.relative_to(context.store)}")
 
     def end(self, context: ScenarioContext) -> None:
-        """Repair it, and see that it is written again."""
+        """Repair the table, and wait until it is written again."""
         repair(context.live.config_arguments(), context.live.environment)
         if damaged(context.store, THROTTLE_HEADROOM.path):
             raise failure(f"{THROTTLE_HEADROOM.path} is damaged after its repair")
@@ -87,36 +87,38 @@ class GoldDamage(Scenario):
 
     def _await_rows(self, context: ScenarioContext, since_ms: int) -> None:
         table = THROTTLE_HEADROOM.path
-        context.await_true(lambda: newest_tick_ms(context.store, table) > since_ms, _WAY_S, f"further rows in {table}")
+        context.await_true(lambda: newest_tick_ms(context.store, table) > since_ms, _WAIT_S, f"further rows in {table}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventsLost(Scenario):
-    """The watch is killed, a file of its events is lost, and it starts on what is left; then the table is repaired."""
+    """The watch is killed, a file of its events is removed, and it restarts without it. Then the table is repaired."""
 
     restarts_judging: bool = True
     loses_rows: bool = True
     length_s: float = 1.0
 
     def prepare(self, context: ScenarioContext) -> None:
-        """Let one alert fire and resolve, so that there is a file about nothing else."""
+        """Let one alert fire and resolve, so that a file has only events of resolved alerts."""
         context.leaders.advance()
         subject, before = context.leaders.subject, context.notifications.alerts(context.leaders.subject)
         context.throttle(starving=True)
-        context.await_true(lambda: context.notifications.alerts(subject) - before, _WAY_S, "an alert that will be lost")
+        context.await_true(
+            lambda: context.notifications.alerts(subject) - before, _WAIT_S, "an alert that will be lost"
+        )
         context.throttle(starving=False)
         context.await_true(
-            lambda: context.notifications.alerts(subject) <= context.notifications.resolved(subject), _WAY_S, "its end"
+            lambda: context.notifications.alerts(subject) <= context.notifications.resolved(subject), _WAIT_S, "its end"
         )
 
     def begin(self, context: ScenarioContext) -> None:
-        """Kill the watch, and lose the file."""
+        """Kill the watch, and remove the file."""
         context.live.kill()
         file = remove_events_of_the_past(context.store)
-        context.note(f"lost: {file.relative_to(context.store)}")
+        context.note(f"removed: {file.relative_to(context.store)}")
 
     def end(self, context: ScenarioContext) -> None:
-        """Start the watch on what is left, and repair the table when it evaluates ticks."""
+        """Restart the watch, and repair the table once it evaluates ticks."""
         super().end(context)
         context.await_fresh(_FIRST_VERDICT_S)
         repair(context.live.config_arguments(), context.live.environment)

@@ -1,4 +1,4 @@
-"""Processes that hang: stopped with SIGSTOP, and let go on with SIGCONT some ten seconds later."""
+"""Hanging processes: stopped with SIGSTOP, and continued with SIGCONT about ten seconds later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER
 from benchmarks.groups.outages.stage.stage import ScenarioContext
 
 _HANGS_S = 10.0
-# Longer than a request to a receiver may take, so that its answer is given up.
+# Longer than the timeout of a request to a receiver.
 _RECEIVER_HANGS_S = 12.0
 
 
@@ -22,38 +22,38 @@ class Hang(Scenario):
     """Processes hang.
 
     Attributes:
-        processes: says which ones.
+        processes: returns the processes.
     """
 
     processes: Callable[[ScenarioContext], Iterable[psutil.Process]]
     length_s: float = _HANGS_S
 
     def prepare(self, context: ScenarioContext) -> None:
-        """Wait until they run."""
+        """Wait until the processes run."""
         list(self.processes(context))
 
     def begin(self, context: ScenarioContext) -> None:
-        """Let them hang."""
+        """Suspend the processes."""
         context.suspend(self.processes(context))
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerHang(Scenario):
-    """A broker hangs: its connections stay open, and nothing answers.
+    """A broker hangs: its connections stay open without any response.
 
     Attributes:
-        broker_id: says which one.
+        broker: returns the broker.
     """
 
     broker: Callable[[ScenarioContext], int]
     length_s: float = _HANGS_S
 
     def excluded_leaders(self, context: ScenarioContext) -> Collection[int]:
-        """The broker cannot be given a rate."""
+        """Return the broker, because no rate can be set on it."""
         return (self.broker(context),)
 
     def begin(self, context: ScenarioContext) -> None:
-        """Let it hang."""
+        """Suspend the broker."""
         broker_id = self.broker(context)
         context.note(f"broker {broker_id} hangs")
         context.brokers.pause(broker_id)

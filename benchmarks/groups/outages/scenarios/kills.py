@@ -1,4 +1,4 @@
-"""Processes that are killed with SIGKILL."""
+"""Processes killed with SIGKILL."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from benchmarks.groups.outages.stage.stage import ScenarioContext
 from benchmarks.groups.outages.watching.live import jvms_of
 
 Victim = Callable[[ScenarioContext], int]
-# The controllers miss a broker after 9 s, and may have to elect one of them first: it is down until others have its
-# leads.
+# Controllers fence a broker after 9 s, and may have to elect an active controller first. The broker stays down until
+# others lead its partitions.
 DOWN_S = 12.0
-# A supervisor starts what has ended about a second later.
+# A supervisor restarts an ended process after about a second.
 _SUPERVISOR_S = 1.0
 _RUNS_S = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kill(Scenario):
-    """A process is killed, with all that it started.
+    """A process is killed with all its child processes.
 
     Attributes:
-        kill: kills it, and returns how many processes those were.
-        awaited: what has to run before it is killed; None: it runs in any case.
+        kill: kills it, and returns the number of processes.
+        awaited: returns the processes that have to run before; None if they always do.
     """
 
     kill: Victim
@@ -37,16 +37,16 @@ class Kill(Scenario):
     length_s: float = _SUPERVISOR_S
 
     def prepare(self, context: ScenarioContext) -> None:
-        """Wait until it runs: an earlier fault may have ended it."""
+        """Wait until the process runs, because an earlier fault may have ended it."""
         awaited = self.awaited
         if awaited is not None:
-            context.await_true(lambda: awaited(context), _RUNS_S, f"what is killed in {self.name}")
+            context.await_true(lambda: awaited(context), _RUNS_S, f"the process to kill in {self.name}")
 
     def begin(self, context: ScenarioContext) -> None:
-        """Kill it.
+        """Kill the process.
 
         Raises:
-            HeadroomError: there is nothing to kill.
+            HeadroomError: it does not run.
         """
         count = self.kill(context)
         if not count:
@@ -56,21 +56,21 @@ class Kill(Scenario):
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerKill(Scenario):
-    """A broker is killed, and started again when others lead in its place.
+    """A broker is killed, and restarted once others lead its partitions.
 
     Attributes:
-        broker_id: says which one.
+        broker: returns the broker.
     """
 
     broker: Victim
     length_s: float = DOWN_S
 
     def excluded_leaders(self, context: ScenarioContext) -> Collection[int]:
-        """The broker cannot be given a rate."""
+        """Return the broker, because no rate can be set on it."""
         return (self.broker(context),)
 
     def begin(self, context: ScenarioContext) -> None:
-        """Kill it."""
+        """Kill the broker."""
         broker_id = self.broker(context)
         context.note(f"broker {broker_id} is killed")
         context.brokers.kill(broker_id)

@@ -1,4 +1,4 @@
-"""Messages in the ticks topic that no collector of the cluster wrote."""
+"""Messages in the ticks topic from a foreign producer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _ACK_S = 10.0
 _TIMES = 5
 _CLUSTERS = 30
 _AHEAD_MS = 3_540_000
-# Numbers that are the least and the greatest of 64 bits, or next to these.
+# The lowest and highest 64-bit numbers and their neighbours.
 _ABSURD = (2**63 - 1, -(2**63), 2**63 - 2, -(2**63) + 1)
 _SMALL = 1000
 _NO_JSON = (b"", b"{", b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b"9" * 5000, b'{"version":1}')
 
 
 class Forger:
-    """Writes to the ticks topic as whoever may write there could.
+    """A foreign producer to the ticks topic.
 
     Args:
         servers: bootstrap servers of the cluster.
@@ -45,12 +45,12 @@ class Forger:
         self._producer.close(_ACK_S)
 
     def write_tick(self, messages: list[dict[str, Any]], tick_ms: int, record_ms: int | None = None) -> None:
-        """Write the messages of a tick; its end names where it begins, as that of a collector does.
+        """Write the messages of a tick. Like a collector's, the end of the tick has its first offset.
 
         Args:
-            messages: of the tick, its end last.
-            tick_ms: its time, epoch milliseconds.
-            record_ms: time of its records; None: now.
+            messages: messages of the tick, the end last.
+            tick_ms: time of the tick, epoch milliseconds.
+            record_ms: timestamp of the records, epoch milliseconds; now if None.
         """
         first: int | None = None
         for message in messages:
@@ -69,7 +69,7 @@ class Forger:
 
 
 def absurd(value: Any) -> Any:
-    """Return a value of a message with every number beyond a thousand replaced by one at the edges of 64 bits."""
+    """Return a message value with every number above 1000 replaced by one at the edges of 64 bits."""
     if isinstance(value, dict):
         return {name: absurd(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -79,7 +79,7 @@ def absurd(value: Any) -> Any:
 
 
 def poisoned(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
-    """Return the messages of a tick whose rows have absurd numbers, while its envelope is in order."""
+    """Return the messages of a tick with absurd numbers in its rows and a valid envelope."""
     messages = tick(cluster, tick_ms)
     return [
         {name: absurd(value) if name in ("rows", "columns") else value for name, value in message.items()}
@@ -88,21 +88,21 @@ def poisoned(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
 
 
 def write_poisoned(forger: Forger, cluster: str, now_ms: int) -> None:
-    """Write ticks with absurd numbers, of now and of the year 10000."""
+    """Write ticks with absurd numbers, and ticks of the year 10000."""
     for number in range(_TIMES):
         forger.write_tick(poisoned(cluster, now_ms + number), now_ms + number)
         forger.write_tick(tick(cluster, YEAR_10000_MS + number), YEAR_10000_MS + number)
 
 
 def write_ahead(forger: Forger, cluster: str, now_ms: int) -> None:
-    """Write ticks of nearly an hour ahead, as late as a broker takes records; some have records of that time too."""
+    """Write ticks almost an hour ahead, the most that a broker accepts. Some have records of that time too."""
     for number in range(_TIMES):
         ahead_ms = now_ms + _AHEAD_MS + number
         forger.write_tick(tick(cluster, ahead_ms), ahead_ms, ahead_ms if number % 2 else None)
 
 
 def write_no_json(forger: Forger, cluster: str, now_ms: int) -> None:
-    """Write bytes that are no JSON, or none of a message, with keys that are in order, and without."""
+    """Write bytes that are no JSON or no message, with valid keys and without."""
     end = tick(cluster, now_ms)[-1]
     key = record(end, now_ms).key
     for value in _NO_JSON:
@@ -116,23 +116,23 @@ def write_no_json(forger: Forger, cluster: str, now_ms: int) -> None:
 
 
 def write_unknown_clusters(forger: Forger, cluster: str, now_ms: int) -> None:
-    """Write ticks of clusters that nobody configured."""
+    """Write ticks of clusters that are not configured."""
     for number in range(_CLUSTERS):
         forger.write_tick(tick(f"{cluster}-{number}", now_ms), now_ms)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forged(Scenario):
-    """Somebody else writes to the ticks topic.
+    """A foreign producer writes to the ticks topic.
 
     Attributes:
-        write: writes, given who does, the name of the cluster and the time, epoch milliseconds.
+        write: writes, given the producer, the name of the cluster and the time in epoch milliseconds.
     """
 
     write: Callable[[Forger, str, int], None]
 
     def begin(self, context: ScenarioContext) -> None:
-        """Write."""
+        """Write the messages."""
         forger = Forger(context.bench.bootstrap_servers, context.ticks.name)
         with closing(forger):
             self.write(forger, context.bench.settings.cluster.name, time.time_ns() // 1_000_000)

@@ -1,4 +1,4 @@
-"""Networks that fail: by proxies between the watch and Kafka, one agent of Jolokia, and the receivers."""
+"""Network failures: proxies between the watch and Kafka, one Jolokia agent, and the receivers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.groups.outages.scenarios.arrangement import Arrangement
 from benchmarks.groups.outages.scenarios.scenario import Scenario
 from benchmarks.groups.outages.stage.stage import ScenarioContext
 
-# Longer than a request to a receiver may take, so that its answer is given up.
+# Longer than the timeout of a request to a receiver.
 _RECEIVERS_S = 12.0
 
 
@@ -18,8 +18,8 @@ class Network(Scenario):
     """A proxy gets an order, and passes everything on again at the end.
 
     Attributes:
-        proxy: what is behind the proxy.
-        order: the order.
+        proxy: name of the proxy: what is behind it.
+        order: order of the proxy.
         blocks_kafka: whether the watch cannot reach Kafka meanwhile.
     """
 
@@ -29,7 +29,7 @@ class Network(Scenario):
     arrangement: Arrangement = Arrangement.PROXIED
 
     def begin(self, context: ScenarioContext) -> None:
-        """Give the order."""
+        """Send the order to the proxy."""
         if context.proxies is None:
             raise failure(f"{self.name} is played without proxies")
         if self.blocks_kafka:

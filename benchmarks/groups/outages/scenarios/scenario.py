@@ -1,4 +1,4 @@
-"""What a scenario is: one scripted fault on a live move."""
+"""Base class of scenarios: one scripted fault on a live move."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ class Scenario(ABC):
     """One fault.
 
     Attributes:
-        name: as ``BENCH_OUTAGES`` names it.
-        title: what happens, in short.
-        length_s: how long it lasts before it is ended, seconds.
-        arrangement: what is around the watch.
-        true_critical: kinds of critical alerts that are true in it, besides that of the leader that starves.
-        restarts_judging: whether the watch or its JVM is killed, and has to start again before it can evaluate.
-        fresh_after: whether what it leaves behind is not to be put right while the watch goes on: the next scenario
-            begins with new tables and a new ticks topic.
-        loses_rows: whether rows of ``alerts/events`` are lost for good.
+        name: name in ``BENCH_OUTAGES``.
+        title: short description.
+        length_s: length of the fault, seconds.
+        arrangement: arrangement of the watch.
+        true_critical: kinds of critical alerts that are true, in addition to the one about the starving leader.
+        restarts_judging: whether the watch or its JVM is killed, and has to restart before it can evaluate.
+        fresh_after: whether the next scenario needs a new watch, new tables and a new ticks topic.
+        loses_rows: whether rows of ``alerts/events`` are lost permanently.
     """
 
     name: str
@@ -37,20 +36,20 @@ class Scenario(ABC):
     loses_rows: bool = False
 
     def prepare(self, context: ScenarioContext) -> None:  # noqa: B027
-        """Do what is healthy still.
+        """Do the healthy part, before the fault.
 
         Raises:
-            Void: what it needs is not to be had on this machine.
+            Void: this machine cannot provide what the scenario needs.
         """
 
     def excluded_leaders(self, context: ScenarioContext) -> Collection[int]:
-        """Return the brokers that may not starve meanwhile, for the fault takes them away."""
+        """Return the brokers that cannot starve, because the fault makes them unavailable."""
         return ()
 
     @abstractmethod
     def begin(self, context: ScenarioContext) -> None:
-        """Make it go wrong."""
+        """Make the fault happen."""
 
     def end(self, context: ScenarioContext) -> None:
-        """Put it right."""
+        """End the fault, and recover."""
         context.recover()

@@ -1,4 +1,4 @@
-"""The ticks topic deleted, emptied or made larger under a running watch."""
+"""The ticks topic is deleted, emptied or extended under a running watch."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _MORE_PARTITIONS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class TicksDeleted(Scenario):
-    """The ticks topic is deleted and made again, with the same partitions."""
+    """The ticks topic is deleted and created again, with the same partitions."""
 
-    # The record job stops where records were lost, and a person has to decide: the next scenario begins without that.
+    # The history job stops at lost records until an operator decides, so the next scenario needs new tables.
     fresh_after: bool = True
 
     def begin(self, context: ScenarioContext) -> None:
-        """Delete it, and make it."""
+        """Delete the topic, and create it again."""
         span = context.ticks.renew()
         context.add_kafka_span(span)
         context.note(f"there was no ticks topic for {span.length_s:.1f} s")
@@ -30,20 +30,20 @@ class RecordsDeleted(Scenario):
     """All records of the ticks topic are deleted.
 
     Attributes:
-        stopped: whether the watch and its JVM are stopped meanwhile, so that it has read none of them.
+        stopped: whether the watch and its JVM are suspended meanwhile, so that they have not read the records.
     """
 
     stopped: bool
     fresh_after: bool = True
 
     def begin(self, context: ScenarioContext) -> None:
-        """Delete them."""
+        """Delete the records."""
         if self.stopped:
             context.suspend(context.live.evaluating())
             context.wait(_STOPPED_S)
         context.ticks.delete_records()
 
-    # A watch that is stopped is let go on by the usual end.
+    # The usual end resumes a suspended watch.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class PartitionsAdded(Scenario):
     """The ticks topic gets more partitions."""
 
     def begin(self, context: ScenarioContext) -> None:
-        """Add them."""
+        """Add the partitions."""
         context.ticks.add_partitions(_MORE_PARTITIONS)
 
 

@@ -18,11 +18,11 @@ _REFUSED = 1
 
 @dataclass(frozen=True, kw_only=True)
 class SecondInstance(Scenario):
-    """A second one is started; it has to end by itself, and to name the first.
+    """A second instance is started. It has to exit on its own, and to name the first one.
 
     Attributes:
-        process: of whom.
-        arguments: of its command.
+        process: process that is started twice.
+        arguments: arguments of its command.
     """
 
     process: ProcessName
@@ -30,10 +30,10 @@ class SecondInstance(Scenario):
     length_s: float = 2.0
 
     def begin(self, context: ScenarioContext) -> None:
-        """Start the second one, and see that it ends.
+        """Start the second instance, and check that it exits.
 
         Raises:
-            HeadroomError: it goes on, or does not name the first.
+            HeadroomError: it keeps running, or does not name the first one.
         """
         first = context.live.collector().pid if self.process == "collector" else context.live.process().pid
         command = context.live.command(self.process, *self.arguments, *context.live.config_arguments(), "--with-parent")
@@ -45,7 +45,7 @@ class SecondInstance(Scenario):
         except subprocess.TimeoutExpired:
             raise failure(f"a second {self.process} still runs after {_ENDS_S:.0f} s") from None
         last_line = (done.stderr.strip().splitlines() or [""])[-1]
-        context.note(f"the second one said: {last_line}")
+        context.note(f"the second one printed: {last_line}")
         if done.returncode != _REFUSED or f"pid {first} " not in done.stderr:
             raise failure(
                 f"a second {self.process} ended with code {done.returncode} and did not name pid {first}: {last_line}"

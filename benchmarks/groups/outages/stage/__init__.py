@@ -1,1 +1,1 @@
-"""Where the faults of group `outages` take place: brokers, proxies, disks, clocks."""
+"""Context of the faults of group `outages`: brokers, proxies, disks, clocks."""

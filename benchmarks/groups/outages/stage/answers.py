@@ -1,4 +1,4 @@
-"""Answers over HTTP as a proxy spoils them."""
+"""HTTP answers damaged by a proxy."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ ABSURD = -(2**63)
 
 
 def garbled(body: bytes) -> bytes:
-    """Return a body with every fifth byte replaced by one that is none of any text."""
+    """Return a body with every fifth byte replaced by 0xFF, which is invalid in UTF-8."""
     return bytes(0xFF if at % 5 == 0 else byte for at, byte in enumerate(body))
 
 
 def with_absurd_offset(question: bytes, body: bytes) -> bytes:
-    """Return an answer of Jolokia in which one log end offset is the least number of 64 bits.
+    """Return a Jolokia answer in which one log end offset is the lowest 64-bit number.
 
     Args:
-        question: the reads that were asked for; the answer has a result for each, in their order.
-        body: the answer; one without a log end offset is returned as it is.
+        question: body of the request: a list of reads. The answer has one result per read, in the same order.
+        body: body of the answer; returned unchanged if it has no log end offset.
     """
     try:
         reads, results = json.loads(question), json.loads(body)
@@ -27,13 +27,13 @@ def with_absurd_offset(question: bytes, body: bytes) -> bytes:
                 result["value"] = _absurd(result["value"])
                 return json.dumps(results).encode()
     except (ValueError, TypeError, KeyError, AttributeError):
-        # What is no bulk read of Jolokia has no offset.
+        # Not a bulk read of Jolokia, so it has no offset.
         pass
     return body
 
 
 def _absurd(value: Any) -> Any:
-    """Return the value of a read, or of a pattern with the first of its MBeans changed."""
+    """Return the changed value of a read; of a pattern, with its first MBean changed."""
     if not isinstance(value, dict) or not value:
         return ABSURD
     first = next(iter(value))

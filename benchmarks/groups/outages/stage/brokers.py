@@ -1,4 +1,4 @@
-"""What is done to brokers and to the ticks topic in a scenario, and undone after it."""
+"""Faults of brokers and of the ticks topic, and their repair."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from benchmarks.groups.outages.watching.blind import Span
 from benchmarks.groups.outages.watching.failover import Failover
 from cluster.collector.ticks_topic import topic_configs
 
-# It takes no part in the move, leads partition 0 of the ticks, and is no controller.
+# Leads partition 0 of the ticks topic, takes no part in the move, and is no controller.
 TICKS_LEADER = 4
-# A leader and a destination of the move that holds no replica of the ticks.
+# A leader and a destination of the move without a replica of the ticks topic.
 DESTINATION = 3
 # Replicas by partition of the ticks topic, the leader first.
 TICKS_REPLICAS = ((TICKS_LEADER, 1, 2), (1, 2, TICKS_LEADER), (2, TICKS_LEADER, 1), (TICKS_LEADER, 2, 1))
@@ -30,11 +30,11 @@ _ALL_RECORDS = -1
 
 
 class BrokerFaults:
-    """Brokers that are down or hang, and how long Kafka needed each time to do without.
+    """Brokers that are down or hang, and the failover times of Kafka.
 
     Args:
-        bench: the brokers.
-        topic: the topic of the move.
+        bench: cluster of the scenarios.
+        topic: topic of the move.
 
     Attributes:
         down: brokers that are down.
@@ -55,7 +55,7 @@ class BrokerFaults:
         self._bench.kill(broker)
 
     def pause(self, broker: int) -> None:
-        """Let a broker hang."""
+        """Suspend a broker."""
         self._begin(broker)
         self.hanging.add(broker)
         self._bench.pause(broker)
@@ -69,17 +69,17 @@ class BrokerFaults:
         return leader
 
     def pop_spans(self) -> list[Span]:
-        """Return the times in which Kafka could take no tick, and forget them."""
+        """Return the times in which Kafka could not accept ticks, and clear them."""
         failovers, self._failovers = self._failovers, []
         for _, failover in failovers:
             failover.close()
         return [failover.span for _, failover in failovers]
 
     def bring_back(self) -> None:
-        """Let every broker run and answer again, and the preferred leaders of the ticks lead.
+        """Start and resume all brokers, and let preferred leaders of the ticks topic lead.
 
         Raises:
-            HeadroomError: one does not.
+            HeadroomError: a broker does not recover.
         """
         unavailable = self.down | self.hanging
         for broker in sorted(self.hanging):
@@ -95,10 +95,10 @@ class BrokerFaults:
             self._lead({self._bench.settings.ticks.topic: TICKS_REPLICAS})
 
     def restore_leaders(self) -> None:
-        """Let the leaders of the move lead again, which needs rates that are enough for who was away.
+        """Let the preferred leaders of the move lead. Sufficient rates must be set, so that replicas catch up.
 
         Raises:
-            HeadroomError: one does not.
+            HeadroomError: one of them does not lead in time.
         """
         self._lead({self._topic: [moved.before for moved in PARTITIONS]})
 
@@ -117,10 +117,10 @@ class BrokerFaults:
         await_true(lambda: self._is_led(wanted), _BACK_S, what)
 
     def _is_led(self, wanted: Mapping[str, Sequence[Sequence[int]]]) -> bool:
-        """Return whether topics are led as preferred; if not, that is asked for.
+        """Return whether topics are led by their preferred leaders. If not, an election is requested.
 
         Args:
-            wanted: by topic the replicas of each partition, the preferred leader first.
+            wanted: replicas of each partition by topic, the preferred leader first.
         """
         try:
             found = {topic["name"]: topic["partitions"] for topic in self._bench.admin.describe_topics(list(wanted))}
@@ -135,11 +135,11 @@ class BrokerFaults:
 
 
 def is_led(partitions: Sequence[Mapping[str, Any]], replicas: Sequence[Sequence[int]]) -> bool:
-    """Return whether each partition is led by its first replica, and has all of these in sync.
+    """Return whether each partition is led by its first replica and has all replicas in sync.
 
     Args:
-        partitions: of a topic, as the admin client describes them; there may be more of them than replicas are named.
-        replicas: of each partition, the preferred leader first.
+        partitions: partitions of a topic from the admin client; there may be more than in ``replicas``.
+        replicas: replicas of each partition, the preferred leader first.
     """
     by_number = {one["partition_index"]: one for one in partitions}
     return all(
@@ -149,10 +149,10 @@ def is_led(partitions: Sequence[Mapping[str, Any]], replicas: Sequence[Sequence[
 
 
 class TicksTopic:
-    """The ticks topic, whose replicas are where scenarios need them.
+    """The ticks topic, with replicas where scenarios need them.
 
     Args:
-        bench: the brokers.
+        bench: cluster of the topic.
     """
 
     def __init__(self, bench: OutageCluster) -> None:
@@ -160,19 +160,19 @@ class TicksTopic:
         self.name = bench.settings.ticks.topic
 
     def renew(self) -> Span:
-        """Delete it, if it is there, and make it; return the time in which it could take no tick."""
+        """Delete the topic if it exists, create it, and return the time without it."""
         from_s = time.monotonic()
         self._bench.retry(self._delete)
         self._bench.retry(self._make)
         return Span(from_s, time.monotonic())
 
     def delete_records(self) -> None:
-        """Delete all records that it has."""
+        """Delete all records of the topic."""
         everything = {TopicPartition(self.name, n): _ALL_RECORDS for n in range(len(TICKS_REPLICAS))}
         self._bench.retry(lambda: self._bench.admin.delete_records(everything))
 
     def add_partitions(self, count: int) -> None:
-        """Add partitions to those that it has, with replicas where those of the others are."""
+        """Add partitions with the replicas of the existing ones."""
 
         def add() -> None:
             count_before = len(self._bench.admin.describe_topics([self.name])[0]["partitions"])
@@ -188,7 +188,7 @@ class TicksTopic:
     def _make(self) -> None:
         replicas = {number: list(own) for number, own in enumerate(TICKS_REPLICAS)}
         configs = topic_configs(self._bench.settings, len(TICKS_REPLICAS[0]))
-        # A try before this one may have made it, though its answer did not come.
+        # An earlier attempt may have created it although its response was lost.
         with suppress(TopicAlreadyExistsError):
             self._bench.admin.create_topics({self.name: {"assignments": replicas, "configs": configs}})
         self._bench.admin.wait_for_topics([self.name])

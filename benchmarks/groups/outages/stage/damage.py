@@ -1,4 +1,4 @@
-"""Tables that a disk damages while a watch writes them."""
+"""Damage to tables while a watch writes them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def remove_newest_file(store: Path, table: str) -> Path:
 
 
 def cut_newest_commit(store: Path, table: str) -> Path:
-    """Cut the newest commit of a table off in its middle, and return its path."""
+    """Truncate the newest commit of a table to half its size, and return its path."""
     log = store / table / _LOG
     commit = max(file for file in log.iterdir() if _COMMIT.fullmatch(file.name))
     os.truncate(commit, commit.stat().st_size // 2)
@@ -42,12 +42,12 @@ def cut_newest_commit(store: Path, table: str) -> Path:
 
 
 def remove_events_of_the_past(store: Path) -> Path:
-    """Remove the newest file of ``alerts/events`` that is about resolved alerts alone, and return its path.
+    """Remove the newest file of ``alerts/events`` with events of resolved alerts only, and return its path.
 
-    An alert that is active keeps all its events: without them it would rightly fire as a new one.
+    Active alerts keep all their events. Without them an alert would rightly fire as a new one.
 
     Raises:
-        HeadroomError: there is none.
+        HeadroomError: there is no such file.
     """
     location = store / ALERT_EVENTS.path
     events = stored_events(str(store))
@@ -67,10 +67,10 @@ def _within(tick_ms: int, span_ms: tuple[int, int]) -> bool:
 
 
 def _files(location: Path) -> tuple[list[str], dict[str, tuple[int, int]]]:
-    """Return the files of a table, and the least and greatest tick of each.
+    """Return the files of a table, and the lowest and highest tick of each.
 
     Raises:
-        HeadroomError: it cannot be read, as while it is damaged.
+        HeadroomError: the table cannot be read, for example because it is damaged.
     """
     try:
         files = DeltaTable(str(location)).get_add_actions(flatten=True)
@@ -81,12 +81,12 @@ def _files(location: Path) -> tuple[list[str], dict[str, tuple[int, int]]]:
 
 
 def damaged(store: Path, table: str) -> bool:
-    """Return whether anything is damaged of a table."""
+    """Return whether a table is damaged."""
     return bool(damages(local_path(str(store / table)) or ""))
 
 
 def newest_tick_ms(store: Path, table: str) -> int:
-    """Return the newest tick that a table has rows of, epoch milliseconds; -1: it has none."""
+    """Return the newest tick in a table, epoch milliseconds; -1 if there is none."""
     location = store / table
     if not (location / _LOG).is_dir():
         return -1
@@ -97,11 +97,11 @@ def repair(config_arguments: Collection[str], environment: dict[str, str]) -> No
     """Run ``headroom maintain --repair``.
 
     Args:
-        config_arguments: that name the configuration file.
-        environment: variables that name the store.
+        config_arguments: arguments with the configuration file.
+        environment: variables with the store.
 
     Raises:
-        HeadroomError: it failed; with what it said.
+        HeadroomError: it failed; the text has its error output.
     """
     command = headroom_command("maintain", *config_arguments, "--repair")
     try:

@@ -1,4 +1,4 @@
-"""A file system of its own for the tables of a watch: it can be full, and it can turn read-only."""
+"""A separate file system for the tables of a watch, which can be filled and made read-only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class OwnDisk:
     """A tmpfs.
 
     Args:
-        mount_point: where it is mounted; made if it is not there.
+        mount_point: folder of the mount; created if missing.
 
     Attributes:
-        store: the folder for the tables.
+        store: folder for the tables.
     """
 
     def __init__(self, mount_point: Path) -> None:
@@ -30,50 +30,50 @@ class OwnDisk:
         self._is_read_only = False
 
     def mount(self) -> None:
-        """Mount it.
+        """Mount the file system.
 
         Raises:
-            Void: this user may not, or there is no tmpfs.
+            Void: this user may not mount, or there is no tmpfs.
         """
         self._mount_point.mkdir(parents=True, exist_ok=True)
         _run("mount", "-t", "tmpfs", "-o", f"size={_SIZE}", "headroom-bench", str(self._mount_point))
         self.store.mkdir()
 
     def fill(self) -> None:
-        """Leave no room on it."""
+        """Fill the file system completely."""
         with (self._mount_point / _FILL).open("ab", buffering=0) as file:
             for piece_bytes in _PIECES_BYTES:
                 with suppress(OSError):
-                    # A write that finds room for a part of a piece takes that part.
+                    # A write may be partial when the disk is almost full.
                     while file.write(bytes(piece_bytes)):
                         pass
 
     def empty(self) -> None:
-        """Give the room back that was filled."""
+        """Remove the filling."""
         (self._mount_point / _FILL).unlink(missing_ok=True)
 
     def turn_read_only(self) -> None:
-        """Let nothing be written that is not open by now.
+        """Prevent all writes to files that are not open yet.
 
-        By a mount in front of this one: the kernel makes none read-only that a process has a file open on to write, as
-        a watch has its locks.
+        A bind mount covers the folder, because the kernel does not make a mount read-only while files on it are open
+        for writing, such as the locks of a watch.
 
         Raises:
-            Void: this user may not.
+            Void: this user may not mount.
         """
         _run("mount", "--bind", str(self.store), str(self.store))
         self._is_read_only = True
         _run("mount", "-o", "remount,bind,ro", str(self.store))
 
     def turn_writable(self) -> None:
-        """Undo that, if it was done."""
+        """Remove the read-only mount, if there is one."""
         if self._is_read_only:
-            # Lazily: who reads just now goes on.
+            # A lazy unmount, so that running reads continue.
             _run("umount", "-l", str(self.store))
             self._is_read_only = False
 
     def close(self) -> None:
-        """Unmount it, and what is mounted in front of it."""
+        """Unmount everything."""
         with suppress(Void):
             self.turn_writable()
             _run("umount", "-l", str(self._mount_point))

@@ -14,19 +14,19 @@ BROKERS = 4
 # The broker whose agent of Jolokia is behind a proxy.
 PROXIED_AGENT = 2
 _BASES = range(15_000, 31_000, 100)
-# Beyond those of the embedded cluster: base + 0 to 44.
+# Port offsets. The embedded cluster uses 0 to 44.
 _WATCHED, _KAFKA_PROXY, _AGENT_PROXY, _RECEIVERS, _RECEIVERS_PROXY, _METRICS = 50, 60, 70, 80, 81, 90
-# A run writes some gigabytes to topics that it deletes: they are to leave the disk at once.
+# Deleted topics leave the disk at once, because a run writes gigabytes to them.
 _PROPERTIES = {"log.segment.delete.delay.ms": "1000"}
 _LISTENER = "WATCHED"
 
 
 class OutageCluster(BenchCluster):
-    """Fresh brokers, with two configuration files for the watch: with proxies in between, and without.
+    """Fresh brokers with two configuration files for the watch: with proxies and without.
 
     Attributes:
-        receivers_port: where receivers are to listen.
-        metrics_port: where the watch answers ``/metrics``.
+        receivers_port: port for the receivers.
+        metrics_port: port of the watch for ``/metrics``.
     """
 
     def __init__(self) -> None:
@@ -38,20 +38,20 @@ class OutageCluster(BenchCluster):
         self._cluster = EmbeddedCluster(self.folder / "kafka", BROKERS, self._base, options)
 
     def __enter__(self) -> OutageCluster:
-        """Return this ground with all brokers ready."""
+        """Return this cluster with all brokers ready."""
         super().__enter__()
         return self
 
     def pause(self, broker_id: int) -> None:
-        """Let a broker hang: its connections stay open and nothing answers."""
+        """Suspend a broker: its connections stay open without any response."""
         self._cluster.pause(broker_id)
 
     def resume(self, broker_id: int) -> None:
-        """Let a broker go on that hangs."""
+        """Resume a suspended broker."""
         self._cluster.resume(broker_id)
 
     def routes(self) -> dict[str, list[str]]:
-        """Return the routes of each proxy, by what is behind it."""
+        """Return the routes of each proxy by what is behind it."""
         ids = range(1, BROKERS + 1)
         agent = self.broker(PROXIED_AGENT).jolokia_port
         return {
@@ -61,7 +61,7 @@ class OutageCluster(BenchCluster):
         }
 
     def proxied_config(self) -> Path:
-        """Return a configuration file as the usual one, but with a proxy before everything that has one."""
+        """Write and return a configuration file that uses the proxies."""
         path = self.config.with_name("proxied.toml")
         servers = ",".join(f"{HOST}:{self._base + _KAFKA_PROXY + i}" for i in range(1, BROKERS + 1))
         replaced = {
@@ -79,9 +79,9 @@ class OutageCluster(BenchCluster):
 
 
 def listeners(base: int) -> dict[int, Mapping[str, str]]:
-    """Return by broker the properties of its listeners: the usual ones, and one that is advertised as its proxy.
+    """Return the listener properties by broker: the usual listener, and one advertised with the port of its proxy.
 
-    Brokers and everybody but the watch use the usual one, so that a proxy is in nobody's way else.
+    Only the watch uses the second one, so the proxy affects nothing else.
 
     Args:
         base: base port of the cluster.
@@ -103,7 +103,7 @@ def _listeners(base: int, broker_id: int, own: BrokerPorts, is_controller: bool)
 
 
 def _free_base() -> int:
-    """Return a base port of which no port that the group uses is taken.
+    """Return a base port for which all ports of the group are free.
 
     Raises:
         HeadroomError: there is none.
@@ -118,7 +118,7 @@ def _free_base() -> int:
 
 def _is_free(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as candidate:
-        # As the servers here do, so that connections of an earlier run do not count as use.
+        # As the servers do, so that closed connections of an earlier run do not block the port.
         candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             candidate.bind((HOST, port))

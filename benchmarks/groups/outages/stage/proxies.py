@@ -1,4 +1,4 @@
-"""The proxies that a watch may have between itself and what it needs, each a child process that takes orders."""
+"""Proxies between a watch and its surroundings, each a child process that takes orders."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _END_S = 5.0
 
 
 class ProxyProcess:
-    """A running proxy; it ends with this process.
+    """A running proxy. It ends with this process.
 
     Args:
-        routes: as its command line names them: ``[http:]LISTEN:TARGET``.
+        routes: routes in the notation of its command line: ``[http:]LISTEN:TARGET``.
     """
 
     def __init__(self, routes: Sequence[str]) -> None:
@@ -36,14 +36,14 @@ class ProxyProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End it."""
+        """Stop the proxy."""
         self.close()
 
     def order(self, order: str) -> None:
-        """Give it an order, and return when that is carried out.
+        """Send an order to the proxy, and return once it is in force.
 
         Raises:
-            HeadroomError: it has ended.
+            HeadroomError: the proxy has ended.
         """
         assert self._process.stdin is not None
         try:
@@ -54,7 +54,7 @@ class ProxyProcess:
         self._require(order)
 
     def close(self) -> None:
-        """End it."""
+        """Stop the proxy."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
@@ -74,7 +74,7 @@ class Proxies:
     """Proxies by the name of what is behind them.
 
     Args:
-        routes: by that name the routes of each.
+        routes: routes of each proxy by that name.
     """
 
     def __init__(self, routes: Mapping[str, Sequence[str]]) -> None:
@@ -87,15 +87,15 @@ class Proxies:
             raise
 
     def order(self, name: str, order: str) -> None:
-        """Give one of them an order, and return when that is carried out."""
+        """Send an order to one proxy, and return once it is in force."""
         self._running[name].order(order)
 
     def pass_all(self) -> None:
-        """Let all of them pass everything on."""
+        """Order all proxies to pass everything on."""
         for name in self._running:
             self.order(name, "pass")
 
     def close(self) -> None:
-        """End them."""
+        """Stop all proxies."""
         for proxy in self._running.values():
             proxy.close()

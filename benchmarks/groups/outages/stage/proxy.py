@@ -1,17 +1,17 @@
-"""``python -m benchmarks.outages.proxy [http:]LISTEN:TARGET ...``: passes TCP on between ports, as it is ordered.
+"""``python -m benchmarks.groups.outages.stage.proxy [http:]LISTEN:TARGET ...``: a TCP proxy that takes orders.
 
-An order is a line on standard input, answered by a line on standard output once it is carried out; the end of the
-input ends the proxy, also when whoever started it was killed.
+An order is a line on standard input. It is repeated on standard output once it is in force. The proxy ends with its
+input, also if its parent is killed.
 
-| order | what becomes of connections |
+| order | effect |
 |---|---|
 | ``pass`` | everything is passed on |
-| ``cut`` | those that are open are reset, and new ones refused |
-| ``stall`` | they stay open, new ones are accepted, and nothing is passed on until the next order |
-| ``delay SECONDS`` | every piece of an answer waits for so long |
-| ``drip`` | answers come byte by byte |
-| ``garble`` | some bytes of every answer's body are others (``http`` alone) |
-| ``absurd`` | one log end offset of every answer of Jolokia is the least number of 64 bits (``http`` alone) |
+| ``cut`` | open connections are reset, new ones are refused |
+| ``stall`` | connections stay open and are accepted, and nothing is passed on until the next order |
+| ``delay SECONDS`` | every piece of an answer is delayed |
+| ``drip`` | answers are sent byte by byte |
+| ``garble`` | some bytes of every answer's body are replaced (``http`` only) |
+| ``absurd`` | one log end offset in every Jolokia answer is the lowest 64-bit number (``http`` only) |
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _END_OF_HEAD = b"\r\n\r\n"
 
 @dataclass(frozen=True)
 class Order:
-    """What becomes of connections from now on.
+    """Treatment of connections.
 
     Attributes:
-        word: one of those above.
-        seconds: of ``delay``.
+        word: one of the orders above.
+        seconds: delay of ``delay``.
     """
 
     word: str = "pass"
@@ -48,10 +48,10 @@ class Order:
 
     @classmethod
     def of(cls, line: str) -> Order:
-        """Return the order of a line.
+        """Return the order in a line.
 
         Raises:
-            ValueError: it is none.
+            ValueError: the line is no order.
         """
         word, _, rest = line.strip().partition(" ")
         if word not in _WORDS:
@@ -60,10 +60,10 @@ class Order:
 
 
 class Proxy:
-    """All ports that one process listens on.
+    """All listening ports of one process.
 
     Attributes:
-        order: what is in force.
+        order: order in force.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Proxy:
             await route.listen()
 
     async def apply(self, order: Order) -> None:
-        """Let an order be in force."""
+        """Put an order in force."""
         self.order = order
         for route in self._routes:
             if order.word == "cut":
@@ -94,11 +94,11 @@ class Proxy:
             self._flows.set()
 
     async def flowing(self) -> None:
-        """Return when something may be passed on."""
+        """Return once data may be passed on."""
         await self._flows.wait()
 
     async def answer(self, sink: asyncio.StreamWriter, piece: bytes) -> None:
-        """Pass a piece of an answer on as the order in force has it."""
+        """Pass on a piece of an answer under the order in force."""
         await self.flowing()
         if self.order.word == "delay":
             await asyncio.sleep(self.order.seconds)
@@ -110,11 +110,11 @@ class Proxy:
         await _write(sink, piece[at:])
 
     def changed(self, question: bytes, body: bytes) -> bytes:
-        """Return the body of an answer over HTTP as the order in force has it.
+        """Return the body of an HTTP answer under the order in force.
 
         Args:
-            question: body of what was asked.
-            body: as it was answered.
+            question: body of the request.
+            body: body of the answer.
         """
         if self.order.word == "garble":
             return garbled(body)
@@ -122,13 +122,13 @@ class Proxy:
 
 
 class Route:
-    """One port that is passed on to another.
+    """One port that is forwarded to another.
 
     Args:
-        proxy: says how.
-        port: where it listens.
-        target: where to.
-        http: whether it is taken apart into questions and answers of HTTP.
+        proxy: proxy with the order.
+        port: listening port.
+        target: target port.
+        http: whether requests and answers are parsed as HTTP.
     """
 
     def __init__(self, proxy: Proxy, port: int, target: int, http: bool) -> None:
@@ -140,24 +140,24 @@ class Route:
         self._open: set[asyncio.StreamWriter] = set()
 
     async def listen(self) -> None:
-        """Accept connections, if they are not accepted already."""
+        """Accept connections, if the port is not open yet."""
         if self._server is None:
             self._server = await asyncio.start_server(self._accepted, _HOST, self._port, limit=_PIECE_BYTES)
 
     def cut(self) -> None:
-        """Reset what is open, and refuse what comes."""
+        """Reset open connections, and refuse new ones."""
         server, self._server = self._server, None
         if server is not None:
             server.close()
         for writer in list(self._open):
-            # A close that lingers for no time is a reset.
+            # Linger time 0 makes the close a reset.
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
         try:
-            # Either end may leave at any moment.
+            # Either end may disconnect at any moment.
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 await self._work(reader, writer)
         finally:
@@ -165,7 +165,7 @@ class Route:
             writer.close()
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass on whatever comes, both ways, until either end leaves."""
+        """Pass on all bytes both ways until either end disconnects."""
         await self._proxy.flowing()
         back, forth = await asyncio.open_connection(_HOST, self._target, limit=_PIECE_BYTES)
         self._open.add(forth)
@@ -186,7 +186,7 @@ class Route:
             forth.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass on one question after the other, each over a connection of its own, and what is answered."""
+        """Pass on HTTP requests one by one, each over a new connection, and their answers."""
         while True:
             head, question = await read_message(reader)
             await self._proxy.flowing()
@@ -200,7 +200,7 @@ class Route:
 
 
 async def _first(works: list[Callable[[], Any]]) -> None:
-    """Return when the first of some works ends, the others being given up."""
+    """Return when the first coroutine ends, and cancel the others."""
     tasks = [asyncio.ensure_future(work()) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -218,11 +218,11 @@ async def _write(sink: asyncio.StreamWriter, piece: bytes) -> None:
 
 
 async def read_message(reader: asyncio.StreamReader, is_answer: bool = False) -> tuple[bytes, bytes]:
-    """Return head and body of a message of HTTP, the latter in one piece.
+    """Return head and body of an HTTP message.
 
     Args:
-        reader: where it comes from.
-        is_answer: whether it may end with its connection.
+        reader: connection to read from.
+        is_answer: whether the body may end with the connection.
 
     Raises:
         asyncio.IncompleteReadError: the connection ended before.
@@ -246,13 +246,13 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
         pieces.append(await reader.readexactly(size))
         await reader.readexactly(2)
     while await reader.readuntil(b"\r\n") != b"\r\n":
-        # What follows the last chunk.
+        # Trailers after the last chunk.
         pass
     return b"".join(pieces)
 
 
 def with_length(head: bytes, body: bytes) -> bytes:
-    """Return a message of HTTP with its body in one piece, and the length of that."""
+    """Return an HTTP message with its body in one piece and the right Content-Length."""
     lines = head.removesuffix(_END_OF_HEAD).split(b"\r\n")
     kept = [line for line in lines if not line.lower().startswith((b"content-length:", b"transfer-encoding:"))]
     return b"\r\n".join([*kept, b"Content-Length: %d" % len(body)]) + _END_OF_HEAD + body

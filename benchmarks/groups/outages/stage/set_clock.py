@@ -1,10 +1,9 @@
-"""``python -m benchmarks.outages.set_clock FILE ARGUMENTS``: ``headroom`` with a wall clock that can be set.
+"""``python -m benchmarks.groups.outages.stage.set_clock FILE ARGUMENTS``: ``headroom`` with a settable wall clock.
 
-The file has the seconds by which the clock of this process is off, and is read some ten times a second. Time that
-passes evenly (``time.monotonic``) is left alone, as it is when somebody sets the clock of a machine. Processes that
-this one starts, Spark's JVM among them, have the clock of the machine.
+The file has the offset of this process's clock in seconds, and is read ten times a second. ``time.monotonic`` is not
+affected, as when the clock of a machine is set. Child processes, Spark's JVM included, have the clock of the machine.
 
-Debian's libfaketime (0.9.10) does not do: with its ``FAKETIME_DONT_FAKE_MONOTONIC`` every ``time.sleep`` of
+Debian's libfaketime (0.9.10) is not usable: with its ``FAKETIME_DONT_FAKE_MONOTONIC`` every ``time.sleep`` of
 Python 3.11 fails with EINVAL.
 """
 
@@ -21,10 +20,10 @@ _real_time_ns = time.time_ns
 
 
 class SetClock:
-    """The wall clock of this process.
+    """Wall clock of this process.
 
     Args:
-        file: has the seconds by which it is off.
+        file: file with the offset in seconds.
     """
 
     def __init__(self, file: Path) -> None:
@@ -32,22 +31,22 @@ class SetClock:
         self._off_ns = 0
 
     def install(self) -> None:
-        """Let everything in this process have this clock from now on."""
+        """Replace the wall clock of this process."""
         self.read_offset()
         time.time_ns = self.time_ns
         time.time = self.time
         threading.Thread(target=self._follow, name="set-clock", daemon=True).start()
 
     def time_ns(self) -> int:
-        """Return the time as set, epoch nanoseconds."""
+        """Return the set time, epoch nanoseconds."""
         return _real_time_ns() + self._off_ns
 
     def time(self) -> float:
-        """Return the time as set, epoch seconds."""
+        """Return the set time, epoch seconds."""
         return self.time_ns() / 1e9
 
     def read_offset(self) -> None:
-        """Read by how much the clock is off; a file that is not there or is being written changes nothing."""
+        """Read the offset. A missing or incomplete file changes nothing."""
         with suppress(OSError, ValueError):
             self._off_ns = round(float(self._file.read_text(encoding="utf-8")) * 1e9)
 
@@ -60,7 +59,7 @@ class SetClock:
 def main() -> None:
     """Run ``headroom`` with this clock."""
     SetClock(Path(sys.argv[1])).install()
-    # Only now, so that no module keeps the clock of before.
+    # Imported after the installation, so that no module keeps the original clock.
     from cli.main import run
 
     del sys.argv[1]

@@ -1,4 +1,4 @@
-"""Where a scenario is played: a live move, the watch that watches it, and what can be done to either."""
+"""Context of a running scenario: a live move, its watch, and actions on both."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ _FRESH_S, _FRESH_TICKS = 10.0, 3
 
 @dataclass
 class ScenarioContext:
-    """A scenario under way.
+    """Context of a running scenario.
 
     Attributes:
-        bench: the brokers.
-        move: the topic of the move, under load.
+        bench: cluster of the scenarios.
+        move: topic of the move, under load.
         live: the watch.
-        receivers: whom it notifies.
-        notifications: what it says of alerts.
-        leaders: the leaders of the move, who take turns to starve.
-        brokers: what is done to brokers.
+        receivers: receivers of its notifications.
+        notifications: events of the watch, and what receivers show of them.
+        leaders: leaders of the move, which take turns to starve.
+        brokers: faults of brokers.
         ticks: the ticks topic.
-        fresh: when fresh verdicts came.
+        fresh: times of fresh verdicts.
         store: folder of the tables.
-        on_progress: prints how it goes.
-        proxies: between the watch and what it needs; None: there are none.
-        disk: the file system of the tables; None: that of everything else.
-        notes: what was done, a line each.
-        starved: subjects of the alerts that are due because a leader was made to starve.
+        on_progress: prints the progress.
+        proxies: proxies of the watch; None without.
+        disk: separate file system of the tables; None without.
+        notes: actions, a line each.
+        starved: subjects of the expected alerts about starved leaders.
     """
 
     bench: OutageCluster
@@ -74,35 +74,35 @@ class ScenarioContext:
     _unreachable_since_s: float | None = None
 
     def reset(self) -> None:
-        """Begin with another scenario: what was noted is of the one before."""
+        """Begin another scenario: clear the notes and times of the previous one."""
         self.notes.clear()
         self.starved.clear()
         self.pop_kafka_spans()
 
     def note(self, text: str) -> None:
-        """Keep what was done."""
+        """Record an action."""
         self.notes.append(text)
         self.on_progress(f"    {text}")
 
     def supervise(self) -> None:
-        """Start what has ended by itself, as a supervisor would."""
+        """Restart processes that ended unexpectedly, as a supervisor would."""
         had = len(self.live.ended)
         self.live.supervise()
         for text in self.live.ended[had:]:
             self.note(f"ended by itself: {text}")
 
     def wait(self, length_s: float) -> None:
-        """Let things go on for a time."""
+        """Wait for a number of seconds under supervision."""
         until_s = time.monotonic() + length_s
         while (left_s := until_s - time.monotonic()) > 0:
             self.supervise()
             time.sleep(min(_POLL_S, left_s))
 
     def await_true(self, condition: Callable[[], object], deadline_s: float, what: str) -> None:
-        """Return once a condition holds; while it cannot be asked it does not hold.
+        """Return once a condition holds. An error of the condition counts as not holding.
 
         Raises:
-            HeadroomError: it did not hold in time; with what the watch last said.
+            HeadroomError: it did not hold in time; the text has the last output of the watch.
         """
         give_up = time.monotonic() + deadline_s
         while True:
@@ -118,10 +118,10 @@ class ScenarioContext:
             time.sleep(_POLL_S)
 
     def await_fresh(self, deadline_s: float) -> None:
-        """Return once some ticks were evaluated in a row.
+        """Return once several ticks were evaluated in a row.
 
         Raises:
-            HeadroomError: they were not.
+            HeadroomError: they were not evaluated in time.
         """
         since_s = time.monotonic()
 
@@ -131,10 +131,10 @@ class ScenarioContext:
         self.await_true(is_fresh, deadline_s, "fresh verdicts")
 
     def throttle(self, starving: bool) -> None:
-        """Give the leader whose turn it is a rate that starves its new replica, or one that is enough.
+        """Starve the current leader's new replica, or set a sufficient rate. Failures are retried.
 
         Raises:
-            HeadroomError: the brokers do not take it, however often they are asked.
+            HeadroomError: the brokers did not accept the rate in time.
         """
         give_up = time.monotonic() + _THROTTLE_S
         if starving:
@@ -149,41 +149,41 @@ class ScenarioContext:
             self.wait(_RETRY_S)
 
     def suspend(self, processes: Iterable[psutil.Process]) -> None:
-        """Let processes hang."""
+        """Suspend processes."""
         for process in processes:
-            # Short-lived ones come and go.
+            # A short-lived process may have ended.
             with suppress(psutil.NoSuchProcess):
                 process.suspend()
                 self._suspended.append(process)
 
     def mark_kafka_unreachable(self) -> None:
-        """Take note that the watch cannot reach Kafka from now on: nobody could evaluate anything."""
+        """Record that the watch cannot reach Kafka from now on."""
         self._unreachable_since_s = time.monotonic()
 
     def mark_kafka_reachable(self) -> None:
-        """Take note that it can again."""
+        """Record that the watch can reach Kafka again."""
         if self._unreachable_since_s is not None:
             self._kafka_spans.append(Span(self._unreachable_since_s, time.monotonic()))
             self._unreachable_since_s = None
 
     def add_kafka_span(self, span: Span) -> None:
-        """Take note of a time in which Kafka had no ticks topic."""
+        """Record a time without a ticks topic."""
         self._kafka_spans.append(span)
 
     def pop_kafka_spans(self) -> list[Span]:
-        """Return the times in which Kafka could take no tick, and forget them."""
+        """Return the times in which Kafka could not accept ticks, and clear them."""
         self.mark_kafka_reachable()
         spans, self._kafka_spans = self._kafka_spans, []
         return merged([*spans, *self.brokers.pop_spans()])
 
     def recover(self) -> None:
-        """Give back whatever a fault took away; what was not taken away stays as it is.
+        """Undo all faults.
 
         Raises:
-            HeadroomError: something does not come back.
+            HeadroomError: something does not recover.
         """
         for process in self._suspended:
-            # It may have ended meanwhile, as one whose parent was killed.
+            # It may have ended meanwhile, for example with its parent.
             with suppress(psutil.NoSuchProcess):
                 process.resume()
         self._suspended.clear()

@@ -1,1 +1,1 @@
-"""What group `outages` observes: fresh verdicts, notifications, Kafka's own failover."""
+"""Observations of group `outages`: fresh verdicts, notifications, Kafka's failover."""

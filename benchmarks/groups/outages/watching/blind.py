@@ -1,4 +1,4 @@
-"""How long nobody had a fresh verdict: gaps between the moments at which one came, less what is not Headroom's."""
+"""Blind time: gaps between fresh verdicts, minus times that are not Headroom's."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-# A tick that is older than the last by more than this is of a collector whose clock was set back.
+# A tick older than the last one by more than this comes from a collector whose clock was set back.
 _SET_BACK_S = 60.0
 
 
 @dataclass(frozen=True)
 class Span:
-    """A time from one moment to another, in seconds of the monotonic clock."""
+    """A time span in monotonic seconds."""
 
     from_s: float
     until_s: float
 
     @property
     def length_s(self) -> float:
-        """Return how long it is, seconds."""
+        """Return its length, seconds."""
         return self.until_s - self.from_s
 
     def overlap_s(self, other: Span) -> float:
-        """Return for how many seconds both last."""
+        """Return the overlap with another span, seconds."""
         return max(0.0, min(self.until_s, other.until_s) - max(self.from_s, other.from_s))
 
 
@@ -32,9 +32,9 @@ class Blind:
     """The longest time without a fresh verdict.
 
     Attributes:
-        blind_s: its length beyond one interval of ticks and what Kafka needed in it, seconds.
-        gap: all of it.
-        kafka_s: what Kafka needed in it, seconds.
+        blind_s: its length minus one tick interval and Kafka's outage, seconds.
+        gap: the whole time.
+        kafka_s: Kafka's outage within it, seconds.
     """
 
     blind_s: float
@@ -43,21 +43,21 @@ class Blind:
 
 
 def is_fresh(last_tick_s: float | None, tick_s: float) -> bool:
-    """Return whether an evaluated tick is a new one: later than the last, or of a clock that was set back.
+    """Return whether an evaluated tick is new: later than the last one, or of a clock that was set back.
 
     Args:
-        last_tick_s: time of the last one, epoch seconds; None: there was none.
-        tick_s: time of this one.
+        last_tick_s: time of the last tick, epoch seconds; None if there is none.
+        tick_s: time of this tick, epoch seconds.
     """
     return last_tick_s is None or tick_s > last_tick_s or tick_s < last_tick_s - _SET_BACK_S
 
 
 def gaps(moments: Sequence[float], over: Span) -> list[Span]:
-    """Return the times from one fresh verdict to the next, as far as they lie within a span or reach into it.
+    """Return the gaps between fresh verdicts that overlap a span.
 
     Args:
-        moments: when a fresh verdict came, ascending.
-        over: the span; where no verdict came before it, it begins a gap, and its end ends the last one.
+        moments: times of fresh verdicts, ascending.
+        over: the span. Its end closes the last gap; its beginning opens the first one if there is no earlier verdict.
     """
     before = [at_s for at_s in moments if at_s <= over.from_s]
     within = [at_s for at_s in moments if over.from_s < at_s < over.until_s]
@@ -66,13 +66,13 @@ def gaps(moments: Sequence[float], over: Span) -> list[Span]:
 
 
 def blind(moments: Sequence[float], over: Span, interval_s: float, kafka: Iterable[Span]) -> Blind:
-    """Return the longest time without a fresh verdict that is Headroom's own.
+    """Return the longest time without a fresh verdict, minus Kafka's outages.
 
     Args:
-        moments: when a fresh verdict came, ascending.
-        over: from the fault to the recovery.
-        interval_s: of ticks.
-        kafka: times in which Kafka could take no tick. They do not overlap each other.
+        moments: times of fresh verdicts, ascending.
+        over: span from the fault to the recovery.
+        interval_s: interval of ticks.
+        kafka: times in which Kafka could not accept ticks, without overlaps.
     """
     spans = list(kafka)
 
@@ -84,7 +84,7 @@ def blind(moments: Sequence[float], over: Span, interval_s: float, kafka: Iterab
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """Return spans that do not overlap each other and cover the same time."""
+    """Return the union of spans as spans without overlaps."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda one: one.from_s):
         if found and span.from_s <= found[-1].until_s:

@@ -1,4 +1,4 @@
-"""How long Kafka itself needs until it can take a tick again after one of its brokers is gone."""
+"""Kafka's failover time: from the loss of a broker until Kafka can accept ticks again."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _JOIN_S = 5.0
 
 
 class Failover:
-    """Watches the metadata of the ticks topic while a broker is gone, on a thread of its own.
+    """Reads the metadata of the ticks topic on its own thread while a broker is unavailable.
 
-    Kafka can take a tick again when metadata name, for every partition of the topic, a leader and in-sync replicas that
-    are all up: a tick is written with ``acks=all``. Both change with the same decision of the controller. A broker that
-    comes back and answers before that ends it, too.
+    Ticks are written with ``acks=all``. So Kafka can accept one when its metadata shows, for every partition of the
+    topic, a leader and in-sync replicas that are all up. The controller changes both together. If the broker comes back
+    and answers before that, the failover ends too.
 
     Args:
-        bench: the brokers, all up still.
-        broker: which one goes.
+        bench: cluster with all brokers up.
+        broker: broker that will be unavailable.
     """
 
     def __init__(self, bench: BenchCluster, broker: int) -> None:
         self._topic = bench.settings.ticks.topic
         self._broker = broker
         self._others = [one for one in bench.brokers if one != broker]
-        # Connected while all are up.
+        # Connects while all brokers are up.
         self._connection = AdminConnection(bench.settings.cluster)
         self._connection.client()
         self._is_back = threading.Event()
@@ -45,23 +45,23 @@ class Failover:
         self._thread = threading.Thread(target=self._run, name=f"failover-{broker}", daemon=True)
 
     def start(self) -> None:
-        """Begin: the broker goes now."""
+        """Begin: the broker becomes unavailable now."""
         self._from_s = time.monotonic()
         self._thread.start()
 
     def broker_is_back(self) -> None:
-        """Take note that the broker runs again; it may not answer yet."""
+        """Record that the broker runs again; it may not answer yet."""
         self._is_back.set()
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop reading."""
         self._ended.set()
         self._thread.join(_JOIN_S)
         self._connection.close()
 
     @property
     def span(self) -> Span:
-        """Return the time in which Kafka could take no tick, so far."""
+        """Return the time so far in which Kafka could not accept ticks."""
         return Span(self._from_s, time.monotonic() if self._until_s is None else self._until_s)
 
     def _run(self) -> None:
@@ -92,5 +92,5 @@ class Failover:
 
 
 def depends_on(topic: Any, broker: int) -> bool:
-    """Return whether metadata of a topic name a broker as leader or in-sync replica, or no leader, of a partition."""
+    """Return whether a partition of a topic has a broker as leader or in-sync replica, or has no leader."""
     return any(one.leader_id in (broker, -1) or broker in one.isr_nodes or one.error_code for one in topic.partitions)

@@ -1,4 +1,4 @@
-"""When fresh verdicts came: ``/metrics`` of the watch, asked some four times a second."""
+"""Times of fresh verdicts, read from ``/metrics`` of the watch four times a second."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _JOIN_S = 5.0
 
 
 class Freshness:
-    """Notes each moment at which a newer tick was evaluated.
+    """Records the times at which a newer tick was evaluated.
 
     Args:
-        port: where the watch answers on this machine; it may be away.
+        port: local port of the watch, which may be down.
         cluster: name of the cluster.
     """
 
@@ -33,49 +33,49 @@ class Freshness:
         self._thread = threading.Thread(target=self._run, name="freshness", daemon=True)
 
     def __enter__(self) -> Freshness:
-        """Return this, asking."""
+        """Start reading, and return this."""
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Ask no more."""
+        """Stop reading."""
         self._ended.set()
         self._thread.join(_JOIN_S)
 
     @property
     def moments(self) -> list[float]:
-        """Return when a newer tick was evaluated, seconds of the monotonic clock, ascending."""
+        """Return the times at which a newer tick was evaluated, monotonic seconds, ascending."""
         return list(self._moments)
 
     def since(self, at_s: float) -> int:
-        """Return how many newer ticks were evaluated since a moment of the monotonic clock."""
+        """Return the number of newer ticks evaluated since a monotonic time."""
         return sum(moment > at_s for moment in self.moments)
 
     def reset(self) -> None:
-        """Take any tick for a newer one: the next watch may be of another clock."""
+        """Accept any next tick as newer, because the next watch may have another clock."""
         self._last_tick_s = None
 
     def _run(self) -> None:
         while not self._ended.wait(_EVERY_S):
             try:
                 text = self._scrape()
-            # It is away, hangs, or ends in the midst of an answer.
+            # The watch is down, hangs, or ends during the answer.
             except (OSError, HTTPException, UnicodeDecodeError):
                 continue
             self.add(text, time.monotonic())
 
     def _scrape(self) -> str:
-        # A connection of its own for each question: a kept one would hang on a watch that is stopped.
+        # A new connection per request, because an open one would hang on a suspended watch.
         with closing(HTTPConnection("127.0.0.1", self._port, timeout=_TIMEOUT_S)) as connection:
             connection.request("GET", "/metrics")
             return connection.getresponse().read().decode()
 
     def add(self, text: str, at_s: float) -> None:
-        """Take one answer of ``/metrics``.
+        """Add one answer of ``/metrics``.
 
         Args:
             text: the answer.
-            at_s: when it came, seconds of the monotonic clock.
+            at_s: time of the answer, monotonic seconds.
         """
         tick_s = tick_of(text, self._cluster)
         if tick_s is not None and is_fresh(self._last_tick_s, tick_s):
@@ -84,7 +84,7 @@ class Freshness:
 
 
 def tick_of(text: str, cluster: str) -> float | None:
-    """Return the time of the last evaluated tick of a cluster, epoch seconds; None: the answer does not name it.
+    """Return the time of the last evaluated tick of a cluster, epoch seconds; None if the answer does not have it.
 
     Args:
         text: answer of ``/metrics``.

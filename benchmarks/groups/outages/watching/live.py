@@ -1,4 +1,4 @@
-"""The watch that is tried: killed, and started again as a supervisor would."""
+"""The measured watch, which is killed and restarted as by a supervisor."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ _JAVA = "java"
 
 
 class _Watch(WatchProcess):
-    """A running watch with a command line and an environment of one's own."""
+    """A running watch with its own command line and environment."""
 
     def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
         VerdictProcess.__init__(self, _NAME, command, log, environment)
 
 
 class LiveWatch:
-    """A watch, and its collector where that is a process beside it.
+    """A watch, and its collector if that is a separate process.
 
     Args:
         config: configuration file.
         store: folder of its tables.
-        folder: of its log and its clocks.
-        own_clocks: whether watch and collector are processes beside each other, with clocks that can be set.
+        folder: folder of its log and its clocks.
+        own_clocks: whether watch and collector are separate processes with clocks that can be set.
 
     Attributes:
-        ended: what ended by itself, a line each.
-        environment: variables that commands on the same store need.
+        ended: unexpected ends of processes, a line each.
+        environment: variables for commands on the same store.
     """
 
     def __init__(self, config: Path, store: Path, folder: Path, own_clocks: bool = False) -> None:
@@ -67,7 +67,7 @@ class LiveWatch:
         return self._watches[-1]
 
     def start(self) -> None:
-        """Start the watch, if it was killed or is new, and its collector."""
+        """Start watch and collector, unless they run."""
         if self._is_down:
             self._is_down = False
             self._start_watch()
@@ -75,7 +75,7 @@ class LiveWatch:
             self._start_collector()
 
     def kill(self) -> int:
-        """Kill the watch and all that it started, and return how many processes those were."""
+        """Kill the watch with all its child processes, and return the number of processes."""
         processes = self.watch.processes()
         count = kill_tree(processes[0]) if processes else 0
         self.watch.stop()
@@ -83,7 +83,7 @@ class LiveWatch:
         return count
 
     def close(self) -> None:
-        """Kill everything: nobody reads its tables any more."""
+        """Kill all processes. The tables are not used again."""
         if self._watches:
             self.kill()
         if self._collector is not None:
@@ -91,7 +91,7 @@ class LiveWatch:
             self._collector.wait()
 
     def supervise(self) -> None:
-        """Start again what has ended by itself, and note that."""
+        """Restart processes that ended unexpectedly, and record that."""
         if self._is_down or time.monotonic() < self._next_check_s:
             return
         try:
@@ -105,15 +105,15 @@ class LiveWatch:
             self._start_collector()
 
     def lines(self) -> Iterator[Line]:
-        """Return the changes of alerts as the terminal shows them, of all watches so far."""
+        """Return the alert events in the output of all watches so far."""
         for watch in self._watches:
             yield from watch.events()
 
     def child(self, word: str) -> psutil.Process:
-        """Return the child of the watch whose command has a word, once there is one.
+        """Return the child process of the watch whose command line has a word, once it runs.
 
         Raises:
-            HeadroomError: there is none for a long time.
+            HeadroomError: it does not run in time.
         """
         give_up = time.monotonic() + _CHILD_S
         while (found := find_child(self.watch, word)) is None:
@@ -136,23 +136,23 @@ class LiveWatch:
         return self.child("collect") if self._collector is None else psutil.Process(self._collector.pid)
 
     def history(self) -> psutil.Process:
-        """Return the process that writes history."""
+        """Return the history process."""
         return self.child("record")
 
     def evaluating(self) -> list[psutil.Process]:
-        """Return the processes that evaluate ticks: the watch, and its JVM."""
+        """Return the processes that evaluate ticks: the watch and its JVM."""
         own = self.process()
         return [own, *jvms_of(own)]
 
     def set_clock(self, process: ProcessName, off_s: float) -> None:
-        """Set a wall clock so many seconds off that of the machine."""
+        """Set the offset of a wall clock, seconds."""
         file = self._clock(process)
         draft = file.with_suffix(".new")
         draft.write_text(str(off_s), encoding="utf-8")
         draft.replace(file)
 
     def command(self, process: ProcessName, *arguments: str) -> list[str]:
-        """Return the command line of ``headroom``, with a clock that can be set if this watch has such."""
+        """Return the command line of ``headroom``, with a clock that can be set if this watch has one."""
         if not self._own_clocks:
             return headroom_command(*arguments)
         return [
@@ -164,7 +164,7 @@ class LiveWatch:
         ]
 
     def config_arguments(self) -> list[str]:
-        """Return the arguments that name the configuration file."""
+        """Return the arguments with the configuration file."""
         return ["--config", str(self._config)]
 
     def _clock(self, process: ProcessName) -> Path:
@@ -190,7 +190,7 @@ class LiveWatch:
             )
 
     def _module_path(self) -> dict[str, str]:
-        # The module that sets clocks is no part of what is installed.
+        # The module that sets clocks is not part of the installed package.
         return {"PYTHONPATH": str(CHECKOUT)} if self._own_clocks else {}
 
     def _note_end(self, text: str) -> None:
@@ -199,10 +199,10 @@ class LiveWatch:
 
 
 def jvms_of(process: psutil.Process) -> list[psutil.Process]:
-    """Return the JVMs that a process has started itself."""
+    """Return the JVMs that are direct children of a process."""
     found = []
     for child in process.children():
-        # Short-lived ones come and go.
+        # A short-lived child may have ended.
         with suppress(psutil.NoSuchProcess):
             if child.name() == _JAVA:
                 found.append(child)

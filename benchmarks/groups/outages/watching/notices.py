@@ -1,4 +1,4 @@
-"""What a watch says of alerts, by its table and by its terminal, and what its receivers show of that."""
+"""Alert events of a watch, from its table and its output, and their notifications at the receivers."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from benchmarks.groups.outages.watching.live import LiveWatch
 from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.errors import HeadroomError
 
-# What an announcement adds where it could not be kept yet is no part of the event.
 _FIRED = AlertState.FIRING.value
 _RESOLVED = AlertState.RESOLVED.value
 
 
 @dataclass(frozen=True)
 class Count:
-    """What receivers were notified of so far.
+    """Notifications so far.
 
     Attributes:
-        keys: of all events that they are to be notified of.
-        lost: how many of these a receiver does not show.
-        doubled: how many a person sees twice.
+        keys: keys of all events for receivers.
+        lost: number of events that a receiver does not show.
+        doubled: number of events that a person sees twice.
     """
 
     keys: frozenset[str]
@@ -37,12 +36,12 @@ class Count:
 
 
 class Notifications:
-    """The events of one store, wherever they are seen: the table may be away, and a terminal ends with its watch.
+    """Events of one store, from its table and from the output of its watches. Either may be unavailable.
 
     Args:
         store: folder of the tables.
         live: the watch.
-        receivers: whom it notifies.
+        receivers: receivers of its notifications.
     """
 
     def __init__(self, store: str, live: LiveWatch, receivers: Receivers) -> None:
@@ -51,16 +50,16 @@ class Notifications:
         self._receivers = receivers
 
     def events(self) -> list[AlertEvent]:
-        """Return the events that receivers are to be notified of, in order."""
+        """Return the events for receivers, in order."""
         stored: list[AlertEvent] = []
-        # While the table cannot be read the terminal alone counts.
+        # While the table cannot be read, only the output counts.
         with suppress(HeadroomError):
             stored = stored_events(self._store)
         shown = [line.event for line in self._live.lines()]
         return notifiable({event_key(event): event for event in [*shown, *stored]}.values())
 
     def unstored(self) -> int:
-        """Return how many events the terminal showed that the table does not have.
+        """Return the number of printed events that are not in the table.
 
         Raises:
             HeadroomError: the table cannot be read.
@@ -81,10 +80,10 @@ class Notifications:
         return [event for event in self.events() if event.kind == kind and event.subject == subject]
 
     def count(self, starved: int) -> Count:
-        """Return what receivers were notified of so far.
+        """Return the notifications so far.
 
         Args:
-            starved: how often a leader was made to starve.
+            starved: number of times a leader was throttled too low.
         """
         events = self.events()
         lost, shown_twice = lost_and_doubled(events, self._receivers.shown())
@@ -97,7 +96,7 @@ class Notifications:
 
 
 def is_news(before: AlertEvent, now: AlertEvent) -> bool:
-    """Return whether an alert has become another matter since it was announced, as when its broker died."""
+    """Return whether the situation has changed since an announcement, for example because the broker died."""
     return _state_of_alert(before) != _state_of_alert(now)
 
 
@@ -109,10 +108,10 @@ def _state_of_alert(event: AlertEvent) -> tuple[Any, ...]:
 
 
 def critical(events: Sequence[AlertEvent], known: frozenset[str]) -> list[AlertEvent]:
-    """Return the first critical announcement of each alert that has one, of those whose events are new.
+    """Return the first critical announcement of each alert among new events.
 
     Args:
-        events: in order.
+        events: events in order.
         known: keys of the events that are not new.
     """
     found: dict[str, AlertEvent] = {}
