@@ -1,4 +1,4 @@
-"""Changing dynamic configurations, every answer checked."""
+"""Changes dynamic configurations and checks every answer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from schemas.errors import HeadroomError
 
 REMEDY = "Check that it is up, that the value is right, and that this user may AlterConfigs."
 _SET, _DELETE = 0, 1
-# Brokers that hang then cost the time of one, not of all of them.
-_AT_ONCE = 16
+# Requests in parallel, so that several brokers that hang cost one timeout.
+_MAX_PARALLEL = 16
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ConfigChange:
     Attributes:
         resource_type: topic or broker, as in ``cluster.admin.config_keys``.
         name: topic or broker id; empty: the cluster-wide default of brokers.
-        values: new value by key; None clears the key.
+        values: new value by key; None to clear the key.
     """
 
     resource_type: int
@@ -38,7 +38,7 @@ class ConfigChange:
 
     @property
     def subject(self) -> str:
-        """What is changed, as errors name it."""
+        """Subject of an error about the change."""
         if self.resource_type == BROKER:
             return f"broker {self.name}" if self.name else "the cluster-wide default of brokers"
         return f"topic {self.name}"
@@ -58,17 +58,17 @@ class Failure:
 
     @property
     def rule(self) -> str:
-        """What went wrong, as errors put it."""
+        """Rule of an error about the change."""
         if self.refused:
             return f"the configuration was not changed ({self.reason})"
         return f"no answer ({self.reason}), so the configuration was perhaps not changed"
 
 
 def alter_configs(connection: AdminConnection, changes: Sequence[ConfigChange], timeout_s: float) -> None:
-    """Make changes; other keys stay as they are. Every change is tried, also when one before it was refused.
+    """Make the changes; other keys stay as they are. A refused change does not stop the others.
 
     Raises:
-        HeadroomError: some changes were refused, or their broker did not answer; it names which, and why.
+        HeadroomError: changes were refused or not answered; names each change with its reason.
     """
     answers = alter_each(connection, changes, timeout_s)
     failures = {c.subject: f for c, f in zip(changes, answers, strict=True) if f is not None}
@@ -79,15 +79,15 @@ def alter_configs(connection: AdminConnection, changes: Sequence[ConfigChange], 
 
 
 def alter_each(connection: AdminConnection, changes: Sequence[ConfigChange], timeout_s: float) -> list[Failure | None]:
-    """Return for each change why it failed, None where it was made; each is one request, several are under way at once.
+    """Make the changes in parallel and return the failure of each; None for a change that was made.
 
     Args:
         connection: the admin connection.
-        changes: each of another resource.
+        changes: the changes, each of another resource.
         timeout_s: longest wait for one answer, seconds.
     """
     nodes = connection.nodes()
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
         return list(pool.map(lambda change: _alter(connection, nodes, change, timeout_s), changes))
 
 
@@ -97,7 +97,7 @@ def _alter(connection: AdminConnection, nodes: Sequence[int], change: ConfigChan
         resources=[(change.resource_type, change.name, entries)], validate_only=False
     )
     try:
-        result = _ask(connection, nodes, change, request, timeout_s).responses[0]
+        result = _send(connection, nodes, change, request, timeout_s).responses[0]
     except KafkaError as error:
         return Failure(type(error).__name__, refused=False)
     if not result.error_code:
@@ -106,15 +106,15 @@ def _alter(connection: AdminConnection, nodes: Sequence[int], change: ConfigChan
     return Failure(f"{name}: {result.error_message or 'no reason given'}".rstrip("."), refused=True)
 
 
-def _ask(
+def _send(
     connection: AdminConnection, nodes: Sequence[int], change: ConfigChange, request: Any, timeout_s: float
 ) -> Any:
-    # A broker takes its own configuration from nobody else; all other changes are passed on to the controller.
+    # Only the broker itself accepts a change of its own configuration; others are forwarded to the controller.
     if change.resource_type == BROKER and change.name:
         return connection.send(request, int(change.name), timeout_s)
     *others, last = nodes
     for node in others:
-        # Asking another broker after a lost answer is safe: setting a value twice sets it once.
+        # Retrying on another broker is safe, because setting a value is idempotent.
         with contextlib.suppress(KafkaError):
             return connection.send(request, node, timeout_s)
     return connection.send(request, last, timeout_s)

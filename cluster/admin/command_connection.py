@@ -1,4 +1,4 @@
-"""The connection of a command that looks at a cluster once, or changes it, and what such commands share."""
+"""Admin connection of a command, with the helpers that commands share."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from schemas.config import ClusterSettings
 
 # Longest wait for a change to be in force, seconds.
 DEADLINE_S = 15.0
-# Is given what is being done, one line a step.
+# Called with one line of text per step.
 OnStep = Callable[[str], None]
 
 
 @contextmanager
 def open_connection(cluster: ClusterSettings) -> Iterator[AdminConnection]:
-    """Return a connected link, which is closed at the end.
+    """Yield an open admin connection and close it at the end.
 
     Raises:
         HeadroomError: no broker could be reached.
@@ -32,12 +32,12 @@ def open_connection(cluster: ClusterSettings) -> Iterator[AdminConnection]:
 
 
 def read_snapshot(connection: AdminConnection, cluster: ClusterSettings) -> Snapshot:
-    """Return the whole cluster as it is now.
+    """Return a snapshot of the whole cluster.
 
     Raises:
         HeadroomError: no broker reported the metadata.
     """
-    # There is no earlier reading to fall back on, and no tick that waits: the controller gets all the time.
+    # A command has no earlier snapshot to fall back on and no tick to keep: the controller gets the whole time.
     return read_snapshot_once(SnapshotReader(connection, timeout_s(cluster), 0.0, reassignments_share=1.0))
 
 

@@ -1,4 +1,4 @@
-"""The configuration keys of Kafka's replication, throttles and leader balancing, and how their answers read."""
+"""Configuration keys of Kafka's replication, throttles and leader balancing, and the parsers of their answers."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from cluster.model import BrokerThrottles, LeaderRebalanceConfig, ReplicationSet
 
 TOPIC = 2
 BROKER = 4
-# DescribeConfigsResponse.ConfigSource: set while they run, on this broker or on all; in the broker's properties file;
-# nowhere.
+# DescribeConfigsResponse.ConfigSource: dynamic on this broker or the cluster-wide default; static in the properties
+# file; Kafka's default.
 _DYNAMIC = {2: "broker", 3: "default"}
 _STATIC_BROKER = 4
 _DEFAULT_CONFIG = 5
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
-# How fast a broker moves replicas between its own log directories (Kafka: QuotaConfig, ReplicationQuotaManager).
+# Rate of moves between a broker's own log directories (Kafka: QuotaConfig, ReplicationQuotaManager).
 LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 LEADER_LIST = "leader.replication.throttled.replicas"
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
 CLEANUP_POLICY = "cleanup.policy"
 MIN_INSYNC = "min.insync.replicas"
-# Brokers from before tiered storage do not have it.
+# Missing on brokers before tiered storage.
 REMOTE_STORAGE = "remote.storage.enable"
 COMPRESSION = "compression.type"
 AUTO_REBALANCE = "auto.leader.rebalance.enable"
 CHECK_INTERVAL = "leader.imbalance.check.interval.seconds"
-# Brokers of Kafka 4 have none.
+# Missing on brokers of Kafka 4.
 IMBALANCE_PERCENTAGE = "leader.imbalance.per.broker.percentage"
-# Empty, or missing, in ZooKeeper mode.
+# Empty or missing in ZooKeeper mode.
 PROCESS_ROLES = "process.roles"
-# By attribute of ReplicationSettings.
+# Key by attribute of ReplicationSettings.
 REPLICATION_KEYS = {
     "quota_window_num": "replication.quota.window.num",
     "quota_window_size_s": "replication.quota.window.size.seconds",
@@ -53,18 +53,18 @@ BROKER_KEYS = (
 )
 LIST_KEYS = (LEADER_LIST, FOLLOWER_LIST)
 TOPIC_KEYS = (*LIST_KEYS, CLEANUP_POLICY, MIN_INSYNC, REMOTE_STORAGE, COMPRESSION)
-# Kafka's own default: a rate that was never set.
+# Kafka's default of a rate that was never set.
 _UNLIMITED = 2**63 - 1
 _AS_PRODUCED = "producer"
 
 
 def rates_of(configs: Iterable[Any]) -> BrokerThrottles:
-    """Return the rates that a broker's answer holds; a key that is missing there is not set.
+    """Return the throttle rates in a broker's answer; a missing key is not set.
 
-    Not known is an answer from the midst of a change, in which the value and the entity it comes from do not agree.
+    An answer during a change, whose value and source contradict each other, is unknown.
 
-    Kafka takes a rate from the dynamic configuration of the broker, or of all, and from nowhere else
-    (``BrokerConfigHandler``). One in the broker's properties file is reported all the same, and is not in force.
+    Kafka applies a rate only from the dynamic configuration of the broker or the cluster-wide default
+    (``BrokerConfigHandler``). A rate in the broker's properties file is reported too, but is not in force.
     """
     by_name = {config.name: config for config in configs if config.name in ALL_RATE_KEYS}
     if any(config.synonyms and config.synonyms[0].value != config.value for config in by_name.values()):
@@ -84,10 +84,10 @@ def _rate(config: Any) -> tuple[int | None, str]:
 
 
 def leader_rebalance_of(configs: Iterable[Any]) -> LeaderRebalanceConfig:
-    """Return what a broker's answer says of Kafka's own balancing of leaders; a key that is missing is not known.
+    """Return the settings of Kafka's own leader balancing in a broker's answer; a missing key is unknown.
 
-    In KRaft mode the controllers balance, each by the configuration of its own process (``ControllerServer``): the keys
-    of a broker that is no controller say nothing. The percentage counts only if it is set explicitly: brokers of
+    In KRaft mode the active controller balances by its own configuration (``ControllerServer``), so the keys of a
+    broker that is no controller are ignored. The percentage counts only if it is set explicitly, because brokers of
     Kafka 3 report Kafka's default too.
     """
     by_name = {config.name: config for config in configs}
@@ -106,7 +106,7 @@ def leader_rebalance_of(configs: Iterable[Any]) -> LeaderRebalanceConfig:
 
 
 def replication_of(configs: Iterable[Any]) -> ReplicationSettings:
-    """Return how a broker's answer says that it replicates; a key that is missing is not known."""
+    """Return the replication settings in a broker's answer; a missing key is unknown."""
     values = {config.name: config.value for config in configs}
     return ReplicationSettings(**{name: _whole(values.get(key)) for name, key in REPLICATION_KEYS.items()})
 
@@ -116,7 +116,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def topic_config_of(configs: Iterable[Any]) -> TopicConfig:
-    """Return the configuration that a topic's answer holds."""
+    """Return the topic configuration in an answer."""
     values = {config.name: config.value for config in configs}
     policy = {part.strip() for part in (values.get(CLEANUP_POLICY) or "").split(",")}
     lists = (values.get(LEADER_LIST) or None, values.get(FOLLOWER_LIST) or None)
@@ -126,6 +126,6 @@ def topic_config_of(configs: Iterable[Any]) -> TopicConfig:
         "compact" in policy,
         min_insync_replicas=_whole(values.get(MIN_INSYNC)),
         remote_storage=values.get(REMOTE_STORAGE) == "true",
-        # LogValidator leaves batches alone that have the topic's codec already; no metric shows how many do.
+        # LogValidator keeps batches that already have the topic's codec; no metric shows their number.
         recompressed=None if compression is None else compression != _AS_PRODUCED,
     )

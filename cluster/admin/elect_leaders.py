@@ -1,4 +1,4 @@
-"""Asking Kafka for preferred leader elections, every answer checked."""
+"""Requests preferred leader elections and checks every answer."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NO_ANSWER = "no answer"
 
 @dataclass(frozen=True)
 class ElectionResults:
-    """What became of each partition of a request.
+    """Result of each partition of a request.
 
     Attributes:
-        elected: its preferred replica was elected.
-        not_needed: its preferred replica led it already.
-        refused: no election, and why.
+        elected: partitions whose preferred replica was elected.
+        not_needed: partitions that already had their preferred leader.
+        refused: partitions without an election, with the reason.
     """
 
     elected: tuple[Name, ...] = ()
@@ -36,24 +36,24 @@ class ElectionResults:
 
 
 def elect_preferred(connection: AdminConnection, names: Collection[Name], timeout_s: float) -> ElectionResults:
-    """Ask for the election of the preferred leaders of some partitions, and return what became of each.
+    """Request preferred leader elections of some partitions and return the result of each.
 
-    Asking again after a lost answer is safe: a partition that has its preferred leader needs no election.
+    A retry after a missing answer is safe: a partition that has its preferred leader needs no election.
 
     Args:
         connection: the admin connection.
-        names: the partitions, one at least: no partitions would mean all of the cluster to Kafka.
+        names: the partitions, at least one, because Kafka takes an empty list as all partitions.
         timeout_s: longest wait for the answer of one broker, seconds.
 
     Raises:
-        HeadroomError: no broker took the request, or this user may not ask.
+        HeadroomError: no broker accepted the request, or the user lacks the permission.
     """
     if not names:
         raise ValueError("an election names its partitions: none would mean those of the whole cluster")
     request = ElectLeadersRequest(
         election_type=_PREFERRED, topic_partitions=_by_topic(names), timeout_ms=int(timeout_s * 1000)
     )
-    return _answers(names, _ask(connection, request, timeout_s))
+    return _results(names, _send(connection, request, timeout_s))
 
 
 def _by_topic(names: Collection[Name]) -> list[Any]:
@@ -63,16 +63,16 @@ def _by_topic(names: Collection[Name]) -> list[Any]:
     ]
 
 
-def _ask(connection: AdminConnection, request: Any, timeout_s: float) -> Any:
+def _send(connection: AdminConnection, request: Any, timeout_s: float) -> Any:
     asked = ControllerRequest(request, _SUBJECT, "is not allowed", "ALTER", "was taken by no broker", "none is known")
     return asked.send(connection, timeout_s, _error_code)
 
 
 def _error_code(answer: Any) -> int:
-    """Return the error of an answer as a whole: its own, or that of a broker that is not the controller.
+    """Return the error code of a whole answer: its own, or NotController if every partition has it.
 
-    In ZooKeeper mode such a broker gives that error for each partition. The first version of the answer has none of its
-    own.
+    In ZooKeeper mode a broker that is not the controller returns NotController per partition. Version 0 of the answer
+    has no error code of its own.
     """
     if answer.API_VERSION >= 1 and answer.error_code:
         return int(answer.error_code)
@@ -80,9 +80,9 @@ def _error_code(answer: Any) -> int:
     return int(NotControllerError.errno) if codes == {NotControllerError.errno} else 0
 
 
-def _answers(names: Collection[Name], answer: Any) -> ElectionResults:
-    said = {(r.topic, p.partition_id): p for r in answer.replica_election_results for p in r.partition_result}
-    results = {name: _result(said.get(name)) for name in sorted(names)}
+def _results(names: Collection[Name], answer: Any) -> ElectionResults:
+    by_partition = {(r.topic, p.partition_id): p for r in answer.replica_election_results for p in r.partition_result}
+    results = {name: _result(by_partition.get(name)) for name in sorted(names)}
     return ElectionResults(
         tuple(name for name, error in results.items() if error is None),
         tuple(name for name, error in results.items() if error == ElectionNotNeededError.message),
@@ -90,10 +90,10 @@ def _answers(names: Collection[Name], answer: Any) -> ElectionResults:
     )
 
 
-def _result(said: Any) -> str | None:
-    """Return Kafka's name of an error; None: elected."""
-    if said is None:
+def _result(by_partition: Any) -> str | None:
+    """Return Kafka's name of a partition's error; None if it was elected."""
+    if by_partition is None:
         return _NO_ANSWER
-    if not said.error_code:
+    if not by_partition.error_code:
         return None
-    return str(kafka_errors.for_code(said.error_code).message)
+    return str(kafka_errors.for_code(by_partition.error_code).message)

@@ -1,1 +1,1 @@
-"""Who leads what in a running cluster, and carrying out a plan of elections."""
+"""Leadership of a running cluster, and the execution of election plans."""

@@ -1,4 +1,4 @@
-"""Who leads what, and all that speaks for or against another leader: what a plan of elections is made of."""
+"""Leadership of a cluster with the constraints on elections: the input of an election plan."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from schemas.alerts import Role
 
 @dataclass(frozen=True)
 class LeadershipSnapshot:
-    """The cluster as elections see it, at one time.
+    """State of the cluster for elections, at one time.
 
     Attributes:
         partitions: every partition.
         alive: brokers that are alive.
-        lacking: partitions of which a replica that no move brings is out of the ISR.
-        throttled: partitions that move or that a throttled replica list names.
-        throttles: throttle rates in force by broker and role, None for none; a side that is missing is unknown.
-        traffic: what was measured; of a glance nothing is.
-        balancing: how brokers are told to balance leaders by themselves; one that is missing did not tell.
-        behind: of the partitions that were watched, those of which a follower in sync has fallen behind.
+        under_replicated: partitions with an out-of-sync replica that no reassignment adds.
+        throttled: partitions that are reassigned or in a throttled replica list.
+        throttles: rates in force by broker and role, bytes per second; None without a rate, missing if unknown.
+        traffic: measured traffic; empty if only the metadata was read.
+        balancing: automatic leader balancing by broker; missing if the broker did not report it.
+        behind: watched partitions with an in-sync follower that has fallen behind.
     """
 
     partitions: Mapping[Name, PartitionState]
     alive: frozenset[int]
-    lacking: frozenset[Name]
+    under_replicated: frozenset[Name]
     throttled: tuple[PartitionTraffic, ...] = ()
     throttles: Mapping[BrokerRole, float | None] = field(default_factory=dict)
     traffic: Traffic = field(default_factory=Traffic)
@@ -48,11 +48,11 @@ class LeadershipSnapshot:
     def cluster_constraints(
         self, topics: frozenset[str] | None = None, brokers: frozenset[int] | None = None
     ) -> ClusterConstraints:
-        """Return what else elections have to mind.
+        """Return the constraints on elections.
 
         Args:
-            topics: only these; None: all.
-            brokers: only partitions that prefer one of these; None: all.
+            topics: restricts elections to these topics; None: all.
+            brokers: restricts elections to partitions whose preferred leader is one of these; None: all.
         """
         return ClusterConstraints(
             self.alive, self.throttled, self.throttles, chosen_topics=topics, chosen_brokers=brokers
@@ -62,32 +62,38 @@ class LeadershipSnapshot:
 def leadership_of(
     snapshot: Snapshot, reads: Mapping[int, BrokerRead] | None = None, traffic: Traffic | None = None
 ) -> LeadershipSnapshot:
-    """Return what a snapshot says of leaders.
+    """Return the leadership of a snapshot.
 
     Args:
         snapshot: the metadata.
-        reads: what each broker told of itself; None: none was asked.
-        traffic: what was measured; None: nothing.
+        reads: metrics and rates by broker; None if none was read.
+        traffic: measured traffic; None if none was measured.
     """
-    told = reads or {}
-    measured = traffic or Traffic()
-    alive = frozenset(broker for broker, seen in snapshot.brokers.items() if seen.alive)
+    broker_reads = reads or {}
+    known_traffic = traffic or Traffic()
+    alive = frozenset(broker for broker, info in snapshot.brokers.items() if info.alive)
     return LeadershipSnapshot(
-        {name: _led(name, partition, snapshot, measured) for name, partition in snapshot.partitions.items()},
+        {
+            name: _partition_state(name, partition, snapshot, known_traffic)
+            for name, partition in snapshot.partitions.items()
+        },
         alive,
-        frozenset(name for name, partition in snapshot.partitions.items() if _lacks(partition)),
+        frozenset(name for name, partition in snapshot.partitions.items() if _is_under_replicated(partition)),
         tuple(
-            _throttled(snapshot.partitions[name], snapshot, alive, measured)
+            _throttled(snapshot.partitions[name], snapshot, alive, known_traffic)
             for name in sorted(watched_partitions(snapshot))
         ),
-        _sides({broker: read.throttles for broker, read in told.items()}),
-        measured,
-        {broker: read.balancing for broker, read in told.items()},
+        _rates_by_role({broker: read.throttles for broker, read in broker_reads.items()}),
+        known_traffic,
+        {broker: read.balancing for broker, read in broker_reads.items()},
     )
 
 
 def unchanged_partitions(earlier: Snapshot, later: Snapshot) -> list[Partition]:
-    """Return the partitions whose rates can be told from samples taken then: topics whose leaders are the same."""
+    """Return the partitions of the topics whose leaders are the same in both snapshots.
+
+    Only their rates can be computed from samples taken at these times, because brokers count bytes per topic.
+    """
     changed = {
         name.topic
         for name in earlier.partitions.keys() | later.partitions.keys()
@@ -99,14 +105,15 @@ def unchanged_partitions(earlier: Snapshot, later: Snapshot) -> list[Partition]:
 def followers_behind(
     partitions: Iterable[Partition], earlier: Mapping[int, Metrics], later: Mapping[int, Metrics]
 ) -> frozenset[Name]:
-    """Return the partitions of which a follower in sync has not even come to where the leader's log ended earlier.
+    """Return the partitions with an in-sync follower that is behind the leader's earlier log end offset.
 
-    So far behind it stays in the ISR until replica.lag.time.max.ms is over. A log that was not told is not behind.
+    Such a follower stays in the ISR until replica.lag.time.max.ms has passed. A log without a reading counts as not
+    behind.
 
     Args:
-        partitions: as they are at the later time.
-        earlier: what brokers told some seconds before.
-        later: what they told then.
+        partitions: the partitions at the later time.
+        earlier: metrics by broker, some seconds before.
+        later: metrics by broker at the later time.
     """
     return frozenset(
         p.name
@@ -117,8 +124,8 @@ def followers_behind(
     )
 
 
-def _end(told: Mapping[int, Metrics], broker: int, name: TopicPartition) -> int | None:
-    log = told[broker].logs.get(name) if broker in told else None
+def _end(metrics: Mapping[int, Metrics], broker: int, name: TopicPartition) -> int | None:
+    log = metrics[broker].logs.get(name) if broker in metrics else None
     return log.log_end_offset if log is not None else None
 
 
@@ -127,7 +134,9 @@ def _leader(snapshot: Snapshot, name: TopicPartition) -> int | None:
     return partition.leader if partition is not None else None
 
 
-def _led(name: TopicPartition, partition: Partition, snapshot: Snapshot, traffic: Traffic) -> PartitionState:
+def _partition_state(
+    name: TopicPartition, partition: Partition, snapshot: Snapshot, traffic: Traffic
+) -> PartitionState:
     config = snapshot.topic_configs.get(partition.topic)
     return PartitionState(
         topic=partition.topic,
@@ -142,7 +151,7 @@ def _led(name: TopicPartition, partition: Partition, snapshot: Snapshot, traffic
     )
 
 
-def _lacks(partition: Partition) -> bool:
+def _is_under_replicated(partition: Partition) -> bool:
     return not set(partition.replicas) - set(partition.adding) <= set(partition.isr)
 
 
@@ -160,10 +169,10 @@ def _throttled(partition: Partition, snapshot: Snapshot, alive: frozenset[int], 
     )
 
 
-def _sides(rates: Mapping[int, BrokerThrottles]) -> dict[BrokerRole, float | None]:
-    sides: dict[BrokerRole, float | None] = {}
-    for broker, told in rates.items():
-        if told.known:
-            sides[broker, Role.LEADER] = told.leader_bytes_per_s
-            sides[broker, Role.FOLLOWER] = told.follower_bytes_per_s
-    return sides
+def _rates_by_role(throttles: Mapping[int, BrokerThrottles]) -> dict[BrokerRole, float | None]:
+    rates_by_role: dict[BrokerRole, float | None] = {}
+    for broker, rates in throttles.items():
+        if rates.known:
+            rates_by_role[broker, Role.LEADER] = rates.leader_bytes_per_s
+            rates_by_role[broker, Role.FOLLOWER] = rates.follower_bytes_per_s
+    return rates_by_role

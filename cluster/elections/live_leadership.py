@@ -1,4 +1,4 @@
-"""The leaders of a running cluster: looked at with the traffic on them, and changed by elections."""
+"""Leadership of a running cluster: reads leaders and traffic, and requests elections."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from planning.elections.planner import Name
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
-# Counters that are read 5 s apart give rates that are good to some percent.
+# Counters read 5 s apart give rates with an error of some percent.
 SAMPLE_S = 5.0
-# JMX reads its own stubs and classes first.
+# The first JMX read also loads stubs and classes.
 _READ_S = 10.0
 # A command may wait longer than a tick for the metadata of very many partitions.
 _METADATA_S = 30.0
 _CONFIG_MAX_AGE_S = 30.0
-_MOST_AGE_MS = 30_000
+_MAX_AGE_MS = 30_000
 
 
 class LiveLeadership:
-    """Looks at who leads what, and asks for elections, on connections of its own.
+    """Reads the leadership of a cluster and requests elections, on its own connections.
 
     Args:
-        settings: cluster and source of the metrics.
-        sleep: waits for some seconds.
+        settings: the cluster and the metrics source.
+        sleep: waits for the given seconds.
     """
 
     def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -44,18 +44,18 @@ class LiveLeadership:
         self._connection = AdminConnection(settings.cluster)
         self._source = metrics_source(settings.collect)
         self._metadata = SnapshotReader(self._connection, max(_METADATA_S, self._timeout_s), _CONFIG_MAX_AGE_S)
-        self._readers = BrokerMetricsReader(self._connection, self._source, settings.collect)
+        self._broker_reader = BrokerMetricsReader(self._connection, self._source, settings.collect)
         self._plans = ReadPlanner(consumed=True)
         self._sleep = sleep
 
     def __enter__(self) -> LiveLeadership:
-        """Return this, connected.
+        """Connect and return this object.
 
         Raises:
             HeadroomError: no broker could be reached.
         """
         self._connection.client()
-        # Without metrics there are no rates, and every broker's reading says why.
+        # Without the source there are no rates; every broker's read then has the error.
         with suppress(HeadroomError):
             self._source.start()
         return self
@@ -65,11 +65,11 @@ class LiveLeadership:
         self._source.stop()
         self._connection.close()
 
-    def look(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
-        """Return who leads what now, with throttles and with the traffic of the seconds that this takes.
+    def leadership_with_traffic(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
+        """Return the leaders now, with throttles and the traffic during this call (``SAMPLE_S`` seconds).
 
         Args:
-            watched: partitions of which it is told too whether followers fall behind.
+            watched: partitions whose followers are checked for falling behind.
 
         Raises:
             HeadroomError: the metadata could not be read.
@@ -81,11 +81,11 @@ class LiveLeadership:
         reads = self._read(now, watched)
         later = _sample(reads)
         traffic = traffic_between(unchanged_partitions(before, now), earlier, later)
-        behind = followers_behind(_there(now, watched), earlier.metrics, later.metrics)
+        behind = followers_behind(_existing(now, watched), earlier.metrics, later.metrics)
         return replace(leadership_of(now, reads, traffic), behind=behind)
 
-    def glance(self) -> LeadershipSnapshot:
-        """Return who leads what now, by the metadata alone.
+    def leadership(self) -> LeadershipSnapshot:
+        """Return the leaders now, from the metadata alone.
 
         Raises:
             HeadroomError: the metadata could not be read.
@@ -93,27 +93,27 @@ class LiveLeadership:
         return leadership_of(self._snapshot())
 
     def elect(self, names: Collection[Name]) -> ElectionResults:
-        """Ask for the election of the preferred leaders of these partitions, and return what became of each.
+        """Request preferred leader elections of these partitions and return the result of each.
 
         Raises:
-            HeadroomError: no broker took the request, or this user may not ask.
+            HeadroomError: no broker accepted the request, or the user lacks the permission.
         """
         return elect_preferred(self._connection, names, self._timeout_s)
 
     def _snapshot(self) -> Snapshot:
         snapshot = read_snapshot_once(self._metadata)
-        if max(snapshot.ages_ms.values(), default=0) > _MOST_AGE_MS:
-            rule = f"did not tell all of its partitions within {_MOST_AGE_MS // 1000} s"
+        if max(snapshot.ages_ms.values(), default=0) > _MAX_AGE_MS:
+            rule = f"did not tell all of its partitions within {_MAX_AGE_MS // 1000} s"
             raise HeadroomError("the cluster", rule, "See that its brokers are not overloaded, then try again.")
         return snapshot
 
     def _read(self, snapshot: Snapshot, watched: Collection[Name]) -> dict[int, BrokerRead]:
-        plans = self._plans.of(snapshot, [partition.name for partition in _there(snapshot, watched)])
-        return self._readers.read(snapshot.brokers, plans, _READ_S)
+        plans = self._plans.of(snapshot, [partition.name for partition in _existing(snapshot, watched)])
+        return self._broker_reader.read(snapshot.brokers, plans, _READ_S)
 
 
-def _there(snapshot: Snapshot, names: Collection[Name]) -> list[Partition]:
-    """Return the partitions of these that have not been deleted."""
+def _existing(snapshot: Snapshot, names: Collection[Name]) -> list[Partition]:
+    """Return the partitions among ``names`` that still exist."""
     return [snapshot.partitions[TopicPartition(*n)] for n in names if TopicPartition(*n) in snapshot.partitions]
 
 

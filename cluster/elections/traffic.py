@@ -1,7 +1,7 @@
-"""What producers write to each partition and consumers read of it, from two samples of the brokers' counters.
+"""Write and read rate of each partition, from two samples of the brokers' counters.
 
-Brokers count bytes per topic, not per partition. What a broker takes in of a topic is divided among the partitions that
-it leads by how many records each of them took meanwhile, as its log end tells; what is read of the topic there, evenly.
+Brokers count bytes per topic, not per partition. A topic's write rate on a broker is divided among the partitions that
+it leads, in proportion to the growth of their log end offsets. A topic's read rate is divided evenly.
 """
 
 from __future__ import annotations
@@ -19,59 +19,59 @@ _BYTES_IN, _BYTES_OUT = (Meter(f"BrokerTopicMetrics.{name}") for name in ("Bytes
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes per second.
+    """Measured rates in bytes per second.
 
     Attributes:
-        written: what is appended to each partition; one that is missing is unknown.
-        read: what consumers fetch of each partition from its leader; one that is missing is unknown.
-        cluster_written: what producers write to all brokers together; None: one of them did not tell.
-        silent: brokers that are alive and of which nothing could be measured, with the reason.
+        written: write rate by partition; missing if unknown.
+        read: consumers' read rate from the leader, by partition; missing if unknown.
+        cluster_written: write rate of all producers to all brokers; None if a broker was not measured.
+        unmeasured: brokers that are alive but could not be measured, with the reason.
     """
 
     written: Mapping[TopicPartition, float] = field(default_factory=dict)
     read: Mapping[TopicPartition, float] = field(default_factory=dict)
     cluster_written: float | None = None
-    silent: Mapping[int, str] = field(default_factory=dict)
+    unmeasured: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class CounterSample:
-    """What the brokers told at one time.
+    """Metrics of the brokers at one time.
 
     Attributes:
-        metrics: by broker that answered.
-        silent: brokers that did not, with the reason.
+        metrics: metrics by broker that answered.
+        unmeasured: brokers that did not answer, with the reason.
     """
 
     metrics: Mapping[int, Metrics]
-    silent: Mapping[int, str] = field(default_factory=dict)
+    unmeasured: Mapping[int, str] = field(default_factory=dict)
 
 
 def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, later: CounterSample) -> Traffic:
     """Return the traffic between two samples.
 
     Args:
-        partitions: those that had the same leader at both times.
+        partitions: partitions with the same leader at both times.
         earlier: the first sample.
         later: the second one, some seconds after it.
     """
-    silent = {**earlier.silent, **later.silent}
-    spans = {b: _Span(earlier.metrics[b], now) for b, now in later.metrics.items() if b in earlier.metrics}
-    silent |= {b: "was restarted between two samples" for b, span in spans.items() if span.restarted}
-    told = {b: span for b, span in spans.items() if b not in silent}
+    unmeasured = {**earlier.unmeasured, **later.unmeasured}
+    intervals = {b: _Interval(earlier.metrics[b], now) for b, now in later.metrics.items() if b in earlier.metrics}
+    unmeasured |= {b: "was restarted between two samples" for b, interval in intervals.items() if interval.restarted}
+    complete = {b: interval for b, interval in intervals.items() if b not in unmeasured}
     written: dict[TopicPartition, float] = {}
     read: dict[TopicPartition, float] = {}
-    for (broker, topic), names in _led(partitions).items():
-        if broker in told:
-            written |= told[broker].written(topic, names)
-            read |= told[broker].read(topic, names)
-    totals = [span.rate(_BYTES_IN) for span in told.values()]
+    for (broker, topic), names in _led_by_broker_and_topic(partitions).items():
+        if broker in complete:
+            written |= complete[broker].written(topic, names)
+            read |= complete[broker].read(topic, names)
+    totals = [interval.rate(_BYTES_IN) for interval in complete.values()]
     known = [total for total in totals if total is not None]
-    whole = bool(totals) and not silent and len(known) == len(totals)
-    return Traffic(written, read, sum(known) if whole else None, silent)
+    is_complete = bool(totals) and not unmeasured and len(known) == len(totals)
+    return Traffic(written, read, sum(known) if is_complete else None, unmeasured)
 
 
-class _Span:
+class _Interval:
     """Two samples of one broker."""
 
     def __init__(self, earlier: Metrics, later: Metrics) -> None:
@@ -83,7 +83,7 @@ class _Span:
         return self._earlier.started_ms != self._later.started_ms
 
     def rate(self, meter: Meter) -> float | None:
-        """Return how fast a counter grew per second; None: it was not told twice, or fell."""
+        """Return the rate of a counter per second; None if it is missing in a sample, or fell."""
         before, now = self._earlier.counters.get(meter), self._later.counters.get(meter)
         if before is None or now is None or now.value < before.value or now.read_ms <= before.read_ms:
             return None
@@ -93,7 +93,7 @@ class _Span:
         """Return the write rates of a topic's partitions that the broker leads; none if they are unknown."""
         records = [self._records(name) for name in names]
         known = [count for count in records if count is not None]
-        # A topic has a counter once something was written to it.
+        # A topic without writes has no counter.
         if len(known) == len(names) and not sum(known):
             return dict.fromkeys(names, 0.0)
         rate = self.rate(topic_bytes(topic))
@@ -106,27 +106,27 @@ class _Span:
     def read(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
         """Return the read rates of a topic's partitions that the broker leads; none if they are unknown."""
         meter = topic_consumed(topic)
-        # A topic has a counter once something was read of it; who tells that of no topic at all may leave it out.
-        never = self._tells_reads and meter not in self._later.counters
-        rate = 0.0 if never else self.rate(meter)
+        # A topic without reads has no counter. But if no topic has one, the source may not export it.
+        is_unread = self._reports_reads and meter not in self._later.counters
+        rate = 0.0 if is_unread else self.rate(meter)
         return {} if rate is None else dict.fromkeys(names, rate / len(names))
 
     @cached_property
-    def _tells_reads(self) -> bool:
+    def _reports_reads(self) -> bool:
         any_topic = any(meter.topic and meter == topic_consumed(meter.topic) for meter in self._later.counters)
         return any_topic or self.rate(_BYTES_OUT) == 0
 
     def _records(self, name: TopicPartition) -> int | None:
-        """Return how many records a partition took; None: its log end was not told twice, or it was cut."""
+        """Return the number of new records; None if a log end is missing, or the log was truncated."""
         before, now = self._earlier.logs.get(name), self._later.logs.get(name)
         if before is None or now is None or now.log_end_offset < before.log_end_offset:
             return None
         return now.log_end_offset - before.log_end_offset
 
 
-def _led(partitions: Iterable[Partition]) -> dict[tuple[int, str], list[TopicPartition]]:
-    led: dict[tuple[int, str], list[TopicPartition]] = defaultdict(list)
+def _led_by_broker_and_topic(partitions: Iterable[Partition]) -> dict[tuple[int, str], list[TopicPartition]]:
+    by_broker: dict[tuple[int, str], list[TopicPartition]] = defaultdict(list)
     for partition in partitions:
         if partition.leader is not None:
-            led[partition.leader, partition.topic].append(partition.name)
-    return led
+            by_broker[partition.leader, partition.topic].append(partition.name)
+    return by_broker

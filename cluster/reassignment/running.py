@@ -1,4 +1,4 @@
-"""The reassignments that are running, as the controller has them, and the leaders of their partitions."""
+"""Running reassignments as the controller lists them, with the leaders of their partitions."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _TOPICS_PER_REQUEST = 500
 
 @dataclass(frozen=True)
 class Reassignment:
-    """A reassignment of one partition that is running.
+    """A running reassignment of one partition.
 
     Attributes:
-        topic: its topic.
-        partition: its number in the topic.
-        leader: broker id; None: it has none, or no broker reported it.
-        replicas: all its replicas now, those that it gains and loses included, in Kafka's order.
-        adding: replicas that it gains.
-        removing: replicas that it loses at the end.
+        topic: topic of the partition.
+        partition: number of the partition in the topic.
+        leader: broker id of the leader; None if there is none, or no broker reported it.
+        replicas: all current replicas in Kafka's order, including adding and removing replicas.
+        adding: replicas that the reassignment adds.
+        removing: replicas that it removes at the end.
     """
 
     topic: str
@@ -43,22 +43,22 @@ class Reassignment:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas when it is done, the preferred leader first.
+        """The replicas after the reassignment, the preferred leader first.
 
-        Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: while it runs, the replicas are the target ones in their
-        order, then those that are removed.
+        Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: during the reassignment, the replicas are the target
+        replicas in their order, followed by the removing ones.
         """
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
 
 def read_reassignments(settings: Settings) -> list[Reassignment]:
-    """Return all reassignments that are running, by topic and partition.
+    """Return all running reassignments, sorted by topic and partition.
 
-    Replicas, adding and removing come from one answer, so that they fit each other also while a reassignment begins or
+    Replicas, adding and removing come from one answer, so that they are consistent even while a reassignment starts or
     ends.
 
     Raises:
-        HeadroomError: no broker could be reached or reported them, or this user may not see them.
+        HeadroomError: no broker could be reached or listed them, or the user lacks the permission.
     """
     wait_s = timeout_s(settings.cluster)
     with open_connection(settings.cluster) as connection:
@@ -87,8 +87,8 @@ def _leaders(connection: AdminConnection, topics: Collection[str], wait_s: float
             answer = brokers.send_to_any("leaders", request)
         except MetadataError as error:
             raise HeadroomError(_SUBJECT, str(error), "See that the brokers are up.") from None
-        named = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
-        found |= {TopicPartition(t, p.partition_index): p.leader_id for t, p in named if p.leader_id >= 0}
+        reported = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
+        found |= {TopicPartition(t, p.partition_index): p.leader_id for t, p in reported if p.leader_id >= 0}
     return found
 
 

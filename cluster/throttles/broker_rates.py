@@ -1,4 +1,4 @@
-"""The throttle rates of brokers, as each broker reports its own: read once, or until they are as wanted."""
+"""Throttle rates as each broker reports its own: read once, or polled until a change is in force."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from schemas.errors import HeadroomError
 KEY_OF = {"leader": LEADER_RATE, "follower": FOLLOWER_RATE, "log_dirs": LOG_DIRS_RATE}
 POLL_S = 0.2
 _READ_S = 5.0
-_AT_ONCE = 16
-# An answer from the middle of a change is unknown; the next one is not.
+_MAX_PARALLEL = 16
+# An answer during a change may be inconsistent (unknown); the next one is not.
 _READS = 3
 _UNKNOWN = BrokerThrottles(known=False)
 Done = Callable[[int, BrokerThrottles], bool]
 
 
 class RatesError(HeadroomError):
-    """Rates of some brokers are not, or not known to be, as wanted; those of the others are.
+    """Rates of some brokers are not, or not known to be, as requested; those of the others are in force.
 
     Attributes:
-        in_force: the rates of the others, read back from each.
+        in_force: rates of the other brokers, read back from each.
     """
 
     def __init__(self, subject: str, rule: str, remedy: str, in_force: Mapping[int, BrokerThrottles]) -> None:
@@ -52,7 +52,7 @@ def rate_of(rates: BrokerThrottles, role: str) -> tuple[int | None, str | None]:
 
 
 def keys_from(rates: BrokerThrottles, *sources: str) -> tuple[str, ...]:
-    """Return the configuration keys of the rates that come from these entities: broker, default."""
+    """Return the configuration keys of the rates whose source is one of ``sources``: broker, default."""
     return tuple(key for role, key in KEY_OF.items() if rate_of(rates, role)[1] in sources)
 
 
@@ -61,18 +61,18 @@ def read_rates(connection: AdminConnection, brokers: Collection[int], timeout_s:
 
     Args:
         connection: the admin connection.
-        brokers: broker ids, all asked at once.
+        brokers: broker ids, read in parallel.
         timeout_s: longest wait for one answer, seconds; 5 at most.
     """
     wait_s = min(_READ_S, timeout_s)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
         return dict(zip(brokers, pool.map(lambda broker: _read(connection, broker, wait_s), brokers), strict=True))
 
 
 def _read(connection: AdminConnection, broker: int, timeout_s: float) -> BrokerThrottles:
     rates = _UNKNOWN
-    for again in range(_READS):
-        time.sleep(POLL_S if again else 0)
+    for attempt in range(_READS):
+        time.sleep(POLL_S if attempt else 0)
         try:
             rates = read_broker_configs(connection, broker, timeout_s).throttles
         except KafkaError:
@@ -83,7 +83,7 @@ def _read(connection: AdminConnection, broker: int, timeout_s: float) -> BrokerT
 
 
 def read_default_rates(connection: AdminConnection, timeout_s: float) -> BrokerThrottles:
-    """Return the rates that are set for all brokers without their own; ``known`` is false if no broker reported them.
+    """Return the cluster-wide default rates; ``known`` is false if no broker reported them.
 
     Source: Kafka 4.3.1, ``ConfigHelper.describeConfigs``: any broker has the entity whose name is empty, and reports
     only the keys that are set on it.
@@ -103,39 +103,39 @@ def read_default_rates(connection: AdminConnection, timeout_s: float) -> BrokerT
 def await_rates(
     connection: AdminConnection, brokers: Collection[int], done: Done, timeout_s: float, deadline_s: float
 ) -> dict[int, BrokerThrottles]:
-    """Return the rates of the brokers that have read back what is wanted; others are missing.
+    """Return the rates of the brokers whose change is in force; other brokers are missing.
 
     Args:
         connection: the admin connection.
         brokers: broker ids.
-        done: whether a broker's rates are as wanted.
+        done: returns whether a broker's rates are as requested.
         timeout_s: longest wait for one answer, seconds.
         deadline_s: longest wait for all, seconds.
     """
     give_up = time.monotonic() + deadline_s
-    found: dict[int, BrokerThrottles] = {}
+    in_force: dict[int, BrokerThrottles] = {}
     while True:
-        seen = read_rates(connection, [b for b in sorted(brokers) if b not in found], timeout_s)
-        found |= {broker: rates for broker, rates in seen.items() if rates.known and done(broker, rates)}
-        if len(found) == len(brokers) or time.monotonic() >= give_up:
-            return found
-        # A change reaches each broker with the metadata log, usually within some ten milliseconds.
+        rates_by_broker = read_rates(connection, [b for b in sorted(brokers) if b not in in_force], timeout_s)
+        in_force |= {broker: rates for broker, rates in rates_by_broker.items() if rates.known and done(broker, rates)}
+        if len(in_force) == len(brokers) or time.monotonic() >= give_up:
+            return in_force
+        # A change reaches each broker with the metadata log, usually within some 10 ms.
         time.sleep(POLL_S)
 
 
 def require_all(
     in_force: Mapping[int, BrokerThrottles], late: Sequence[int], failures: Mapping[str, Failure], deadline_s: float
 ) -> None:
-    """Check that nothing failed.
+    """Check that every change is in force.
 
     Args:
         in_force: rates of the brokers that read the change back.
-        late: brokers that took the change, but did not read it back.
-        failures: why the change failed, by what was to be changed.
-        deadline_s: how long the brokers had to read it back, seconds.
+        late: brokers that accepted the change, but did not read it back.
+        failures: failure of each subject that was not changed.
+        deadline_s: time that the brokers had to read it back, seconds.
 
     Raises:
-        RatesError: something failed; it names each broker.
+        RatesError: a change failed or is late; names each broker.
     """
     if not late and not failures:
         return

@@ -1,4 +1,4 @@
-"""Replication throttles of a cluster: read them, set them, clear them, and see that they are in force."""
+"""Replication throttles of a cluster: reads, sets and clears them, and checks that they are in force."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class ThrottleState:
     Attributes:
         rates: rates in force per registered broker; ``known`` false where the broker did not report them.
         lists: topics with a throttled replica list.
-        snapshot: the metadata they were read with: partitions, leaders and running reassignments.
-        default: rates that are set for all brokers without their own; source none where none is.
+        snapshot: metadata of the same time: partitions, leaders and running reassignments.
+        default: cluster-wide default rates; source none if there is none.
     """
 
     rates: dict[int, BrokerThrottles]
@@ -52,12 +52,12 @@ def read_throttles(settings: Settings) -> ThrottleState:
     """Return the rates and lists in force.
 
     Raises:
-        HeadroomError: no broker could be reached, or none told the metadata.
+        HeadroomError: no broker could be reached, or none returned the metadata.
     """
     wait_s = timeout_s(settings.cluster)
     with open_connection(settings.cluster) as connection:
         snapshot = read_snapshot(connection, settings.cluster)
-        rates = read_rates(connection, [b for b, seen in snapshot.brokers.items() if seen.alive], wait_s)
+        rates = read_rates(connection, [b for b, info in snapshot.brokers.items() if info.alive], wait_s)
         lists = {topic: config for topic, config in snapshot.topic_configs.items() if config.listed}
         return ThrottleState(rates, lists, snapshot, read_default_rates(connection, wait_s))
 
@@ -69,16 +69,16 @@ def apply_rates(
     on_step: OnStep = lambda text: None,
     deadline_s: float = DEADLINE_S,
 ) -> dict[int, BrokerThrottles]:
-    """Set rates on brokers, wait until every one of them reads its own back, and return what is in force.
+    """Set rates on brokers, wait until each broker reads its own back, and return the rates in force.
 
-    Each broker gets one request, all at once. One that fails keeps no other from being set and read back.
+    Each broker gets one request, all in parallel. A failure of one broker does not affect the others.
 
     Args:
         settings: the cluster.
         rates: bytes per second by broker id, for all of ``roles``; or by broker id and role, leader or follower.
-        roles: leader, follower or both, where the rates are by broker id alone.
-        on_step: is given what is being done, one line a step.
-        deadline_s: longest wait for the brokers to take the rates over, seconds.
+        roles: leader, follower or both, if the rates are by broker id alone.
+        on_step: called with one line of text per step.
+        deadline_s: longest wait until the rates are in force, seconds.
 
     Raises:
         HeadroomError: a rate is not positive: nothing was changed.
@@ -86,13 +86,15 @@ def apply_rates(
     """
     wanted = _by_broker(rates, roles)
     _check_rates(wanted)
-    changes = {b: {KEY_OF[role]: str(rate) for role, rate in of_role.items()} for b, of_role in wanted.items()}
+    changes = {
+        b: {KEY_OF[role]: str(rate) for role, rate in by_role.items()} for b, by_role in wanted.items()
+    }
 
     def in_force(broker: int, now: BrokerThrottles) -> bool:
         return all(rate_of(now, role) == (rate, "broker") for role, rate in wanted[broker].items())
 
     def accepted(brokers: Collection[int]) -> None:
-        on_step(f"rates set on {_names(brokers)}; waiting until they are in force")
+        on_step(f"rates set on {_list_brokers(brokers)}; waiting until they are in force")
 
     with open_connection(settings.cluster) as connection:
         return _change_rates(connection, changes, in_force, accepted, settings.cluster, deadline_s)
@@ -105,16 +107,16 @@ def clear_rates(
     on_step: OnStep = lambda text: None,
     deadline_s: float = DEADLINE_S,
 ) -> dict[int, BrokerThrottles]:
-    """Clear the brokers' own rates, wait until they are gone, and return what is in force then.
+    """Clear the brokers' own rates, wait until they are gone, and return the rates in force then.
 
-    Leader, follower and log directory rates alike, and only those that are set.
+    Clears the leader, follower and log directory rates, as far as they are set.
 
     Args:
         settings: the cluster.
         brokers: broker ids.
-        cluster_default: clear the cluster-wide default too; else a broker without its own rate falls back to it.
-        on_step: is given what is being done, one line a step.
-        deadline_s: longest wait for the brokers to take it over, seconds.
+        cluster_default: also clear the cluster-wide default; otherwise brokers fall back to it.
+        on_step: called with one line of text per step.
+        deadline_s: longest wait until the rates are gone, seconds.
 
     Raises:
         RatesError: a broker refused, gave no answer, or still has its rates at the deadline.
@@ -123,20 +125,20 @@ def clear_rates(
         wait_s = timeout_s(settings.cluster)
         now = read_rates(connection, sorted(brokers), wait_s)
         failures = _clear_default(connection, wait_s) if cluster_default else {}
-        left = ("broker", "default") if cluster_default and not failures else ("broker",)
-        changes = {broker: _cleared(rates, "broker") for broker, rates in now.items()}
+        cleared_sources = ("broker", "default") if cluster_default and not failures else ("broker",)
+        changes = {broker: _clear_values(rates, "broker") for broker, rates in now.items()}
 
         def gone(_broker: int, rates: BrokerThrottles) -> bool:
-            return not keys_from(rates, *left)
+            return not keys_from(rates, *cleared_sources)
 
         def accepted(brokers: Collection[int]) -> None:
-            on_step(f"rates cleared on {_names(brokers)}; waiting until they are gone")
+            on_step(f"rates cleared on {_list_brokers(brokers)}; waiting until they are gone")
 
         return _change_rates(connection, changes, gone, accepted, settings.cluster, deadline_s, failures)
 
 
 def _clear_default(connection: AdminConnection, wait_s: float) -> dict[str, Failure]:
-    change = ConfigChange(BROKER, _CLUSTER_DEFAULT, _cleared(read_default_rates(connection, wait_s), "default"))
+    change = ConfigChange(BROKER, _CLUSTER_DEFAULT, _clear_values(read_default_rates(connection, wait_s), "default"))
     (failure,) = alter_each(connection, [change], wait_s) if change.values else (None,)
     return {} if failure is None else {change.subject: failure}
 
@@ -150,47 +152,47 @@ def _change_rates(
     deadline_s: float,
     failures: Mapping[str, Failure] | None = None,
 ) -> dict[int, BrokerThrottles]:
-    """Return what is in force on the brokers once it is as wanted; a broker without any change is only read back."""
+    """Change the brokers' rates and return the rates in force; brokers without a change are only read back."""
     wait_s = timeout_s(cluster)
-    asked = {b: ConfigChange(BROKER, str(b), values) for b, values in sorted(changes.items()) if values}
-    answers = dict(zip(asked, alter_each(connection, list(asked.values()), wait_s), strict=True))
-    failed = {broker: failure for broker, failure in answers.items() if failure is not None}
+    requested = {b: ConfigChange(BROKER, str(b), values) for b, values in sorted(changes.items()) if values}
+    results = dict(zip(requested, alter_each(connection, list(requested.values()), wait_s), strict=True))
+    failed = {broker: failure for broker, failure in results.items() if failure is not None}
     if changes.keys() - failed.keys():
         on_accepted(changes.keys() - failed.keys())
     in_force = await_rates(connection, changes.keys() - failed.keys(), done, wait_s, deadline_s)
     late = sorted(changes.keys() - failed.keys() - in_force.keys())
-    # A change whose answer was lost may have been made.
-    lost = [broker for broker, failure in failed.items() if not failure.refused]
-    in_force |= await_rates(connection, lost, done, wait_s, 0.0)
-    ours = {asked[broker].subject: failure for broker, failure in failed.items() if broker not in in_force}
-    require_all(in_force, late, {**(failures or {}), **ours}, deadline_s)
+    # A change without an answer may have been made: read it back once.
+    unanswered = [broker for broker, failure in failed.items() if not failure.refused]
+    in_force |= await_rates(connection, unanswered, done, wait_s, 0.0)
+    unchanged = {requested[broker].subject: failure for broker, failure in failed.items() if broker not in in_force}
+    require_all(in_force, late, {**(failures or {}), **unchanged}, deadline_s)
     return {broker: in_force[broker] for broker in sorted(changes)}
 
 
-def _cleared(rates: BrokerThrottles, source: str) -> dict[str, str | None]:
-    # To clear a key that is not set is no error, and changes nothing.
+def _clear_values(rates: BrokerThrottles, source: str) -> dict[str, str | None]:
+    # Clearing a key that is not set is no error, so clear all keys if the rates are unknown.
     return dict.fromkeys(keys_from(rates, source) if rates.known else ALL_RATE_KEYS)
 
 
 def _by_broker(
     rates: Mapping[int, int] | Mapping[tuple[int, str], int], roles: Collection[str]
 ) -> dict[int, dict[str, int]]:
-    """Return rates by broker and role, however they were given."""
+    """Return the rates by broker and role, for both forms of ``rates``."""
     wanted: dict[int, dict[str, int]] = {}
     for key, rate in rates.items():
-        named = [key] if isinstance(key, tuple) else [(key, role) for role in roles]
-        for broker, role in named:
+        broker_roles = [key] if isinstance(key, tuple) else [(key, role) for role in roles]
+        for broker, role in broker_roles:
             wanted.setdefault(broker, {})[role] = rate
     return wanted
 
 
 def _check_rates(rates: Mapping[int, Mapping[str, int]]) -> None:
-    for broker, of_role in rates.items():
-        for rate in of_role.values():
+    for broker, by_role in rates.items():
+        for rate in by_role.values():
             if rate <= 0:
                 rule = f"a throttle of {rate} bytes/s is none"
                 raise HeadroomError(f"broker {broker}", rule, "Give a rate above zero.")
 
 
-def _names(brokers: Collection[int]) -> str:
+def _list_brokers(brokers: Collection[int]) -> str:
     return f"broker{'s' if len(brokers) > 1 else ''} {', '.join(str(b) for b in sorted(brokers))}"

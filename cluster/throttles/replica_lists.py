@@ -1,4 +1,4 @@
-"""Throttled replica lists of topics: set and cleared, and read back."""
+"""Throttled replica lists of topics: sets and clears them, and reads them back."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ def apply_lists(
     on_step: OnStep = lambda text: None,
     deadline_s: float = DEADLINE_S,
 ) -> dict[str, TopicConfig]:
-    """Set the throttled replica lists of topics, wait until they read back, and return what they are then.
+    """Set the throttled replica lists of topics, wait until they read back, and return the topics' configurations.
 
-    A list of None is cleared.
+    A list of None is cleared. ``on_step`` gets one line of text per step; ``deadline_s`` is the longest wait, seconds.
 
     Raises:
         HeadroomError: a topic refused its lists, or did not read them back in time.
     """
-    changes = {t: {LEADER_LIST: of_topic.leader, FOLLOWER_LIST: of_topic.follower} for t, of_topic in lists.items()}
+    changes = {
+        t: {LEADER_LIST: topic_lists.leader, FOLLOWER_LIST: topic_lists.follower} for t, topic_lists in lists.items()
+    }
     return _change_lists(settings, changes, "set", on_step, deadline_s)
 
 
@@ -40,14 +42,14 @@ def clear_lists(
     deadline_s: float = DEADLINE_S,
     keys: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, TopicConfig]:
-    """Clear the lists of the topics, wait until they are gone, and return what the topics have then.
+    """Clear the lists of the topics, wait until they are gone, and return the topics' configurations.
 
     Args:
         settings: the cluster.
         topics: names of topics.
-        on_step: is given what is being done, one line a step.
+        on_step: called with one line of text per step.
         deadline_s: longest wait for the lists to be gone, seconds.
-        keys: the lists that are set, by topic, so that only these are cleared; None: both of each.
+        keys: keys of the lists to clear, by topic; None: both lists of each topic.
 
     Raises:
         HeadroomError: a topic refused, or still has its lists at the deadline.
@@ -62,8 +64,8 @@ def _change_lists(
     if not changes:
         return {}
     with open_connection(settings.cluster) as connection:
-        asked = [ConfigChange(TOPIC, topic, values) for topic, values in sorted(changes.items())]
-        alter_configs(connection, asked, timeout_s(settings.cluster))
+        requested = [ConfigChange(TOPIC, topic, values) for topic, values in sorted(changes.items())]
+        alter_configs(connection, requested, timeout_s(settings.cluster))
         on_step(f"lists {verb} on {', '.join(sorted(changes))}; waiting until they read back")
         return _await_lists(connection, changes, settings.cluster, deadline_s)
 
@@ -77,7 +79,7 @@ def _await_lists(
     give_up = time.monotonic() + deadline_s
     while True:
         configs = read_snapshot(connection, cluster).topic_configs
-        late = [topic for topic, wanted in sorted(changes.items()) if not _reads(configs.get(topic), wanted)]
+        late = [topic for topic, wanted in sorted(changes.items()) if not _is_in_force(configs.get(topic), wanted)]
         if not late:
             return {topic: configs[topic] for topic in changes}
         if time.monotonic() >= give_up:
@@ -89,7 +91,7 @@ def _await_lists(
         time.sleep(POLL_S)
 
 
-def _reads(config: TopicConfig | None, wanted: Mapping[str, str | None]) -> bool:
+def _is_in_force(config: TopicConfig | None, wanted: Mapping[str, str | None]) -> bool:
     if config is None:
         return False
     now = {LEADER_LIST: config.leader_list, FOLLOWER_LIST: config.follower_list}

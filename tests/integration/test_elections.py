@@ -96,7 +96,7 @@ def test_a_restart_is_seen_with_the_traffic_that_would_go_back(config_file: Path
 
 def test_rates_of_one_topic_on_one_broker_are_told_apart(settings: Settings) -> None:
     with LiveLeadership(settings) as live:
-        partitions = live.look().partitions
+        partitions = live.leadership_with_traffic().partitions
     assert partitions["orders", 1].write_bytes_per_s == pytest.approx(0.4 * MB, rel=0.3)
     assert partitions["orders", 5].write_bytes_per_s == pytest.approx(0.1 * MB, rel=0.3)
     assert partitions["orders", 9].write_bytes_per_s == 0

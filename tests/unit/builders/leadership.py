@@ -56,13 +56,13 @@ class FakeCluster:
     def leader(self, topic: str, partition: int) -> int | None:
         return self.partitions[topic, partition].leader
 
-    def look(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
+    def leadership_with_traffic(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
         behind = frozenset(self.behind & set(watched))
-        return replace(self.glance(), traffic=self.traffic, balancing=self.balancing, behind=behind)
+        return replace(self.leadership(), traffic=self.traffic, balancing=self.balancing, behind=behind)
 
-    def glance(self) -> LeadershipSnapshot:
-        lacking = frozenset(name for name, p in self.partitions.items() if not set(p.replicas) <= set(p.isr))
-        return LeadershipSnapshot(dict(self.partitions), self.alive, lacking, self.throttled, self.throttles)
+    def leadership(self) -> LeadershipSnapshot:
+        under_replicated = frozenset(name for name, p in self.partitions.items() if not set(p.replicas) <= set(p.isr))
+        return LeadershipSnapshot(dict(self.partitions), self.alive, under_replicated, self.throttled, self.throttles)
 
     def elect(self, names: Collection[Name]) -> ElectionResults:
         self.asked.append(tuple(names))

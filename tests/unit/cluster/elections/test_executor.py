@@ -47,12 +47,12 @@ class Waiting(threading.Event):
         return self.is_set()
 
 
-def plan(leads: LeadershipSnapshot, limits: BatchLimits = LIMITS) -> ElectionPlan:
-    return plan_elections(leads.partitions.values(), limits, leads.cluster_constraints())
+def plan(leadership: LeadershipSnapshot, limits: BatchLimits = LIMITS) -> ElectionPlan:
+    return plan_elections(leadership.partitions.values(), limits, leadership.cluster_constraints())
 
 
-def terms(
-    blocked_reason: Callable[[LeadershipSnapshot], str | None] = lambda leads: None,
+def policy(
+    blocked_reason: Callable[[LeadershipSnapshot], str | None] = lambda leadership: None,
     wait: bool = False,
     limits: BatchLimits = LIMITS,
 ) -> ExecutionPolicy:
@@ -68,7 +68,7 @@ class Running:
     """
 
     def __init__(self, cluster: FakeCluster, on: ExecutionPolicy | None = None, limits: BatchLimits = LIMITS) -> None:
-        self.start = cluster.look()
+        self.start = cluster.leadership_with_traffic()
         self.plan = plan(self.start, limits)
         self.outcomes: list[BatchResult] = []
         self.steps: list[str] = []
@@ -78,7 +78,7 @@ class Running:
             cluster,
             self.plan.batches,
             self.start,
-            on or terms(limits=limits),
+            on or policy(limits=limits),
             self.stop,
             self.steps.append,
             self.time,
@@ -247,7 +247,7 @@ def test_a_batch_that_would_be_too_much_for_a_broker_by_now_stops_though_each_of
     # 60 + 40 + 40 is too much; a plan made anew has room for the second of them once u-0 is gone.
     for partition in (0, 1):
         cluster.set("t", partition, write_bytes_per_s=40.0)
-    assert not plan(cluster.look()).left_out
+    assert not plan(cluster.leadership_with_traffic()).left_out
     running.fails("t-1: cannot be elected as planned: its preferred broker would have to carry more than it can")
     assert cluster.asked == []
 
@@ -304,7 +304,7 @@ def test_once_it_is_to_stop_no_further_batch_is_begun() -> None:
 
 def test_not_quiet_and_not_waiting_stops_before_anything() -> None:
     cluster = three_away()
-    Running(cluster, terms(lambda leads: "producers write too much")).fails("producers write too much.*--wait")
+    Running(cluster, policy(lambda leadership: "producers write too much")).fails("producers write too much.*--wait")
     assert cluster.asked == []
 
 
@@ -314,7 +314,7 @@ def test_a_quiet_time_is_waited_for_with_fresh_looks() -> None:
     def calm_down() -> None:
         cluster.traffic = Traffic(cluster_written=1.0)
 
-    on = terms(lambda leads: None if leads.traffic.cluster_written == 1.0 else "too much", wait=True)
+    on = policy(lambda leadership: None if leadership.traffic.cluster_written == 1.0 else "too much", wait=True)
     steps: list[str] = []
     now = when_quiet(cluster, on, Waiting(calm_down), steps.append)
     assert now is not None
@@ -325,4 +325,4 @@ def test_a_quiet_time_is_waited_for_with_fresh_looks() -> None:
 def test_who_is_to_stop_does_not_wait_for_a_quiet_time() -> None:
     stop = threading.Event()
     stop.set()
-    assert when_quiet(three_away(), terms(lambda leads: "never", wait=True), stop, lambda text: None) is None
+    assert when_quiet(three_away(), policy(lambda leadership: "never", wait=True), stop, lambda text: None) is None

@@ -35,16 +35,16 @@ def snapshot(*partitions: Partition) -> Snapshot:
 
 def test_partitions_are_told_with_what_was_measured_of_them() -> None:
     traffic = Traffic({STILL.name: 100.0}, {STILL.name: 30.0})
-    leads = leadership_of(snapshot(STILL, MOVING), None, traffic)
-    assert leads.partitions[STILL.name] == PartitionState(
+    leadership = leadership_of(snapshot(STILL, MOVING), None, traffic)
+    assert leadership.partitions[STILL.name] == PartitionState(
         "still", 0, 2, (1, 2), (2,), min_insync_replicas=2, write_bytes_per_s=100.0, read_bytes_per_s=30.0
     )
-    assert leads.partitions[MOVING.name] == PartitionState("t", 0, 1, (3, 1, 4), (1, 4), moving=True)
-    assert leads.alive == {1, 2, 3}
+    assert leadership.partitions[MOVING.name] == PartitionState("t", 0, 1, (3, 1, 4), (1, 4), moving=True)
+    assert leadership.alive == {1, 2, 3}
 
 
 def test_replicas_that_a_move_brings_are_not_lacking() -> None:
-    assert leadership_of(snapshot(STILL, MOVING)).lacking == {STILL.name}
+    assert leadership_of(snapshot(STILL, MOVING)).under_replicated == {STILL.name}
 
 
 def test_what_throttles_see_is_told_with_the_followers_that_are_alive() -> None:
@@ -53,15 +53,19 @@ def test_what_throttles_see_is_told_with_the_followers_that_are_alive() -> None:
         1: BrokerRead(1, BrokerThrottles(True, 5, None, "broker", "none"), None, None, own),
         2: BrokerRead(2, BrokerThrottles(known=False), None, None),
     }
-    leads = leadership_of(snapshot(STILL, MOVING), reads, Traffic({MOVING.name: 7.0}))
-    assert leads.throttled == (
+    leadership = leadership_of(snapshot(STILL, MOVING), reads, Traffic({MOVING.name: 7.0}))
+    assert leadership.throttled == (
         PartitionTraffic("t", 0, 1, (3,), frozenset({1, 4}), frozenset({3}), frozenset({1, 4}), frozenset({3}), 7.0),
     )
-    assert leads.throttles == {(1, Role.LEADER): 5, (1, Role.FOLLOWER): None}
-    assert leads.balancing == {1: own, 2: LeaderRebalanceConfig()}
-    chosen = leads.cluster_constraints(frozenset({"t"}), frozenset({1}))
+    assert leadership.throttles == {(1, Role.LEADER): 5, (1, Role.FOLLOWER): None}
+    assert leadership.balancing == {1: own, 2: LeaderRebalanceConfig()}
+    chosen = leadership.cluster_constraints(frozenset({"t"}), frozenset({1}))
     assert chosen == ClusterConstraints(
-        leads.alive, leads.throttled, leads.throttles, chosen_topics=frozenset({"t"}), chosen_brokers=frozenset({1})
+        leadership.alive,
+        leadership.throttled,
+        leadership.throttles,
+        chosen_topics=frozenset({"t"}),
+        chosen_brokers=frozenset({1}),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.elections import live_leadership as live_leads
+from cluster.elections import live_leadership
 from cluster.elections.live_leadership import LiveLeadership
 from cluster.metrics.mbeans import ReadPlan, topic_bytes
 from cluster.metrics.source import MetricsError
@@ -14,7 +14,7 @@ from schemas.errors import HeadroomError
 from tests.unit.fakes.admin_connection import ManyTopics
 
 
-class Link(ManyTopics):
+class FakeConnection(ManyTopics):
     """Brokers 1 to 3 that can be connected to and left."""
 
     def client(self) -> None:
@@ -55,17 +55,17 @@ class Source:
 
 
 @pytest.fixture
-def connection(monkeypatch: pytest.MonkeyPatch) -> Link:
-    fake = Link({"orders": 2, "payments": 1})
+def connection(monkeypatch: pytest.MonkeyPatch) -> FakeConnection:
+    fake = FakeConnection({"orders": 2, "payments": 1})
     fake.leaders["payments", 0] = 2
-    monkeypatch.setattr(live_leads, "AdminConnection", lambda settings: fake)
+    monkeypatch.setattr(live_leadership, "AdminConnection", lambda settings: fake)
     return fake
 
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     fake = Source()
-    monkeypatch.setattr(live_leads, "metrics_source", lambda settings: fake)
+    monkeypatch.setattr(live_leadership, "metrics_source", lambda settings: fake)
     return fake
 
 
@@ -73,57 +73,57 @@ def live() -> LiveLeadership:
     return LiveLeadership(Settings(cluster=ClusterSettings(bootstrap_servers="h:9092")), sleep=lambda seconds: None)
 
 
-def test_a_look_tells_leaders_with_the_traffic_between_two_readings(connection: Link, source: Source) -> None:
+def test_a_look_tells_leaders_with_the_traffic_between_two_readings(connection: FakeConnection, source: Source) -> None:
     with live() as cluster:
-        leads = cluster.look()
-    rates = {name: led.write_bytes_per_s for name, led in leads.partitions.items()}
+        leadership = cluster.leadership_with_traffic()
+    rates = {name: led.write_bytes_per_s for name, led in leadership.partitions.items()}
     assert rates == {("orders", 0): 1_000.0, ("orders", 1): 0.0, ("payments", 0): 1_000.0}
-    assert leads.partitions["payments", 0].leader == 2
-    assert leads.alive == {1, 2, 3}
+    assert leadership.partitions["payments", 0].leader == 2
+    assert leadership.alive == {1, 2, 3}
 
 
-def test_brokers_without_metrics_cost_their_rates_only(connection: Link, source: Source) -> None:
+def test_brokers_without_metrics_cost_their_rates_only(connection: FakeConnection, source: Source) -> None:
     source.refused = {2}
     with live() as cluster:
-        leads = cluster.look()
-    assert leads.partitions["payments", 0].write_bytes_per_s is None
-    assert leads.partitions["orders", 0].write_bytes_per_s == 1_000.0
-    assert "connection refused" in leads.traffic.silent[2]
+        leadership = cluster.leadership_with_traffic()
+    assert leadership.partitions["payments", 0].write_bytes_per_s is None
+    assert leadership.partitions["orders", 0].write_bytes_per_s == 1_000.0
+    assert "connection refused" in leadership.traffic.unmeasured[2]
 
 
 def test_followers_are_behind_when_they_end_before_where_the_leader_did_at_the_first_reading(
-    connection: Link, source: Source
+    connection: FakeConnection, source: Source
 ) -> None:
     # The leader's log ends at 1 in the first reading and at 2 in the second; its follower is broker 2.
     watched = [("orders", 0), ("gone", 0)]
     source.behind = {2: 1}
     with live() as cluster:
-        assert cluster.look(watched).behind == frozenset()
-        assert cluster.look().behind == frozenset()
+        assert cluster.leadership_with_traffic(watched).behind == frozenset()
+        assert cluster.leadership_with_traffic().behind == frozenset()
     source.behind = {2: 9}
     with live() as cluster:
-        assert cluster.look(watched).behind == {("orders", 0)}
+        assert cluster.leadership_with_traffic(watched).behind == {("orders", 0)}
         # What is not told is not behind.
         source.refused = {2}
-        assert cluster.look(watched).behind == frozenset()
+        assert cluster.leadership_with_traffic(watched).behind == frozenset()
 
 
-def test_a_glance_asks_for_no_metrics(connection: Link, source: Source) -> None:
+def test_a_glance_asks_for_no_metrics(connection: FakeConnection, source: Source) -> None:
     source.refused = {1, 2, 3}
     with live() as cluster:
-        leads = cluster.glance()
-    assert (len(leads.partitions), dict(leads.traffic.silent)) == (3, {})
+        leadership = cluster.leadership()
+    assert (len(leadership.partitions), dict(leadership.traffic.unmeasured)) == (3, {})
 
 
-def test_metadata_that_nobody_tells_is_an_error_with_a_remedy(connection: Link, source: Source) -> None:
+def test_metadata_that_nobody_tells_is_an_error_with_a_remedy(connection: FakeConnection, source: Source) -> None:
     connection.silent = {"MetadataRequest", "DescribeTopicPartitionsRequest"}
     with live() as cluster, pytest.raises(HeadroomError, match="the cluster: metadata could not be read"):
-        cluster.glance()
+        cluster.leadership()
 
 
 def test_leaders_that_were_read_too_long_ago_are_refused(
-    connection: Link, source: Source, monkeypatch: pytest.MonkeyPatch
+    connection: FakeConnection, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_leads, "_MOST_AGE_MS", -1)
+    monkeypatch.setattr(live_leadership, "_MAX_AGE_MS", -1)
     with live() as cluster, pytest.raises(HeadroomError, match="did not tell all of its partitions"):
-        cluster.glance()
+        cluster.leadership()

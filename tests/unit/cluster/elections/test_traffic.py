@@ -32,7 +32,7 @@ def test_what_a_broker_takes_in_of_a_topic_goes_to_partitions_by_the_records_the
     found = traffic_between([led("t", 0), led("t", 1)], CounterSample({1: earlier}), CounterSample({1: later}))
     assert found.written == {("t", 0): 2_250.0, ("t", 1): 750.0}
     assert found.cluster_written == 4_000.0
-    assert (found.read, found.silent) == ({}, {})
+    assert (found.read, found.unmeasured) == ({}, {})
 
 
 def test_without_all_log_ends_it_is_divided_evenly() -> None:
@@ -81,7 +81,7 @@ def test_a_broker_that_was_not_measured_is_named_and_leaves_the_sum_unknown(late
     earlier = CounterSample({1: told(0, {topic_bytes("t"): 0}), 2: other})
     later = replace(later, metrics={**later.metrics, 2: told(1_000, {BROKER_BYTES: 100})})
     found = traffic_between([led("t", 0), led("t", 1, leader=None)], earlier, later)
-    assert found.silent == {1: reason}
+    assert found.unmeasured == {1: reason}
     assert (found.written, found.cluster_written) == ({}, None)
 
 
