@@ -1,8 +1,9 @@
-"""Archives the classes that Spark and brokers load, so that they start sooner. Run by set-up, once.
+"""Writes class archives for the JVMs of Spark and of brokers, so that they start sooner. Run once by set-up.
 
-A JVM maps such an archive into its memory instead of reading, parsing and verifying thousands of classes (Java's
-class data sharing). It is written by a JVM that has run what is to start faster: here all of Headroom's jobs, over the
-ticks of one real broker, and that broker. The archives fit this Java and these jars alone; another Java does without.
+A JVM maps such an archive into memory instead of reading, parsing and verifying thousands of classes (Java's class data
+sharing). A JVM writes the archive when it ends, with the classes that it has loaded. Here these are the JVM of all of
+Headroom's jobs, over the ticks of one real broker, and that broker. An archive is valid only for this Java and these
+jars; another Java ignores it.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from cluster.java import class_archive
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM
 from streaming.session import CLASS_ARCHIVE
 
-_PATIENCE_S = 240.0
-# A broker that ends in good order writes its archive in seconds.
-_BROKER_END_S = 60.0
-# Nothing runs for long enough here to be worth compiling well.
+_TIMEOUT_S = 240.0
+# A broker that is stopped cleanly writes its archive in seconds.
+_BROKER_STOP_S = 60.0
+# The JVMs run too briefly for full optimization.
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-# Which classes cannot be archived, and there are always some, is of no use to anybody.
+# Suppress the warnings about classes that cannot be archived: there are always some, and they need no action.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _CONFIG = """
 [spark]
@@ -34,14 +35,14 @@ driver_java_options = "{options}"
 
 
 def archive(folder: Path) -> None:
-    """Run collector and jobs until all tables have rows, and end them and the broker; JVMs write archives as they end.
+    """Run collector and jobs until all tables have rows, then stop them and the broker, which writes the archives.
 
     Args:
-        folder: an empty one for all that is needed meanwhile.
+        folder: an empty folder for temporary files.
 
     Raises:
         HeadroomError: the jobs ended early, or wrote no rows in time.
-        RuntimeError: there was no archive.
+        RuntimeError: a JVM wrote no archive.
     """
     spark, kafka = _Archive("Spark", CLASS_ARCHIVE), _Archive("the broker", class_archive("kafka"))
     broker = BrokerOptions(java_options={1: [*_QUIET.split(), kafka.option]})
@@ -56,40 +57,40 @@ def archive(folder: Path) -> None:
         try:
             with VerdictProcess("headroom run", command, folder / "run.log") as jobs:
                 written = [tables / table.path for table in (MESSAGES, THROTTLE_HEADROOM, LEADER_IMBALANCE)]
-                jobs.wait(lambda: all(map(_has_rows, written)), _PATIENCE_S, "rows in the tables")
+                jobs.wait(lambda: all(map(_has_rows, written)), _TIMEOUT_S, "rows in the tables")
         finally:
             collector.stop()
-        cluster.stop(_BROKER_END_S)
-    spark.arrive()
-    kafka.arrive()
+        cluster.stop(_BROKER_STOP_S)
+    spark.publish()
+    kafka.publish()
 
 
 class _Archive:
-    """One archive, under another name until it is whole; the one before goes."""
+    """One archive, written under a temporary name; an earlier archive is deleted."""
 
     def __init__(self, owner: str, path: Path) -> None:
-        self._owner, self._path, self._arriving = owner, path, path.with_suffix(".arriving")
+        self._owner, self._path, self._temporary = owner, path, path.with_suffix(".arriving")
         self._path.unlink(missing_ok=True)
-        self._arriving.unlink(missing_ok=True)
+        self._temporary.unlink(missing_ok=True)
 
     @property
     def option(self) -> str:
-        """Return the option by which a JVM writes it."""
-        return f"-XX:ArchiveClassesAtExit={self._arriving}"
+        """Return the option that makes a JVM write the archive."""
+        return f"-XX:ArchiveClassesAtExit={self._temporary}"
 
-    def arrive(self) -> None:
-        """Give the archive its name.
+    def publish(self) -> None:
+        """Rename the temporary file to the archive's name.
 
         Raises:
-            RuntimeError: there is none.
+            RuntimeError: the JVM wrote no archive.
         """
-        if not self._arriving.exists():
+        if not self._temporary.exists():
             raise RuntimeError(f"the JVM of {self._owner} wrote no archive")
-        self._arriving.rename(self._path)
+        self._temporary.rename(self._path)
 
 
 def _has_rows(table: Path) -> bool:
-    # The first commit makes the table.
+    # Commit 0 creates the table; commit 1 is the first with rows.
     return (table / "_delta_log" / f"{1:020}.json").exists()
 
 

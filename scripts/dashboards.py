@@ -1,4 +1,4 @@
-"""What the dashboards of docker/grafana show. Writes them anew: python scripts/dashboards.py."""
+"""Definition of the dashboards in docker/grafana. Regenerate them with: python scripts/dashboards.py."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from grafana import (
     Json,
     Panel,
     Query,
-    bars,
+    bar_gauge,
     dashboard,
-    lines,
     stat,
-    states,
+    state_timeline,
     table,
+    time_series,
     variable,
 )
 
 FOLDER = Path(__file__).resolve().parent.parent / "docker" / "grafana" / "dashboards"
 
 _IN = 'cluster=~"$cluster"'
-_OF = f'{_IN},broker=~"$broker"'
-# What is left is the same by leaders and by destinations; a destination tells where a move ends.
-_TO = f'{_IN},role="follower"'
-_FROM = f'{_IN},role="leader"'
+_SELECTED = f'{_IN},broker=~"$broker"'
+# Remaining bytes add up to the same by leader and by destination. Destinations show where replicas are copied to.
+_DESTINATIONS = f'{_IN},role="follower"'
+_LEADERS = f'{_IN},role="leader"'
 _BROKER = "{{cluster}}: broker {{broker}}"
-_SIDE = "{{cluster}}: broker {{broker}} as {{role}}"
+_BROKER_ROLE = "{{cluster}}: broker {{broker}} as {{role}}"
 _PARTITION = "{{cluster}}: {{topic}}-{{partition}}"
 
 _CLUSTER = variable("cluster", "Cluster", "label_values(headroom_alert_events_total, cluster)")
@@ -60,37 +60,37 @@ _VERDICTS = {
     "starved": RED,
     "unthrottled": BLUE,
     "no_data": PURPLE,
-    # Last, so that the others keep their numbers.
+    # Last, so that the numbers of the other verdicts do not change.
     "slow": YELLOW,
 }
-_TROUBLE = "losing|starved"
+_TOO_LOW = "losing|starved"
 
 
 def _verdict_numbers() -> str:
-    """Return an expression that gives each verdict its number: Grafana colours numbers, and a verdict is a label."""
-    each = (f'headroom_verdict{{{_OF},verdict="{name}"}} * {number}' for number, name in enumerate(_VERDICTS))
+    """Return an expression with a number per verdict: Grafana colours values, but a verdict is a label."""
+    each = (f'headroom_verdict{{{_SELECTED},verdict="{name}"}} * {number}' for number, name in enumerate(_VERDICTS))
     return f"sum without (verdict) ({' or '.join(each)})"
 
 
-def _longest() -> str:
-    """Return the expression of the longest time to the end, where none of the cluster's sides will never end."""
+def _longest_eta() -> str:
+    """Return the expression of a cluster's longest ETA; no series if a move never ends or a verdict is unknown."""
     return (
         f"max by (cluster) (headroom_eta_seconds{{{_IN}}}) "
-        f'unless on (cluster) headroom_verdict{{{_IN},verdict=~"{_TROUBLE}|no_data"}}'
+        f'unless on (cluster) headroom_verdict{{{_IN},verdict=~"{_TOO_LOW}|no_data"}}'
     )
 
 
 def _skew(metric: str) -> str:
-    """Return how many times the mean of a cluster's brokers the greatest has; where all have nothing, nothing."""
+    """Return the expression of maximum divided by mean over a cluster's brokers; no series if all are 0."""
     return f"max by (cluster) ({metric}) / (avg by (cluster) ({metric}) > 0)"
 
 
 def _finish(**more: int) -> Panel:
     return stat(
         "Finished in",
-        "Longest time until the replicas that move are in sync, at the throttles in force. None: nothing moves, or a "
-        "broker's move will never end or is not known; its verdict says which.",
-        Query(_longest()),
+        "Longest time until all moving replicas are in sync, at the throttles in force. None: nothing moves, or the "
+        "move of a broker never ends or is unknown; see its verdict.",
+        Query(_longest_eta()),
         SECONDS,
         empty="none",
         **more,
@@ -98,23 +98,23 @@ def _finish(**more: int) -> Panel:
 
 
 def move() -> Json:
-    """Return the dashboard of the lag of replicas that move."""
-    closing = f"-deriv(headroom_remaining_bytes{{{_TO}}}[$__rate_interval])"
+    """Return the dashboard of the lag of moving replicas."""
+    closing = f"-deriv(headroom_remaining_bytes{{{_DESTINATIONS}}}[$__rate_interval])"
     rows = [
         [
             stat(
                 "Left to copy",
-                "What the replicas that move still lack of their leaders' logs, all destinations together.",
-                Query(f"sum by (cluster) (headroom_remaining_bytes{{{_TO}}})"),
+                "Bytes of their leaders' logs that moving replicas still have to copy, over all destinations.",
+                Query(f"sum by (cluster) (headroom_remaining_bytes{{{_DESTINATIONS}}})"),
                 BYTES,
                 empty="nothing moves",
             ),
             stat(
                 "Lag closes by",
-                "How fast what is left becomes less, while something moves. At or below zero the move does not get on.",
+                "Rate at which the remaining bytes decrease. At or below zero the move makes no progress.",
                 Query(
                     f"sum by (cluster) ({closing}) "
-                    f"and on (cluster) sum by (cluster) (headroom_moving_replicas{{{_TO}}}) > 0"
+                    f"and on (cluster) sum by (cluster) (headroom_moving_replicas{{{_DESTINATIONS}}}) > 0"
                 ),
                 BYTES_PER_S,
                 steps=_GOOD_ABOVE_ZERO,
@@ -123,23 +123,23 @@ def move() -> Json:
             _finish(),
             stat(
                 "Stalled replicas",
-                "Replicas being added that are seen to copy nothing. Look at the disk and the log of the destination.",
-                Query(f"sum by (cluster) (headroom_stalled_replicas{{{_TO}}})"),
+                "Adding replicas that copy nothing. Check the disk and the log of the destination.",
+                Query(f"sum by (cluster) (headroom_stalled_replicas{{{_DESTINATIONS}}})"),
                 COUNT,
                 steps=_BAD_FROM_ONE,
                 empty="unknown",
             ),
         ],
         [
-            lines(
+            time_series(
                 "Left to copy, by destination",
-                "A line that rises: its replicas fall further behind, the move will not end. A gap: not known.",
-                [Query(f"headroom_remaining_bytes{{{_TO}}}", _BROKER)],
+                "A rising line: replicas fall further behind, and the move will not end. A gap: unknown.",
+                [Query(f"headroom_remaining_bytes{{{_DESTINATIONS}}}", _BROKER)],
                 BYTES,
             ),
-            lines(
+            time_series(
                 "Lag closes by, by destination",
-                "How fast what is left becomes less. Below zero it grows.",
+                "Rate at which the remaining bytes decrease. Below zero they grow.",
                 [Query(closing, _BROKER)],
                 BYTES_PER_S,
                 steps=_GOOD_ABOVE_ZERO,
@@ -147,46 +147,46 @@ def move() -> Json:
             ),
         ],
         [
-            lines(
+            time_series(
                 "Under-replicated as planned, by leader",
-                "Partitions of which none but replicas being added are out of sync. A move brings it, and ends it.",
+                "Partitions in which only adding replicas are out of sync. A move causes this; its end resolves it.",
                 [Query(f"headroom_planned_under_replicated_partitions{{{_IN}}}", _BROKER)],
                 COUNT,
             ),
-            lines(
+            time_series(
                 "Lost replicas, by broker",
-                "Replicas that no move brings, and that are out of the ISR: the broker is down, or has fallen behind.",
+                "Out-of-sync replicas that no move explains: the broker is down, or has fallen behind.",
                 [Query(f"headroom_lost_replicas{{{_IN}}}", _BROKER)],
                 COUNT,
             ),
         ],
         [
-            lines(
+            time_series(
                 "Partitions with most left to copy",
-                "The twenty that have most left, of those that have series (metrics.top_n).",
+                "The 20 partitions with the most bytes left, among those with series (metrics.top_n).",
                 [Query(f"topk(20, headroom_partition_remaining_bytes{{{_IN}}})", _PARTITION)],
                 BYTES,
             ),
-            lines(
+            time_series(
                 "Write rate of moving partitions",
-                "What producers write to the twenty busiest partitions that move: each follower needs as much.",
+                "Write rate of producers to the 20 busiest moving partitions. Each follower needs the same rate.",
                 [Query(f"topk(20, headroom_partition_write_bytes_per_second{{{_IN}}})", _PARTITION)],
                 BYTES_PER_S,
             ),
         ],
         [
-            lines(
+            time_series(
                 "Replicas that move, by destination",
                 "Out-of-sync replicas that each broker receives.",
-                [Query(f"headroom_moving_replicas{{{_TO}}}", _BROKER)],
+                [Query(f"headroom_moving_replicas{{{_DESTINATIONS}}}", _BROKER)],
                 COUNT,
             ),
-            lines(
+            time_series(
                 "Stalled and waiting replicas, by destination",
-                "Replicas being added that are seen to copy nothing; and those that wait while others have their turn.",
+                "Adding replicas that copy nothing, and those that wait for their turn.",
                 [
-                    Query(f"headroom_stalled_replicas{{{_TO}}}", f"stalled, {_BROKER}"),
-                    Query(f"headroom_waiting_replicas{{{_TO}}}", f"waiting, {_BROKER}"),
+                    Query(f"headroom_stalled_replicas{{{_DESTINATIONS}}}", f"stalled, {_BROKER}"),
+                    Query(f"headroom_waiting_replicas{{{_DESTINATIONS}}}", f"waiting, {_BROKER}"),
                 ],
                 COUNT,
                 steps=_BAD_FROM_ONE,
@@ -194,12 +194,12 @@ def move() -> Json:
             ),
         ],
     ]
-    about = "How far is the move, does it get on, and which partitions hold it up?"
+    about = "How far is the move, does it make progress, and which partitions delay it?"
     return _dashboard("headroom-move", "Headroom: replication lag of the move", about, rows)
 
 
 def throttle() -> Json:
-    """Return the dashboard of throttles against what they must carry."""
+    """Return the dashboard of throttles compared with their required rates."""
     columns = {
         "throttle": ("headroom_throttle_bytes_per_second", BYTES_PER_S),
         "required": ("headroom_required_bytes_per_second", BYTES_PER_S),
@@ -212,11 +212,11 @@ def throttle() -> Json:
         [
             stat(
                 "Least headroom",
-                "Throttle minus required, of the broker and role that has least, where something moves. Red: that move "
-                "will not end.",
+                "Smallest difference of throttle and required rate, over brokers and roles that take part in moves. "
+                "Red: that move will not end.",
                 Query(
-                    f"min by (cluster, role) (headroom_throttle_headroom_bytes_per_second{{{_OF}}} "
-                    f'and ignoring (verdict) headroom_verdict{{{_OF},verdict!="idle"}})',
+                    f"min by (cluster, role) (headroom_throttle_headroom_bytes_per_second{{{_SELECTED}}} "
+                    f'and ignoring (verdict) headroom_verdict{{{_SELECTED},verdict!="idle"}})',
                     "{{cluster}}: as {{role}}",
                 ),
                 BYTES_PER_S,
@@ -225,9 +225,9 @@ def throttle() -> Json:
                 width=8,
             ),
             stat(
-                "Throttles that are too small",
+                "Throttles that are too low",
                 "Brokers and roles that are losing or starved.",
-                Query(f'sum by (cluster) (headroom_verdict{{{_OF},verdict=~"{_TROUBLE}"}})'),
+                Query(f'sum by (cluster) (headroom_verdict{{{_SELECTED},verdict=~"{_TOO_LOW}"}})'),
                 COUNT,
                 steps=_BAD_FROM_ONE,
                 empty="none",
@@ -238,71 +238,71 @@ def throttle() -> Json:
         [
             table(
                 "Now, by broker and role",
-                "As leader a broker sends, as follower it receives. An empty field: none, or not known.",
+                "As leader a broker sends, as follower it receives. An empty field: none, or unknown.",
                 {
-                    name: (f"sum by (cluster, broker, role) ({metric}{{{_OF}}})", unit)
+                    name: (f"sum by (cluster, broker, role) ({metric}{{{_SELECTED}}})", unit)
                     for name, (metric, unit) in columns.items()
                 },
             )
         ],
         [
-            states(
+            state_timeline(
                 "Verdicts",
-                "idle: nothing is out of sync. catching_up: it gets there. slow: it does by responses that no quota "
-                "cuts. losing: it falls further behind. starved: it gets nothing. unthrottled: no rate or list limits "
-                "it. no_data: something is not known.",
-                Query(_verdict_numbers(), _SIDE),
+                "idle: no replica is out of sync. catching_up: replicas get in sync. slow: they do, but only by "
+                "responses that exceed the quota. losing: they fall further behind. starved: they get nothing. "
+                "unthrottled: no rate or list limits them. no_data: an input is unknown.",
+                Query(_verdict_numbers(), _BROKER_ROLE),
                 dict(enumerate(_VERDICTS.items())),
                 width=24,
             )
         ],
         [
-            _marks("leader", "Leaders: throttle and what it must carry", "What each broker may send as leader"),
-            _marks("follower", "Destinations: throttle and what it must carry", "What each broker may receive"),
+            _throttle_panel("leader", "Leaders: throttle and required rate", "Throttle of each broker as leader"),
+            _throttle_panel("follower", "Destinations: throttle and required rate", "Throttle of each destination"),
         ],
         [
-            lines(
+            time_series(
                 "Headroom",
-                "Throttle minus required. At or below zero the move of that broker will not end.",
-                [Query(f"headroom_throttle_headroom_bytes_per_second{{{_OF}}}", _SIDE)],
+                "Throttle minus required rate. At or below zero the move of that broker will not end.",
+                [Query(f"headroom_throttle_headroom_bytes_per_second{{{_SELECTED}}}", _BROKER_ROLE)],
                 BYTES_PER_S,
                 steps=_GOOD_ABOVE_ZERO,
                 custom={"thresholdsStyle": {"mode": "line+area"}},
             ),
-            lines(
+            time_series(
                 "Finished in, by broker and role",
-                "Time until the replicas that move are in sync, at the throttle in force. A gap: nothing moves, never, "
-                "or not known.",
-                [Query(f"headroom_eta_seconds{{{_OF}}}", _SIDE)],
+                "Time until the moving replicas are in sync, at the throttle in force. A gap: nothing moves, never, or "
+                "unknown.",
+                [Query(f"headroom_eta_seconds{{{_SELECTED}}}", _BROKER_ROLE)],
                 SECONDS,
             ),
         ],
     ]
-    about = "Is each throttle above what it must carry, by how much, and when is the move done?"
+    about = "Is each throttle above its required rate, by how much, and when does the move finish?"
     return _dashboard("headroom-throttle", "Headroom: throttle headroom", about, rows, [_BROKERS])
 
 
-def _marks(role: str, title: str, description: str) -> Panel:
-    of = f'{_OF},role="{role}"'
+def _throttle_panel(role: str, title: str, description: str) -> Panel:
+    of = f'{_SELECTED},role="{role}"'
     queries = [
         Query(f"headroom_throttle_bytes_per_second{{{of}}}", f"{_BROKER}, throttle"),
         Query(f"headroom_required_bytes_per_second{{{of}}}", f"{_BROKER}, required"),
         Query(f"headroom_in_sync_bytes_per_second{{{of}}}", f"{_BROKER}, in-sync use"),
     ]
     reading = (
-        f"{description}, against the two marks: below in-sync use new replicas get nothing, up to required they "
-        "fall further behind, above it they catch up."
+        f"{description}, with its two thresholds. Below in-sync use, new replicas get nothing. Between the two they "
+        "fall further behind. Above required they catch up."
     )
-    return lines(title, reading, queries, BYTES_PER_S)
+    return time_series(title, reading, queries, BYTES_PER_S)
 
 
-def _of_preferred(partitions: str) -> str:
-    """Return which share of the partitions that prefer a broker these are; a broker preferred for nothing has none."""
+def _preferred_ratio(partitions: str) -> str:
+    """Return the expression of partitions per preferred partition of a broker; no series if it has none."""
     return f"headroom_leader_{partitions}_partitions{{{_IN}}} / (headroom_leader_preferred_partitions{{{_IN}}} > 0)"
 
 
-def _leaders() -> list[list[Panel]]:
-    """Return the panels of who leads what, against who is preferred to."""
+def _leader_rows() -> list[list[Panel]]:
+    """Return the panels of leaders compared with preferred leaders."""
     columns = {
         "share away": ("headroom_leader_imbalance_ratio", SHARE),
         "threshold": ("headroom_leader_imbalance_threshold_ratio", SHARE),
@@ -316,12 +316,12 @@ def _leaders() -> list[list[Panel]]:
         "reads": ("headroom_leader_read_bytes_per_second", BYTES_PER_S),
         "reads, preferred": ("headroom_leader_preferred_read_bytes_per_second", BYTES_PER_S),
     }
-    over = f"({_of_preferred('electable')} > headroom_leader_imbalance_threshold_ratio{{{_IN}}})"
+    over = f"({_preferred_ratio('electable')} > headroom_leader_imbalance_threshold_ratio{{{_IN}}})"
     return [
         [
             stat(
                 "Brokers out of balance",
-                "An election would give back to each more of the partitions that prefer it than the threshold allows.",
+                "Brokers to which an election would return more preferred partitions than the threshold allows.",
                 Query(f"count by (cluster) ({over})"),
                 COUNT,
                 steps=_BAD_FROM_ONE,
@@ -329,21 +329,21 @@ def _leaders() -> list[list[Panel]]:
             ),
             stat(
                 "Electable now",
-                "Partitions that another than their preferred broker leads, and that an election would put right.",
+                "Partitions not led by their preferred leader that an election would give back to it now.",
                 Query(f"sum by (cluster) (headroom_leader_electable_partitions{{{_IN}}})"),
                 COUNT,
                 empty="unknown",
             ),
             stat(
                 "Wait for the move",
-                "Partitions whose preferred leader is that of the move's end: planned, and no imbalance.",
+                "Partitions whose preferred leader leads only after the move: planned, no imbalance.",
                 Query(f"sum by (cluster) (headroom_leader_waiting_partitions{{{_IN}}})"),
                 COUNT,
                 empty="unknown",
             ),
             stat(
                 "Preferred leader unavailable",
-                "Partitions whose preferred broker is down, or out of sync.",
+                "Partitions whose preferred leader is down or out of sync.",
                 Query(f"sum by (cluster) (headroom_leader_unavailable_partitions{{{_IN}}})"),
                 COUNT,
                 steps=_BAD_FROM_ONE,
@@ -353,7 +353,7 @@ def _leaders() -> list[list[Panel]]:
         [
             table(
                 "Leaders now, by broker",
-                "What each broker leads, and would lead if every preferred leader did. An empty field: not known.",
+                "Partitions that each broker leads, and is the preferred leader of. An empty field: unknown.",
                 {
                     name: (f"sum by (cluster, broker) ({metric}{{{_IN}}})", unit)
                     for name, (metric, unit) in columns.items()
@@ -361,16 +361,16 @@ def _leaders() -> list[list[Panel]]:
             )
         ],
         [
-            lines(
-                "Share that an election would give back",
-                "Of the partitions that prefer each broker. Above its threshold, for long enough, it is an alert.",
+            time_series(
+                "Share that an election would return",
+                "Share of each broker's preferred partitions. An alert fires if it stays above the threshold.",
                 [
-                    Query(_of_preferred("electable"), _BROKER),
+                    Query(_preferred_ratio("electable"), _BROKER),
                     Query(f"max by (cluster) ({columns['threshold'][0]}{{{_IN}}})", "{{cluster}}: threshold"),
                 ],
                 SHARE,
             ),
-            lines(
+            time_series(
                 "Partitions that each broker leads",
                 "When leadership switches, one line falls and another rises by as much.",
                 [Query(f"headroom_leader_partitions{{{_IN}}}", _BROKER)],
@@ -378,32 +378,32 @@ def _leaders() -> list[list[Panel]]:
             ),
         ],
         [
-            _load("write", "Written to leaders", "What producers write to each broker"),
-            _load("read", "Read of leaders", "What consumers read of each broker"),
+            _traffic_panel("write", "Written to leaders", "Write rate of producers to each broker"),
+            _traffic_panel("read", "Read from leaders", "Read rate of consumers from each broker"),
         ],
     ]
 
 
-def _load(what: str, title: str, description: str) -> Panel:
+def _traffic_panel(what: str, title: str, description: str) -> Panel:
     queries = [
         Query(f"headroom_leader_{what}_bytes_per_second{{{_IN}}}", _BROKER),
         Query(f"headroom_leader_preferred_{what}_bytes_per_second{{{_IN}}}", f"{_BROKER}, preferred"),
     ]
-    return lines(title, f"{description}, and what would be if every preferred leader led.", queries, BYTES_PER_S)
+    return time_series(title, f"{description}, now and with all preferred leaders.", queries, BYTES_PER_S)
 
 
 def balance() -> Json:
-    """Return the dashboard of how leaders, and the work of a move, lie on brokers."""
+    """Return the dashboard of the distribution of leaders and of replication traffic over brokers."""
     uneven = ((GREEN, None), (ORANGE, 1.5), (RED, 2))
     required = "headroom_required_bytes_per_second"
     rows = [
-        *_leaders(),
+        *_leader_rows(),
         [
             stat(
                 "Busiest leader, times the mean",
-                "What the broker that must send most must send, over the mean of all. 1: all alike; a leader switch "
-                "makes it jump.",
-                Query(_skew(f"{required}{{{_FROM}}}")),
+                "Highest required send rate of a broker, divided by the mean. 1: balanced. A leader switch makes it "
+                "jump.",
+                Query(_skew(f"{required}{{{_LEADERS}}}")),
                 RATIO,
                 steps=uneven,
                 empty="nothing counts",
@@ -411,8 +411,8 @@ def balance() -> Json:
             ),
             stat(
                 "Busiest destination, times the mean",
-                "The same of what brokers must receive.",
-                Query(_skew(f"{required}{{{_TO}}}")),
+                "Highest required receive rate of a broker, divided by the mean.",
+                Query(_skew(f"{required}{{{_DESTINATIONS}}}")),
                 RATIO,
                 steps=uneven,
                 empty="nothing counts",
@@ -420,59 +420,59 @@ def balance() -> Json:
             ),
         ],
         [
-            bars(
+            bar_gauge(
                 "Leaders must send, now",
-                "Traffic of all followers that counts against each leader's throttle.",
-                Query(f"{required}{{{_FROM}}}", _BROKER),
+                "Traffic to all followers that counts against each leader's throttle.",
+                Query(f"{required}{{{_LEADERS}}}", _BROKER),
                 BYTES_PER_S,
             ),
-            bars(
+            bar_gauge(
                 "Destinations must receive, now",
                 "Traffic that counts against each destination's throttle.",
-                Query(f"{required}{{{_TO}}}", _BROKER),
+                Query(f"{required}{{{_DESTINATIONS}}}", _BROKER),
                 BYTES_PER_S,
             ),
         ],
         [
-            lines(
+            time_series(
                 "Leaders must send",
                 "When leadership switches, one line falls and another rises by as much.",
-                [Query(f"{required}{{{_FROM}}}", _BROKER)],
+                [Query(f"{required}{{{_LEADERS}}}", _BROKER)],
                 BYTES_PER_S,
             ),
-            lines(
+            time_series(
                 "Leaders send to in-sync followers",
-                "What is used of each throttle before a new replica gets anything.",
-                [Query(f"headroom_in_sync_bytes_per_second{{{_FROM}}}", _BROKER)],
+                "Part of each throttle that in-sync followers use; new replicas get the rest.",
+                [Query(f"headroom_in_sync_bytes_per_second{{{_LEADERS}}}", _BROKER)],
                 BYTES_PER_S,
             ),
         ],
         [
-            lines(
+            time_series(
                 "Busiest leader, times the mean, over time",
-                "1: all alike.",
-                [Query(_skew(f"{required}{{{_FROM}}}"))],
+                "1: balanced.",
+                [Query(_skew(f"{required}{{{_LEADERS}}}"))],
                 RATIO,
                 steps=uneven,
                 custom={"thresholdsStyle": {"mode": "line"}},
             ),
-            lines(
+            time_series(
                 "Moving replicas, by leader",
                 "Out-of-sync replicas that each leader serves.",
-                [Query(f"headroom_moving_replicas{{{_FROM}}}", _BROKER)],
+                [Query(f"headroom_moving_replicas{{{_LEADERS}}}", _BROKER)],
                 COUNT,
             ),
         ],
         [
-            lines(
+            time_series(
                 "Left to send, by leader",
-                "What out-of-sync replicas still have to copy from each leader.",
-                [Query(f"headroom_remaining_bytes{{{_FROM}}}", _BROKER)],
+                "Bytes that out-of-sync replicas still have to copy from each leader.",
+                [Query(f"headroom_remaining_bytes{{{_LEADERS}}}", _BROKER)],
                 BYTES,
             ),
-            lines(
+            time_series(
                 "Written to moving partitions, by topic",
-                "Of the partitions that have series (metrics.top_n): which topics make a leader busy.",
+                "Write rate by topic, of the partitions with series (metrics.top_n).",
                 [
                     Query(
                         f"topk(10, sum by (cluster, topic) (headroom_partition_write_bytes_per_second{{{_IN}}}))",
@@ -484,8 +484,8 @@ def balance() -> Json:
         ],
     ]
     about = (
-        "Does each broker lead what it is preferred to, and how evenly does the replication traffic of the move lie on "
-        "leaders and destinations? Of that traffic only partitions in throttled replica lists count."
+        "Does each broker lead its preferred partitions, and how evenly is the replication traffic of the move "
+        "distributed over leaders and destinations? Only partitions in throttled replica lists count."
     )
     return _dashboard("headroom-balance", "Headroom: leader balance", about, rows)
 
@@ -496,14 +496,14 @@ def health() -> Json:
     decisions = f"sum by (cluster, le) (rate(headroom_decision_seconds_bucket{{{_IN}}}{interval}))"
     collections = f"sum by (cluster, le) (rate(headroom_collect_seconds_bucket{{{_IN}}}{interval}))"
     batches = f"sum by (le) (rate(headroom_batch_seconds_bucket{interval}))"
-    # As /health and the rules have it, of an interval of 5 s.
+    # The limits of /health and of the alert rules, at an interval of 5 s.
     age = ((GREEN, None), (ORANGE, 15), (RED, 30))
     waiting = ((GREEN, None), (ORANGE, 1), (RED, 10))
     rows = [
         [
             stat(
                 "Answers",
-                "Whether the last scrape of Headroom brought an answer.",
+                "Whether the last scrape of Headroom succeeded.",
                 Query('up{job="headroom"}', "{{instance}}"),
                 COUNT,
                 steps=((RED, None), (GREEN, 1)),
@@ -512,7 +512,7 @@ def health() -> Json:
             ),
             stat(
                 "Age of the last tick",
-                "From 30 s on (metrics.stale_after_s) the numbers of that cluster are gone, and /health is red.",
+                "From 30 s on (metrics.stale_after_s) the cluster has no other series, and /health returns 503.",
                 Query(f"headroom_tick_age_seconds{{{_IN}}}"),
                 SECONDS,
                 steps=age,
@@ -520,7 +520,7 @@ def health() -> Json:
             ),
             stat(
                 "Verdicts unknown",
-                "Brokers and roles whose verdict is no_data. `headroom check` names what is out of reach.",
+                "Brokers and roles with the verdict no_data. `headroom check` shows what cannot be reached.",
                 Query(f'sum by (cluster) (headroom_verdict{{{_IN},verdict="no_data"}})'),
                 COUNT,
                 steps=_BAD_FROM_ONE,
@@ -528,16 +528,16 @@ def health() -> Json:
             ),
             stat(
                 "Version",
-                "Of Headroom that runs.",
+                "Running version of Headroom.",
                 Query("headroom_build_info", "{{version}}"),
                 COUNT,
                 options={"textMode": "name"},
             ),
         ],
         [
-            lines(
+            time_series(
                 "Age of the last tick, by two clocks",
-                "By Headroom's clock, and by Prometheus' of the tick's own time: where they differ, clocks do.",
+                "By Headroom's clock, and by Prometheus' clock. If the lines differ, the clocks do.",
                 [
                     Query(f"headroom_tick_age_seconds{{{_IN}}}"),
                     Query(f"time() - headroom_tick_timestamp_seconds{{{_IN}}}", "{{cluster}}, by Prometheus' clock"),
@@ -546,58 +546,64 @@ def health() -> Json:
                 steps=age,
                 custom={"thresholdsStyle": {"mode": "line"}},
             ),
-            lines(
+            time_series(
                 "From a tick to its verdict",
-                "Half and nineteen in twenty of the ticks were told within so long, the collector's reading included.",
+                "Median and 95th percentile of the time from a tick to its verdict, including collection.",
                 [
-                    Query(f"histogram_quantile(0.5, {decisions})", "{{cluster}}, half"),
-                    Query(f"histogram_quantile(0.95, {decisions})", "{{cluster}}, 19 in 20"),
+                    Query(f"histogram_quantile(0.5, {decisions})", "{{cluster}}, median"),
+                    Query(f"histogram_quantile(0.95, {decisions})", "{{cluster}}, 95 %"),
                 ],
                 SECONDS,
             ),
         ],
         [
-            lines(
+            time_series(
                 "Work on a batch",
-                "How long the alert path works on one micro-batch. Longer than the interval of ticks: it falls behind.",
+                "Duration of a micro-batch of the alert path. Longer than the interval of ticks: it falls behind.",
                 [
-                    Query(f"histogram_quantile(0.5, {batches})", "half"),
-                    Query(f"histogram_quantile(0.95, {batches})", "19 in 20"),
+                    Query(f"histogram_quantile(0.5, {batches})", "median"),
+                    Query(f"histogram_quantile(0.95, {batches})", "95 %"),
                 ],
                 SECONDS,
             ),
-            lines(
+            time_series(
                 "Verdicts",
-                "Of every tick one for each broker and role: a line that falls to nothing, ticks that stay away.",
+                "Verdicts per second, one per tick, broker and role. Zero: no ticks arrive.",
                 [Query(f"sum by (cluster) (rate(headroom_rows_total{{{_IN}}}{interval}))")],
                 PER_S,
             ),
         ],
         [
-            lines(
+            time_series(
                 "Brokers that did not answer",
-                "In the last tick, and missed a second: what they know has no verdict. `headroom check` says why.",
+                "In the last tick, and missed reads per second. Their verdicts are unknown; see `headroom check`.",
                 [
                     Query(f"headroom_unanswered_brokers{{{_IN}}}", "{{cluster}}, now"),
-                    Query(f"rate(headroom_collector_errors_total{{{_IN}}}{interval})", "{{cluster}}, missed a second"),
+                    Query(
+                        f"rate(headroom_collector_errors_total{{{_IN}}}{interval})",
+                        "{{cluster}}, missed per second",
+                    ),
                 ],
                 COUNT,
             ),
-            lines(
+            time_series(
                 "Collecting a tick",
-                "Half and nineteen in twenty of the ticks took so long to read and write; ticks left out a second.",
+                "Median and 95th percentile of the time to read and write a tick; skipped ticks per second.",
                 [
-                    Query(f"histogram_quantile(0.5, {collections})", "{{cluster}}, half"),
-                    Query(f"histogram_quantile(0.95, {collections})", "{{cluster}}, 19 in 20"),
-                    Query(f"rate(headroom_skipped_ticks_total{{{_IN}}}{interval})", "{{cluster}}, left out a second"),
+                    Query(f"histogram_quantile(0.5, {collections})", "{{cluster}}, median"),
+                    Query(f"histogram_quantile(0.95, {collections})", "{{cluster}}, 95 %"),
+                    Query(
+                        f"rate(headroom_skipped_ticks_total{{{_IN}}}{interval})",
+                        "{{cluster}}, skipped per second",
+                    ),
                 ],
                 SECONDS,
             ),
         ],
         [
-            lines(
-                "Alerts that stand",
-                "Of Headroom's own, by kind.",
+            time_series(
+                "Active alerts",
+                "Headroom's pending and firing alerts, by kind.",
                 [
                     Query(
                         f"sum by (cluster, kind, severity, state) (headroom_alerts{{{_IN}}})",
@@ -606,9 +612,9 @@ def health() -> Json:
                 ],
                 COUNT,
             ),
-            lines(
+            time_series(
                 "Changes of alerts",
-                "Events since the sample before: pending, firing, resolved.",
+                "Events since the previous sample: pending, firing, resolved.",
                 [
                     Query(
                         f"sum by (cluster, kind, state) (increase(headroom_alert_events_total{{{_IN}}}{interval})) > 0",
@@ -620,31 +626,31 @@ def health() -> Json:
             ),
         ],
         [
-            lines(
-                "Events that a receiver has not got",
-                "`headroom alerts --undelivered` shows them with the receiver's last answer.",
+            time_series(
+                "Undelivered events, by receiver",
+                "`headroom alerts --undelivered` shows them with the receiver's last response.",
                 [Query("sum by (receiver) (headroom_undelivered_events)", "{{receiver}}")],
                 COUNT,
                 steps=waiting,
                 custom={"thresholdsStyle": {"mode": "line"}},
             ),
-            lines(
-                "Since a receiver last got one",
-                "Long is well where nothing has happened; beside events that wait, the receiver is away.",
+            time_series(
+                "Time since the last delivery, by receiver",
+                "A long time is normal without events. With undelivered events, the receiver is unreachable.",
                 [Query("time() - headroom_last_delivery_timestamp_seconds", "{{receiver}}")],
                 SECONDS,
             ),
         ],
         [
-            lines(
-                "Messages that were not believed",
-                "Of the ticks topic, as far as they are kept. `silver/quarantine` has each with the reason.",
+            time_series(
+                "Quarantined messages",
+                "Rejected messages of the ticks topic within retention. `silver/quarantine` has the reasons.",
                 [Query("headroom_quarantined_messages", "{{instance}}")],
                 COUNT,
             ),
         ],
     ]
-    about = "Does Headroom see, judge and tell in time?"
+    about = "Does Headroom collect, evaluate and notify in time?"
     return _dashboard("headroom-health", "Headroom: its own health", about, rows)
 
 
@@ -655,8 +661,8 @@ def _dashboard(uid: str, title: str, about: str, rows: list[list[Panel]], variab
 
 def files() -> dict[Path, str]:
     """Return the text of every dashboard by its file."""
-    every = (move(), throttle(), balance(), health())
-    return {FOLDER / f"{made['uid']}.json": json.dumps(made, indent=2) + "\n" for made in every}
+    dashboards = (move(), throttle(), balance(), health())
+    return {FOLDER / f"{built['uid']}.json": json.dumps(built, indent=2) + "\n" for built in dashboards}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Grafana's dashboards as data: panels are told by what differs between them, and placed row by row.
+"""Builders of Grafana dashboards: each panel has only its own settings, and panels are placed row by row.
 
-No library: grafana-foundation-sdk needs a newer Python than Headroom does, and grafanalib is no longer kept up.
+No library: grafana-foundation-sdk needs a newer Python than Headroom does, and grafanalib is no longer maintained.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-# Units as Grafana names them; of bytes those of 1,000, as everywhere in Headroom.
+# Grafana's names of units. Those of bytes have steps of 1,000, as everywhere in Headroom.
 BYTES, BYTES_PER_S, SECONDS, COUNT, RATIO, PER_S, SHARE = "decbytes", "Bps", "s", "short", "none", "cps", "percentunit"
 GREEN, YELLOW, ORANGE, RED, BLUE = "green", "yellow", "orange", "red", "blue"
 GREY, PURPLE = "text", "purple"
@@ -23,7 +23,7 @@ _SCHEMA_VERSION = 39
 
 @dataclass(frozen=True)
 class Query:
-    """One expression of a panel, and how its series are called: ``{{label}}`` stands for a label's value."""
+    """One expression of a panel, and the legend of its series; ``{{label}}`` is replaced by a label's value."""
 
     expr: str
     legend: str = "{{cluster}}"
@@ -34,19 +34,19 @@ class Panel:
     """One panel.
 
     Attributes:
-        kind: Grafana's name of its type.
-        title: what it shows.
-        description: what to read from it.
-        queries: its expressions, or by name the columns of a table.
-        unit: of its values.
-        steps: colours from which value on, the first from minus infinity on: ``((GREEN, None), (RED, 1))``.
-        width: of 24 columns.
-        height: in Grafana's rows.
-        empty: what stands where there is nothing.
-        values: text and colour that stand for a number.
-        columns: of a table, name and unit of each query.
-        options: what else its type knows.
-        custom: how lines are drawn.
+        kind: Grafana's name of the panel type.
+        title: title.
+        description: how to read the panel.
+        queries: expressions; in a table one per column.
+        unit: unit of the values.
+        steps: colours and the value from which each applies, the first without one: ``((GREEN, None), (RED, 1))``.
+        width: width in columns, of 24.
+        height: height in Grafana's rows.
+        empty: text shown if there is no value.
+        values: text and colour shown instead of a number.
+        columns: name and unit of each column of a table.
+        options: further options of the panel type.
+        custom: style of lines and bars.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Panel:
     custom: Mapping[str, Any] | None = None
 
     def as_json(self, number: int, x: int, y: int) -> Json:
-        """Return it as Grafana stores it, at a place."""
+        """Return the panel in Grafana's JSON format, at a position in the grid."""
         steps = [{"color": color, "value": value} for color, value in self.steps]
         defaults: Json = {
             "unit": self.unit,
@@ -91,7 +91,7 @@ class Panel:
         }
 
     def _target(self, number: int, query: Query) -> Json:
-        # Of these only what is so now is looked at.
+        # These panel types show only the current value.
         now = self.kind in ("stat", "table", "bargauge")
         return {
             "refId": chr(ord("A") + number),
@@ -117,7 +117,7 @@ class Panel:
 
 
 def stat(title: str, description: str, query: Query, unit: str, **more: Any) -> Panel:
-    """Return a panel of one number for each series."""
+    """Return a panel with one number per series."""
     options = {
         "reduceOptions": {"calcs": ["lastNotNull"]},
         "colorMode": "value",
@@ -127,17 +127,17 @@ def stat(title: str, description: str, query: Query, unit: str, **more: Any) -> 
     return Panel("stat", title, description, [query], unit, **{"width": 6, "height": 5, "options": options, **more})
 
 
-def lines(title: str, description: str, queries: Sequence[Query], unit: str, **more: Any) -> Panel:
-    """Return a panel of lines over time; where there is no series there is no line."""
+def time_series(title: str, description: str, queries: Sequence[Query], unit: str, **more: Any) -> Panel:
+    """Return a panel with one line per series over time; without a series there is no line."""
     options = {"legend": {"displayMode": "table", "placement": "bottom", "calcs": ["lastNotNull", "max"]}}
-    # What is unknown has no series: a gap must stay one.
+    # Unknown values have no series, so a gap must not be bridged.
     custom = {"lineWidth": 2, "fillOpacity": 5, "spanNulls": False, **more.pop("custom", {})}
     options["tooltip"] = {"mode": "multi", "sort": "desc"}
     return Panel("timeseries", title, description, queries, unit, options=options, custom=custom, **more)
 
 
-def bars(title: str, description: str, query: Query, unit: str, **more: Any) -> Panel:
-    """Return a panel of one bar for each series, as it is now."""
+def bar_gauge(title: str, description: str, query: Query, unit: str, **more: Any) -> Panel:
+    """Return a panel with one bar per series, for its current value."""
     options = {
         "reduceOptions": {"calcs": ["lastNotNull"]},
         "orientation": "horizontal",
@@ -147,8 +147,10 @@ def bars(title: str, description: str, query: Query, unit: str, **more: Any) -> 
     return Panel("bargauge", title, description, [query], unit, options=options, **more)
 
 
-def states(title: str, description: str, query: Query, values: Mapping[int, tuple[str, str]], **more: Any) -> Panel:
-    """Return a panel of one band for each series, coloured by what its numbers stand for."""
+def state_timeline(
+    title: str, description: str, query: Query, values: Mapping[int, tuple[str, str]], **more: Any
+) -> Panel:
+    """Return a panel with one band per series, coloured by the meaning of its numbers."""
     options = {"mergeValues": True, "showValue": "auto", "legend": {"displayMode": "list", "placement": "bottom"}}
     custom = {"fillOpacity": 80, "lineWidth": 0}
     return Panel(
@@ -157,22 +159,22 @@ def states(title: str, description: str, query: Query, values: Mapping[int, tupl
 
 
 def table(title: str, description: str, columns: Mapping[str, tuple[str, str]], **more: Any) -> Panel:
-    """Return a table of one row for each set of labels.
+    """Return a table with one row per set of labels.
 
     Args:
-        title: what it shows.
-        description: what to read from it.
-        columns: by name the expression and the unit of each; what they give has the same labels, and no metric's name.
-        more: what else a panel knows.
+        title: title.
+        description: how to read the table.
+        columns: expression and unit by column name; the results have the same labels and no metric name.
+        more: further attributes of the panel.
     """
     queries = [Query(expr, name) for name, (expr, _) in columns.items()]
-    named = [(name, unit) for name, (_, unit) in columns.items()]
+    headers = [(name, unit) for name, (_, unit) in columns.items()]
     options = {"showHeader": True, "cellHeight": "sm"}
-    return Panel("table", title, description, queries, COUNT, columns=named, options=options, width=24, **more)
+    return Panel("table", title, description, queries, COUNT, columns=headers, options=options, width=24, **more)
 
 
 def variable(name: str, label: str, query: str) -> Json:
-    """Return a choice of values of a label, all of them at first."""
+    """Return a dashboard variable with the values of a label; all values are selected at first."""
     return {
         "name": name,
         "label": label,
@@ -190,17 +192,17 @@ def variable(name: str, label: str, query: str) -> Json:
 
 
 def dashboard(
-    uid: str, title: str, description: str, rows: Sequence[Sequence[Panel]], variables: Sequence[Json], marks: Query
+    uid: str, title: str, description: str, rows: Sequence[Sequence[Panel]], variables: Sequence[Json], events: Query
 ) -> Json:
     """Return a dashboard.
 
     Args:
-        uid: its name in links.
-        title: its name for people.
-        description: the question that it answers.
-        rows: its panels, from left to right and from top to bottom.
-        variables: what can be chosen, besides the data source.
-        marks: what is marked on every panel, at the time it happens.
+        uid: id in links.
+        title: title.
+        description: question that the dashboard answers.
+        rows: panels, from left to right and from top to bottom.
+        variables: variables in addition to the data source.
+        events: query of the annotations on every panel.
     """
     panels: list[Json] = []
     y = 0
@@ -212,13 +214,13 @@ def dashboard(
         assert x <= _COLUMNS, f"{title}: a row is too wide"
         y += max(panel.height for panel in row)
     source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
-    mark = {
+    annotation = {
         "name": "Alerts that fired",
         "datasource": _DATASOURCE,
         "enable": True,
         "iconColor": RED,
-        "expr": marks.expr,
-        "titleFormat": marks.legend,
+        "expr": events.expr,
+        "titleFormat": events.legend,
         "step": "15s",
     }
     link = {"title": "Headroom", "type": "dashboards", "tags": ["headroom"], "includeVars": True, "keepTime": True}
@@ -234,7 +236,7 @@ def dashboard(
         "time": {"from": "now-1h", "to": "now"},
         "timezone": "browser",
         "links": [link],
-        "annotations": {"list": [mark]},
+        "annotations": {"list": [annotation]},
         "templating": {"list": [source, *variables]},
         "panels": panels,
     }

@@ -1,6 +1,6 @@
-"""Puts together what ``spark-submit`` needs: Headroom as a zip, the file to start, and the jars. Run by make.
+"""Builds the package for ``spark-submit``: Headroom as a zip, the file to start, and the jars. Run by make.
 
-The folder is the first argument, else ``build/submit``.
+The first argument is the folder; the default is ``build/submit``.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def package(folder: Path) -> None:
-    """Make a folder anew with ``headroom.zip``, ``submit.py`` and ``jars/``.
+    """Replace a folder by one with ``headroom.zip``, ``submit.py`` and ``jars/``.
 
     Raises:
         subprocess.CalledProcessError: the wheel could not be built.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    # Setuptools would add what an earlier build has left there to the new one.
+    # Setuptools would add files of an earlier build to the wheel.
     shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
     offline = ["--no-build-isolation", "--no-index", "--wheel-dir", str(folder)]
     subprocess.run([*pip, *offline, str(ROOT)], check=True)
-    # A wheel is a zip, and spark-submit knows one by its name.
+    # A wheel is a zip, and spark-submit recognizes one by its suffix.
     next(folder.glob("headroom-*.whl")).rename(folder / "headroom.zip")
     shutil.copy(ROOT / "scripts" / "submit.py", folder)
     shutil.copytree(ROOT / ".jars" / "spark", folder / "jars")

@@ -1,4 +1,4 @@
-"""What the machine must have before anything is set up; standard library only, see setup.py."""
+"""Requirements of the machine that set-up checks first; standard library only, see setup.py."""
 
 import importlib.util
 import os
@@ -15,21 +15,21 @@ MIN_DISK_BYTES = 2 * 10**9
 
 
 class SetupError(Exception):
-    """The set-up cannot go on: what it is about, what is wrong, and what to do; told in one line."""
+    """Set-up cannot continue; the message has subject, rule and remedy in one line."""
 
     def __init__(self, subject: str, rule: str, remedy: str) -> None:
         super().__init__(f"{subject}: {rule}. {remedy}")
 
 
 def check_python() -> None:
-    """Return if this Python is new enough."""
+    """Check that this Python is new enough."""
     if sys.version_info[:2] < MIN_PYTHON:
         found = "this is Python {}.{}, and 3.10 or newer is needed".format(*sys.version_info[:2])
         raise SetupError("python", found, "Install one, or name it: make PYTHON=python3.12 setup")
 
 
 def check_venv_module() -> None:
-    """Return if this Python can create virtual environments with pip in them."""
+    """Check that this Python can create virtual environments with pip."""
     if not all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")):
         package = "python{}.{}-venv".format(*sys.version_info[:2])
         raise SetupError(
@@ -38,7 +38,7 @@ def check_venv_module() -> None:
 
 
 def java_command() -> str:
-    """Return the ``java`` to run: that of JAVA_HOME if it is set, else the first on the PATH."""
+    """Return the path of ``java``: that of JAVA_HOME if it is set, otherwise the first on the PATH."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
     if java is None:
@@ -51,27 +51,27 @@ def java_command() -> str:
 
 
 def check_java() -> str:
-    """Return what Java says it is, if it is there and new enough."""
+    """Check that Java is installed and new enough, and return the output of ``java -version``."""
     java = java_command()
     result = subprocess.run([java, "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    said = result.stdout.decode(errors="replace")
-    version = java_version(said)
+    version_output = result.stdout.decode(errors="replace")
+    version = java_version(version_output)
     if version is None:
-        raise SetupError("java", f"{java} does not tell its version", "Install Java 17, or set JAVA_HOME to it")
+        raise SetupError("java", f"{java} does not print its version", "Install Java 17, or set JAVA_HOME to it")
     if version < MIN_JAVA:
         rule = f"{java} is Java {version}, and 17 or newer is needed"
         raise SetupError("java", rule, "Install Java 17 or newer, or set JAVA_HOME to one")
-    return said
+    return version_output
 
 
-def java_version(said: str) -> "int | None":
-    """Return the major version in what ``java -version`` says; None if there is none. Java 8 calls itself 1.8."""
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
+def java_version(version_output: str) -> "int | None":
+    """Return the major version in the output of ``java -version``; None if there is none. Java 8 prints 1.8."""
+    found = re.search(r'version "(?:1\.)?(\d+)', version_output)
     return int(found.group(1)) if found else None
 
 
 def check_memory() -> None:
-    """Return if there is memory for brokers and Spark, or if the system does not tell."""
+    """Check that brokers and Spark have enough memory; passes if the available memory is unknown."""
     available = available_memory_bytes(Path("/proc/meminfo"), Path("/sys/fs/cgroup"))
     if available is not None and available < MIN_MEMORY_BYTES:
         rule = f"{available / 1e9:.1f} GB available, and 3 GB are needed for three brokers and Spark"
@@ -79,28 +79,28 @@ def check_memory() -> None:
 
 
 def available_memory_bytes(meminfo: Path, cgroup: Path) -> "int | None":
-    """Return the memory that may still be taken, in bytes, the container's limit included; None if unknown."""
+    """Return the available memory in bytes, limited by the container's limit; None if unknown."""
     found = re.search(r"^MemAvailable:\s+(\d+) kB", _text(meminfo), re.MULTILINE)
     known = [int(found.group(1)) * 1024] if found else []
     limit = _text(cgroup / "memory.max").strip()
-    # What programs hold; the rest of a container's use is file cache, which gives way.
-    held = re.search(r"^anon (\d+)", _text(cgroup / "memory.stat"), re.MULTILINE)
-    if limit.isdigit() and held:
-        known.append(int(limit) - int(held.group(1)))
+    # Memory of processes. The rest of a container's usage is file cache, which the kernel reclaims.
+    anonymous = re.search(r"^anon (\d+)", _text(cgroup / "memory.stat"), re.MULTILINE)
+    if limit.isdigit() and anonymous:
+        known.append(int(limit) - int(anonymous.group(1)))
     return min(known) if known else None
 
 
 def check_disk(folder: Path) -> None:
-    """Return if the folder's disk has room for packages and jars."""
+    """Check that the folder's disk has space for packages and jars."""
     free = shutil.disk_usage(str(folder)).free
     if free < MIN_DISK_BYTES:
         rule = f"{free / 1e9:.1f} GB free in {folder}, and 2 GB are needed"
         raise SetupError("disk", rule, "Make room, or clone to a larger disk")
 
 
-def is_stamped(stamp: Path, mark: str) -> bool:
-    """Return whether a step was completed with these very inputs: its stamp is written last."""
-    return _text(stamp) == mark
+def is_stamped(stamp: Path, inputs_hash: str) -> bool:
+    """Return whether a step was completed with the same inputs; its stamp, a hash of them, is written last."""
+    return _text(stamp) == inputs_hash
 
 
 def _text(file: Path) -> str:

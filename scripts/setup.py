@@ -1,7 +1,7 @@
-"""Sets up the checkout, once: virtual environment, packages, jars. Run by make; later runs do nothing.
+"""Sets up the checkout once: virtual environment, packages, jars. Run by make; later runs do nothing.
 
-Runs before the virtual environment exists, so it uses the standard library only, and it can be read by every Python
-since 3.6, so that one that is too old is told so in a sentence.
+It runs before the virtual environment exists, so it uses only the standard library. Its syntax is valid for Python 3.6,
+so that an old Python prints a clear error instead of a syntax error.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ ARCHIVE_LOG = ROOT / ".jars" / "archive.log"
 
 
 def main() -> int:
-    """Return 0 when all is set up, 1 if it cannot be, having said why in one line.
+    """Set up the checkout and return the exit code: 0 success, 1 failure with a one-line error, 130 interrupted.
 
-    ``--spark`` is for what runs Spark: it asks for the memory too, and archives the classes of its JVM and of brokers.
+    ``--spark`` is for targets that run Spark: it also checks the memory and writes the class archives.
     """
     try:
         preflight.check_python()
@@ -43,25 +43,25 @@ def main() -> int:
         print(f"set-up: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("set-up: interrupted. Run it again to go on.", file=sys.stderr)
+        print("set-up: interrupted. Run it again to continue.", file=sys.stderr)
         return 130
     return 0
 
 
 def _is_done() -> bool:
-    return preflight.is_stamped(VENV_STAMP, _venv_mark()) and jars.are_fetched(ROOT)
+    return preflight.is_stamped(VENV_STAMP, _venv_hash()) and jars.are_fetched(ROOT)
 
 
-def _venv_mark() -> str:
-    """Return what an installed environment depends on: a change of it means to install again."""
+def _venv_hash() -> str:
+    """Return a hash of the environment's inputs; if it changes, the environment is installed again."""
     inputs = b"".join((ROOT / name).read_bytes() for name in ("requirements.lock", "pyproject.toml"))
-    # An editable install and the scripts in .venv/bin name the folder, so a moved checkout installs again.
+    # An editable install and the scripts in .venv/bin contain the path, so a moved checkout is installed again.
     return hashlib.sha256(inputs + str(ROOT).encode()).hexdigest()
 
 
 def _install_packages() -> None:
-    mark = _venv_mark()
-    if preflight.is_stamped(VENV_STAMP, mark):
+    inputs_hash = _venv_hash()
+    if preflight.is_stamped(VENV_STAMP, inputs_hash):
         return
     if not _usable_venv():
         print("set-up: creating .venv", flush=True)
@@ -71,11 +71,11 @@ def _install_packages() -> None:
     print("set-up: installing packages into .venv (once, about 600 MB with Spark)", flush=True)
     _pip("-r", "requirements.lock")
     _pip("--no-deps", "--no-build-isolation", "--no-index", "--editable", ".")
-    VENV_STAMP.write_text(mark)
+    VENV_STAMP.write_text(inputs_hash)
 
 
 def _usable_venv() -> bool:
-    """Return whether .venv runs from here on a fitting Python; one that was half made, moved or outdated does not."""
+    """Return whether .venv is complete, belongs to this folder, and has a supported Python."""
     checks = "import sys, pip; assert sys.version_info >= (3, 10); print(sys.prefix)"
     try:
         found = subprocess.run([str(VENV_PYTHON), "-c", checks], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -86,44 +86,46 @@ def _usable_venv() -> bool:
 
 def _pip(*arguments: str) -> None:
     command = [str(VENV_PYTHON), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    patience = ["--timeout", "60", "--retries", "3", "--log", str(VENV_LOG)]
+    network_options = ["--timeout", "60", "--retries", "3", "--log", str(VENV_LOG)]
     result = subprocess.run(
-        command + patience + list(arguments), cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command + network_options + list(arguments), cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     if result.returncode != 0:
         remedy = f"Check the network, and PIP_INDEX_URL and HTTPS_PROXY if used, then run this again; see {VENV_LOG}"
-        raise SetupError("packages", "cannot be installed: " + _why(result.stdout.decode(errors="replace")), remedy)
+        raise SetupError(
+            "packages", "cannot be installed: " + _failure_reason(result.stdout.decode(errors="replace")), remedy
+        )
 
 
-def _why(said: str) -> str:
-    """Return why pip failed; it tells of a registry out of reach in warnings, and of its consequences in errors."""
-    if any(sign in said for sign in ("connection broken", "ConnectionError", "ProxyError", "timed out")):
+def _failure_reason(output: str) -> str:
+    """Return the reason why pip failed; an unreachable registry appears only in its warnings, not in its errors."""
+    if any(text in output for text in ("connection broken", "ConnectionError", "ProxyError", "timed out")):
         return "the package registry is out of reach"
-    errors = [line.strip() for line in said.splitlines() if "ERROR" in line]
+    errors = [line.strip() for line in output.splitlines() if "ERROR" in line]
     return errors[-1] if errors else "pip failed"
 
 
 def _pyspark_jars() -> Path:
     found = sorted(VENV.glob("lib/python*/site-packages/pyspark/jars"))
     if not found:
-        raise SetupError(".venv", "holds no PySpark", "Run `make clean`, then this again")
+        raise SetupError(".venv", "has no PySpark", "Run `make clean`, then this again")
     return found[-1]
 
 
 def _archive_classes(java: str) -> None:
-    """Let Spark and brokers start faster, once; where that cannot be had all else is the same."""
+    """Write the class archives once; if that fails, Spark and brokers only start more slowly."""
     archives = b"".join((ROOT / name).read_bytes() for name in ("ivy.xml", "scripts/class_archive.py"))
-    inputs = java.encode() + _venv_mark().encode() + archives
-    mark = hashlib.sha256(inputs).hexdigest()
-    if preflight.is_stamped(ARCHIVE_STAMP, mark):
+    inputs = java.encode() + _venv_hash().encode() + archives
+    inputs_hash = hashlib.sha256(inputs).hexdigest()
+    if preflight.is_stamped(ARCHIVE_STAMP, inputs_hash):
         return
     print("set-up: archiving classes, so that Spark and brokers start faster (once, about a minute)", flush=True)
     with ARCHIVE_LOG.open("wb") as log:
         command = [str(VENV_PYTHON), str(ROOT / "scripts" / "class_archive.py")]
         code = subprocess.run(command, cwd=str(ROOT), stdout=log, stderr=subprocess.STDOUT).returncode
     if code != 0:
-        print(f"set-up: that failed; Spark and brokers start some seconds slower, else all is well. See {ARCHIVE_LOG}")
-    ARCHIVE_STAMP.write_text(mark)
+        print(f"set-up: that failed; Spark and brokers start some seconds more slowly. See {ARCHIVE_LOG}")
+    ARCHIVE_STAMP.write_text(inputs_hash)
 
 
 def _run(command: "list[str]", failure: str, remedy: str) -> None:

@@ -1,6 +1,6 @@
-"""What ``spark-submit`` starts: ``spark-submit ... submit.py run record --config headroom.toml``.
+"""Entry point for ``spark-submit``: ``spark-submit ... submit.py run record --config headroom.toml``.
 
-A file of its own, for ``spark-submit`` wants one; what follows it are the arguments of ``headroom``.
+``spark-submit`` needs a file to start; the arguments after it are those of ``headroom``.
 """
 
 from cli.main import main

@@ -133,7 +133,7 @@ def test_the_first_line_about_the_connection_is_what_is_told(tmp_path: Path, mon
 def test_another_ivy_file_means_another_fetch(tmp_path: Path) -> None:
     (tmp_path / ".jars").mkdir()
     (tmp_path / "ivy.xml").write_text("<ivy-module/>")
-    (tmp_path / ".jars" / ".fetched").write_text(jars._mark(tmp_path))
+    (tmp_path / ".jars" / ".fetched").write_text(jars._ivy_hash(tmp_path))
     assert jars.are_fetched(tmp_path)
     (tmp_path / "ivy.xml").write_text("<ivy-module version='2.0'/>")
     assert not jars.are_fetched(tmp_path)
@@ -141,11 +141,11 @@ def test_another_ivy_file_means_another_fetch(tmp_path: Path) -> None:
 
 def test_a_registry_out_of_reach_is_told_as_that_and_not_as_a_missing_package() -> None:
     said = "WARNING: Retrying after connection broken by 'ProxyError'\nERROR: No matching distribution found for click"
-    assert setup._why(said) == "the package registry is out of reach"
+    assert setup._failure_reason(said) == "the package registry is out of reach"
 
 
 def test_a_refused_package_is_told_with_pips_words() -> None:
-    assert setup._why("ERROR: No matching distribution found for click") == (
+    assert setup._failure_reason("ERROR: No matching distribution found for click") == (
         "ERROR: No matching distribution found for click"
     )
 
@@ -157,7 +157,7 @@ def test_classes_that_cannot_be_archived_are_told_once_and_stop_nobody(
     monkeypatch.setattr(setup, "ARCHIVE_STAMP", tmp_path / ".archived")
     monkeypatch.setattr(setup, "ARCHIVE_LOG", tmp_path / "archive.log")
     setup._archive_classes("java 17")
-    assert "Spark and brokers start some seconds slower, else all is well" in capsys.readouterr().out
+    assert "Spark and brokers start some seconds more slowly" in capsys.readouterr().out
     setup._archive_classes("java 17")
     assert capsys.readouterr().out == ""
     setup._archive_classes("java 21")
