@@ -1,4 +1,4 @@
-"""Where the JVM and the jars are that set-up fetched."""
+"""Locations of the JVM and of the jars that set-up fetched."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN_CHECKOUT = Path(__file__).resolve().parent.parent / ".jars"
 
 
 def jar_folder(configuration: str) -> Path:
-    """Return the folder of one configuration's jars, ``spark``, ``kafka`` or ``agents``.
+    """Return the jar folder of one configuration: ``spark``, ``kafka`` or ``agents``.
 
     Raises:
         HeadroomError: set-up has not fetched them.
@@ -29,7 +29,7 @@ def jar_folder(configuration: str) -> Path:
 
 
 def class_archive(configuration: str) -> Path:
-    """Return where set-up archives the classes that the JVM of one configuration loads; it may not be there.
+    """Return the path of the class data archive (CDS) of one configuration; the file may not exist.
 
     Raises:
         HeadroomError: set-up has not fetched the jars.
@@ -38,7 +38,7 @@ def class_archive(configuration: str) -> Path:
 
 
 def gateway_jars() -> list[str]:
-    """Return the jars of the gateway JVM, Py4J's first; PySpark ships them all.
+    """Return the jars of the gateway JVM, Py4J first; PySpark ships all of them.
 
     Raises:
         HeadroomError: PySpark, or one of the jars, is not installed.
@@ -57,10 +57,10 @@ def gateway_jars() -> list[str]:
 
 
 def java_command() -> str:
-    """Return the path of the ``java`` to run: of JAVA_HOME if that is set, else the first on the PATH.
+    """Return the path of ``java``: from JAVA_HOME if it is set, otherwise the first on the PATH.
 
     Raises:
-        HeadroomError: there is none.
+        HeadroomError: no ``java`` was found.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")

@@ -1,4 +1,4 @@
-"""What one tick saw of the cluster: the values that the readers hand to the tick builder."""
+"""State of the cluster in one tick: the values that the readers pass to the tick builder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """A partition's name."""
+    """Topic and number of a partition."""
 
     topic: str
     partition: int
@@ -15,7 +15,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True)
 class Broker:
-    """One broker; ``host`` and ``port`` are None when it was never seen registered."""
+    """One broker; ``host`` and ``port`` are None if it was never registered during this run."""
 
     broker: int
     host: str | None
@@ -25,7 +25,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition as the metadata and the reassignments tell it; ``leader`` None: it has none."""
+    """One partition by the metadata and the reassignments; ``leader`` is None if it has none."""
 
     topic: str
     partition: int
@@ -39,12 +39,12 @@ class Partition:
 
     @property
     def name(self) -> TopicPartition:
-        """The partition's name."""
+        """Topic and number of the partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def preferred(self) -> int | None:
-        """The broker that is preferred to lead it; None: it has no replicas."""
+        """The preferred leader; None if there are no replicas."""
         return self.replicas[0] if self.replicas else None
 
     @property
@@ -55,18 +55,18 @@ class Partition:
 
 @dataclass(frozen=True)
 class TopicConfig:
-    """The configuration of a topic that matters here.
+    """Configuration of a topic, as far as the verdict needs it.
 
     Attributes:
-        leader_list: leader.replication.throttled.replicas; None: not set.
-        follower_list: follower.replication.throttled.replicas; None: not set.
-        compacted: whether cleanup.policy has compact.
-        current: whether it was read when it was due; false: it is what was last known.
-        min_insync_replicas: min.insync.replicas, its own or the broker's; None: not told.
-        remote_storage: whether segments move to remote storage: those that are deleted locally then do not raise the
-            log start (``UnifiedLog``). None: not known.
-        recompressed: whether the topic has a codec of its own, so that the log may grow by other bytes than producers
-            send. None: not known.
+        leader_list: leader.replication.throttled.replicas; None if not set.
+        follower_list: follower.replication.throttled.replicas; None if not set.
+        compacted: whether cleanup.policy contains compact.
+        current: whether the last due read succeeded; false: this is the last known state.
+        min_insync_replicas: min.insync.replicas of the topic or the broker; None if not reported.
+        remote_storage: whether segments move to remote storage. Segments deleted locally then do not raise the log
+            start offset (``UnifiedLog``). None if unknown.
+        recompressed: whether the topic has its own codec, so that the log may grow by other bytes than producers
+            send. None if unknown.
     """
 
     leader_list: str | None
@@ -88,11 +88,11 @@ class Snapshot:
     """The cluster's metadata at one time.
 
     Attributes:
-        brokers: every broker that is registered, or that holds a replica.
-        partitions: every partition.
-        topic_ids: identity of each topic: it changes when a topic is deleted and made again.
+        brokers: every broker that is registered or has a replica, by id.
+        partitions: every partition, by name.
+        topic_ids: id of each topic; it changes when a topic is deleted and recreated.
         topic_configs: configuration of topics as last read; a topic that could never be read is missing.
-        ages_ms: how long before the snapshot each topic's partitions were read, milliseconds.
+        ages_ms: age of each topic's partitions at the time of the snapshot, milliseconds.
     """
 
     brokers: dict[int, Broker]
@@ -104,15 +104,17 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class BrokerThrottles:
-    """Rates in force on one broker, bytes per second; None with ``known``: none is set.
+    """Throttle rates in force on one broker, bytes per second; None with ``known`` if no rate is set.
 
     Attributes:
-        known: whether the broker itself told them.
-        leader_source: broker, default or none: the entity that the rate comes from; None when not known.
-        follower_source: the same of the follower rate.
-        log_dirs_bytes_per_s: rate at which the broker moves replicas between its own log directories.
-        log_dirs_source: the same as the other sources, of that rate.
-        in_file: keys of rates that the broker's properties file sets, where Kafka does not look for them.
+        known: whether the broker itself reported them.
+        leader_bytes_per_s: leader throttle rate.
+        follower_bytes_per_s: follower throttle rate.
+        leader_source: entity that the leader rate comes from: broker, default or none; None if unknown.
+        follower_source: entity that the follower rate comes from.
+        log_dirs_bytes_per_s: rate of moves between the broker's own log directories.
+        log_dirs_source: entity that the log directory rate comes from.
+        in_file: keys of rates in the broker's properties file, where Kafka ignores them.
     """
 
     known: bool
@@ -127,12 +129,12 @@ class BrokerThrottles:
 
 @dataclass(frozen=True)
 class LeaderRebalanceConfig:
-    """How a broker is told to balance leaders by itself; None: not known, or a key that its release does not have.
+    """Settings of a broker's automatic leader balancing; None if unknown, or missing in its release.
 
     Attributes:
         auto: auto.leader.rebalance.enable.
         check_interval_s: leader.imbalance.check.interval.seconds.
-        percentage: leader.imbalance.per.broker.percentage; None also if it is not set explicitly.
+        percentage: leader.imbalance.per.broker.percentage; also None if not set explicitly.
     """
 
     auto: bool | None = None
@@ -142,17 +144,17 @@ class LeaderRebalanceConfig:
 
 @dataclass(frozen=True)
 class ReplicationSettings:
-    """How a broker replicates; None: not known.
+    """Replication settings of a broker; None if unknown.
 
     Attributes:
-        quota_window_num: replication.quota.window.num, how many samples a replication quota is the mean of.
-        quota_window_size_s: replication.quota.window.size.seconds, of one sample.
-        replica_fetch_max_bytes: replica.fetch.max.bytes, the most that a fetch takes of one partition, except for a
+        quota_window_num: replication.quota.window.num, number of samples of a replication quota.
+        quota_window_size_s: replication.quota.window.size.seconds, length of a sample.
+        replica_fetch_max_bytes: replica.fetch.max.bytes, maximum bytes of one partition in a fetch, except for a
             larger first batch.
-        replica_fetch_response_max_bytes: replica.fetch.response.max.bytes, the most that a whole fetch takes.
-        num_replica_fetchers: num.replica.fetchers, threads for each broker that it fetches from.
-        replica_fetch_backoff_ms: replica.fetch.backoff.ms, how long a fetcher waits after an error, and while there is
-            no partition that it may fetch, as under a quota that is exceeded.
+        replica_fetch_response_max_bytes: replica.fetch.response.max.bytes, maximum bytes of a whole fetch.
+        num_replica_fetchers: num.replica.fetchers, fetcher threads per source broker.
+        replica_fetch_backoff_ms: replica.fetch.backoff.ms, wait of a fetcher after an error, or while it may fetch no
+            partition, for example because a quota is exceeded.
     """
 
     quota_window_num: int | None = None
@@ -165,7 +167,7 @@ class ReplicationSettings:
 
 @dataclass(frozen=True)
 class BrokerConfigs:
-    """What a broker reports of its own configuration."""
+    """Configuration that a broker reports of itself."""
 
     throttles: BrokerThrottles
     balancing: LeaderRebalanceConfig = LeaderRebalanceConfig()
@@ -173,7 +175,7 @@ class BrokerConfigs:
 
 
 class Meter(NamedTuple):
-    """The name of one meter or gauge of a broker; ``meter`` is its MBean's type and name."""
+    """Identity of one meter or gauge of a broker; ``meter`` is the type and name of its MBean."""
 
     meter: str
     topic: str | None = None
@@ -182,14 +184,14 @@ class Meter(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A value and when it was read, epoch milliseconds of the collector's clock."""
+    """A value and its read time, epoch milliseconds by the collector's clock."""
 
     read_ms: int
     value: float
 
 
 class Lag(NamedTuple):
-    """One lag gauge of a follower; ``lag_offsets`` None: the gauge said -1."""
+    """One lag gauge of a follower; ``lag_offsets`` is None if the gauge was -1."""
 
     partition: TopicPartition
     source_broker: int
@@ -198,7 +200,7 @@ class Lag(NamedTuple):
 
 
 class LogReading(NamedTuple):
-    """One log; start and size are None where only the end was asked for, or not told."""
+    """Offsets and size of one log; start and size are None if they were not read, or not reported."""
 
     read_ms: int
     log_end_offset: int
@@ -208,16 +210,16 @@ class LogReading(NamedTuple):
 
 @dataclass(frozen=True)
 class Metrics:
-    """What one broker's MBeans said.
+    """Metrics of one broker.
 
     Attributes:
-        started_ms: when its process started; None: not told.
-        counters: counts since then.
-        gauges: values of now.
+        started_ms: start time of its process, epoch milliseconds; None if not reported.
+        counters: counts since the start.
+        gauges: current values.
         lags: one per follower replica and fetcher.
-        logs: one per log that was asked for and told.
-        rates_only: meters that were told as a rate only; they are not among the counters.
-        impossible: MBeans and the numbers they told, which no broker can mean; they are not among the others.
+        logs: one per log that was requested and reported.
+        rates_only: meters that were reported only as a rate, and so are missing in the counters.
+        impossible: MBeans with a value outside its valid range; these values are dropped.
     """
 
     started_ms: int | None
@@ -231,15 +233,15 @@ class Metrics:
 
 @dataclass(frozen=True)
 class BrokerRead:
-    """What one tick learned from one broker.
+    """Result of reading one broker in one tick.
 
     Attributes:
-        broker: its id.
-        throttles: the rates in force on it.
-        metrics: what its MBeans said; None: they could not be read.
-        error: why not, or what is lost because it does not tell all; None: nothing is lost.
-        balancing: how it is told to balance leaders.
-        replication: how it replicates.
+        broker: id of the broker.
+        throttles: throttle rates in force on it.
+        metrics: its metrics; None if they could not be read.
+        error: read error, or the missing metrics with their consequences; None if nothing is missing.
+        balancing: settings of its automatic leader balancing.
+        replication: its replication settings.
     """
 
     broker: int

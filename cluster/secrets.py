@@ -1,4 +1,4 @@
-"""Passwords at the moment of their use: from the setting itself, else from its file."""
+"""Passwords, read when they are used: from the setting itself, otherwise from its file."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from pathlib import Path
 
 from schemas.errors import HeadroomError
 
-# The longest secret, a token say, has some thousand; a device may never end.
-_MOST_CHARACTERS = 65_536
+# The longest secrets, such as tokens, have some thousand characters; a device file may never end.
+_MAX_CHARACTERS = 65_536
 
 
 def secret(value: str | None, file: str | None, subject: str) -> str | None:
-    """Return the password that a setting or its file holds; None when neither is set.
+    """Return the password of a setting or its file; None if neither is set.
 
     Args:
-        value: the setting itself; it wins.
-        file: path of a file whose only content is the password.
-        subject: name of the file's setting, for the error.
+        value: the setting itself; it takes precedence.
+        file: path of a file that contains only the password.
+        subject: name of the file's setting, for errors.
 
     Raises:
         HeadroomError: the file cannot be read, or is empty.
@@ -32,13 +32,13 @@ def secret(value: str | None, file: str | None, subject: str) -> str | None:
 def _text(file: str, subject: str) -> str:
     try:
         with Path(file).expanduser().open(encoding="utf-8") as opened:
-            text = opened.read(_MOST_CHARACTERS + 1)
-    # A RuntimeError is Python's word for the home of a user that is not there.
+            text = opened.read(_MAX_CHARACTERS + 1)
+    # expanduser() raises RuntimeError for an unknown user.
     except RuntimeError:
         raise HeadroomError(subject, f"cannot read {file}: there is no such user", "Name the file in full.") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not text"
         raise HeadroomError(subject, f"cannot read {file}: {reason}", "Make it readable for this user.") from None
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > _MAX_CHARACTERS:
         raise HeadroomError(subject, f"{file} is too long for a password", "Name a file that holds nothing else.")
     return text

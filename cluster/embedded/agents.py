@@ -1,4 +1,4 @@
-"""The agents that a broker can be started with: Jolokia's and Prometheus' jmx_exporter, as set-up fetched them."""
+"""JVM options for a broker's metrics agents: Jolokia and jmx_exporter, as set-up fetched them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cluster.embedded.layout import HOST, BrokerPorts
 from cluster.java import jar_folder
 from schemas.errors import HeadroomError
 
-# What is shipped for brokers elsewhere is what the brokers here run with.
+# The embedded brokers use the same agent configurations that Headroom ships.
 _SHIPPED = Path(__file__).resolve().parents[2] / "docker"
 EXPORTER_CONFIG = _SHIPPED / "jmx_exporter.yml"
 JOLOKIA_POLICY = _SHIPPED / "jolokia-access.xml"
@@ -19,8 +19,8 @@ def agent_options(ports: BrokerPorts, exporter_config: Path = EXPORTER_CONFIG) -
     """Return the options that start a broker's JVM with both agents, or none if it has no ports for them.
 
     Args:
-        ports: of the broker.
-        exporter_config: what jmx_exporter exports.
+        ports: ports of the broker.
+        exporter_config: configuration of jmx_exporter.
 
     Raises:
         HeadroomError: set-up has not fetched the agents.
@@ -34,9 +34,9 @@ def jolokia_option(port: int, settings: Mapping[str, object] | None = None, poli
     """Return the option that starts a JVM with Jolokia's agent.
 
     Args:
-        port: where it listens on 127.0.0.1.
+        port: listen port on 127.0.0.1.
         settings: further settings of the agent.
-        policy: which MBeans it tells of.
+        policy: access policy with the MBeans that it exposes.
 
     Raises:
         HeadroomError: set-up has not fetched the agent.

@@ -1,4 +1,4 @@
-"""The broker processes of one cluster: prepared, spawned, looked up and ended."""
+"""Broker processes of one cluster: prepares, starts, finds and ends them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from schemas.errors import HeadroomError
 
 @dataclass(frozen=True)
 class BrokerOptions:
-    """What differs from the built-in settings.
+    """Options that override the built-in settings.
 
     Attributes:
-        properties: settings of ``server.properties`` of every broker.
-        broker_properties: settings of single brokers, by id; they win.
+        properties: settings of ``server.properties`` for every broker.
+        broker_properties: settings of single brokers, by id; they take precedence.
         java_options: further options of single brokers' JVMs, by id.
         agents: whether every broker runs Jolokia's agent and jmx_exporter's.
-        exporter_config: what jmx_exporter exports then.
+        exporter_config: configuration of jmx_exporter.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -35,15 +35,15 @@ class BrokerOptions:
     exporter_config: Path = EXPORTER_CONFIG
 
     def properties_of(self, broker_id: int) -> dict[str, str]:
-        """Return the settings of one broker that win over the built-in ones."""
+        """Return the settings of one broker that override the built-in ones."""
         return {**self.properties, **self.broker_properties.get(broker_id, {})}
 
 
 class Brokers:
-    """The processes of the brokers that this process started.
+    """The broker processes that this process started.
 
     Attributes:
-        folder: of the cluster.
+        folder: folder of the cluster.
         pids: process id of each broker as last started.
     """
 
@@ -54,14 +54,14 @@ class Brokers:
         self._guardian: Guardian | None = None
 
     def files(self, broker_id: int) -> BrokerFiles:
-        """Return where a broker keeps what."""
+        """Return the file locations of a broker."""
         return BrokerFiles(self.folder, broker_id)
 
     def prepare(self, ports: Mapping[int, BrokerPorts], cluster_id: str) -> None:
-        """Write every broker's properties, and format the data folders that are new, side by side.
+        """Write every broker's properties, and format new data folders in parallel.
 
         Raises:
-            HeadroomError: Kafka refuses to; with what it said.
+            HeadroomError: formatting failed; with the last lines of Kafka's output.
         """
         started = []
         for files in map(self.files, ports):
@@ -83,7 +83,7 @@ class Brokers:
         self.pids[broker_id] = self._guardian.spawn(command, files.log)
 
     def living(self) -> dict[int, psutil.Process]:
-        """Return the brokers that run, by id."""
+        """Return the processes of the running brokers, by id."""
         found = {i: find(self.files(i), pid) for i, pid in self.pids.items()}
         return {i: process for i, process in found.items() if process is not None}
 
@@ -99,10 +99,10 @@ class Brokers:
         return living[broker_id]
 
     def require_alive(self, *broker_ids: int) -> None:
-        """Return if the brokers run.
+        """Check that the brokers run.
 
         Raises:
-            HeadroomError: one has ended; with the last lines of its log.
+            HeadroomError: a broker has ended; with the last lines of its log.
         """
         living = self.living()
         for broker_id in broker_ids:
@@ -110,7 +110,7 @@ class Brokers:
                 raise _died(broker_id, "while starting", self.files(broker_id).log)
 
     def end(self, grace_s: float) -> None:
-        """End every broker: by a kill, or by an orderly end if it comes within the grace in seconds."""
+        """End every broker; those that have not shut down within ``grace_s`` seconds are killed."""
         end(self.living().values(), grace_s)
         if self._guardian is not None:
             self._guardian.kill_all()
@@ -118,7 +118,7 @@ class Brokers:
         self.pids.clear()
 
     def release(self) -> None:
-        """Let the brokers run on when this process ends."""
+        """Let the brokers continue after this process ends."""
         if self._guardian is not None:
             self._guardian.release()
             self._guardian = None

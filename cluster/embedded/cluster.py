@@ -1,4 +1,4 @@
-"""The embedded cluster: start, stop, and what a test does to a broker in between."""
+"""The embedded cluster: start, stop, and operations of tests on its brokers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _ATTEMPTS = 3
 
 
 class EmbeddedCluster:
-    """One to five real KRaft brokers on 127.0.0.1, JMX on.
+    """One to five real KRaft brokers on 127.0.0.1, with JMX.
 
-    The brokers end with this process, however it ends, unless they are given away by ``detach``. A folder that has
-    held a cluster starts it again with its data.
+    The brokers end with this process, even after a crash, unless ``detach`` was called. A folder with an earlier
+    cluster starts that cluster again with its data.
     """
 
     def __init__(
@@ -45,15 +45,15 @@ class EmbeddedCluster:
         """Describe a cluster; nothing is started yet.
 
         Args:
-            folder: of its data, logs and record; made if missing.
-            brokers: how many, 1 to 5; None: as many as the folder's cluster has, or 3.
+            folder: folder for data, logs and record; created if missing.
+            brokers: number of brokers, 1 to 5; None: as in the folder's cluster, or 3.
             base_port: clients of broker i connect to base + i, controllers to base + 10 + i, JMX is base + 20 + i, and
                 with agents Jolokia base + 30 + i and jmx_exporter base + 40 + i; None: free ports are chosen.
-            options: broker settings and JVM options besides the built-in ones.
+            options: broker settings and JVM options in addition to the built-in ones.
             ready_within_s: longest wait in seconds until all brokers are ready.
 
         Raises:
-            HeadroomError: the number of brokers is none of 1 to 5, or not that of the folder's cluster.
+            HeadroomError: the number of brokers is not 1 to 5, or not that of the folder's cluster.
         """
         self.folder = Path(folder).resolve()
         record = read_record(self.folder)
@@ -66,10 +66,10 @@ class EmbeddedCluster:
         self._brokers = Brokers(self.folder, options or BrokerOptions())
 
     def start(self) -> EmbeddedCluster:
-        """Return this cluster when all its brokers are ready; nothing is left running if they are not.
+        """Start the brokers and return this cluster when all are ready; on an error every broker is stopped.
 
         Raises:
-            HeadroomError: already running, a port in use, a broker died (with the last lines of its log), or time out.
+            HeadroomError: already running, a port in use, a broker died (with the last lines of its log), or timeout.
         """
         with exclusive(self.folder):
             if running(self.folder):
@@ -82,13 +82,13 @@ class EmbeddedCluster:
         return self
 
     def stop(self, grace_s: float = 0.0) -> None:
-        """End all brokers; their data stay. Without a grace in seconds they are killed, as a test wants it."""
+        """End all brokers and keep their data; those that have not shut down after ``grace_s`` seconds are killed."""
         self._brokers.end(grace_s)
         if read_record(self.folder):
-            self._remember()
+            self._write_record()
 
     def detach(self) -> None:
-        """Let the brokers run on when this process ends."""
+        """Let the brokers continue after this process ends."""
         self._brokers.release()
 
     def __enter__(self) -> EmbeddedCluster:
@@ -125,14 +125,14 @@ class EmbeddedCluster:
         freeze(self._brokers.process(broker_id))
 
     def resume(self, broker_id: int) -> None:
-        """Let a frozen broker go on."""
+        """Resume a frozen broker."""
         self._brokers.process(broker_id).resume()
 
     def restart(self, broker_id: int) -> None:
-        """Start a broker again on its ports and data, killing it first if it runs; return when it is ready.
+        """Restart a broker on its ports and data, killing it first if it runs; return when it is ready.
 
-        After a kill that takes Kafka's ``broker.session.timeout.ms``, 9 s unless overridden: the controllers do not
-        let the broker back before they have given up its earlier self.
+        After a kill this takes Kafka's ``broker.session.timeout.ms`` (9 s by default), because the controllers register
+        the broker again only after its earlier session has expired.
 
         Raises:
             HeadroomError: it did not become ready.
@@ -140,7 +140,7 @@ class EmbeddedCluster:
         if broker_id in self._brokers.living():
             self.kill(broker_id)
         self._brokers.spawn(broker_id, self._ports[broker_id])
-        self._remember()
+        self._write_record()
         self._wait([broker_id])
 
     def _choose_ports(self) -> Mapping[int, BrokerPorts]:
@@ -148,13 +148,13 @@ class EmbeddedCluster:
             ports = ports_from(self._base_port, self._count, self._agents)
             require_free(ports.values(), "Choose another --base-port, or stop what listens there")
             return ports
-        known = self._known_ports()
-        if known and not busy_ports(known.values()):
-            return known
+        last_ports = self._known_ports()
+        if last_ports and not busy_ports(last_ports.values()):
+            return last_ports
         return free_ports(self._count, self._agents)
 
     def _known_ports(self) -> Mapping[int, BrokerPorts]:
-        """Return the ports of the last start, with or without those of agents as they are wanted now."""
+        """Return the ports of the last start, adjusted to whether agents are requested now."""
         if not self._agents:
             return {i: replace(ports, jolokia=None, exporter=None) for i, ports in self._ports.items()}
         new = free_ports(self._count, agents=True)
@@ -164,7 +164,7 @@ class EmbeddedCluster:
         }
 
     def _try_start(self, last: bool) -> bool:
-        """Return whether the brokers are ready; False if a chosen port was taken meanwhile and another try is left."""
+        """Return whether the brokers are ready; False if another process took a port and attempts are left."""
         try:
             self._launch()
             return True
@@ -176,28 +176,28 @@ class EmbeddedCluster:
             raise
 
     def _launch(self) -> None:
-        # Before anything carries the cluster's id, so that a start after a failed one goes on with the same id.
-        self._remember()
+        # Written first, so that a start after a failed one uses the same cluster id.
+        self._write_record()
         self._brokers.prepare(self._ports, self._cluster_id)
         for broker_id, ports in self._ports.items():
             self._brokers.spawn(broker_id, ports)
-            self._remember()
+            self._write_record()
         self._wait(sorted(self._ports))
 
     def _wait(self, broker_ids: list[int]) -> None:
         chosen = {i: self._ports[i] for i in broker_ids}
         wait_until_ready(chosen, lambda: self._brokers.require_alive(*broker_ids), self._ready_within_s)
 
-    def _remember(self) -> None:
+    def _write_record(self) -> None:
         ClusterRecord(self._cluster_id, self._ports, self._brokers.pids).write(self.folder)
 
 
 def _broker_count(folder: Path, wanted: int | None, record: ClusterRecord | None) -> int:
-    had = len(record.ports) if record else None
-    count = had or 3 if wanted is None else wanted
+    recorded = len(record.ports) if record else None
+    count = recorded or 3 if wanted is None else wanted
     if not 1 <= count <= MAX_BROKERS:
         raise HeadroomError("number of brokers", f"must be 1 to {MAX_BROKERS}, not {count}", "Choose one of these")
-    if had not in (None, count):
-        rule = f"holds a cluster of {had} brokers, not {count}"
-        raise HeadroomError(str(folder), rule, f"Start it with --brokers {had}, or use another --dir")
+    if recorded not in (None, count):
+        rule = f"holds a cluster of {recorded} brokers, not {count}"
+        raise HeadroomError(str(folder), rule, f"Start it with --brokers {recorded}, or use another --dir")
     return count

@@ -1,4 +1,4 @@
-"""What is told of a running cluster: as JSON, and as a config that watches it."""
+"""Descriptions of a running cluster: JSON for commands, and a configuration file for ``headroom watch``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cluster.embedded.cluster import EmbeddedCluster
 from cluster.embedded.layout import BrokerProcess
 from schemas.config import Source
 
-# It has no [metrics]: who tries Headroom finds /metrics where the pages say. Of several watches on one machine (tests,
-# a demo beside a watch) all but the first go on without it, for only an address that is named has to be free.
+# No [metrics] section, so that /metrics has its default address. Of several watch processes on one machine, only the
+# first serves it; the others continue without it, because only a configured address must be free.
 _CONFIG = """# Written by `headroom cluster up` for the cluster in this folder.
 [cluster]
 name = "embedded"
@@ -31,11 +31,11 @@ path = {store}
 def write_config(cluster: EmbeddedCluster, source: Source | None = None) -> Path:
     """Return the path of the ``headroom.toml`` written to the cluster's folder, ready for ``headroom watch``.
 
-    A file that is there already keeps what its owner added only if no port changed; it is written anew otherwise.
+    An existing file is kept with its edits if no port changed; otherwise it is overwritten.
 
     Args:
-        cluster: as last started.
-        source: where metrics are read; None: from Jolokia if the brokers run with agents, else by JMX.
+        cluster: the started cluster.
+        source: metrics source; None: Jolokia if the brokers run with agents, otherwise JMX.
     """
     path = cluster.folder / "headroom.toml"
     source = source or (Source.JOLOKIA if all(b.jolokia_port for b in cluster.brokers) else Source.JMX)
@@ -50,7 +50,7 @@ def write_config(cluster: EmbeddedCluster, source: Source | None = None) -> Path
 
 
 def endpoint(broker: BrokerProcess, source: Source) -> str:
-    """Return ``host:port`` of a broker's metrics by one source."""
+    """Return ``host:port`` of a broker's metrics for one source."""
     ports = {Source.JMX: broker.jmx_port, Source.JOLOKIA: broker.jolokia_port, Source.PROMETHEUS: broker.exporter_port}
     return f"{broker.host}:{ports[source]}"
 

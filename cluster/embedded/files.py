@@ -12,13 +12,13 @@ from cluster.embedded.layout import HOST, BrokerPorts, controller_ids
 from cluster.java import class_archive, jar_folder, java_command
 
 _LOGGING = Path(__file__).with_name("log4j2.xml")
-# Small and quick to start: a broker here lives for minutes and holds little.
+# Small heaps and a fast start, because these brokers live for minutes with little data.
 _JVM = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
 @dataclass(frozen=True)
 class BrokerFiles:
-    """Where one broker keeps what in the cluster's folder."""
+    """File locations of one broker in the cluster's folder."""
 
     folder: Path
     broker_id: int
@@ -30,12 +30,12 @@ class BrokerFiles:
 
     @property
     def log(self) -> Path:
-        """Return the path of what it logs."""
+        """Return the path of its log."""
         return self.folder / "logs" / f"broker-{self.broker_id}.log"
 
     @property
     def format_log(self) -> Path:
-        """Return the path of what was said when its data folder was prepared."""
+        """Return the path of the output of formatting its data folder."""
         return self.folder / "logs" / f"broker-{self.broker_id}-format.log"
 
     @property
@@ -49,9 +49,9 @@ class BrokerFiles:
 
 
 def new_cluster_id() -> str:
-    """Return a random id in Kafka's own form: 22 characters of URL-safe base 64, of which the first is no dash.
+    """Return a random cluster id in Kafka's form: 22 characters of URL-safe base 64, not starting with a dash.
 
-    Kafka's storage tool takes an id that begins with a dash for an option; its own ids never do either.
+    Kafka's storage tool takes an id that starts with a dash as an option.
     """
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
@@ -59,7 +59,7 @@ def new_cluster_id() -> str:
 
 
 def write_properties(files: BrokerFiles, ports: Mapping[int, BrokerPorts], overrides: Mapping[str, str]) -> None:
-    """Write ``server.properties`` of one broker; what the overrides say wins."""
+    """Write ``server.properties`` of one broker; the overrides take precedence."""
     settings = {**_settings(files, ports), **overrides}
     files.properties.parent.mkdir(parents=True, exist_ok=True)
     files.log.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def format_command(files: BrokerFiles, cluster_id: str) -> list[str]:
 def broker_command(files: BrokerFiles, ports: BrokerPorts, java_options: Sequence[str]) -> list[str]:
     """Return the command that runs the broker, JMX on, with further options for its JVM.
 
-    Java opens one more port for JMX by itself, with a number of its own choice, which turns away other machines.
+    Java opens another JMX port with a random number, which rejects connections from other machines.
     """
     jmx = (
         f"-Dcom.sun.management.jmxremote.host={HOST}",
@@ -93,9 +93,9 @@ def _java(*options: str) -> list[str]:
 
 
 def _archived_classes() -> tuple[str, ...]:
-    """Return the options that let the JVM map the classes that set-up has archived instead of reading all anew."""
+    """Return the options that let the JVM use the class data archive of set-up for a faster start."""
     archive = class_archive("kafka")
-    # Another Java than at set-up cannot use it, does without, and would say so at every start.
+    # Another Java version ignores the archive; the -Xlog options suppress its warning at every start.
     return (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off") if archive.exists() else ()
 
 
@@ -124,6 +124,6 @@ def _settings(files: BrokerFiles, ports: Mapping[int, BrokerPorts]) -> dict[str,
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
-        # The cleaner sets aside 128 MB of heap otherwise, a third of what a broker has here.
+        # The cleaner reserves 128 MB by default, a third of these brokers' heap.
         "log.cleaner.dedupe.buffer.size": "4194304",
     }

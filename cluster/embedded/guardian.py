@@ -1,12 +1,12 @@
-"""Started as a process of its own: starts the brokers for its owner, and kills them all when the owner is gone.
+"""Guardian process: starts the brokers for its owner, and kills all of them when the owner has ended.
 
-It reads one JSON request a line from its standard input, and answers each with one JSON line:
+It reads one JSON request per line from standard input and answers each with one JSON line:
 ``{"spawn": [command, ...], "log": path}`` is answered by ``{"pid": N}`` or ``{"error": text}``, and
-``{"release": true}`` by its end, the brokers left to run. The end of the input without a release means that the
-owner ended, however it did: the kernel closes the pipe also after a crash or kill -9.
+``{"release": true}`` by its exit, which leaves the brokers running. End of input without a release means that the
+owner has ended: the kernel closes the pipe even after a crash or kill -9.
 
-It has a session of its own, so a Ctrl-C at the owner's terminal reaches neither it nor the brokers, and it holds the
-brokers in its process group, so that one call kills all of them. Standard library only: it is run by file name.
+It has its own session, so Ctrl-C at the owner's terminal reaches neither it nor the brokers. The brokers are in its
+process group, so that one call kills all of them. It uses only the standard library, because it is run by file name.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import sys
 
 
 def main() -> None:
-    """Answer requests until released or left alone."""
-    # The kernel reaps brokers that end, so that a dead broker's pid is gone and not a zombie's.
+    """Answer requests until released; kill the brokers if the input ends without a release."""
+    # Lets the kernel reap ended brokers, so that they do not become zombies.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
         request = json.loads(line)

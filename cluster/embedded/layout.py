@@ -1,4 +1,4 @@
-"""Which broker has which ports, files and role."""
+"""Ports and roles of the brokers of an embedded cluster."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from schemas.errors import HeadroomError
 
 HOST = "127.0.0.1"
 MAX_BROKERS = 5
-# Below the range from which systems take the ports of outgoing connections (32768 up on Linux): there a client that
-# retries against a stopped broker can take the broker's own port before the broker is back.
-_CHOSEN_FROM = range(15_000, 32_000)
+# Below the range of ephemeral ports (32768 up on Linux). In that range a client that retries against a stopped broker
+# can occupy the broker's own port before the broker is back.
+_PORT_RANGE = range(15_000, 32_000)
 _CONTROLLER_OFFSET = 10
 _JMX_OFFSET = 20
 _JOLOKIA_OFFSET = 30
@@ -27,11 +27,11 @@ class BrokerPorts:
     """The ports of one broker, all on 127.0.0.1.
 
     Attributes:
-        client: where Kafka clients and the other brokers connect.
-        controller: of the KRaft controller; unused on a broker that is none.
-        jmx: of JMX over RMI, registry and objects both.
-        jolokia: of Jolokia's agent; None: there is none.
-        exporter: of jmx_exporter's agent; None: there is none.
+        client: port for Kafka clients and the other brokers.
+        controller: port of the KRaft controller; unused on a broker that is no controller.
+        jmx: port of JMX over RMI, for both registry and objects.
+        jolokia: port of Jolokia; None without agents.
+        exporter: port of jmx_exporter; None without agents.
     """
 
     client: int
@@ -41,29 +41,29 @@ class BrokerPorts:
     exporter: int | None = None
 
     def all(self) -> tuple[int, ...]:
-        """Return all the ports."""
+        """Return all ports of the broker."""
         ports = (self.client, self.controller, self.jmx, self.jolokia, self.exporter)
         return tuple(port for port in ports if port is not None)
 
     @property
     def agents(self) -> bool:
-        """Whether there are agents."""
+        """Whether the broker runs both agents."""
         return self.jolokia is not None and self.exporter is not None
 
 
 @dataclass(frozen=True)
 class BrokerProcess:
-    """One broker that was started.
+    """A started broker.
 
     Attributes:
         broker_id: its ``node.id``, from 1.
-        host: the address it listens on.
-        port: where clients connect.
-        jmx_port: of JMX over RMI.
+        host: listen address.
+        port: port for clients.
+        jmx_port: port of JMX over RMI.
         pid: process id of its JVM.
-        log_file: what it logs and prints; appended to by every start.
-        jolokia_port: of Jolokia's agent; None: it was started without agents.
-        exporter_port: of jmx_exporter's agent; None: it was started without agents.
+        log_file: its log and output; every start appends to it.
+        jolokia_port: port of Jolokia; None if started without agents.
+        exporter_port: port of jmx_exporter; None if started without agents.
     """
 
     broker_id: int
@@ -77,10 +77,10 @@ class BrokerProcess:
 
 
 def controller_ids(brokers: int) -> list[int]:
-    """Return the ids of the brokers that are controllers too.
+    """Return the ids of the brokers that are also controllers.
 
-    Three of them if there are that many brokers, so that any one broker may die; else one, because a quorum of two
-    does not survive the loss of either.
+    Three if there are at least three brokers, so that any one may die; otherwise one, because a quorum of two does not
+    survive the loss of either.
     """
     return [1, 2, 3] if brokers >= 3 else [1]
 
@@ -88,46 +88,46 @@ def controller_ids(brokers: int) -> list[int]:
 def ports_from(base_port: int, brokers: int, agents: bool = False) -> dict[int, BrokerPorts]:
     """Return the ports of each broker id i.
 
-    They are: clients base + i, controller base + 10 + i, JMX base + 20 + i, and those of the agents, if there are any,
-    base + 30 + i for Jolokia and base + 40 + i for jmx_exporter.
+    The ports are: clients base + i, controller base + 10 + i, JMX base + 20 + i, and with agents base + 30 + i for
+    Jolokia and base + 40 + i for jmx_exporter.
     """
     offsets = (0, _CONTROLLER_OFFSET, _JMX_OFFSET, *((_JOLOKIA_OFFSET, _EXPORTER_OFFSET) if agents else ()))
     return {i: BrokerPorts(*(base_port + offset + i for offset in offsets)) for i in range(1, brokers + 1)}
 
 
 def free_ports(brokers: int, agents: bool = False) -> dict[int, BrokerPorts]:
-    """Return ports of each broker id that were all free at one time, with those of agents if there are to be any."""
-    each = 5 if agents else 3
+    """Return ports for each broker id that were all free at the same time, with ports for agents if requested."""
+    per_broker = 5 if agents else 3
     chosen: list[int] = []
-    with ExitStack() as held:
-        for candidate in random.sample(_CHOSEN_FROM, len(_CHOSEN_FROM)):
-            if _hold(candidate, held):
+    with ExitStack() as open_sockets:
+        for candidate in random.sample(_PORT_RANGE, len(_PORT_RANGE)):
+            if _bind(candidate, open_sockets):
                 chosen.append(candidate)
-            if len(chosen) == each * brokers:
+            if len(chosen) == per_broker * brokers:
                 break
-    return {i + 1: BrokerPorts(*chosen[each * i : each * (i + 1)]) for i in range(brokers)}
+    return {i + 1: BrokerPorts(*chosen[per_broker * i : per_broker * (i + 1)]) for i in range(brokers)}
 
 
 def busy_ports(ports: Iterable[BrokerPorts]) -> list[int]:
-    """Return those of the ports that another process listens on, ascending."""
-    with ExitStack() as held:
-        return sorted(port for broker in ports for port in broker.all() if not _hold(port, held))
+    """Return the ports that another process listens on, ascending."""
+    with ExitStack() as open_sockets:
+        return sorted(port for broker in ports for port in broker.all() if not _bind(port, open_sockets))
 
 
 def require_free(ports: Iterable[BrokerPorts], remedy: str) -> None:
-    """Return if every port is free.
+    """Check that every port is free.
 
     Raises:
-        HeadroomError: names the first that is not.
+        HeadroomError: a port is in use; names the first one.
     """
     busy = busy_ports(ports)
     if busy:
         raise HeadroomError(f"port {busy[0]}", f"is in use by another process on {HOST}", remedy)
 
 
-def _hold(port: int, held: ExitStack) -> bool:
-    candidate = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-    # As Java's server sockets do, so that connections of an earlier run in TIME_WAIT do not count as use.
+def _bind(port: int, open_sockets: ExitStack) -> bool:
+    candidate = open_sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+    # Like Java's server sockets, so that connections of an earlier run in TIME_WAIT do not block the port.
     candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         candidate.bind((HOST, port))

@@ -1,4 +1,4 @@
-"""A load of an exact rate per partition, for tests, the demo and measurements."""
+"""Producer with an exact write rate per partition, for tests, the demo and benchmarks."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ from types import TracebackType
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-# How often the load is topped up to where it should be.
+# Interval at which records are sent, to catch up with the target rate.
 _STEP_S = 0.05
-# Records of a partition that were not acknowledged may add up to this time of its rate; more wait outside the
-# producer, whose memory has no bound.
-_AHEAD_S = 1.0
-# A partition that is further behind than this, because it had no leader, goes on from now: it does not make up for
-# the gap with a burst that no throttle was planned for.
-_FORGET_BEHIND_S = 2.0
+# Maximum unacknowledged records of a partition, as time at its rate. More would fill the producer's unbounded memory.
+_MAX_PENDING_S = 1.0
+# A partition that is further behind than this, because it had no leader, continues from now, without a burst that no
+# throttle was planned for.
+_MAX_CATCH_UP_S = 2.0
 _VALUES = 16
 _BATCH_BYTES = 32_768
 
 
 class PacedProducer:
-    """Writes to each partition at its own steady rate, in bytes of record values per second, from one thread.
+    """Writes to each partition at its own constant rate, in bytes of record values per second, from one thread.
 
-    Values are random bytes, so that compression changes nothing. A partition's records wait while it has no leader,
-    and the others go on.
+    Values are random bytes, so that compression has no effect. A partition without a leader does not delay the others.
     """
 
     def __init__(
@@ -42,8 +40,8 @@ class PacedProducer:
 
         Args:
             bootstrap_servers: ``host:port`` list of the cluster.
-            rates_bytes_per_s: of each (topic, partition).
-            record_bytes: size of a record's value; the rates are kept in whole records.
+            rates_bytes_per_s: write rate of each (topic, partition), bytes per second.
+            record_bytes: size of a record's value in bytes; rates are rounded to whole records.
             acks: as for a Kafka producer: 0, 1 or "all".
         """
         self._bootstrap_servers = bootstrap_servers
@@ -56,13 +54,14 @@ class PacedProducer:
         self._flush_timeout_s = 5.0
 
     def start(self) -> PacedProducer:
-        """Return this load, running."""
+        """Connect, start the load in a thread and return this producer."""
         producer = KafkaProducer(
             bootstrap_servers=self._bootstrap_servers,
             acks=self._acks,
             enable_idempotence=False,
             linger_ms=20,
-            # A replica's fetch of 1 MB ends in the midst of a batch, which comes again: large ones eat up a throttle.
+            # Small batches, because a replica's fetch of 1 MB ends within a batch, which is then fetched again at the
+            # expense of the throttle.
             batch_size=_BATCH_BYTES,
             retry_backoff_ms=100,
         )
@@ -74,7 +73,7 @@ class PacedProducer:
         return self
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """End the load; records that are not acknowledged within the timeout in seconds are given up."""
+        """Stop the load; records not acknowledged within ``timeout_s`` seconds are dropped."""
         self._ended.set()
         if self._thread is not None:
             self._flush_timeout_s = timeout_s
@@ -87,12 +86,12 @@ class PacedProducer:
         pacer.begin(time.monotonic())
         earlier = self._pacers.get((topic, partition))
         if earlier is not None:
-            pacer.carry_on(earlier)
+            pacer.continue_counts(earlier)
         self._pacers = {**self._pacers, (topic, partition): pacer}
 
     @property
     def sent_bytes(self) -> dict[tuple[str, int], int]:
-        """Return the bytes of values that were acknowledged so far, per (topic, partition)."""
+        """Return the acknowledged bytes of record values by (topic, partition)."""
         return {key: pacer.counts.acknowledged * self._record_bytes for key, pacer in self._pacers.items()}
 
     def __enter__(self) -> PacedProducer:
@@ -124,7 +123,7 @@ class PacedProducer:
 
 
 class _Counts:
-    """Records of one partition: given to the producer, and how they ended."""
+    """Record counts of one partition: passed to the producer, acknowledged and failed."""
 
     def __init__(self) -> None:
         self.handed_over = 0
@@ -143,11 +142,11 @@ class _Counts:
 
 
 class _Pacer:
-    """Says how many records of one partition are due, at a rate held from a point of time on."""
+    """Computes how many records of one partition are due, at a constant rate from a start time on."""
 
     def __init__(self, bytes_per_s: float, record_bytes: int) -> None:
         self._records_per_s = bytes_per_s / record_bytes
-        self._ahead = max(2, int(self._records_per_s * _AHEAD_S))
+        self._max_pending = max(2, int(self._records_per_s * _MAX_PENDING_S))
         self._origin_s = 0.0
         self._released = 0
         self.counts = _Counts()
@@ -156,16 +155,16 @@ class _Pacer:
         self._origin_s = now_s
         self._released = 0
 
-    def carry_on(self, earlier: _Pacer) -> None:
-        """Go on counting where the pacer of the earlier rate counted."""
+    def continue_counts(self, earlier: _Pacer) -> None:
+        """Continue the record counts of the pacer with the earlier rate."""
         self.counts = earlier.counts
 
     def due(self, now_s: float) -> int:
-        """Return how many records to send now; what is left out for want of room is made up for, unless it is old."""
+        """Return how many records to send now; records delayed by pending ones are caught up, unless too old."""
         behind = int((now_s - self._origin_s) * self._records_per_s) - self._released
-        if behind > max(1.0, self._records_per_s * _FORGET_BEHIND_S):
+        if behind > max(1.0, self._records_per_s * _MAX_CATCH_UP_S):
             self.begin(now_s)
             return 0
-        count = max(0, min(behind, self._ahead - self.counts.pending))
+        count = max(0, min(behind, self._max_pending - self.counts.pending))
         self._released += count
         return count

@@ -1,4 +1,4 @@
-"""Starting, finding and ending the processes of brokers."""
+"""Starts, finds and ends the processes of brokers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FREEZE_S = 10.0
 
 
 class Guardian:
-    """The owner's end of the process that starts the brokers and outlives the owner just long enough to kill them."""
+    """Client of the guardian process, which starts the brokers and kills them after this process has ended."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -36,7 +36,7 @@ class Guardian:
         """Return the pid of the started command, whose output is appended to the log.
 
         Raises:
-            HeadroomError: it could not be started.
+            HeadroomError: the command could not be started.
         """
         answer = json.loads(self._ask({"spawn": list(command), "log": str(log)}) or '{"error": "its guardian ended"}')
         if "error" in answer:
@@ -44,12 +44,12 @@ class Guardian:
         return int(answer["pid"])
 
     def release(self) -> None:
-        """Let the brokers live on after this process."""
+        """Let the brokers continue after this process ends."""
         self._ask({"release": True})
         self._close()
 
     def kill_all(self) -> None:
-        """Kill every broker that it started, and wait for the guardian's own end."""
+        """Kill every broker that the guardian started, and wait for the guardian to end."""
         self._close()
 
     def _ask(self, request: dict[str, object]) -> str:
@@ -66,9 +66,9 @@ class Guardian:
 
 
 def find(files: BrokerFiles, pid: int) -> psutil.Process | None:
-    """Return the process if that pid is, still, this very broker; None otherwise.
+    """Return the process if that pid still belongs to this broker; None otherwise.
 
-    The command line decides, because the system gives the pid of an ended process to another one.
+    The command line decides, because the system reuses the pids of ended processes.
     """
     try:
         process = psutil.Process(pid)
@@ -80,7 +80,7 @@ def find(files: BrokerFiles, pid: int) -> psutil.Process | None:
 
 
 def _command_line(process: psutil.Process) -> list[str]:
-    """Return a process's command line; that of an ended one is empty, and so it is for a moment while one starts."""
+    """Return a process's command line; empty if it has ended. It is also empty for a moment during a start."""
     give_up = time.monotonic() + _EXEC_S
     while process.status() != psutil.STATUS_ZOMBIE:
         command = process.cmdline()
@@ -91,7 +91,7 @@ def _command_line(process: psutil.Process) -> list[str]:
 
 
 def end(processes: Iterable[psutil.Process], grace_s: float) -> None:
-    """Ask the processes to end, and kill what has not within the grace, in seconds; 0 kills at once."""
+    """Terminate the processes; those that still run after ``grace_s`` seconds are killed. 0 kills at once."""
     living = list(processes)
     for process in living if grace_s > 0 else ():
         with suppress(psutil.NoSuchProcess):
@@ -105,18 +105,18 @@ def end(processes: Iterable[psutil.Process], grace_s: float) -> None:
 
 
 def last_lines(log: Path, count: int = 3) -> str:
-    """Return the last lines of a log that tell of trouble, joined by `` | ``; any lines if none does."""
+    """Return the last warnings and errors of a log, joined by `` | ``; its last lines if there are none."""
     try:
         lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
     except OSError:
         return "no log"
-    said = [line for line in lines if line]
-    telling = [line for line in said if " INFO " not in line and not line.startswith("at ")]
-    return " | ".join((telling or said)[-count:]) or "an empty log"
+    non_empty = [line for line in lines if line]
+    problems = [line for line in non_empty if " INFO " not in line and not line.startswith("at ")]
+    return " | ".join((problems or non_empty)[-count:]) or "an empty log"
 
 
 def freeze(process: psutil.Process) -> None:
-    """Suspend a process, and return once it stands still: its threads stop one by one after the signal."""
+    """Suspend a process and return once it has stopped; its threads stop one by one after the signal."""
     process.suspend()
     give_up = time.monotonic() + _FREEZE_S
     while process.status() != psutil.STATUS_STOPPED and time.monotonic() < give_up:

@@ -1,4 +1,4 @@
-"""Waiting until every broker is up, by connecting to it."""
+"""Waits until every broker is ready, by connecting to it."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _POLL_S = 0.1
 
 
 def wait_until_ready(ports: Mapping[int, BrokerPorts], check_alive: Callable[[], None], deadline_s: float) -> None:
-    """Return when each of the brokers answers, may lead partitions, and listens for JMX.
+    """Wait until each broker answers, may lead partitions, and listens for JMX.
 
     Args:
-        ports: of each broker that must be up, by id.
-        check_alive: raises if one of them has ended.
+        ports: ports of each broker to wait for, by id.
+        check_alive: raises if one of these brokers has ended.
         deadline_s: longest wait in seconds.
 
     Raises:
-        HeadroomError: the deadline passed; says what was last seen of which broker.
+        HeadroomError: the deadline passed; names the broker and its last problem.
     """
     give_up = time.monotonic() + deadline_s
     for broker_id, own in ports.items():
-        while (lacks := _lacks(own, ports)) is not None:
+        while (problem := _not_ready_reason(own, ports)) is not None:
             check_alive()
             if time.monotonic() > give_up:
-                rule = f"not ready after {deadline_s:.0f} s: {lacks}"
+                rule = f"not ready after {deadline_s:.0f} s: {problem}"
                 raise HeadroomError(f"broker {broker_id}", rule, "See its log; a busy machine may need fewer brokers")
             time.sleep(_POLL_S)
 
 
-def _lacks(ports: BrokerPorts, expected: Collection[int]) -> str | None:
-    """Return what the broker still lacks, or None if it is ready."""
+def _not_ready_reason(ports: BrokerPorts, expected: Collection[int]) -> str | None:
+    """Return why the broker is not ready yet; None if it is ready."""
     if not _accepts(ports.jmx):
         return f"nothing listens on its JMX port {ports.jmx}"
     if not _accepts(ports.client):

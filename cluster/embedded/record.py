@@ -1,4 +1,4 @@
-"""What a cluster's folder remembers of it, for ``down`` and for the next start."""
+"""State file of an embedded cluster in its folder, for ``down`` and for the next start."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _FILE = "cluster.json"
 
 @dataclass(frozen=True)
 class ClusterRecord:
-    """One cluster as it was last started.
+    """State of a cluster at its last start.
 
     Attributes:
-        cluster_id: Kafka's id of it, in every broker's data.
-        ports: of each broker id.
-        pids: process id of each broker that was started; empty after a stop.
+        cluster_id: Kafka's cluster id, as in every broker's data.
+        ports: ports by broker id.
+        pids: process id by broker id; empty after a stop.
     """
 
     cluster_id: str
@@ -35,7 +35,7 @@ class ClusterRecord:
     pids: Mapping[int, int]
 
     def write(self, folder: Path) -> None:
-        """Write the record, whole or not at all."""
+        """Write the record atomically to a folder."""
         content = {
             "cluster_id": self.cluster_id,
             "brokers": [{"id": i, "pid": self.pids.get(i), **asdict(ports)} for i, ports in self.ports.items()],
@@ -46,16 +46,16 @@ class ClusterRecord:
 
 
 def read_record(folder: Path) -> ClusterRecord | None:
-    """Return the record of a folder, or None if no cluster was ever started in it.
+    """Return the record of a folder; None if no cluster was ever started in it.
 
     Raises:
-        HeadroomError: the file is there and is not a record.
+        HeadroomError: the file exists but is no record.
     """
     file = folder / _FILE
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         brokers = content["brokers"]
-        # Without ports of agents: written before there were any.
+        # Records of older versions have no ports of agents.
         ports = {
             int(b["id"]): BrokerPorts(b["client"], b["controller"], b["jmx"], b.get("jolokia"), b.get("exporter"))
             for b in brokers
@@ -68,7 +68,7 @@ def read_record(folder: Path) -> ClusterRecord | None:
 
 
 def running(folder: Path) -> dict[int, psutil.Process]:
-    """Return the living brokers of a folder by broker id, as far as its record names them."""
+    """Return the running brokers in a folder's record, by id."""
     record = read_record(folder)
     pids = record.pids if record else {}
     found = {i: find(BrokerFiles(folder, i), pid) for i, pid in pids.items()}
@@ -77,10 +77,10 @@ def running(folder: Path) -> dict[int, psutil.Process]:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold the folder against a second start or stop at the same time.
+    """Lock the folder against a concurrent start or stop.
 
     Raises:
-        HeadroomError: somebody holds it.
+        HeadroomError: another command has the lock.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w", encoding="utf-8") as lock:
@@ -93,11 +93,11 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def stop_recorded(folder: Path, grace_s: float) -> list[int]:
-    """Return the ids of the brokers that ran in a folder and have been ended; their data stay.
+    """Stop the brokers of a folder, keep their data, and return the ids of those that ran.
 
     Args:
-        folder: of a cluster that this or another process started.
-        grace_s: seconds to wait for an orderly end before the kill.
+        folder: folder of a cluster that this or another process started.
+        grace_s: wait for a clean shutdown before the kill, seconds.
 
     Raises:
         HeadroomError: no cluster was ever started in the folder.

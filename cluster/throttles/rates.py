@@ -86,9 +86,7 @@ def apply_rates(
     """
     wanted = _by_broker(rates, roles)
     _check_rates(wanted)
-    changes = {
-        b: {KEY_OF[role]: str(rate) for role, rate in by_role.items()} for b, by_role in wanted.items()
-    }
+    changes = {b: {KEY_OF[role]: str(rate) for role, rate in by_role.items()} for b, by_role in wanted.items()}
 
     def in_force(broker: int, now: BrokerThrottles) -> bool:
         return all(rate_of(now, role) == (rate, "broker") for role, rate in wanted[broker].items())
