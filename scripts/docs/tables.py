@@ -1,4 +1,4 @@
-"""The Delta tables told to people, from ``schemas/tables/catalogue.py`` alone: docs/tables.md."""
+"""Generates docs/tables.md from ``schemas/tables/catalogue.py``."""
 
 from __future__ import annotations
 
@@ -19,48 +19,46 @@ sql = "SELECT tick_ms, broker, role, verdict, headroom_bytes_per_s FROM t ORDER 
 print(QueryBuilder().register("t", table).execute(sql).read_all())
 ```
 
-Times are epoch milliseconds in UTC, rates are bytes per second. A null means that something is not known or not there,
-never zero. `date` is the folder of a table's files.
+Times are epoch milliseconds in UTC, rates are bytes per second. Null means unknown or not applicable, never zero.
+`date` is the partition column, a folder of the table's files.
 
 [One example by hand](throttle_headroom.md) follows the columns of `gold/throttle_headroom` that decide a verdict.
 
 This page is written by `python -m scripts.docs.tables > docs/tables.md` from `schemas/tables/catalogue.py`.
 """
 
-_MAINTENANCE = """## Kept fast
+_MAINTENANCE = """## Maintenance and fast queries
 
-**Folders.** A day (`date`, of `tick_ms` in UTC) is a folder, in every table but those of alerts, which are small. So a
-day that is no longer kept goes as a whole, and nothing is rewritten for it. Clusters share the files of a day: a folder
-for each would multiply the small files of every commit.
+**Folders.** Each day (`date`, from `tick_ms` in UTC) is a folder, except in the small tables of alerts. An expired day
+is therefore deleted as a whole, without rewriting files. Clusters share the files of a day, because a folder per
+cluster would multiply the small files of every commit.
 
-**Asking for a part.** The log says of every file which days, clusters and ticks it holds ({skip_by}), but nothing of
-other columns. So name `tick_ms` in a query, and `cluster` if there are several; files, and pages of files, with other
-rows are then not read:
+**Fast queries.** For every file the transaction log has statistics of {skip_by}, and of no other
+column. Filter by `tick_ms`, and by `cluster` if there are several, so that files and pages with other rows are skipped:
 
 ```sql
 SELECT tick_ms, broker, role, verdict, headroom_bytes_per_s
 FROM t WHERE cluster = 'orders' AND tick_ms >= 1800000000000 ORDER BY tick_ms
 ```
 
-**Maintenance** runs beside the record job every `store.maintain_every_s` ({every_s:.0f} s by default), and at once by
-`headroom maintain`. For each table but `alerts/marks`, which the commands that write it keep small, it
+**Maintenance** runs in the record job every `store.maintain_every_s` ({every_s:.0f} s by default), or at once with
+`headroom maintain`. It covers every table except `alerts/marks`, which the commands that write it keep small:
 
-1. drops the days that are no longer kept: {kept}; `store.bronze_keep_days`, `store.silver_keep_days` and
-   `store.gold_keep_days` change that, and 0 keeps all;
-2. compacts: every commit leaves small files; those of a day that are below 64 MB are merged into files of up to 128 MB;
-3. removes the files that a compaction or a dropped day has left behind, once they are old enough for nobody to be
-   reading them: {deleted}, in bronze {bronze_deleted}, for the silver job reads bronze as a stream.
+1. It deletes expired days. Retention: {kept} (`store.bronze_keep_days`,
+   `store.silver_keep_days`, `store.gold_keep_days`; 0 keeps everything).
+2. It compacts small files, which every commit adds: files of a day below 64 MB are merged into files of up to 128 MB.
+3. It removes files that a compaction or an expired day left behind, once no reader can need them: after {deleted}, in
+   bronze after {bronze_deleted}, because the silver job reads bronze as a stream.
 
-Maintenance and jobs do not disturb each other: jobs append rows without looking at what is there, and compaction
-changes no row. If two maintenances run at once, they conflict, and the later one tries again.
+Maintenance and jobs do not conflict: jobs append rows without reading the table, and compaction changes no row. Two
+maintenances at the same time do conflict; the later one retries.
 
-**The log** of a table (`_delta_log`) is kept for {log}, in bronze {bronze_log}, and back to the midnight before that;
-every {checkpoint}th commit has a checkpoint. Time travel goes back no further.
+**The transaction log** of a table (`_delta_log`) is kept for {log}, in bronze {bronze_log}, back to the preceding
+midnight. Every {checkpoint}th commit has a checkpoint. Time travel is limited to this time.
 
-**Tables of an older version** get the columns, the fields of structs and the properties that are new when a job that
-writes them starts; in older rows the new ones are null. A difference that cannot be added (other folders, other types,
-or another table at the same place) stops the job with a message that names it. Columns that a newer version has added
-are left as they are.
+**Tables of an older version** get new columns, new struct fields and new properties when a job that writes them starts;
+they are null in older rows. A difference that cannot be added (other folders, other types, or another table at the same
+location) stops the job with an error that names it. Columns of a newer version are left unchanged.
 """
 
 
@@ -70,7 +68,7 @@ def all_tables() -> list[Table]:
 
 
 def markdown() -> str:
-    """Return docs/tables.md: of every table the grain, the key, and each column with its type and meaning."""
+    """Return the text of docs/tables.md: grain, key and columns of every table."""
     lines = [_INTRODUCTION, "| table | one row is |", "|---|---|"]
     lines += [f"| [`{table.path}`](#{_anchor(table)}) | {table.grain} |" for table in all_tables()]
     lines += ["", _maintenance().rstrip()]
@@ -84,7 +82,7 @@ def markdown() -> str:
 
 
 def _maintenance() -> str:
-    """Return how the tables are kept fast, with what is in force by default."""
+    """Return the section about maintenance, with the default retention and intervals."""
     gold, bronze = (
         {key: value.removeprefix("interval ") for key, value in properties(table).items()}
         for table in (tables.THROTTLE_HEADROOM, tables.BRONZE_TICKS)
