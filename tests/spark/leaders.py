@@ -40,8 +40,8 @@ def _log_row(p: PartitionState, tick_ms: int) -> Row:
         "broker": p.leader,
         "read_ms": tick_ms,
         "log_end_offset": _END,
-        "prev_read_ms": tick_ms - WINDOW_MS if p.told else None,
-        "prev_log_end_offset": _END - grown if p.told else None,
+        "prev_read_ms": tick_ms - WINDOW_MS if p.reported else None,
+        "prev_log_end_offset": _END - grown if p.reported else None,
     }
 
 

@@ -40,7 +40,7 @@ def plans(spark: SparkSession, messages: list[dict[str, Any]], limits: BatchLimi
 
 def known(cluster: Leadership) -> bool:
     """Whether all that is written in a cluster is told, and something is led elsewhere."""
-    told = all(b.metered for b in cluster.brokers.values()) and all(p.told for p in cluster.partitions)
+    told = all(b.metered for b in cluster.brokers.values()) and all(p.reported for p in cluster.partitions)
     return told and any(p.leader != p.replicas[0] for p in cluster.partitions)
 
 

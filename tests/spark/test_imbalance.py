@@ -93,7 +93,7 @@ def traffic(cluster: Leadership, broker: int) -> tuple[float | None, ...]:
     changed = [p for p in partitions if p.leader != p.replicas[0] and broker in (p.leader, p.replicas[0])]
     return (
         summed(now, False),
-        summed(then, False) if all(p.told for p in changed) else None,
+        summed(then, False) if all(p.reported for p in changed) else None,
         summed(now, True),
         summed(then, True) if all(_read_known(cluster, p) for p in changed) else None,
     )
@@ -103,7 +103,7 @@ def _read_known(cluster: Leadership, p: PartitionState) -> bool:
     """Whether it can be told what is read of a partition: nothing where nothing is written, or read of its leader."""
     leader = cluster.brokers[p.leader or 0]
     written = sum(other.write_bytes_per_s for other in cluster.partitions if other.leader == p.leader)
-    return (leader.metered and not leader.reads * written) or (p.told and (leader.metered or not p.write_bytes_per_s))
+    return (leader.metered and not leader.reads * written) or (p.reported and (leader.metered or not p.write_bytes_per_s))
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_what_one_broker_leads_for_another_moves_its_rate_and_no_more(spark: Spa
 
 
 def test_a_partition_led_as_preferred_may_have_no_rate_yet(spark: SparkSession) -> None:
-    rows = of(spark, led(0, 1, 1, told=False), led(1, 1, 1, 2))
+    rows = of(spark, led(0, 1, 1, reported=False), led(1, 1, 1, 2))
     assert [rows[1][name] for name in RATES] == [200, 200, 400, 400]
 
 

@@ -1,4 +1,4 @@
-"""Secrets of every kind, and whether one of them is found in a text."""
+"""Recognizable secrets of every kind, and a search for them in texts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import base64
 from urllib.parse import quote
 
 _KINDS = ("sasl", "key", "jmx", "truststore", "http", "token", "slack", "hook", "path", "query", "signs")
-# By kind; of characters that JSON, URLs and HTML write in another way too.
+# Secret by kind, with characters that JSON, URLs and HTML escape.
 CANARIES = {
     **{kind: f"canary-{number}/{kind}&e" for number, kind in enumerate(_KINDS)},
-    # The password of Alertmanager is the only one that no header has as it is.
+    # Basic authentication encodes this one, so it never occurs in plain form.
     "alertmanager": "canary-of-alertmanager/&é",
     "conf": "canary-of-spark-conf",
 }
@@ -17,13 +17,13 @@ _USERS = ("headroom", "monitor")
 
 
 def in_settings(text: str, **others: str) -> str:
-    """Return settings with the canaries filled in by their kinds; what goes into a URL is written as URLs write it."""
+    """Return settings with the secrets filled in by their kinds, quoted in URLs."""
     in_urls = {kind: quote(CANARIES[kind], safe="") for kind in ("hook", "path", "query")}
     return text.format(**(CANARIES | in_urls | others))
 
 
 def leaks(text: str) -> list[str]:
-    """Return the secrets that a text shows, in any form in which a request may have had them."""
+    """Return the secrets in a text, in any form that a request may contain."""
     forms = {secret: {secret, quote(secret), quote(secret, safe=""), _as_json(secret)} for secret in CANARIES.values()}
     pairs = (f"{user}:{secret}" for user in _USERS for secret in CANARIES.values())
     forms |= {pair: {base64.b64encode(pair.encode()).decode().rstrip("=")} for pair in pairs}

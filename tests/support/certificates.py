@@ -1,4 +1,4 @@
-"""Certificates for a test's own servers and clients, which sign themselves."""
+"""Self-signed certificates for the servers and clients of tests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 
 @dataclass(frozen=True)
 class Certificate:
-    """One certificate and its key, PEM files; whoever trusts the first trusts it."""
+    """Certificate and key as PEM files; the certificate is also its own authority."""
 
     pem: Path
     key: Path
 
 
 def make_certificate(folder: Path, name: str, host: str = "IP:127.0.0.1") -> Certificate:
-    """Return a new certificate of a host, such as ``DNS:broker1``, valid for two days."""
+    """Create a certificate for a host, such as ``DNS:broker1``, that is valid for two days."""
     made = Certificate(folder / f"{name}.pem", folder / f"{name}.key")
     subject = ["-subj", f"/CN={name}", "-addext", f"subjectAltName={host}"]
     request = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
@@ -36,6 +36,6 @@ def key_store(certificate: Certificate, password: str) -> Path:
 
 
 def openssl(*arguments: str) -> None:
-    """Run OpenSSL's command; the test is skipped where there is none."""
+    """Run the openssl command; skip the test if it is not installed."""
     command = shutil.which("openssl") or pytest.skip("needs the openssl command")
     subprocess.run([command, *arguments], check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""Private keys in every form that OpenSSL writes, each with its certificate; and whether both Kafka clients read it."""
+"""Private keys in every form that OpenSSL writes, with certificates, and whether both Kafka clients read them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _ENCRYPTED = ("-passout", f"pass:{PASSWORD}")
 
 @dataclass(frozen=True)
 class KeyForm:
-    """How a key is made and written.
+    """Algorithm and file format of a private key.
 
     Attributes:
-        algorithm: of ``openssl req -newkey``, with its options.
-        written: arguments of openssl that write it in this form, from IN to OUT; empty: as it was made.
-        by_both: whether Python's client and Java's both read it.
-        converts_with: what the advice has to name; empty: there is no conversion.
+        algorithm: algorithm for ``openssl req -newkey``, with its options.
+        written: arguments of openssl for the conversion from IN to OUT; empty if there is no conversion.
+        by_both: true if both the Python and the Java client read it.
+        converts_with: option in the remedy of the error; empty if the key cannot be converted.
     """
 
     algorithm: Sequence[str]
@@ -30,11 +30,11 @@ class KeyForm:
 
     @property
     def encrypted(self) -> bool:
-        """Whether it needs the password."""
+        """Whether the key is encrypted with the password."""
         return _ENCRYPTED[0] in self.written
 
     def make(self, folder: Path) -> tuple[Path, Path]:
-        """Return the files of a new certificate and of its key."""
+        """Create a certificate and its key, and return both files."""
         pem, made, key = folder / "own.pem", folder / "made.key", folder / "own.key"
         request = ["req", "-x509", "-newkey", *self.algorithm, "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
         openssl(*request, "-keyout", str(made), "-out", str(pem))

@@ -1,4 +1,4 @@
-"""What docker/ ships for Prometheus and Grafana, as tests look at it."""
+"""Rules and dashboards in docker/ for Prometheus and Grafana, as read by tests."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _VARIABLE = re.compile(r"\$(\w+)")
 
 
 class Expression(NamedTuple):
-    """A PromQL expression, the place where it stands, and the labels that texts take from what it gives."""
+    """A PromQL expression with its location, and the labels of its result that texts show."""
 
     where: str
     text: str
     shown: frozenset[str]
 
     def filled(self, **variables: str) -> str:
-        """Return it as Grafana sends it, each ``$name`` replaced."""
+        """Return the expression as Grafana sends it, with each ``$name`` replaced."""
         return _VARIABLE.sub(lambda found: variables[found[1]], self.text)
 
 
@@ -60,13 +60,13 @@ def _of_dashboard(dashboard: dict[str, Any]) -> Iterator[Expression]:
         for target in panel["targets"]:
             shown = frozenset(re.findall(r"{{(\w+)}}", target["legendFormat"]))
             yield Expression(f"{dashboard['uid']}: {panel['title']} {target['refId']}", target["expr"], shown)
-    for mark in dashboard["annotations"]["list"]:
-        shown = frozenset(re.findall(r"{{(\w+)}}", mark["titleFormat"]))
-        yield Expression(f"{dashboard['uid']}: {mark['name']}", mark["expr"], shown)
+    for annotation in dashboard["annotations"]["list"]:
+        shown = frozenset(re.findall(r"{{(\w+)}}", annotation["titleFormat"]))
+        yield Expression(f"{dashboard['uid']}: {annotation['name']}", annotation["expr"], shown)
 
 
 def label_queries() -> list[tuple[str, str]]:
-    """Selector and label of each choice that a dashboard offers."""
+    """Return the selector and label of each variable of the dashboards."""
     every = (v for dashboard in dashboards() for v in dashboard["templating"]["list"] if v["type"] == "query")
     found = [re.fullmatch(r"label_values\((.+), (\w+)\)", v["query"]["query"]) for v in every]
     assert all(found)

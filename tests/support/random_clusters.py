@@ -1,4 +1,4 @@
-"""Random small clusters: what the throttles of a few brokers see. The unit and the Spark tier share them."""
+"""Random small clusters with throttles, shared by the unit and the Spark tests."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from schemas.alerts import Role
 BROKERS = (1, 2, 3, 4, 5)
 RECORD_BYTES = 1000
 
-# Few whole rates: their sums are exact, and throttles often lie just on a mark. One response of a megabyte in every
-# window of the quota brings 0.09 MB/s, so that it is sometimes enough and sometimes not.
+# Few different rates, so that sums are exact and throttles often equal a threshold. One response of a megabyte per
+# quota window brings 0.09 MB/s, which is sometimes sufficient and sometimes not.
 _WRITE_RATES = tuple(times * 40_000.0 for times in range(6))
 _THROTTLES = tuple(times * 40_000.0 for times in range(1, 12))
 _remaining = st.integers(0, 5_000).map(lambda count: count * RECORD_BYTES)
@@ -21,18 +21,18 @@ _remaining = st.integers(0, 5_000).map(lambda count: count * RECORD_BYTES)
 
 @dataclass(frozen=True)
 class Cluster:
-    """Partitions and the rates in force; a broker that is missing from ``rates`` did not tell its own.
+    """Partitions and the rates in force; the rates of a broker missing from ``rates`` are unknown.
 
     Attributes:
-        partitions: every partition that moves or is listed.
-        rates: leader and follower rate by broker, None for none.
+        partitions: all partitions in a reassignment or in a throttled replica list.
+        rates: leader and follower rate by broker, bytes per second; None for none.
     """
 
     partitions: tuple[PartitionTraffic, ...]
     rates: dict[int, tuple[float | None, float | None]]
 
     def throttles(self) -> dict[BrokerRole, float | None]:
-        """The rates in force by broker and role, as ``planning`` takes them."""
+        """Return the rates in force by broker and role, as input of ``planning``."""
         roles = (Role.LEADER, Role.FOLLOWER)
         return {(b, role): rate for b, both in self.rates.items() for role, rate in zip(roles, both, strict=True)}
 
@@ -42,14 +42,14 @@ def subsets(of: tuple[int, ...]) -> st.SearchStrategy[frozenset[int]]:
 
 
 def _lists(usual: tuple[int, ...], among: tuple[int, ...]) -> st.SearchStrategy[frozenset[int] | None]:
-    """Mostly the list that Kafka's own tool makes, else any replicas, and now and then unknown."""
+    """Draw a list: mostly that of Kafka's own tool, sometimes other replicas, rarely unknown."""
     whole = st.just(frozenset(usual))
     return st.integers(0, 9).flatmap(lambda n: st.none() if n == 9 else subsets(among) if n > 5 else whole)
 
 
 @st.composite
 def partitions(draw: st.DrawFn, number: int) -> PartitionTraffic:
-    """A partition of ``t``, moved or listed; one without a leader has no write rate and nothing to copy from."""
+    """Draw a partition of ``t`` in a move or a list; without a leader it has no write rate and no copies."""
     replicas = tuple(draw(st.lists(st.sampled_from(BROKERS), min_size=1, max_size=4, unique=True)))
     leader = draw(st.sampled_from((*replicas * 4, None)))
     followers = tuple(b for b in replicas if b != leader)
@@ -58,7 +58,7 @@ def partitions(draw: st.DrawFn, number: int) -> PartitionTraffic:
     adding = draw(subsets(followers))
     leader_listed, follower_listed = draw(_lists(replicas, replicas)), draw(_lists(followers, replicas))
     if not adding and leader_listed == follower_listed == frozenset():
-        # It moves or is listed: of any other nobody tells, and Spark would pass it over.
+        # The collector does not report partitions in neither a move nor a list, and Spark would ignore them.
         leader_listed = frozenset(replicas)
     return PartitionTraffic(
         topic="t",
@@ -76,7 +76,7 @@ def partitions(draw: st.DrawFn, number: int) -> PartitionTraffic:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Cluster:
-    """One to four partitions on five brokers, of which each tells its two rates or is not heard of."""
+    """Draw one to four partitions on five brokers, whose rates are known or unknown."""
     count = draw(st.integers(1, 4))
     rate = st.sampled_from((*_THROTTLES, None))
     answers = {b: draw(st.tuples(rate, rate)) if draw(st.integers(0, 7)) else None for b in BROKERS}

@@ -1,4 +1,4 @@
-"""Random small clusters as leaders see them, with what is written to each partition. Several tiers share them."""
+"""Random small clusters with leaders and write rates, shared by several test tiers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planning.elections import planner as elections
 from tests.support.random_clusters import BROKERS, subsets
 
-# Whole hundreds of bytes per second: their sums are exact.
+# Multiples of 100 bytes per second, so that sums are exact.
 _WRITE_RATES = tuple(hundreds * 100 for hundreds in (0, 0, 1, 2, 5))
 
 
@@ -20,12 +20,12 @@ class PartitionState:
     Attributes:
         topic: topic.
         partition: partition.
-        leader: leading broker; None: none.
-        replicas: the first is preferred.
-        isr: those in sync.
-        moving: whether a reassignment of it is running.
-        write_bytes_per_s: what is written to it.
-        told: whether its leader told the growth of its log.
+        leader: broker id of the leader; None if there is no leader.
+        replicas: replicas; the first is the preferred leader.
+        isr: in-sync replicas.
+        moving: true while a reassignment of it is running.
+        write_bytes_per_s: write rate, bytes per second.
+        reported: true if its leader reported the growth of its log.
     """
 
     topic: str
@@ -35,7 +35,7 @@ class PartitionState:
     isr: tuple[int, ...]
     moving: bool
     write_bytes_per_s: int
-    told: bool
+    reported: bool
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Broker:
     """One broker.
 
     Attributes:
-        alive: whether it is registered.
-        metered: whether it tells its own traffic.
-        reads: how many times what is written to it consumers read of it.
-        percentage: its threshold; None: it has none.
+        alive: true if it is registered.
+        metered: true if it reports its own traffic.
+        reads: read rate of consumers as a multiple of its write rate.
+        percentage: its imbalance threshold in percent; None if not set.
     """
 
     alive: bool
@@ -57,14 +57,14 @@ class Broker:
 
 @dataclass(frozen=True)
 class Leadership:
-    """A cluster: every partition, every broker."""
+    """Partitions and brokers of a cluster."""
 
     partitions: tuple[PartitionState, ...]
     brokers: dict[int, Broker]
 
 
 def as_planned(cluster: Leadership) -> list[elections.PartitionState]:
-    """Its partitions as elections are planned of, with all that is written known."""
+    """Return the partitions as input of the planner, with all write rates known."""
     return [
         elections.PartitionState(
             p.topic,
@@ -83,7 +83,7 @@ def as_planned(cluster: Leadership) -> list[elections.PartitionState]:
 @st.composite
 def _partitions(draw: st.DrawFn, number: int) -> PartitionState:
     replicas = tuple(draw(st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True)))
-    # Mostly as preferred, as in a real cluster.
+    # Mostly the preferred leader, as in a real cluster.
     leader = draw(st.sampled_from((replicas[0], *replicas, *replicas, None)))
     in_sync = draw(subsets(replicas)) | ({leader} if leader is not None else set())
     return PartitionState(
@@ -94,13 +94,13 @@ def _partitions(draw: st.DrawFn, number: int) -> PartitionState:
         isr=tuple(sorted(in_sync)),
         moving=draw(st.integers(0, 3)) == 0,
         write_bytes_per_s=draw(st.sampled_from(_WRITE_RATES)) if leader is not None else 0,
-        told=draw(st.integers(0, 9)) > 0,
+        reported=draw(st.integers(0, 9)) > 0,
     )
 
 
 @st.composite
 def leaderships(draw: st.DrawFn) -> Leadership:
-    """Up to twelve partitions of two topics on five brokers."""
+    """Draw up to twelve partitions of two topics on five brokers."""
     count = draw(st.integers(1, 12))
     brokers = {
         b: Broker(

@@ -1,4 +1,4 @@
-"""Every row says which cluster it is of, and by what it is known for ever."""
+"""Every table contains the cluster, and has keys that identify its rows."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import pytest
 
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, QUARANTINE, TABLES, Table
 
-# Known by their place in the ticks topic, which all clusters share, or by an id that is made from the cluster's name.
-OTHERWISE_KNOWN = (BRONZE_TICKS, QUARANTINE, ALERT_EVENTS, ALERT_DELIVERIES)
+# Tables whose keys are offsets of the ticks topic, which all clusters share, or an id derived from the cluster's name.
+OTHER_KEYS = (BRONZE_TICKS, QUARANTINE, ALERT_EVENTS, ALERT_DELIVERIES)
 
 
-@pytest.mark.parametrize("table", [t for t in TABLES if t not in OTHERWISE_KNOWN], ids=lambda table: table.path)
-def test_a_row_is_known_by_its_cluster_and_tick_first(table: Table) -> None:
+@pytest.mark.parametrize("table", [t for t in TABLES if t not in OTHER_KEYS], ids=lambda table: table.path)
+def test_a_key_starts_with_cluster_and_tick(table: Table) -> None:
     assert table.keys[:2] == ("cluster", "tick_ms")
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t is not BRONZE_TICKS], ids=lambda table: table.path)
-def test_a_row_says_which_cluster_it_is_of(table: Table) -> None:
+def test_every_table_has_a_cluster_column(table: Table) -> None:
     assert "cluster" in table.names()

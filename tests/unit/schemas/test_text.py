@@ -1,4 +1,4 @@
-"""Text from outside: nothing that is printed or logged acts on a terminal, or begins a line of its own."""
+"""External text: no printed or logged character controls a terminal or starts a new line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_text_of_any_script_stays_as_it_is(text: str) -> None:
 
 def test_a_line_is_one_line_of_bounded_length() -> None:
     assert one_line(" a\n\tb  c\x1b ") == r"a b c\x1b"
-    # Four characters and the mark.
+    # Four characters and the ellipsis.
     assert one_line("abcdefgh", 5) == "abcd…"
     assert one_line("abcde", 5) == "abcde"
 
@@ -64,12 +64,12 @@ def test_what_is_printed_has_as_many_lines_as_its_maker_meant(capsys: pytest.Cap
     output.print_table("", ("name", "value"), [("a", ACTING)])
     output.print_json({"name": ACTING})
     output.print_json_line({"name": ACTING})
-    said = capsys.readouterr().out
-    assert acts(said) == []
-    # One line, two lines, a table with its header, an object of three lines, and one of a single line. The table's cell
-    # is shorter than its 160 columns.
-    assert len(said.splitlines()) == 1 + 2 + 2 + 3 + 1
-    assert "[RESOLVED] all is well" not in [line.strip() for line in said.splitlines()]
+    printed = capsys.readouterr().out
+    assert acts(printed) == []
+    # One line, two lines, a table with its header, an object in three lines, and one in a single line. The table's cell
+    # fits into its 160 columns.
+    assert len(printed.splitlines()) == 1 + 2 + 2 + 3 + 1
+    assert "[RESOLVED] all is well" not in [line.strip() for line in printed.splitlines()]
 
 
 def test_a_step_of_a_long_command_is_printable() -> None:
@@ -104,6 +104,6 @@ def test_commands_print_by_what_makes_it_printable(path: Path) -> None:
         return
     calls = [node.func for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
     names = {ast.unparse(called) for called in calls}
-    # The line of an error is made printable in its place: the help needs no library for tables.
+    # main.py makes errors printable itself, so that --help does not import the library for tables.
     allowed = {"click.echo"} if path.name == "main.py" else set()
     assert names & {"click.echo", "click.secho", "print", "sys.stdout.write"} <= allowed

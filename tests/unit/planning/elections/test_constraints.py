@@ -1,4 +1,4 @@
-"""What elections may not ask of throttles in force."""
+"""Constraints of throttles in force on elections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def traffic(number: int, leader: int, write_mb: float | None, in_sync: frozenset
     return PartitionTraffic("t", number, leader, (follower,), in_sync, frozenset(), BOTH, BOTH, rate)
 
 
-def test_a_side_that_is_short_for_certain_but_not_known_as_a_whole_holds_back_and_names_no_rate() -> None:
+def test_a_throttle_certainly_too_low_for_an_unknown_load_defers_elections_and_gives_no_rate() -> None:
     # Broker 2 leads a partition whose follower is out of sync and whose rate is unknown; 3 MB/s more exceed its 2 MB/s.
     unknown, elected = traffic(0, 2, None, in_sync=frozenset({2})), traffic(1, 1, 3.0)
     guard = Throttles([unknown, elected], {(2, Role.LEADER): 2 * MB, (1, Role.LEADER): 9 * MB}, BOTH)
@@ -26,5 +26,5 @@ def test_a_side_that_is_short_for_certain_but_not_known_as_a_whole_holds_back_an
     assert guard.defers(1, election)
     assert guard.too_low([election]) == []
     known = traffic(0, 2, 1.0, in_sync=frozenset({2}))
-    (short,) = Throttles([known, elected], {(2, Role.LEADER): 2 * MB}, BOTH).too_low([election])
-    assert (short.broker, short.required_bytes_per_s) == (2, 4 * MB)
+    (too_low,) = Throttles([known, elected], {(2, Role.LEADER): 2 * MB}, BOTH).too_low([election])
+    assert (too_low.broker, too_low.required_bytes_per_s) == (2, 4 * MB)

@@ -1,4 +1,4 @@
-"""Preferred elections: the count by hand, what is chosen and why not, and laws over random clusters."""
+"""Preferred leader elections: balances by hand, elected and skipped partitions, and properties of random clusters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def led(partition: int, leader: int | None, *replicas: int, **more: Any) -> Part
 def away(
     preferred: int, leader: int, count: int, rate_mb: float | None = 1.0, topic: str = "t"
 ) -> list[PartitionState]:
-    """So many partitions that prefer one broker and are led by another, named after the two."""
+    """Return partitions of one preferred leader that another broker leads; their numbers contain both broker ids."""
     rate = None if rate_mb is None else rate_mb * MB
     return [
         led(1000 * preferred + 100 * leader + n, leader, preferred, leader, topic=topic, write_bytes_per_s=rate)
@@ -64,8 +64,8 @@ def at_home(broker: int, count: int, rate_mb: float = 1.0) -> list[PartitionStat
     return [led(100_000 * broker + n, broker, broker, 9, write_bytes_per_s=rate_mb * MB) for n in range(count)]
 
 
-def plan(some: Iterable[PartitionState], around: ClusterConstraints = ANY, **limits: Any) -> ElectionPlan:
-    return plan_elections(some, BatchLimits(**limits), around)
+def plan(some: Iterable[PartitionState], constraints: ClusterConstraints = ANY, **limits: Any) -> ElectionPlan:
+    return plan_elections(some, BatchLimits(**limits), constraints)
 
 
 def elected(found: ElectionPlan) -> list[list[Name]]:
@@ -99,7 +99,7 @@ def test_no_rounding_decides_whether_a_threshold_is_exceeded() -> None:
                 assert out_of_balance(balance(preferred, missing), percent / 100) is exact
 
 
-def test_what_waits_for_a_move_puts_no_broker_out_of_balance() -> None:
+def test_partitions_in_a_move_cause_no_imbalance() -> None:
     moving = balance(10, electable=1, waiting=8)
     assert moving.imbalance_ratio == 0.9
     assert not out_of_balance(moving, 0.1)
@@ -129,7 +129,7 @@ def test_the_balance_of_a_broker_counts_as_kafka_does() -> None:
     )
 
 
-def test_a_sum_of_rates_is_unknown_where_one_of_them_is() -> None:
+def test_a_sum_of_rates_is_unknown_if_one_rate_is() -> None:
     (one, two) = balances([led(0, 1, 1, 2, write_bytes_per_s=MB), led(1, 1, 2, 1)], ALIVE)
     assert (one.write_bytes_per_s, one.preferred_write_bytes_per_s) == (None, MB)
     assert (two.write_bytes_per_s, two.preferred_write_bytes_per_s) == (0.0, None)
@@ -159,22 +159,22 @@ def test_a_sum_of_rates_is_unknown_where_one_of_them_is() -> None:
     ],
 )
 def test_a_partition_is_elected_or_has_one_reason_why_not(partition: PartitionState, reason: Reason | None) -> None:
-    around = ClusterConstraints(ALIVE, chosen_topics=frozenset({"t"}), chosen_brokers=frozenset({1, 9}))
-    found = plan([partition], around)
+    constraints = ClusterConstraints(ALIVE, chosen_topics=frozenset({"t"}), chosen_brokers=frozenset({1, 9}))
+    found = plan([partition], constraints)
     name = (partition.topic, partition.partition)
     assert elected(found) == ([] if reason else [[name]])
     assert found.left_out == ((SkippedPartition(*name, partition.replicas[0], reason),) if reason else ())
 
 
 @pytest.mark.parametrize("partitions", [[], [led(0, None)], at_home(1, 3), [led(0, 1, 1)]])
-def test_where_nothing_is_wrong_there_is_nothing_to_elect(partitions: list[PartitionState]) -> None:
+def test_a_balanced_cluster_has_no_elections(partitions: list[PartitionState]) -> None:
     found = plan(partitions)
     assert (found.batches, found.left_out, found.raise_first) == ((), (), ())
     assert found.before == found.after
 
 
-def test_brokers_come_down_from_the_top_together() -> None:
-    # Broker 1 misses 4 of 4, broker 2 2 of 4, broker 3 1 of 4; of equals the lower id comes first.
+def test_brokers_with_the_highest_imbalance_come_first() -> None:
+    # Broker 1 misses 4 of 4 leaders, broker 2 misses 2 of 4, broker 3 1 of 4. With equal ratios, the lower id is first.
     found = plan([*away(1, 4, 4), *away(2, 4, 2), *away(3, 4, 1), *at_home(2, 2), *at_home(3, 3)], partitions=3)
     assert [[name[1] // 1000 for name in batch] for batch in elected(found)] == [[1, 1, 1], [2, 1, 2], [3]]
     assert [batch.imbalance_ratios for batch in found.batches] == [
@@ -184,26 +184,26 @@ def test_brokers_come_down_from_the_top_together() -> None:
     ]
 
 
-def test_a_full_broker_keeps_nobody_else_from_the_batch() -> None:
+def test_a_full_broker_does_not_end_the_batch() -> None:
     found = plan([*away(1, 2, 6), *away(3, 4, 2)], partitions_per_broker=2)
-    # Broker 1 gets two a batch; broker 3, though it is never further above, comes along in the first.
+    # Broker 1 gets two per batch. Broker 3 is in the first batch too, although its imbalance is never the highest.
     assert [len(batch) for batch in elected(found)] == [4, 2, 2]
     assert {name[1] // 1000 for name in elected(found)[0]} == {1, 3}
 
 
-def test_leads_come_from_the_leader_with_most_beyond_its_own_and_the_most_written_first() -> None:
-    # Brokers 2 and 3 lead 6 and 5 MB/s that are not theirs.
+def test_leaders_come_from_the_broker_with_the_greatest_surplus_and_highest_write_rate_first() -> None:
+    # Brokers 2 and 3 lead 6 and 5 MB/s of other brokers.
     few = [
         led(0, 2, 1, 2, write_bytes_per_s=1 * MB),
         led(1, 2, 1, 2, write_bytes_per_s=5 * MB),
         led(2, 3, 1, 3, write_bytes_per_s=5 * MB),
     ]
     assert elected(plan(few)) == [[("t", 1), ("t", 0), ("t", 2)]]
-    # With a batch for each, broker 3 is the next after the first: it has 5 left, and broker 2 only 1.
+    # With one election per batch, broker 3 is next after the first: it has 5 left, and broker 2 only 1.
     assert elected(plan(few, partitions=1)) == [[("t", 1)], [("t", 2)], [("t", 0)]]
 
 
-def test_without_rates_leads_come_from_the_leader_with_most_partitions_beyond_its_own() -> None:
+def test_without_rates_leaders_come_from_the_broker_with_the_greatest_surplus_of_partitions() -> None:
     found = plan([*away(1, 2, 1, None), *away(1, 3, 2, None)], partitions=1)
     assert elected(found)[0] == [("t", 1300)]
     assert [batch.unknown_rates for batch in found.batches] == [1, 1, 1]
@@ -224,7 +224,7 @@ def test_a_partition_above_the_limit_of_writes_has_a_batch_to_itself() -> None:
     assert [batch.write_bytes_per_s for batch in found.batches] == [9 * MB, 4 * MB, 1 * MB]
 
 
-def test_what_does_not_fit_any_more_leaves_its_place_to_others() -> None:
+def test_smaller_elections_fill_the_rest_of_a_batch() -> None:
     found = plan([*away(1, 2, 2, 3.0), *away(3, 4, 1, 1.0), *at_home(3, 9)], write_bytes_per_s=4 * MB)
     assert elected(found) == [[("t", 1200), ("t", 3400)], [("t", 1201)]]
 
@@ -255,31 +255,31 @@ def test_a_request_is_what_kafkas_tool_reads() -> None:
         {"capacity_bytes_per_s": float("nan")},
     ],
 )
-def test_a_limit_that_lets_nothing_through_is_refused(limits: dict[str, Any]) -> None:
+def test_a_limit_that_allows_no_election_is_rejected(limits: dict[str, Any]) -> None:
     (name,) = limits
     with pytest.raises(HeadroomError, match=f"{name} of a batch: must be (at least|above) "):
         BatchLimits(**limits)
 
 
-def test_no_broker_is_given_more_than_it_can_carry() -> None:
-    # Broker 1 leads 3 MB/s and can carry 5: two of the three fit.
+def test_no_election_exceeds_the_capacity_of_a_broker() -> None:
+    # Broker 1 leads 3 MB/s and has a capacity of 5: two of the three elections fit.
     found = plan([*at_home(1, 3), *away(1, 2, 3)], capacity_bytes_per_s=5 * MB)
     assert [len(batch) for batch in elected(found)] == [2]
     assert list(reasons(found).values()) == [Reason.OVER_CAPACITY]
     assert found.after[0].write_bytes_per_s == 5 * MB
 
 
-def test_a_broker_that_gives_leads_away_can_take_others_in_a_later_batch() -> None:
-    # Of a chain of full brokers only 4 has room: it takes from 3, then 3 from 2, then 2 from 1. By their shares it is
-    # their turn in the same order; but were they in one batch, and the first election failed, broker 3 would carry 10.
+def test_a_broker_that_lost_leaders_can_get_others_in_a_later_batch() -> None:
+    # In a chain of full brokers only 4 has capacity: it gets a leader from 3, then 3 from 2, then 2 from 1. The
+    # ratios give the same order. In one batch, broker 3 would exceed its capacity if the first election failed.
     chain = [*away(4, 3, 1, 5.0), *away(3, 2, 1, 5.0), *away(2, 1, 1, 5.0), *at_home(3, 1, 0.0), *at_home(2, 2, 0.0)]
     found = plan(chain, capacity_bytes_per_s=5 * MB)
     assert elected(found) == [[("t", 4300)], [("t", 3200)], [("t", 2100)]]
 
 
-def test_room_that_one_cannot_use_goes_to_another() -> None:
-    # Broker 1 leads 9 MB/s and can carry 10. Once partition 2 has gone, one of the two that prefer it has room; but
-    # with partition 0 its throttle would not be enough, for 1 MB/s to the replica that catches up and 2 more.
+def test_capacity_that_one_election_cannot_use_goes_to_another() -> None:
+    # Broker 1 leads 9 MB/s and has a capacity of 10. Without partition 2, one of its two preferred partitions fits.
+    # With partition 0 its throttle would be too low: 1 MB/s to the replica that catches up, and 2 more.
     partitions = [
         led(0, 3, 1, 3, write_bytes_per_s=2 * MB),
         led(1, 3, 1, 3, write_bytes_per_s=2 * MB),
@@ -291,10 +291,10 @@ def test_room_that_one_cannot_use_goes_to_another() -> None:
         PartitionTraffic("t", 0, 3, (1,), frozenset({1, 3}), frozenset(), listed, frozenset(), 2 * MB),
         PartitionTraffic("t", 3, 1, (4,), frozenset({1}), frozenset({4}), listed, frozenset({4}), 1 * MB),
     )
-    around = ClusterConstraints(ALIVE, traffic, {(b, role): 2 * MB for b in BROKERS for role in Role})
-    found = plan(partitions, around, capacity_bytes_per_s=10 * MB)
+    constraints = ClusterConstraints(ALIVE, traffic, {(b, role): 2 * MB for b in BROKERS for role in Role})
+    found = plan(partitions, constraints, capacity_bytes_per_s=10 * MB)
     assert elected(found) == [[("t", 2)], [("t", 1)]]
-    # By then broker 1 is full as well.
+    # Then broker 1 has reached its capacity too.
     assert reasons(found) == {("t", 0): Reason.OVER_CAPACITY}
 
 
@@ -304,16 +304,16 @@ def test_two_full_brokers_cannot_swap() -> None:
     assert set(reasons(found).values()) == {Reason.OVER_CAPACITY}
 
 
-def test_a_broker_over_its_capacity_gives_leads_away_and_takes_what_is_not_written_to() -> None:
-    # Broker 2 carries 9 and gives 1 away; of what prefers it, only that which nothing is written to can come.
+def test_a_broker_over_its_capacity_loses_leaders_and_gets_idle_ones() -> None:
+    # Broker 2 leads 9 and loses 1. Of its preferred partitions, only the one without writes can be elected.
     partitions = [*away(1, 2, 1), *away(2, 1, 1, 0.0), *away(2, 3, 1), *at_home(2, 8)]
     found = plan(partitions, capacity_bytes_per_s=5 * MB)
     assert [sorted(batch) for batch in elected(found)] == [[("t", 1200), ("t", 2100)]]
     assert reasons(found) == {("t", 2300): Reason.OVER_CAPACITY}
 
 
-# Brokers 1 and 2 lead 2 MB/s each. Partition 0 has moved, and is listed still; broker 3 is being added to partition 1.
-# Broker 2 sends 2 to each of two replicas, and 4 more once it leads partition 0 too, which is what it is preferred for.
+# Brokers 1 and 2 lead 2 MB/s each. Partition 0 has moved and is still listed; broker 3 is being added to partition 1.
+# Broker 2 sends 2 to each of two replicas. As the preferred leader of partition 0 it would send 4 more.
 def switching(throttle_mb: float | None, **more: Any) -> tuple[list[PartitionState], ClusterConstraints]:
     rate = 2 * MB
     partitions = [
@@ -330,9 +330,9 @@ def switching(throttle_mb: float | None, **more: Any) -> tuple[list[PartitionSta
     return partitions, ClusterConstraints(ALIVE, throttled=tuple(traffic), throttles=rates)
 
 
-def test_no_election_makes_a_move_starve() -> None:
-    partitions, around = switching(5.6)
-    found = plan_elections(partitions, NO_LIMIT, around)
+def test_no_election_makes_a_throttle_too_low() -> None:
+    partitions, constraints = switching(5.6)
+    found = plan_elections(partitions, NO_LIMIT, constraints)
     assert elected(found) == []
     assert reasons(found) == {("t", 0): Reason.OVER_THROTTLE, ("t", 1): Reason.MOVING}
     assert found.raise_first == (RequiredThrottleIncrease((2, Role.LEADER), 5.6 * MB, 8 * MB),)
@@ -348,57 +348,57 @@ def test_no_election_makes_a_move_starve() -> None:
         (5.6, {"leader_listed": frozenset({1, 3})}),
     ],
 )
-def test_an_election_goes_ahead_where_the_throttle_stays_enough(
+def test_an_election_is_planned_if_the_throttle_stays_sufficient(
     throttle_mb: float | None, more: dict[str, Any]
 ) -> None:
-    partitions, around = switching(throttle_mb, **more)
-    found = plan_elections(partitions, NO_LIMIT, around)
+    partitions, constraints = switching(throttle_mb, **more)
+    found = plan_elections(partitions, NO_LIMIT, constraints)
     assert elected(found) == [[("t", 0)]]
     assert found.raise_first == ()
 
 
 @pytest.mark.parametrize("more", [{"write_bytes_per_s": None}, {"leader_listed": None}])
-def test_what_is_not_known_to_be_enough_is_not_enough_and_has_no_number(more: dict[str, Any]) -> None:
-    partitions, around = switching(9.0, **more)
-    found = plan_elections(partitions, NO_LIMIT, around)
+def test_an_unknown_throttle_defers_elections_and_gives_no_rate(more: dict[str, Any]) -> None:
+    partitions, constraints = switching(9.0, **more)
+    found = plan_elections(partitions, NO_LIMIT, constraints)
     assert reasons(found)[("t", 0)] is Reason.OVER_THROTTLE
     assert found.raise_first == ()
 
 
-def test_nothing_is_added_to_a_move_that_loses_already() -> None:
-    # Broker 2 needs 4 as it is.
-    partitions, around = switching(4.0)
-    found = plan_elections(partitions, NO_LIMIT, around)
+def test_no_election_adds_load_to_a_losing_throttle() -> None:
+    # Broker 2 requires 4 before any election.
+    partitions, constraints = switching(4.0)
+    found = plan_elections(partitions, NO_LIMIT, constraints)
     assert reasons(found)[("t", 0)] is Reason.OVER_THROTTLE
     assert found.raise_first == (RequiredThrottleIncrease((2, Role.LEADER), 4 * MB, 8 * MB),)
 
 
-def test_a_throttle_may_be_too_low_for_what_the_old_leader_then_receives() -> None:
-    # Once broker 2 leads partition 0, broker 1 receives its 2 MB/s, listed there, beside 1 MB/s that it copies.
-    partitions, around = switching(None, follower_listed=frozenset({1, 3}))
+def test_a_throttle_may_be_too_low_for_the_old_leader_as_follower() -> None:
+    # Once broker 2 leads partition 0, broker 1 receives its listed 2 MB/s in addition to 1 MB/s that it copies.
+    partitions, constraints = switching(None, follower_listed=frozenset({1, 3}))
     copied = PartitionTraffic("t", 2, 4, (1,), frozenset({4}), frozenset({1}), frozenset({4}), frozenset({1}), 1 * MB)
-    throttles = {**around.throttles, (1, Role.FOLLOWER): 2.5 * MB}
-    found = plan(partitions, replace(around, throttled=(*around.throttled, copied), throttles=throttles))
+    throttles = {**constraints.throttles, (1, Role.FOLLOWER): 2.5 * MB}
+    found = plan(partitions, replace(constraints, throttled=(*constraints.throttled, copied), throttles=throttles))
     assert reasons(found)[("t", 0)] is Reason.OVER_THROTTLE
     assert found.raise_first == (RequiredThrottleIncrease((1, Role.FOLLOWER), 2.5 * MB, 3 * MB),)
 
 
-def test_a_side_that_gives_traffic_away_can_take_other_traffic_in_a_later_batch() -> None:
-    # Broker 2 leads partition 2 as well, 2 MB/s to one replica in sync, which broker 4 is preferred for: it needs 6,
-    # and 4 once that is gone. As broker 2 has one partition at home, it is the turn of broker 4 first.
-    partitions, around = switching(9.0)
+def test_a_throttle_that_lost_traffic_allows_other_traffic_in_a_later_batch() -> None:
+    # Broker 2 also leads partition 2, with 2 MB/s to one in-sync replica, whose preferred leader is broker 4. It
+    # requires 6, and 4 without partition 2. Broker 2 leads one preferred partition, so broker 4 is first.
+    partitions, constraints = switching(9.0)
     listed = frozenset({2, 4})
     resting = PartitionTraffic("t", 2, 2, (4,), listed, frozenset(), listed, frozenset(), 2 * MB)
-    around = replace(around, throttled=(*around.throttled, resting))
-    found = plan([*partitions, led(2, 2, 4, 2, write_bytes_per_s=2 * MB), *at_home(2, 1)], around)
-    # With partition 2 still there, partition 0 would make it 10.
+    constraints = replace(constraints, throttled=(*constraints.throttled, resting))
+    found = plan([*partitions, led(2, 2, 4, 2, write_bytes_per_s=2 * MB), *at_home(2, 1)], constraints)
+    # With partition 2, partition 0 would increase the required rate to 10.
     assert elected(found) == [[("t", 2)], [("t", 0)]]
 
 
 def test_a_leader_that_is_dead_does_not_fetch_from_the_next_one() -> None:
-    # Of the replicas 1 and 3 of partition 0 only 3 takes 2 MB/s from broker 2: 6 required, not 8.
-    partitions, around = switching(7.0)
-    found = plan(partitions, replace(around, alive=ALIVE - {1}))
+    # Of the replicas 1 and 3 of partition 0, only 3 fetches 2 MB/s from broker 2: 6 required, not 8.
+    partitions, constraints = switching(7.0)
+    found = plan(partitions, replace(constraints, alive=ALIVE - {1}))
     assert elected(found) == [[("t", 0)]]
 
 
@@ -450,7 +450,7 @@ def fetching(p: PartitionState, leader: int | None) -> tuple[int, ...]:
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints]:
-    """Partitions of four brokers, limits, and what throttles list."""
+    """Partitions of four brokers, limits, and throttled replica lists."""
     partitions = tuple(draw(leds(number)) for number in range(draw(st.integers(0, 14))))
     limits = BatchLimits(
         partitions=draw(st.integers(1, 6)),
@@ -480,11 +480,11 @@ def cases(draw: st.DrawFn) -> tuple[tuple[PartitionState, ...], BatchLimits, Clu
 
 
 class Cluster:
-    """The cluster to which batches are done one after the other, counted anew each time."""
+    """A cluster in which batches are elected one after the other, and counted again each time."""
 
-    def __init__(self, partitions: Iterable[PartitionState], around: ClusterConstraints) -> None:
+    def __init__(self, partitions: Iterable[PartitionState], constraints: ClusterConstraints) -> None:
         self.leds = {(p.topic, p.partition): p for p in partitions}
-        self.around = around
+        self.constraints = constraints
 
     def elect(self, names: Iterable[Name]) -> None:
         for name in names:
@@ -505,46 +505,48 @@ class Cluster:
 
     def traffic(self) -> list[PartitionTraffic]:
         found = []
-        for p in self.around.throttled:
+        for p in self.constraints.throttled:
             now = self.leds[p.topic, p.partition]
             found.append(replace(p, leader=now.leader, followers=fetching(now, now.leader)))
         return found
 
     def too_low(self) -> dict[BrokerRole, tuple[int, float]]:
-        """The sides whose throttle is known not to be enough: how bad that is, and what they would need.
+        """Return the brokers and roles whose throttle is certainly too low, with its severity and the required rate.
 
-        With a partition of unknown rate among them no throttle is known to be enough.
+        The required rate is infinite if the write rate of a partition is unknown.
         """
         grades = {Verdict.LOSING: 1, Verdict.STARVED: 2}
         return {
             (d.broker, d.role): (grades[d.verdict], math.inf if (need := d.required_bytes_per_s) is None else need)
-            for d in throttle_loads(self.traffic(), self.around.throttles)
+            for d in throttle_loads(self.traffic(), self.constraints.throttles)
             if d.verdict in grades
         }
 
     def unknown(self) -> dict[BrokerRole, int]:
-        """The sides of which something is not known, and how many replicas their throttle holds back for sure."""
-        found = throttle_loads(self.traffic(), self.around.throttles)
+        """Return the brokers and roles without a verdict, with the number of replicas that their throttle limits."""
+        found = throttle_loads(self.traffic(), self.constraints.throttles)
         return {(d.broker, d.role): d.limited_replicas for d in found if d.verdict is Verdict.NO_DATA}
 
 
 @given(cases())
-def test_each_partition_that_is_not_where_it_should_be_is_elected_or_left_out_once(
+def test_each_non_preferred_partition_is_elected_or_skipped_once(
     case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
 ) -> None:
-    partitions, limits, around = case
-    found = plan_elections(partitions, limits, around)
-    told = [*(name for batch in found.batches for name in batch.partitions), *reasons(found)]
+    partitions, limits, constraints = case
+    found = plan_elections(partitions, limits, constraints)
+    listed = [*(name for batch in found.batches for name in batch.partitions), *reasons(found)]
     wanted = [(p.topic, p.partition) for p in partitions if p.replicas and p.leader != p.replicas[0]]
-    assert sorted(told) == sorted(wanted)
+    assert sorted(listed) == sorted(wanted)
     assert len(found.left_out) == len(reasons(found))
 
 
 @given(cases())
-def test_only_what_can_be_elected_is(case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints]) -> None:
-    partitions, limits, around = case
+def test_only_electable_partitions_are_elected(
+    case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
+) -> None:
+    partitions, limits, constraints = case
     by_name = {(p.topic, p.partition): p for p in partitions}
-    for batch in plan_elections(partitions, limits, around).batches:
+    for batch in plan_elections(partitions, limits, constraints).batches:
         for p in map(by_name.__getitem__, batch.partitions):
             assert p.replicas[0] in p.isr
             assert p.replicas[0] in ALIVE
@@ -558,9 +560,9 @@ def test_only_what_can_be_elected_is(case: tuple[tuple[PartitionState, ...], Bat
 def test_no_batch_is_empty_or_over_a_limit(
     case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
 ) -> None:
-    partitions, limits, around = case
+    partitions, limits, constraints = case
     by_name = {(p.topic, p.partition): p for p in partitions}
-    for batch in plan_elections(partitions, limits, around).batches:
+    for batch in plan_elections(partitions, limits, constraints).batches:
         of_batch = [by_name[name] for name in batch.partitions]
         touched = Counter(broker for p in of_batch for broker in (p.leader, p.replicas[0]))
         moved = sum(p.write_bytes_per_s or 0.0 for p in of_batch)
@@ -573,10 +575,12 @@ def test_no_batch_is_empty_or_over_a_limit(
 
 
 @given(cases())
-def test_what_is_foretold_comes_true(case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints]) -> None:
-    partitions, limits, around = case
-    found = plan_elections(partitions, limits, around)
-    cluster = Cluster(partitions, around)
+def test_the_forecast_balances_are_those_after_the_elections(
+    case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
+) -> None:
+    partitions, limits, constraints = case
+    found = plan_elections(partitions, limits, constraints)
+    cluster = Cluster(partitions, constraints)
     assert {b.broker: b.imbalance_ratio for b in found.before} == cluster.ratios()
     assert found.before == balances(partitions, ALIVE)
     for batch in found.batches:
@@ -590,12 +594,12 @@ def some_of(batch: Batch, chance: random.Random) -> list[Name]:
 
 
 @given(cases(), st.randoms(use_true_random=False))
-def test_no_broker_gains_more_than_it_can_carry_though_other_elections_fail(
+def test_no_broker_exceeds_its_capacity_even_if_other_elections_fail(
     case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints], chance: random.Random
 ) -> None:
-    partitions, limits, around = case
-    cluster = Cluster(partitions, around)
-    for batch in plan_elections(partitions, limits, around).batches:
+    partitions, limits, constraints = case
+    cluster = Cluster(partitions, constraints)
+    for batch in plan_elections(partitions, limits, constraints).batches:
         before = {broker: cluster.carried(broker) for broker in BROKERS}
         for names in (some_of(batch, chance), batch.partitions):
             cluster.elect(names)
@@ -605,69 +609,69 @@ def test_no_broker_gains_more_than_it_can_carry_though_other_elections_fail(
 
 
 @given(cases(), st.randoms(use_true_random=False))
-def test_no_throttle_gets_too_low_by_a_batch_though_some_of_its_elections_fail(
+def test_no_batch_makes_a_throttle_too_low_even_if_some_of_its_elections_fail(
     case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints], chance: random.Random
 ) -> None:
-    partitions, limits, around = case
-    cluster = Cluster(partitions, around)
-    for batch in plan_elections(partitions, limits, around).batches:
+    partitions, limits, constraints = case
+    cluster = Cluster(partitions, constraints)
+    for batch in plan_elections(partitions, limits, constraints).batches:
         before, unknown = cluster.too_low(), cluster.unknown()
         for names in (some_of(batch, chance), batch.partitions):
             cluster.elect(names)
-            for side, (grade, required) in cluster.too_low().items():
-                # What could not be told before may be told once a partition of unknown rate has gone.
-                assert side in unknown or (grade, required) <= before[side]
-            assert {side for side, limited in cluster.unknown().items() if limited} <= {*unknown, *before}
+            for broker_role, (grade, required) in cluster.too_low().items():
+                # What could not be increase before may be increase once a partition of unknown rate has gone.
+                assert broker_role in unknown or (grade, required) <= before[broker_role]
+            assert {broker_role for broker_role, limited in cluster.unknown().items() if limited} <= {*unknown, *before}
 
 
 @given(cases(), st.randoms(use_true_random=False))
-def test_the_order_of_what_is_told_makes_no_difference(
+def test_the_order_of_the_input_makes_no_difference(
     case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints], chance: random.Random
 ) -> None:
-    partitions, limits, around = case
+    partitions, limits, constraints = case
     # Rates whose sums depend on their order.
     uneven = [
         p if p.write_bytes_per_s is None else replace(p, write_bytes_per_s=p.write_bytes_per_s * 1.1 + 0.3)
         for p in partitions
     ]
-    traffic = list(around.throttled)
-    expected = plan_elections(uneven, limits, around)
+    traffic = list(constraints.throttled)
+    expected = plan_elections(uneven, limits, constraints)
     chance.shuffle(uneven)
     chance.shuffle(traffic)
-    assert plan_elections(uneven, limits, replace(around, throttled=tuple(traffic))) == expected
+    assert plan_elections(uneven, limits, replace(constraints, throttled=tuple(traffic))) == expected
 
 
 @given(cases())
-def test_nothing_is_left_out_that_there_is_room_for(
+def test_a_second_plan_after_all_batches_elects_nothing(
     case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
 ) -> None:
-    partitions, limits, around = case
-    found = plan_elections(partitions, limits, around)
-    cluster = Cluster(partitions, around)
+    partitions, limits, constraints = case
+    found = plan_elections(partitions, limits, constraints)
+    cluster = Cluster(partitions, constraints)
     for batch in found.batches:
         cluster.elect(batch.partitions)
-    after = plan_elections(cluster.leds.values(), limits, replace(around, throttled=tuple(cluster.traffic())))
+    after = plan_elections(cluster.leds.values(), limits, replace(constraints, throttled=tuple(cluster.traffic())))
     assert after.batches == ()
     assert after.left_out == found.left_out
 
 
 @given(cases())
-def test_throttles_raised_as_told_let_go_what_they_held_back(
+def test_throttles_raised_as_planned_allow_the_deferred_elections(
     case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
 ) -> None:
     partitions, limits, some = case
     known = tuple(p for p in some.throttled if None not in (p.write_bytes_per_s, p.leader_listed, p.follower_listed))
     throttles = {(b, role): some.throttles.get((b, role)) for b in BROKERS for role in Role}
-    around = replace(some, throttled=known, throttles=throttles)
-    found = plan_elections(partitions, limits, around)
-    cluster = Cluster(partitions, around)
+    constraints = replace(some, throttled=known, throttles=throttles)
+    found = plan_elections(partitions, limits, constraints)
+    cluster = Cluster(partitions, constraints)
     for batch in found.batches:
         cluster.elect(batch.partitions)
-    for told in found.raise_first:
-        assert told.throttle_bytes_per_s == throttles[told.broker_role]
-        assert told.required_bytes_per_s >= told.throttle_bytes_per_s
-        throttles[told.broker_role] = told.required_bytes_per_s + 1
-    raised = replace(around, throttled=tuple(cluster.traffic()), throttles=throttles)
+    for increase in found.raise_first:
+        assert increase.throttle_bytes_per_s == throttles[increase.broker_role]
+        assert increase.required_bytes_per_s >= increase.throttle_bytes_per_s
+        throttles[increase.broker_role] = increase.required_bytes_per_s + 1
+    raised = replace(constraints, throttled=tuple(cluster.traffic()), throttles=throttles)
     after = plan_elections(cluster.leds.values(), limits, raised)
     assert Reason.OVER_THROTTLE not in reasons(after).values()
 

@@ -70,11 +70,11 @@ def traffic(rows: list[dict[str, Any]], alive: frozenset[int]) -> tuple[Partitio
 def test_rows_of_a_tick_give_the_plan_of_the_whole_cluster(
     cluster: Leadership, partitions: int, per_broker: int, throttled: bool
 ) -> None:
-    alive = frozenset(b for b, told in cluster.brokers.items() if told.alive)
+    alive = frozenset(b for b, broker in cluster.brokers.items() if broker.alive)
     limits = BatchLimits(partitions, per_broker, capacity_bytes_per_s=1500)
     away = away_rows(cluster)
     watched = watched_rows(away) if throttled else []
-    brokers = [{"broker": b, "alive": told.alive} | THROTTLE for b, told in cluster.brokers.items()]
+    brokers = [{"broker": b, "alive": broker.alive} | THROTTLE for b, broker in cluster.brokers.items()]
     row = plan_of_tick(limits, TICK_MS, balance_rows(cluster, alive), brokers, away, watched or None)
 
     throttles: dict[BrokerRole, float | None] = {
@@ -85,8 +85,8 @@ def test_rows_of_a_tick_give_the_plan_of_the_whole_cluster(
 
 
 @given(leaderships())
-def test_what_is_not_known_takes_no_election_away(cluster: Leadership) -> None:
-    alive = frozenset(b for b, told in cluster.brokers.items() if told.alive)
+def test_unknown_rates_prevent_no_election(cluster: Leadership) -> None:
+    alive = frozenset(b for b, broker in cluster.brokers.items() if broker.alive)
     brokers = [{"broker": b, "alive": b in alive, "throttles_known": False} for b in cluster.brokers]
     unknown = [row | {"write_bytes_per_s": None} for row in away_rows(cluster)]
     counted = [row | {"write_bytes_per_s": None} for row in balance_rows(cluster, alive)]
@@ -99,7 +99,7 @@ def test_what_is_not_known_takes_no_election_away(cluster: Leadership) -> None:
     }
 
 
-def test_an_outline_has_the_first_batch_and_what_all_come_to() -> None:
+def test_a_summary_has_the_first_batch_and_the_totals() -> None:
     away = [PartitionState("t", n, 2, (1, 2), (1, 2), write_bytes_per_s=100.0 + n) for n in range(5)]
     moving = PartitionState("t", 5, 2, (1, 2), (1, 2), moving=True, write_bytes_per_s=1.0)
     at_home = [PartitionState("u", n, 1, (1, 2), (1, 2), write_bytes_per_s=1.0) for n in range(4)]
@@ -121,8 +121,8 @@ def test_an_outline_has_the_first_batch_and_what_all_come_to() -> None:
     assert (found.greatest_first_batch_ratio, found.greatest_last_batch_ratio) == (0.3, 0.1)
 
 
-def test_numbers_have_the_types_of_their_columns_where_there_is_nothing_to_elect() -> None:
-    # Without Arrow Spark takes an integer from a function for null where a DOUBLE is due.
+def test_numbers_have_their_column_types_in_an_empty_plan() -> None:
+    # Without Arrow, Spark stores null if a function returns an integer for a DOUBLE.
     brokers = [{"broker": 1, "alive": True} | THROTTLE]
     balance = vars(Balance(1, 2, 0, 0, 0, 0.0, 0.0)) | {"leader_partitions": 2}
     row = plan_of_tick(BatchLimits(), TICK_MS, [balance], brokers, [], None)
@@ -130,7 +130,7 @@ def test_numbers_have_the_types_of_their_columns_where_there_is_nothing_to_elect
     assert [type(number) for number in doubles] == [float, float, float]
 
 
-def test_what_is_written_is_not_known_where_one_rate_is_not() -> None:
+def test_the_total_write_rate_is_unknown_if_one_rate_is() -> None:
     away = [
         PartitionState("t", n, 2, (1, 2), (1, 2), write_bytes_per_s=rate) for n, rate in enumerate((9.0, 8.0, None))
     ]
@@ -138,7 +138,7 @@ def test_what_is_written_is_not_known_where_one_rate_is_not() -> None:
     assert (found.first_batch_write_bytes_per_s, found.write_bytes_per_s) == (17.0, None)
 
 
-def test_a_cluster_where_nothing_can_be_elected_has_an_outline_as_it_is() -> None:
+def test_the_forecast_of_an_empty_plan_is_the_current_balance() -> None:
     moving = PartitionState("t", 0, 2, (1, 2), (1, 2), moving=True)
     found = summarize(plan_elections([moving], BatchLimits(), ClusterConstraints(frozenset(BROKERS))), TICK_MS)
     assert (found.batches, found.first_batch, found.outlooks) == (0, (), (BalanceForecast(1, 1.0, 1.0),))

@@ -1,4 +1,4 @@
-"""Who copies what from whom, by what ticks show of a move."""
+"""Copies between brokers, reconstructed from the loads of a tick."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas.alerts import Role
 MB = 1_000_000
 
 
-def demand(broker: int, role: Role, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> ThrottleLoad:
+def load(broker: int, role: Role, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> ThrottleLoad:
     return ThrottleLoad(
         broker=broker,
         role=role,
@@ -31,11 +31,11 @@ def demand(broker: int, role: Role, replicas: int, remaining_mb: float, behind_m
 
 
 def leader(broker: int, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> ThrottleLoad:
-    return demand(broker, Role.LEADER, replicas, remaining_mb, behind_mb)
+    return load(broker, Role.LEADER, replicas, remaining_mb, behind_mb)
 
 
 def destination(broker: int, replicas: int, remaining_mb: float, behind_mb: float = 1.0) -> ThrottleLoad:
-    return demand(broker, Role.FOLLOWER, replicas, remaining_mb, behind_mb)
+    return load(broker, Role.FOLLOWER, replicas, remaining_mb, behind_mb)
 
 
 def replica(
@@ -58,15 +58,15 @@ class Found:
         return next((broker for (broker, _), one in self.ends.items() if one is end), None)
 
     def parts(self) -> dict[tuple[int | None, int | None], list[float]]:
-        """What each replica still has to copy in MB, by leader and destination."""
+        """Return the remaining MB of each replica, by leader and destination."""
         return {self._pair(c): [round(part.remaining_bytes / MB, 3) for part in c.parts] for c in self.copies}
 
     def writes(self) -> dict[tuple[int | None, int | None], float]:
-        """What is written meanwhile in MB/s, by leader and destination."""
+        """Return the write rates in MB/s, by leader and destination."""
         return {self._pair(c): round(sum(p.write_bytes_per_s for p in c.parts) / MB, 3) for c in self.copies}
 
     def leaving(self) -> list[list[tuple[int | None, float]]]:
-        """Of each replica of the first copy, whose in-sync traffic ends when it is done, and how much, MB/s."""
+        """Return the in-sync traffic that ends with each replica of the first copy: broker and MB/s."""
         parts = [part.moving.leaving if part.moving else () for part in self.copies[0].parts]
         return [[(self.name(end), rate / MB) for end, rate in ended] for ended in parts]
 
@@ -90,15 +90,15 @@ def test_a_leader_without_a_limit_limits_no_copy() -> None:
     assert Found([replace(destination(3, 1, 5), catching_up=known)]).parts() == {(None, 3): [5]}
 
 
-def test_what_leaves_with_a_partition_is_taken_from_the_quotas_that_count_it() -> None:
-    # Broker 2 leaves, then broker 1 that leads: all its followers go with it, also broker 9 that leaves too.
+def test_traffic_that_ends_with_a_partition_is_subtracted_from_the_quotas_that_count_it() -> None:
+    # Broker 2 is removed from the first. Leader 1 is removed from the second, so all followers stop fetching from it.
     stays, goes = replica(0, 1, 5, (1, 2, 3), (1, 3)), replica(1, 1, 5, (2, 3, 1, 9), (2, 3))
     found = Found([leader(1, 2, 10), replace(destination(3, 2, 10), catching_up=(stays, goes))])
     assert found.leaving() == [[(1, 0.5)], [(1, 1.5)]]
 
 
-def test_a_new_replica_that_takes_the_lead_fetches_no_more() -> None:
-    # On real brokers: with its traffic left in the quota, 258 s were promised for a move of four that took 181 s.
+def test_a_new_replica_that_becomes_the_leader_stops_fetching() -> None:
+    # On real brokers, counting its traffic led to an estimate of 258 s for a move of four that took 181 s.
     alone, first, second = replica(0, 1, 5, (3, 1), (3,)), replica(1, 1, 5, (3, 4, 1), (3, 4)), (4, 3, 1)
     known = (alone, first, replace(first, partition=2, replicas=second, target=(4, 3)))
     found = Found([leader(1, 3, 15), replace(destination(3, 3, 15), catching_up=known)])
@@ -112,20 +112,20 @@ def test_sums_per_leader_give_every_replica_its_part_and_one_the_largest() -> No
     assert found.writes() == {(1, 3): 0.9, (2, 3): 0.4}
 
 
-def test_sums_per_leader_tell_what_ends_with_all_of_them() -> None:
+def test_sums_per_leader_contain_the_traffic_that_ends() -> None:
     sources = (SourceLoad(1, 2, 20 * MB, 1.0 * MB, leaving_bytes_per_s=3.0 * MB, leading_bytes_per_s=1.0 * MB),)
     found = Found([leader(1, 2, 20), replace(destination(3, 2, 20), sources=sources)])
     assert found.leaving() == [[(1, 1.5), (3, 0.5)]] * 2
 
 
-def test_where_nothing_more_is_known_a_destination_draws_on_all_leaders_alike() -> None:
+def test_without_sums_a_destination_copies_from_all_leaders_in_proportion() -> None:
     found = Found([leader(1, 3, 30), leader(2, 1, 10), destination(3, 4, 40, 2.0)])
     assert found.parts() == {(1, 3): [10, 10, 10], (2, 3): [10]}
     assert found.writes() == {(1, 3): 1.5, (2, 3): 0.5}
     assert Found([destination(3, 2, 40)]).parts() == {(None, 3): [20, 20]}
 
 
-def test_what_a_leader_sends_beyond_that_goes_to_destinations_without_a_limit() -> None:
+def test_further_copies_of_a_leader_go_to_destinations_without_a_limit() -> None:
     known = (replica(0, 1, 5, (1, 2, 3), (1, 3)),)
     found = Found([leader(1, 3, 25, 1.5), replace(destination(3, 1, 5, 0.5), catching_up=known)])
     assert found.parts() == {(1, None): [10, 10], (1, 3): [5]}

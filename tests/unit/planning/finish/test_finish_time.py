@@ -20,7 +20,7 @@ from schemas.alerts import Role
 MB = 1_000_000.0
 
 
-def demand(
+def load(
     required_mb: float = 4,
     remaining_mb: float | None = 20,
     in_sync_mb: float = 2,
@@ -46,7 +46,7 @@ def demand(
 def destination(
     required_mb: float, remaining_mb: float, broker: int = 3, replicas: int = 1, throttle_mb: float | None = 3
 ) -> ThrottleLoad:
-    return demand(required_mb, remaining_mb, 0, throttle_mb, 3, Role.FOLLOWER, broker, replicas)
+    return load(required_mb, remaining_mb, 0, throttle_mb, 3, Role.FOLLOWER, broker, replicas)
 
 
 def ticks(*earlier: tuple[float, ThrottleLoad]) -> list[tuple[float, dict[BrokerRole, ThrottleLoad]]]:
@@ -72,20 +72,20 @@ def middle_s(
 
 
 def test_the_first_burst_is_what_the_window_has_unused() -> None:
-    now = demand(required_mb=4, remaining_mb=30, in_sync_mb=2, throttle_mb=1.5, used_mb=1.5)
+    now = load(required_mb=4, remaining_mb=30, in_sync_mb=2, throttle_mb=1.5, used_mb=1.5)
     # 3 s later 36 MB are left, and the window of 10 MB/s has room for some 8 x 10.
     assert middle_s([now], 10) == pytest.approx(COMPLETE_S + 36 / 40, abs=1)
 
 
 def test_an_old_burst_that_leaves_the_window_makes_room_before_the_cycle_is_over() -> None:
-    now = demand(required_mb=3, remaining_mb=20.4, in_sync_mb=2, throttle_mb=2.5, used_mb=3.06)
+    now = load(required_mb=3, remaining_mb=20.4, in_sync_mb=2, throttle_mb=2.5, used_mb=3.06)
     assert middle_s([now], 3.6, begun(9, now)) < middle_s([now], 3.6, begun(2, now))
 
 
 def test_it_takes_what_remains_by_what_is_gained_in_the_long_run() -> None:
     # 200 MB and the 3 s x 1 MB/s until then, at 3.6 - 3 MB/s; half a response of 1.05 MB more in a window of 11.5 s,
     # and 0.8 % of what is copied less for batches of 16 kB: 0.6 + 0.045 - 0.014.
-    now = demand(required_mb=3, remaining_mb=200, in_sync_mb=2, throttle_mb=2.5, used_mb=2.5)
+    now = load(required_mb=3, remaining_mb=200, in_sync_mb=2, throttle_mb=2.5, used_mb=2.5)
     found = finish([now], 3.6 * MB)
     assert found is not None
     assert found.middle_s == pytest.approx(203 / 0.631, rel=0.06)
@@ -93,7 +93,7 @@ def test_it_takes_what_remains_by_what_is_gained_in_the_long_run() -> None:
 
 
 def test_a_destination_that_draws_on_two_leaders_gets_less_than_its_throttle() -> None:
-    leaders = [demand(4, 30, 2, used_mb=3, broker=broker) for broker in (1, 2)]
+    leaders = [load(4, 30, 2, used_mb=3, broker=broker) for broker in (1, 2)]
     alone, both = middle_s(leaders, 4.8), middle_s([*leaders, destination(4, 60)], 4.8)
     assert both > 1.2 * alone
 
@@ -107,8 +107,8 @@ def replica(
 
 
 def test_each_destination_draws_on_the_leaders_of_its_own_replicas() -> None:
-    small = demand(4, 10, 2, used_mb=4, broker=1), destination(2, 10, broker=3)
-    large = demand(4, 60, 2, used_mb=4, broker=2), destination(2, 60, broker=4)
+    small = load(4, 10, 2, used_mb=4, broker=1), destination(2, 10, broker=3)
+    large = load(4, 60, 2, used_mb=4, broker=2), destination(2, 60, broker=4)
     known = [
         small[0],
         large[0],
@@ -120,7 +120,7 @@ def test_each_destination_draws_on_the_leaders_of_its_own_replicas() -> None:
 
 
 def test_a_replica_that_leaves_makes_room_when_its_partition_has_moved() -> None:
-    leader = demand(6, 65, 3, used_mb=6, replicas=2)
+    leader = load(6, 65, 3, used_mb=6, replicas=2)
     partitions = replica(1, 5, 2, (1, 3)), replica(1, 60, 1, (1, 3), 1)
     gained = destination(3, 65, replicas=2)
     one_by_one = middle_s([leader, replace(gained, catching_up=partitions)], 7)
@@ -132,13 +132,13 @@ def test_a_replica_that_leaves_makes_room_when_its_partition_has_moved() -> None
 def test_a_leader_that_leaves_takes_all_its_traffic_along() -> None:
     leaving = replica(1, 5, 2, (3, 4)), replica(1, 60, 1, (1, 3), 1)
     staying = replica(1, 5, 2, (1, 3)), leaving[1]
-    leader, gained = demand(6, 65, 3, used_mb=6, replicas=2), destination(3, 65, replicas=2)
+    leader, gained = load(6, 65, 3, used_mb=6, replicas=2), destination(3, 65, replicas=2)
     gone, stays = (middle_s([leader, replace(gained, catching_up=parts)], 7) for parts in (leaving, staying))
     assert gone < stays
 
 
 def test_of_many_replicas_the_largest_decides() -> None:
-    leader, gained = demand(3.6, 210, 2, used_mb=3, replicas=100), destination(1.6, 210, replicas=100)
+    leader, gained = load(3.6, 210, 2, used_mb=3, replicas=100), destination(1.6, 210, replicas=100)
 
     def taken(largest_mb: float) -> float:
         source = SourceLoad(1, 100, round(210 * MB), 1.6 * MB, round(largest_mb * MB))
@@ -150,7 +150,7 @@ def test_of_many_replicas_the_largest_decides() -> None:
 
 def test_sums_per_leader_are_nearly_as_good_as_the_replicas_one_by_one() -> None:
     # Twelve of 5 MB each from broker 1, and twelve from broker 2 that have ten times as much to copy.
-    leaders = [demand(4, mb, 2, used_mb=3, broker=broker, replicas=12) for broker, mb in ((1, 60), (2, 600))]
+    leaders = [load(4, mb, 2, used_mb=3, broker=broker, replicas=12) for broker, mb in ((1, 60), (2, 600))]
     gained = destination(4, 660, replicas=24, throttle_mb=9)
     near = tuple(CatchingUpReplica("t", n, 1, round(5 * MB), 2 / 12 * MB, (1, 3), (1, 3)) for n in range(12))
     far = tuple(CatchingUpReplica("u", n, 2, round(50 * MB), 2 / 12 * MB, (2, 3), (2, 3)) for n in range(12))
@@ -162,12 +162,12 @@ def test_sums_per_leader_are_nearly_as_good_as_the_replicas_one_by_one() -> None
 
 
 def test_a_rate_that_is_higher_stays_and_none_stays_none() -> None:
-    rates = [applied_rate(demand(throttle_mb=mb), 5 * MB) for mb in (3, 5, 8, None)]
+    rates = [applied_rate(load(throttle_mb=mb), 5 * MB) for mb in (3, 5, 8, None)]
     assert rates == [5 * MB, 5 * MB, 8 * MB, None]
 
 
 def test_each_broker_keeps_its_own_rate_where_that_is_higher() -> None:
-    low, high = (demand(4, 60, 2, throttle_mb=mb, used_mb=3) for mb in (3, 8))
+    low, high = (load(4, 60, 2, throttle_mb=mb, used_mb=3) for mb in (3, 8))
     assert middle_s([high], 5) == middle_s([high], 8) < 0.5 * middle_s([low], 5)
     # A destination without a rate limits nothing; with 5 MB/s it would have to share them.
     free, limited = (destination(2, 60, throttle_mb=mb) for mb in (None, 3))
@@ -175,14 +175,14 @@ def test_each_broker_keeps_its_own_rate_where_that_is_higher() -> None:
 
 
 def test_settings_of_the_brokers_decide_the_bursts() -> None:
-    now = demand(4, 90, 2, used_mb=3)
+    now = load(4, 90, 2, used_mb=3)
     usual = finish([now], 5 * MB)
     long = finish([replace(now, quota_window=QuotaWindow(samples=60))], 5 * MB)
     assert usual is not None
     assert long is not None
     # 60 s of 5 MB/s have room for all of it, once what the window contains is replaced: no cycle of 11 s.
     assert long.middle_s < 0.7 * usual.middle_s
-    small = demand(1.0, 4, 0.5, throttle_mb=0.7, used_mb=0.7, role=Role.FOLLOWER)
+    small = load(1.0, 4, 0.5, throttle_mb=0.7, used_mb=0.7, role=Role.FOLLOWER)
     bursts = [replace(small, fetch=FetchLimits(partition_bytes=size)) for size in (8_388_608, 65_536)]
     large_s, small_s = (finish_s([d], 0.8 * MB) for d in bursts)
     # Below what is required only responses that no quota cuts bring it to an end.
@@ -192,7 +192,7 @@ def test_settings_of_the_brokers_decide_the_bursts() -> None:
 
 def test_batches_that_are_known_narrow_the_range_and_large_ones_move_it() -> None:
     # 200 MB at 4.8 - 2 MB/s of which 2 are written: 0.8 MB/s. A tenth of 2.8 is sent again with batches of 200 kB.
-    now = demand(4, 200, 2, used_mb=3)
+    now = load(4, 200, 2, used_mb=3)
     unknown, small, large = (finish([replace(now, batch_bytes=b)], 4.8 * MB) for b in (None, 8e3, 2e5))
     assert unknown is not None
     assert small is not None
@@ -203,14 +203,14 @@ def test_batches_that_are_known_narrow_the_range_and_large_ones_move_it() -> Non
 
 @pytest.mark.parametrize(("throttle_mb", "ends"), [(1.9, False), (2.0, False), (3.0, False), (4.8, True)])
 def test_it_never_ends_where_less_passes_than_is_written(throttle_mb: float, ends: bool) -> None:
-    now = demand(4, 20, 2, throttle_mb=1.5, used_mb=1.5)
+    now = load(4, 20, 2, throttle_mb=1.5, used_mb=1.5)
     assert (finish([now], throttle_mb * MB) is not None) is ends
 
 
 def test_below_what_is_required_ten_small_partitions_end_all_the_same() -> None:
     # In-sync traffic 0.51, required 1.01, throttle 0.8 MB/s, seen on real brokers: 10.5 MB pass in each window of
     # 11.2 s, in which 5.6 MB are written. Of 26.5 MB remain 16, 11.1, 6.2 and 1.3 MB after four bursts; five end it.
-    now = demand(1.01, 25, 0.51, throttle_mb=0.6, used_mb=0.6, replicas=10)
+    now = load(1.01, 25, 0.51, throttle_mb=0.6, used_mb=0.6, replicas=10)
     found = finish([now], 0.8 * MB)
     assert found is not None
     assert found.middle_s == pytest.approx(4 * 11.2, abs=6)
@@ -219,13 +219,13 @@ def test_below_what_is_required_ten_small_partitions_end_all_the_same() -> None:
 
 
 def test_what_is_not_known_is_not_promised() -> None:
-    assert finish([demand(), demand(remaining_mb=None, broker=2)], 9 * MB) is None
-    assert finish_s([demand(remaining_mb=None)], 9 * MB) is None
-    assert finish([demand(remaining_mb=0)], 9 * MB) == Finish(0.0, 0.0, 0.0)
+    assert finish([load(), load(remaining_mb=None, broker=2)], 9 * MB) is None
+    assert finish_s([load(remaining_mb=None)], 9 * MB) is None
+    assert finish([load(remaining_mb=0)], 9 * MB) == Finish(0.0, 0.0, 0.0)
 
 
 def test_the_later_it_is_applied_the_more_is_to_be_copied() -> None:
-    now = demand(4, 30, 2, throttle_mb=1.5, used_mb=2)
+    now = load(4, 30, 2, throttle_mb=1.5, used_mb=2)
     soon, late = (finish([now], 5 * MB, applied_s=s) for s in (3.0, 14.5))
     assert soon is not None
     assert late is not None
@@ -236,7 +236,7 @@ def test_the_later_it_is_applied_the_more_is_to_be_copied() -> None:
 @settings(max_examples=30)
 @given(st.floats(1, 500), st.floats(0.1, 20), st.floats(0, 1), st.floats(1.1, 4))
 def test_the_middle_lies_in_the_range(remaining: float, required: float, in_sync_ratio: float, times: float) -> None:
-    now = demand(required, remaining, in_sync_ratio * required, throttle_mb=required / 2, used_mb=required / 2)
+    now = load(required, remaining, in_sync_ratio * required, throttle_mb=required / 2, used_mb=required / 2)
     found = finish([now], times * required * MB)
     assert found is None or 0 <= found.low_s < found.middle_s < found.high_s
 
@@ -246,7 +246,7 @@ def test_the_middle_lies_in_the_range(remaining: float, required: float, in_sync
 def test_twice_the_throttle_takes_no_longer(
     remaining: float, required: float, in_sync_ratio: float, times: float
 ) -> None:
-    now = demand(required, remaining, in_sync_ratio * required, throttle_mb=required / 2, used_mb=required / 2)
+    now = load(required, remaining, in_sync_ratio * required, throttle_mb=required / 2, used_mb=required / 2)
     slow, fast = (finish_s([now], times * factor * required * MB) for factor in (1, 2))
     assert slow is None or (fast is not None and fast <= slow + 1)
 
@@ -256,7 +256,7 @@ def test_twice_the_throttle_takes_no_longer(
 def test_the_throttle_for_a_deadline_keeps_it_and_less_than_its_mean_would_not(
     remaining: float, required: float, in_sync_ratio: float, within: float
 ) -> None:
-    now = demand(required, remaining, in_sync_ratio * required, throttle_mb=required / 2, used_mb=required / 2)
+    now = load(required, remaining, in_sync_ratio * required, throttle_mb=required / 2, used_mb=required / 2)
     throttle = throttle_for([now], within)
     kept = finish_s([now], throttle)
     assert kept is not None
@@ -266,14 +266,14 @@ def test_the_throttle_for_a_deadline_keeps_it_and_less_than_its_mean_would_not(
 
 
 def test_what_nothing_ends_in_time_asks_for_an_endless_throttle() -> None:
-    assert throttle_for([demand()], 0.4) == math.inf
-    assert throttle_for([demand(remaining_mb=None)], 100.0) == math.inf
+    assert throttle_for([load()], 0.4) == math.inf
+    assert throttle_for([load(remaining_mb=None)], 100.0) == math.inf
 
 
 @pytest.mark.parametrize("within", [0.0, -1.0, float("nan")])
 def test_a_deadline_must_lie_ahead(within: float) -> None:
     with pytest.raises(ValueError, match="within_s must be positive"):
-        throttle_for([demand()], within)
+        throttle_for([load()], within)
 
 
 def between_brokers(brokers: int, partitions: int) -> list[ThrottleLoad]:
@@ -286,7 +286,7 @@ def between_brokers(brokers: int, partitions: int) -> list[ThrottleLoad]:
         known[new].append(CatchingUpReplica("t", number, leader, remaining, 0.2 * MB, (*target, -1), target))
     led = {broker: [r for found in known.values() for r in found if r.leader == broker] for broker in known}
     leaders = [
-        demand(
+        load(
             0.6 * len(led[b]),
             sum(r.remaining_bytes for r in led[b]) / MB,
             0.4 * len(led[b]),

@@ -1,4 +1,4 @@
-"""Throttled copies as a steady flow: by hand, and against the simulation of every fetch."""
+"""Throttled copies as a steady flow: computed by hand, and compared with the simulation of fetches."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def copy(
     return CopyStream(leader, destination, deque(ReplicaCopy(mb * MB, write_mb * MB) for mb in remaining_mb))
 
 
-def test_it_takes_what_remains_by_what_the_scarcest_quota_leaves() -> None:
+def test_the_time_is_the_remaining_bytes_by_the_rate_of_the_scarcest_quota() -> None:
     # In 11.5 s there is room for 23 MB, rounded up to 22 responses of 1.05 MB: 2.006 MB/s, of which 98.5 % are new.
     gained_mb = 22 * 1.048576 / 11.5 * YIELD_RATIOS[1] - 0.5
     assert Flow([copy(end(4, 2), end(40), 300, write_mb=0.5)], 10.0).run() == pytest.approx(10 + 300 / gained_mb)
 
 
-def test_it_never_ends_where_nothing_is_gained() -> None:
+def test_it_never_ends_without_a_gain() -> None:
     assert Flow([copy(end(4, 4.1), None, 300)], 0.0).run() is None
     assert Flow([copy(end(4, 2), None, 300, write_mb=2.1)], 0.0).run() is None
-    # Nor where one of two has got all it needs, and the other gets nothing.
+    # Nor if one of two copies finishes and the other gets nothing.
     assert Flow([copy(end(9), None, 1), copy(end(4, 4.1), None, 300)], 0.0).run() is None
 
 
-def test_what_no_quota_limits_is_done_at_once() -> None:
+def test_an_unlimited_copy_finishes_at_once() -> None:
     assert Flow([copy(end(None), None, 1e6)], 5.0).run() == pytest.approx(6.0, abs=1)
     assert Flow([], 5.0).run() == 5.0
 
@@ -62,7 +62,7 @@ def test_replicas_that_leave_make_room() -> None:
 
 
 def moves() -> list[list[CopyStream]]:
-    """Some moves: a replica; three destinations of one leader; leaders and destinations that share each other."""
+    """Return three moves: one replica; three destinations of one leader; two leaders to two destinations."""
     leader, other, one, two = end(4.8, 2), end(4.8, 2), end(4.8), end(4.8)
     shared = end(3.0, 1.0)
     return [

@@ -169,7 +169,7 @@ def test_a_destination_of_several_leaders_gets_less_than_all_at_once() -> None:
     assert alone.middle < 2.284 * MB < rate.middle
 
 
-def demand(
+def load(
     throttle_mb: float, in_sync_mb: float, required_mb: float, burst: float | None, replicas: int = 1
 ) -> ThrottleLoad:
     rates = throttle_mb * MB, in_sync_mb * MB, required_mb * MB
@@ -197,7 +197,7 @@ def demand(
 def test_a_throttle_that_is_too_low_is_slow_where_bursts_bring_more_than_is_written(
     throttle_mb: float, in_sync_mb: float, required_mb: float, burst: float | None, verdict: Verdict
 ) -> None:
-    assert demand(throttle_mb, in_sync_mb, required_mb, burst).verdict is verdict
+    assert load(throttle_mb, in_sync_mb, required_mb, burst).verdict is verdict
 
 
 @settings(max_examples=40)
@@ -210,7 +210,7 @@ def test_slow_and_losing_are_as_simulated(
 ) -> None:
     throttle_mb = in_sync_mb + above_ratio * behind_mb
     burst = float(DEFAULT_FETCH.burst_bytes(replicas))
-    verdict = demand(throttle_mb, in_sync_mb, in_sync_mb + behind_mb, burst, replicas).verdict
+    verdict = load(throttle_mb, in_sync_mb, in_sync_mb + behind_mb, burst, replicas).verdict
     copied_mb = simulated_bytes_per_s(throttle_mb * MB, in_sync_mb * MB, replicas, 0.5, 32_768.0) / MB
     left = (throttle_mb - in_sync_mb) * MB * DEFAULT_WINDOW.mean_s / burst
     # Where it depends on a response more or less, or on a few percent, nobody can say.

@@ -15,10 +15,10 @@ from planning.throttles.load import ThrottleLoad
 from schemas.alerts import Role
 
 MB = 1_000_000.0
-PHASES, PLACES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.25, 0.75)
+PHASES, COPY_TIMES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.25, 0.75)
 
 
-def demand(
+def load(
     used_mb: float | None, remaining_mb: float = 50, role: Role = Role.LEADER, in_sync_mb: float = 2
 ) -> ThrottleLoad:
     """A broker that has to carry 2 MB/s more than in-sync followers take, for one new replica."""
@@ -61,7 +61,7 @@ def begun(now: ThrottleLoad, means_mb: Sequence[float], idle_s: int = 8) -> list
 
 
 def likeliest(now: ThrottleLoad, earlier: Sequence[tuple[float, ThrottleLoad]]) -> QuotaSamples:
-    return guesses(now, earlier, PHASES, PLACES)[0].window
+    return guesses(now, earlier, PHASES, COPY_TIMES)[0].window
 
 
 def left_bytes(window: QuotaSamples, after_s: float) -> float:
@@ -72,7 +72,7 @@ def left_bytes(window: QuotaSamples, after_s: float) -> float:
 
 def test_what_came_when_the_move_began_leaves_the_window_with_its_sample() -> None:
     # 3 MB/s over some 11.5 s: 34.5 MB, of which in-sync followers took 2 x 3 in the last three seconds.
-    window = likeliest(demand(3), begun(demand(3), (2.8, 2.6)))
+    window = likeliest(load(3), begun(load(3), (2.8, 2.6)))
     assert window.total_bytes == pytest.approx(34.5 * MB, rel=0.05)
     assert left_bytes(window, 7.0) == pytest.approx(34.5, rel=0.05)
     # The move began between three and two seconds ago; its sample is over eleven seconds after that.
@@ -80,8 +80,8 @@ def test_what_came_when_the_move_began_leaves_the_window_with_its_sample() -> No
 
 
 def test_a_quota_that_had_no_gauge_before_counts_since_then_only() -> None:
-    now = demand(3)
-    earlier = [(1.0, demand(2.5, 48)), (2.0, demand(2.0, 46)), (3.0, before(now, None)), (4.0, before(now, None))]
+    now = load(3)
+    earlier = [(1.0, load(2.5, 48)), (2.0, load(2.0, 46)), (3.0, before(now, None)), (4.0, before(now, None))]
     window = likeliest(now, earlier)
     # Between two and three seconds at 3 MB/s.
     assert 6 * MB <= window.total_bytes <= 9 * MB
@@ -89,13 +89,13 @@ def test_a_quota_that_had_no_gauge_before_counts_since_then_only() -> None:
 
 
 def test_a_fresh_quota_without_any_mean_has_no_room() -> None:
-    window = likeliest(demand(None), [])
+    window = likeliest(load(None), [])
     assert window.total_bytes / window.elapsed_s(0.0) == pytest.approx(3 * MB)
 
 
 def test_what_passed_between_two_ticks_lies_between_them() -> None:
     # 2 MB/s were written for 5 s and the lag fell by 10 MB: 20 MB were copied, and in-sync followers took 10 MB.
-    window = likeliest(demand(4, 40), [(5.0, demand(2, 50)), (10.0, demand(2, 40)), (15.0, demand(2, 30))])
+    window = likeliest(load(4, 40), [(5.0, load(2, 50)), (10.0, load(2, 40)), (15.0, load(2, 30))])
     # At the earliest it came five seconds ago: after six seconds all counts that came since.
     assert window.total_bytes == pytest.approx(44 * MB, rel=0.06)
     # And what in-sync followers took in the sample that was under way then.
@@ -104,7 +104,7 @@ def test_what_passed_between_two_ticks_lies_between_them() -> None:
 
 
 def test_rates_that_were_not_known_yet_were_those_of_now() -> None:
-    now = demand(3)
+    now = load(3)
     unknown = {"in_sync_bytes_per_s": None, "required_bytes_per_s": None}
     known = begun(now, (2.8, 2.6))
     first = [(age, replace(d, **unknown) if d.limited_replicas else d) for age, d in known]
@@ -113,7 +113,7 @@ def test_rates_that_were_not_known_yet_were_those_of_now() -> None:
 
 
 def test_without_earlier_ticks_the_mean_came_evenly() -> None:
-    window = likeliest(demand(2.4), [])
+    window = likeliest(load(2.4), [])
     assert left_bytes(window, 0.0) == pytest.approx(2.4 * 11.5, rel=0.05)
     # In 6 s leaves what came more than five or six seconds ago.
     assert left_bytes(window, 6.0) == pytest.approx(2.4 * 5.5, rel=0.1)
@@ -121,7 +121,7 @@ def test_without_earlier_ticks_the_mean_came_evenly() -> None:
 
 def test_means_show_since_when_an_idle_destination_counts() -> None:
     # One burst of 12 MB and nothing after it, by a mean that falls: 12 MB in 4, 5, 6, 7 and now 8 s.
-    now = demand(1.5, 36, Role.FOLLOWER, in_sync_mb=0)
+    now = load(1.5, 36, Role.FOLLOWER, in_sync_mb=0)
     window = likeliest(now, begun(now, (12 / 7, 12 / 6, 12 / 5, 12 / 4)))
     assert window.elapsed_s(0.0) == pytest.approx(8.0, abs=0.3)
     assert window.total_bytes == pytest.approx(12 * MB, rel=0.05)
@@ -133,28 +133,28 @@ def test_means_show_since_when_an_idle_destination_counts() -> None:
 def test_means_show_how_much_of_a_leaders_window_has_passed() -> None:
     # A leader's responses count always, so its samples follow each other: 2 MB/s more in each second raise the mean by
     # 2 / 11.5, and the burst is what remains.
-    now = demand(3.82, 36)
+    now = load(3.82, 36)
     window = likeliest(now, begun(now, (3.63, 3.44, 3.25, 3.08)))
     assert 11.0 <= window.elapsed_s(0.0) <= 12.0
     assert window.total_bytes == pytest.approx(3.82 * window.elapsed_s(0.0) * MB, rel=0.001)
 
 
 def test_a_guess_that_disagrees_with_the_ticks_weighs_little() -> None:
-    now = demand(1.5, 36, Role.FOLLOWER, in_sync_mb=0)
-    found = guesses(now, begun(now, (12 / 7, 12 / 6, 12 / 5, 12 / 4)), PHASES, PLACES)
+    now = load(1.5, 36, Role.FOLLOWER, in_sync_mb=0)
+    found = guesses(now, begun(now, (12 / 7, 12 / 6, 12 / 5, 12 / 4)), PHASES, COPY_TIMES)
     assert sum(guess.weight for guess in found) == pytest.approx(1.0)
     assert found[0].weight > 100 * found[-1].weight
 
 
 def test_a_quantile_goes_by_the_weights() -> None:
-    likely, unlikely = likeliest(demand(2), []), likeliest(demand(1), [])
+    likely, unlikely = likeliest(load(2), []), likeliest(load(1), [])
     found = [Guess(likely, 0.8), Guess(unlikely, 0.2)]
     totals = [at_quantile(found, quantile).total_bytes for quantile in (0.1, 0.79, 0.81, 1.0)]
     assert totals == [likely.total_bytes] * 2 + [unlikely.total_bytes] * 2
 
 
 def test_what_is_played_on_changes_no_guess() -> None:
-    found = guesses(demand(2), [], PHASES, PLACES)
+    found = guesses(load(2), [], PHASES, COPY_TIMES)
     at_quantile(found, 0.1).record(1.0, 5 * MB)
     assert found[0].window.total_bytes < 25 * MB
 
@@ -166,9 +166,9 @@ def test_what_is_played_on_changes_no_guess() -> None:
 def test_the_mean_of_every_guess_is_the_one_that_is_measured(
     used: float, role: Role, interval: float, lags: list[float], idle: bool
 ) -> None:
-    now = demand(used, lags[0], role)
-    earlier = [(age * interval, demand(used, lag, role)) for age, lag in enumerate(lags[1:], 1)]
+    now = load(used, lags[0], role)
+    earlier = [(age * interval, load(used, lag, role)) for age, lag in enumerate(lags[1:], 1)]
     if idle:
         earlier += [((len(lags) + age) * interval, before(now)) for age in range(3)]
-    for guess in guesses(now, earlier, PHASES[:2], PLACES[:1]):
+    for guess in guesses(now, earlier, PHASES[:2], COPY_TIMES[:1]):
         assert guess.window.total_bytes / guess.window.elapsed_s(0.0) == pytest.approx(used * MB, rel=1e-6)

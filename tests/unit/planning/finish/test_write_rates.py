@@ -1,4 +1,4 @@
-"""How write rates are expected to go on, by those of the last ticks."""
+"""Forecast of write rates from the last ticks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.alerts import Role
 MB = 1_000_000.0
 
 
-def demand(required_mb: float | None, broker: int = 1, replicas: int = 1, in_sync_ratio: float = 0.25) -> ThrottleLoad:
+def load(required_mb: float | None, broker: int = 1, replicas: int = 1, in_sync_ratio: float = 0.25) -> ThrottleLoad:
     required = None if required_mb is None else required_mb * MB
     in_sync = None if required is None else in_sync_ratio * required
     return ThrottleLoad(broker, Role.LEADER, 3 * MB, in_sync, required, replicas, 0, 10**8)
@@ -24,15 +24,15 @@ def ticks(*throttle_loads: ThrottleLoad) -> list[tuple[float, dict[BrokerRole, T
 
 
 def test_a_single_tick_is_no_better_than_the_ticks_before_it() -> None:
-    found = forecast([demand(3.6)], ticks(demand(4.0), demand(4.4)))
+    found = forecast([load(3.6)], ticks(load(4.0), load(4.4)))
     # The mean is 4.0; 3.6, 4.0 and 4.4 are 0.327 from it on average, of which half lasts.
     assert found.ratio == pytest.approx(4.0 / 3.6)
     assert found.spread == pytest.approx(0.5 * 0.3266 / 3.6, rel=0.001)
 
 
-def test_brokers_count_by_what_they_carry() -> None:
-    now = [demand(9.0), demand(1.0, broker=2)]
-    earlier = [(1.0, {(1, Role.LEADER): demand(9.0), (2, Role.LEADER): demand(2.0, broker=2)})]
+def test_brokers_are_weighted_by_their_traffic() -> None:
+    now = [load(9.0), load(1.0, broker=2)]
+    earlier = [(1.0, {(1, Role.LEADER): load(9.0), (2, Role.LEADER): load(2.0, broker=2)})]
     # 9 and 9 MB/s, 1 and 2 MB/s: 10.5 for 10.
     assert forecast(now, earlier).ratio == pytest.approx(1.05)
 
@@ -41,35 +41,35 @@ def test_brokers_count_by_what_they_carry() -> None:
     "before",
     [
         [],
-        # Before a leader switch, or the end of another replica, the broker had other ones to carry.
-        [demand(8.0, replicas=2), demand(3.0)],
-        [demand(8.0, broker=2)],
-        [demand(None)],
+        # Before a leader switch, or before another replica finished, the broker had other replicas.
+        [load(8.0, replicas=2), load(3.0)],
+        [load(8.0, broker=2)],
+        [load(None)],
     ],
 )
-def test_what_cannot_be_compared_changes_nothing(before: list[ThrottleLoad]) -> None:
-    assert forecast([demand(4.0)], ticks(*before)).ratio == 1.0
+def test_incomparable_ticks_are_ignored(before: list[ThrottleLoad]) -> None:
+    assert forecast([load(4.0)], ticks(*before)).ratio == 1.0
 
 
-def test_traffic_that_a_leader_switch_brings_is_not_taken_for_writes_that_grew() -> None:
-    # On real brokers: 2 MB/s are written to what catches up, and the switch added as much to in-sync followers; taken
-    # for a lull before, it made a promise of 23 s where 44 s came.
-    found = forecast([demand(6.0, in_sync_ratio=4 / 6)], ticks(demand(4.0, in_sync_ratio=2 / 4)))
+def test_traffic_added_by_a_leader_switch_is_no_growth_of_writes() -> None:
+    # On real brokers: the write rate to the copying replica was 2 MB/s, and the switch added as much in-sync traffic.
+    # Read as growing writes, it gave an estimate of 23 s for a move of 44 s.
+    found = forecast([load(6.0, in_sync_ratio=4 / 6)], ticks(load(4.0, in_sync_ratio=2 / 4)))
     assert found.ratio == pytest.approx(1.0)
 
 
-def test_rates_are_never_known_for_sure_nor_unknown_altogether() -> None:
-    assert 0 < forecast([demand(4.0)], ticks(demand(4.0))).spread < 0.01
-    assert forecast([demand(4.0)], ticks(demand(400.0))).spread == 0.2
+def test_the_spread_has_a_minimum_and_a_maximum() -> None:
+    assert 0 < forecast([load(4.0)], ticks(load(4.0))).spread < 0.01
+    assert forecast([load(4.0)], ticks(load(400.0))).spread == 0.2
     assert forecast([], []).ratio == 1.0
 
 
-def test_everything_that_is_written_scales_and_nothing_else() -> None:
+def test_only_write_rates_are_scaled() -> None:
     replica = CatchingUpReplica("t", 0, 1, 10**7, 2 * MB, (1, 2, 3), (1, 3))
     source = SourceLoad(1, 3, 10**7, 6 * MB, 10**6, 2 * MB)
-    found = at_rate(replace(demand(4.0), catching_up=(replica,), sources=(source,)), 1.5)
+    found = at_rate(replace(load(4.0), catching_up=(replica,), sources=(source,)), 1.5)
     assert (found.in_sync_bytes_per_s, found.required_bytes_per_s) == (1.5 * MB, 6 * MB)
     assert found.catching_up == (replace(replica, write_bytes_per_s=3 * MB),)
     assert found.sources == (replace(source, write_bytes_per_s=9 * MB, leaving_bytes_per_s=3 * MB),)
     assert (found.throttle_bytes_per_s, found.remaining_bytes) == (3 * MB, 10**8)
-    assert at_rate(demand(None), 1.5).required_bytes_per_s is None
+    assert at_rate(load(None), 1.5).required_bytes_per_s is None
