@@ -1,1 +1,1 @@
-"""From verdicts to alerts: sides, rules, recommendations, lifecycle, rendering. Decides; touches nothing."""
+"""Alerts from verdicts: inputs, rules, recommendations, lifecycle, text, delivery and metrics. No Spark, no tables."""

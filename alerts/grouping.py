@@ -1,4 +1,4 @@
-"""One alert per cause: of findings that have the same one, one is told and names the others."""
+"""Grouping of findings by root cause: one alert per cause lists the others."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from schemas.alerts import AlertKind, Finding, Role, Severity
 Subject = tuple[AlertKind, str]
 BrokerRole = tuple[int | None, str | None]
 
-# The cause of a rate that is too low without a leader switch of late.
+# Cause of a throttle that is too low without a recent leader switch.
 THROTTLE = "throttle"
-# What says of a role that its rate is too low.
+# Alert kind by role for a throttle that is too low.
 THROTTLE_KIND = {Role.LEADER: AlertKind.THROTTLE_BELOW_LEADER_WRITE, Role.FOLLOWER: AlertKind.THROTTLE_BELOW_INBOUND}
 THROTTLE_KINDS = frozenset(THROTTLE_KIND.values())
 
@@ -25,19 +25,19 @@ class Grouped:
     """The findings of a tick that get an alert.
 
     Attributes:
-        findings: each with those that it stands for.
-        fire: those that fire now whatever their own time, for one that they stand for has lasted for its own.
-        outdone: those whose alert fires for another cause than it has now, while another alert is about that one.
+        findings: each with the findings that it represents.
+        fire: findings that fire now, because one that they represent has lasted for its own pending time.
+        superseded: findings whose alert fires for an earlier cause, while another alert has their current cause.
     """
 
     findings: list[Finding]
     fire: frozenset[Subject]
-    outdone: frozenset[Subject]
+    superseded: frozenset[Subject]
 
 
 @dataclass(frozen=True)
 class AdvisedIncrease:
-    """What an advice does to one rate: that in force when it was told, and that which it sets."""
+    """Throttle of one broker and role: the rate in force at the announcement, and the recommended rate."""
 
     from_bytes_per_s: float
     to_bytes_per_s: float
@@ -45,57 +45,55 @@ class AdvisedIncrease:
 
 @dataclass(frozen=True)
 class ActiveAlert:
-    """An alert that is pending or firing, or whose tick comes once more.
+    """A pending or firing alert as it was last announced.
 
     Attributes:
-        fires: whether it has fired.
-        cause: what made it one with others when it was announced last; None: not known.
-        also: the findings that it named then.
-        severity: how grave it was then.
-        raises: what its advice raises, by broker and role.
+        is_firing: whether it has fired.
+        cause: root cause in the last announcement; None if unknown.
+        also: findings that the last announcement listed.
+        severity: severity in the last announcement.
+        raises: recommended increases, by broker and role.
     """
 
-    fires: bool
+    is_firing: bool
     cause: str | None = None
     also: frozenset[Subject] = frozenset()
     severity: Severity = Severity.INFO
     raises: Mapping[BrokerRole, AdvisedIncrease] = field(default_factory=dict)
 
-    def has_told(self, other: Finding) -> bool:
-        """Return whether it named another finding of its cause, and was as grave as that is."""
+    def has_announced(self, other: Finding) -> bool:
+        """Return whether the alert listed a finding of its cause, at the same or a higher severity."""
         return self._has_named(other) and other.severity.rank >= self.severity.rank
 
-    def covers(self, other: Finding) -> bool:
-        """Return whether it stands for another finding of its cause, which then gets no alert of its own."""
+    def represents(self, other: Finding) -> bool:
+        """Return whether the alert represents a finding of its cause, which then gets no alert of its own."""
         if (other.kind, other.subject) in self.also:
             return not self._is_lowered(other)
-        # What has another cause by now is news: an alert of one slow replica does not stand for the broker's death.
+        # A finding with a new cause is news: an alert on one slow replica does not represent the broker's death.
         joins = other.joins and self.cause in (None, other.cause)
-        return self.fires and (joins or self._advice_is_enough(other))
+        return self.is_firing and (joins or self._advice_is_enough(other))
 
-    def has_told_rate(self, other: Finding) -> bool:
-        """Return whether it is about another rate that is too low as well, whatever the cause of its own is by now.
-
-        Of the rates that one switch makes too low, it is the cause of some a tick longer than of others.
-        """
-        return self.fires and other.kind in THROTTLE_KINDS and self._has_named(other)
+    def has_announced_rate(self, other: Finding) -> bool:
+        """Return whether the alert listed another throttle that is too low, whatever its own cause is by now."""
+        # One leader switch makes several throttles too low, and stays the cause of some for a tick longer.
+        return self.is_firing and other.kind in THROTTLE_KINDS and self._has_named(other)
 
     def _has_named(self, other: Finding) -> bool:
-        join_names = (other.kind, other.subject) in self.also and not self._is_lowered(other)
-        return (join_names and self._has_cause_of(other)) or self._advice_is_enough(other)
+        is_listed = (other.kind, other.subject) in self.also and not self._is_lowered(other)
+        return (is_listed and self._has_cause_of(other)) or self._advice_is_enough(other)
 
     def _has_cause_of(self, other: Finding) -> bool:
-        # The leader switch that made a throttle too low is past in time; the throttle is as low as it was told to be.
+        # A leader switch stops being the cause after the rate window, though the throttle is still as low as announced.
         return self.cause in (None, other.cause) or other.cause == THROTTLE
 
     def _advice_is_enough(self, other: Finding) -> bool:
-        """Return whether what it advised puts another broker's rate right too; a switch since is news in any case."""
+        """Return whether the recommended increase is enough for another broker too."""
         advised, required = self._raise_of(other), other.evidence.get("required_bytes_per_s")
         enough = advised is not None and required is not None and required <= advised.to_bytes_per_s
         return enough and self._has_cause_of(other) and not self._is_lowered(other)
 
     def _is_lowered(self, other: Finding) -> bool:
-        """Return whether somebody lowered another broker's rate since it was told, which is news."""
+        """Return whether another broker's throttle was lowered after the announcement, which is news."""
         advised, in_force = self._raise_of(other), other.evidence.get("throttle_bytes_per_s")
         return advised is not None and in_force is not None and in_force < advised.from_bytes_per_s
 
@@ -109,85 +107,88 @@ def group_findings(
     findings: Sequence[Finding],
     active: Mapping[Subject, ActiveAlert],
     due: Collection[Subject],
-    held: Collection[Subject] = (),
+    keep_firing: Collection[Subject] = (),
 ) -> Grouped:
-    """Return the findings that get an alert, each with those it stands for under ``also`` in its evidence.
+    """Return the findings that get an alert, each with the findings it represents under ``also`` in its evidence.
 
-    One whose alert fires already goes on, so that no alert ends while what it is about goes on. Where the cause is one
-    broker's, it goes on with whatever else that broker still brings about. What no such alert stands for waits
-    together, under the alert that is pending; as soon as one of it has lasted for its time, the alert is about the one
-    that comes first: the lowest precedence, then the gravest, then the weightiest.
+    A finding whose alert is firing keeps that alert. If the cause is one broker, the alert continues with any other
+    finding that this broker still causes. The remaining findings of a cause wait together under the pending alert.
+    When one of them is due, the alert takes the first by precedence, then severity, then weight.
 
     Args:
-        findings: of one cluster in one tick.
-        active: alerts that are active.
-        due: findings that have lasted for their time.
-        held: what is neither wrong nor right: its alert goes on, and stands for what it named.
+        findings: findings of one cluster in one tick.
+        active: pending and firing alerts.
+        due: findings that have lasted for their pending time.
+        keep_firing: subjects without a clear state: their alerts continue and represent what they listed.
     """
-    standing = [alert for subject in held if (alert := active.get(subject)) is not None and alert.fires]
-    findings = [f for f in findings if _key(f) in active or not any(alert.has_told(f) for alert in standing)]
-    findings = _adopted(findings, active)
-    told = [finding for finding in findings if not finding.cause]
+    active_kept = [alert for subject in keep_firing if (alert := active.get(subject)) is not None and alert.is_firing]
+    findings = [
+        f for f in findings if _subject_of(f) in active or not any(alert.has_announced(f) for alert in active_kept)
+    ]
+    findings = _join_active_groups(findings, active)
+    grouped = [finding for finding in findings if not finding.cause]
     fire: set[Subject] = set()
-    outdone: set[Subject] = set()
+    superseded: set[Subject] = set()
     ended = _ended(findings, active)
     for group in _by_cause(findings):
-        firing = [f for f in group if (alert := active.get(_key(f))) is not None and alert.fires]
+        firing = [f for f in group if (alert := active.get(_subject_of(f))) is not None and alert.is_firing]
         others = [f for f in group if f not in firing]
-        covered = [f for f in others if any(active[_key(one)].covers(f) for one in firing)]
-        waiting = sorted((f for f in others if f not in covered), key=_order)
+        represented = [f for f in others if any(active[_subject_of(one)].represents(f) for one in firing)]
+        waiting = sorted((f for f in others if f not in represented), key=_order)
         if firing:
-            told += [_with(firing[0], covered), *firing[1:]]
+            grouped += [_merge(firing[0], represented), *firing[1:]]
         elif (goes_on := ended.get(group[0].cause)) is not None:
-            # What it was about first has ended, as a move does; the broker is still down, or has yet to catch up.
+            # The alert's own finding has ended, as a reassignment does, but the broker is still down or catching up.
             kept = [f for f in waiting if f.continues]
             waiting = [f for f in waiting if not f.continues]
-            told += [_as(goes_on, _with(kept[0], kept[1:]))] if kept else []
+            grouped += [_under_alert(goes_on, _merge(kept[0], kept[1:]))] if kept else []
         if waiting:
-            is_due = any(_key(f) in due for f in waiting)
-            pending = [f for f in waiting if _key(f) in active and not is_due]
+            is_due = any(_subject_of(f) in due for f in waiting)
+            pending = [f for f in waiting if _subject_of(f) in active and not is_due]
             lead, *more = pending or waiting[:1]
-            told += [_with(lead, [f for f in waiting if f is not lead and f not in more]), *more]
-            fire |= {_key(lead)} if is_due else set()
-        stale = {_key(f) for f in firing if active[_key(f)].cause not in (None, f.cause)}
+            grouped += [_merge(lead, [f for f in waiting if f is not lead and f not in more]), *more]
+            fire |= {_subject_of(lead)} if is_due else set()
+        stale = {_subject_of(f) for f in firing if active[_subject_of(f)].cause not in (None, f.cause)}
         if waiting or len(stale) < len(firing):
-            outdone |= stale
-    return Grouped(told, frozenset(fire), frozenset(outdone))
+            superseded |= stale
+    return Grouped(grouped, frozenset(fire), frozenset(superseded))
 
 
-def _adopted(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> list[Finding]:
-    """Return the findings, those that an alert of another cause goes on with, or has told, under that cause."""
-    firing = {alert.cause for alert in active.values() if alert.fires and alert.cause}
-    going_on = [
+def _join_active_groups(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> list[Finding]:
+    """Return the findings; those that an active alert of another cause continues with or has listed get that cause."""
+    firing = {alert.cause for alert in active.values() if alert.is_firing and alert.cause}
+    continued = [
         f if f.cause in firing else replace(f, cause=next((c for c in f.continues if c in firing), f.cause))
         for f in findings
     ]
-    told_by = [(f, active[_key(f)]) for f in going_on if f.kind in THROTTLE_KINDS and _key(f) in active]
-    found = {_key(f) for f in findings}
+    announcing = [
+        (f, active[_subject_of(f)]) for f in continued if f.kind in THROTTLE_KINDS and _subject_of(f) in active
+    ]
+    found = {_subject_of(f) for f in findings}
     ended = [alert for key, alert in active.items() if key[0] in THROTTLE_KINDS and key not in found]
 
     def under_another(f: Finding) -> Finding:
-        if _key(f) in active:
+        if _subject_of(f) in active:
             return f
-        cause = next((lead.cause for lead, alert in told_by if alert.has_told_rate(f)), None)
+        cause = next((lead.cause for lead, alert in announcing if alert.has_announced_rate(f)), None)
         if cause is not None:
             return replace(f, cause=cause)
-        # Its own rate has been raised, and this one, which it named, not yet.
-        cause = next((alert.cause for alert in ended if alert.cause and alert.has_told_rate(f)), None)
+        # The alert's own throttle was raised, but not yet this one, which it listed.
+        cause = next((alert.cause for alert in ended if alert.cause and alert.has_announced_rate(f)), None)
         return f if cause is None else replace(f, cause=cause, continues=(cause,))
 
-    return [under_another(f) for f in going_on]
+    return [under_another(f) for f in continued]
 
 
 def _ended(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> dict[str, Subject]:
-    """Return, by cause, the alert that fires for it and whose own finding is there no more."""
-    found = {_key(finding) for finding in findings}
-    over = {subject: alert for subject, alert in active.items() if alert.fires and subject not in found}
+    """Return by cause the firing alert whose own finding has ended."""
+    found = {_subject_of(finding) for finding in findings}
+    over = {subject: alert for subject, alert in active.items() if alert.is_firing and subject not in found}
     return {alert.cause: subject for subject, alert in sorted(over.items(), reverse=True) if alert.cause}
 
 
-def _as(subject: Subject, finding: Finding) -> Finding:
-    """Return a finding under another alert of its cause."""
+def _under_alert(subject: Subject, finding: Finding) -> Finding:
+    """Return a finding with the kind and subject of another alert of its cause."""
     about = {"kind": finding.kind.value, "subject": finding.subject}
     return replace(finding, kind=subject[0], subject=subject[1], evidence={**finding.evidence, "goes_on_with": about})
 
@@ -200,7 +201,7 @@ def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:
     return list(groups.values())
 
 
-def _key(finding: Finding) -> Subject:
+def _subject_of(finding: Finding) -> Subject:
     return finding.kind, finding.subject
 
 
@@ -208,19 +209,19 @@ def _order(finding: Finding) -> tuple[int, int, float, str]:
     return finding.precedence, finding.severity.rank, -finding.weight, finding.subject
 
 
-def _with(lead: Finding, others: Sequence[Finding]) -> Finding:
-    """Return the finding that speaks for the others as well, as grave as the gravest of them."""
+def _merge(lead: Finding, others: Sequence[Finding]) -> Finding:
+    """Return the lead finding with the others listed, at the highest severity among them."""
     if not others:
         return lead
     ordered = sorted(others, key=_order)
     severity = min((one.severity for one in (lead, *others)), key=lambda severity: severity.rank)
-    whom = join_names([other.subject for other in ordered if other.subject != lead.subject])
-    summary = f"{lead.summary}; of the same cause: {whom}" if whom else lead.summary
-    evidence = {**lead.evidence, "also": [_short(other) for other in ordered]}
+    subjects = join_names([other.subject for other in ordered if other.subject != lead.subject])
+    summary = f"{lead.summary}; of the same cause: {subjects}" if subjects else lead.summary
+    evidence = {**lead.evidence, "also": [_json_summary(other) for other in ordered]}
     return replace(lead, severity=severity, summary=summary, evidence=evidence)
 
 
-def _short(finding: Finding) -> dict[str, Any]:
+def _json_summary(finding: Finding) -> dict[str, Any]:
     numbers = ("broker_id", "role", "throttle_bytes_per_s", "in_sync_bytes_per_s", "required_bytes_per_s")
     return {
         "kind": finding.kind.value,

@@ -45,17 +45,17 @@ class Backlog:
 
     Attributes:
         events: every event of these alerts but the pending ones.
-        steps: every step of their deliveries.
+        records: every step of their deliveries.
     """
 
     events: Sequence[AlertEvent] = ()
-    steps: Sequence[DeliveryAttempt] = ()
+    records: Sequence[DeliveryAttempt] = ()
 
 
 class DeliveryLog(Protocol):
     """Where steps are kept; used by several threads at once."""
 
-    def append(self, steps: Sequence[DeliveryAttempt]) -> None:
+    def append(self, records: Sequence[DeliveryAttempt]) -> None:
         """Keep steps; they are durable when this returns."""
 
     def backlog(self, receivers: Sequence[str]) -> Backlog:
@@ -86,16 +86,16 @@ def event_key(event: AlertEvent) -> str:
     return f"{event.alert_id}/{event.tick_ms}/{event.state}"
 
 
-def delivery_status(receiver: str, steps: Iterable[DeliveryAttempt]) -> dict[str, DeliveryStatus]:
+def delivery_status(receiver: str, records: Iterable[DeliveryAttempt]) -> dict[str, DeliveryStatus]:
     """Return by event key what the steps say of one receiver; they may come in any order."""
     found: dict[str, DeliveryStatus] = {}
-    for step in sorted((s for s in steps if s.receiver == receiver), key=lambda s: (s.delivery_ms, s.attempt)):
-        known = found.setdefault(step.event_key, DeliveryStatus())
-        known.settled = known.settled or step.state in SETTLED
-        known.silenced = known.silenced or step.state == AttemptState.SILENCED.value
-        known.attempts = max(known.attempts, step.attempt)
-        known.answer = step.answer or known.answer
-        known.reference = step.reference or known.reference
+    for record in sorted((s for s in records if s.receiver == receiver), key=lambda s: (s.delivery_ms, s.attempt)):
+        known = found.setdefault(record.event_key, DeliveryStatus())
+        known.settled = known.settled or record.state in SETTLED
+        known.silenced = known.silenced or record.state == AttemptState.SILENCED.value
+        known.attempts = max(known.attempts, record.attempt)
+        known.answer = record.answer or known.answer
+        known.reference = record.reference or known.reference
     return found
 
 

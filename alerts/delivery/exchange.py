@@ -74,9 +74,9 @@ class _Call:
         self._timeout_s = timeout_s
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._given_up = False
+        self._deadline_passed = False
         self._connections: list[socket.socket] = []
-        self._head: tuple[int, str | None] | None = None
+        self._status_and_retry: tuple[int, str | None] | None = None
         self._body = bytearray()
         self._whole = False
         self._error: Exception | None = None
@@ -93,15 +93,15 @@ class _Call:
     def finish(self) -> HttpAnswer:
         """Return what has come by now, and give up what is still under way."""
         with self._lock:
-            self._given_up = True
+            self._deadline_passed = True
             # What fails from here on fails because of the deadline.
             error = self._error
             for connection in self._connections:
                 # It ends every wait on the connection, TLS or not, on whichever thread.
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
-            if self._head is not None:
-                return HttpAnswer(self._head[0], bytes(self._body), self._whole, self._head[1])
+            if self._status_and_retry is not None:
+                return HttpAnswer(self._status_and_retry[0], bytes(self._body), self._whole, self._status_and_retry[1])
             raise error or TimeoutError
 
     def _open(self) -> Any:
@@ -115,13 +115,13 @@ class _Call:
     def _read(self, response: Any) -> None:
         with response:
             with self._lock:
-                self._head = int(response.status), response.headers.get("Retry-After")
+                self._status_and_retry = int(response.status), response.headers.get("Retry-After")
             # A body that breaks off is as much of an answer as one that is cut.
             with contextlib.suppress(OSError, HTTPException):
                 while len(self._body) <= self._most_bytes:
                     piece = response.read1(_PIECE_BYTES)
                     with self._lock:
-                        if not piece or self._given_up:
+                        if not piece or self._deadline_passed:
                             self._whole = not piece
                             return
                         self._body += piece[: self._most_bytes + 1 - len(self._body)]
@@ -136,7 +136,7 @@ class _Call:
     def _connect(self, *address: Any, **options: Any) -> socket.socket:
         made = socket.create_connection(*address, **options)
         with self._lock:
-            if self._given_up:
+            if self._deadline_passed:
                 # Nothing must be sent of a request that has already been reported as failed.
                 made.close()
                 raise TimeoutError

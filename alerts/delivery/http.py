@@ -23,8 +23,8 @@ JSON = "application/json; charset=utf-8"
 
 _ANSWER_MOST = 200
 # Of a body only its beginning is looked at, so that one that was cut in the middle of a secret shows no half of it.
-_LOOKED_AT = 4096
-_TOOK = range(200, 300)
+_MOST_READ = 4096
+_ACCEPTED = range(200, 300)
 
 
 class HttpPoster:
@@ -55,26 +55,26 @@ class HttpPoster:
         Raises:
             DeliveryError: it did not take it, or nothing is known of it.
         """
-        where = _where(url)
-        answer = self.answer(where, url, body, headers)
+        server = _server(url)
+        answer = self.answer(server, url, body, headers)
         secrets = [*hidden, *secrets_of(url, headers)]
         text = f"{answer.status} {answer.body.decode('utf-8', 'replace')}"
-        if answer.status in _TOOK:
+        if answer.status in _ACCEPTED:
             return truncated(text, secrets)
         # Of an error of its own a server may have taken the post all the same.
         raise DeliveryError(
-            truncated(f"{where}: answered {text}", secrets),
+            truncated(f"{server}: answered {text}", secrets),
             retry_after_s(answer.retry_after),
             unsent=answer.status < 500,
         )
 
     def answer(
-        self, where: str, url: str, body: bytes, headers: Mapping[str, str], most_bytes: int = MOST_BYTES
+        self, server: str, url: str, body: bytes, headers: Mapping[str, str], most_bytes: int = MOST_BYTES
     ) -> HttpAnswer:
         """Return what a server answered to a post, whatever its status.
 
         Args:
-            where: what an error calls the server.
+            server: what an error calls the server.
             url: where to.
             body: body.
             headers: they win over the type of the content, JSON.
@@ -83,12 +83,12 @@ class HttpPoster:
         Raises:
             DeliveryError: it was not reached, or did not answer.
         """
-        given = {"Content-Type": JSON, "User-Agent": "headroom", **headers}
+        all_headers = {"Content-Type": JSON, "User-Agent": "headroom", **headers}
         try:
-            request = urllib.request.Request(url, data=body, headers=given, method="POST")
+            request = urllib.request.Request(url, data=body, headers=all_headers, method="POST")
             return exchange(request, self._tls, self._timeout_s, most_bytes)
         except (OSError, HTTPException) as error:
-            raise connection_error(where, error) from None
+            raise connection_error(server, error) from None
 
 
 def json_body(content: Any) -> bytes:
@@ -102,19 +102,19 @@ def retry_after_s(text: str | None) -> float | None:
     return min(float(text), 3600.0) if text is not None and text.strip().isdecimal() else None
 
 
-def connection_error(where: str, error: BaseException) -> DeliveryError:
+def connection_error(server: str, error: BaseException) -> DeliveryError:
     """Return that a server was not reached, or did not answer; then nobody knows whether it took what was sent."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return DeliveryError(f"{where}: TLS failed: {error.verify_message}", unsent=True)
+        return DeliveryError(f"{server}: TLS failed: {error.verify_message}", unsent=True)
     if isinstance(error, TimeoutError):
-        return DeliveryError(f"{where}: did not answer in time")
+        return DeliveryError(f"{server}: did not answer in time")
     reason = getattr(error, "strerror", None) or type(error).__name__
-    return DeliveryError(f"{where}: {reason}", unsent=isinstance(error, ConnectionRefusedError))
+    return DeliveryError(f"{server}: {reason}", unsent=isinstance(error, ConnectionRefusedError))
 
 
 def truncated(text: str, hidden: Sequence[str | None] = ()) -> str:
     """Return text in one printable line of bounded length, without the secrets that it might repeat."""
-    return one_line(redacted(text, hidden)[:_LOOKED_AT], _ANSWER_MOST)
+    return one_line(redacted(text, hidden)[:_MOST_READ], _ANSWER_MOST)
 
 
 def header_secret(secret: Secret, setting: str) -> str | None:
@@ -137,7 +137,7 @@ def _tls_context(ssl_cafile: str | None, setting: str) -> ssl.SSLContext:
         raise HeadroomError(setting, f"cannot use {ssl_cafile}: {reason}", "Name a PEM file of authorities.") from None
 
 
-def _where(url: str) -> str:
+def _server(url: str) -> str:
     """Return the host and port of a URL; what follows may be a secret."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"

@@ -45,18 +45,18 @@ def figures(event: AlertEvent) -> dict[str, str]:
         return {}
     throttle = evidence.get("throttle_bytes_per_s")
     unlimited = throttle is None and evidence.get("verdict") == Verdict.UNTHROTTLED.value
-    told = {
+    fields = {
         "Throttle now": "none" if unlimited else format_rate(throttle),
         "Required": format_rate(evidence.get("required_bytes_per_s")),
         "In-sync followers use": format_rate(evidence.get("in_sync_bytes_per_s")),
         "Still to copy": size(evidence.get("remaining_bytes")),
     }
     if advice.get("throttle_bytes_per_s") is not None:
-        told["Recommended throttle"] = (
+        fields["Recommended throttle"] = (
             f"{format_rate(advice['throttle_bytes_per_s'])} ({advice['throttle_bytes_per_s']})"
         )
-        told["Then it finishes in"] = finish_text(advice) or "unknown"
-    return told
+        fields["Then it finishes in"] = finish_text(advice) or "unknown"
+    return fields
 
 
 def reason_text(event: AlertEvent) -> str:

@@ -74,10 +74,10 @@ class Outbox:
         for worker in self._workers:
             worker.add(events)
 
-    def mark(self, marks: Suppressions) -> None:
+    def update_suppressions(self, suppressions: Suppressions) -> None:
         """Take what holds from now on of silences and acknowledgements, and return at once; also before the start."""
         for worker in self._workers:
-            worker.mark(marks)
+            worker.update_suppressions(suppressions)
 
     def go_without_store(self, without: bool) -> None:
         """Take whether steps cannot be kept just now: receivers are told all the same then."""

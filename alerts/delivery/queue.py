@@ -33,13 +33,13 @@ class PendingEvent:
     Attributes:
         event: event.
         attempts: attempts so far.
-        again: whether one of them may have arrived.
+        may_have_arrived: whether one of them may have arrived.
         answer: what was last said.
     """
 
     event: AlertEvent
     attempts: int = 0
-    again: bool = False
+    may_have_arrived: bool = False
     answer: str = ""
 
 
@@ -56,9 +56,9 @@ class DeliveryBatch:
     before: str = ""
 
     @property
-    def again(self) -> bool:
+    def may_have_arrived(self) -> bool:
         """Return whether an earlier attempt may have arrived."""
-        return any(one.again for one in self.pending)
+        return any(one.may_have_arrived for one in self.pending)
 
 
 class DeliveryQueue:
@@ -79,37 +79,37 @@ class DeliveryQueue:
         self._jitter = jitter
         self._digest_after = digest_after
         self._queues: dict[str, deque[PendingEvent]] = {}
-        self._marks = Suppressions()
+        self._suppressions = Suppressions()
         self._least = Severity(settings.least_severity)
         # Alerts that have fired and are not resolved; by id what was last told of them, and its reference.
         self._fired: dict[str, AlertEvent | None] = {}
         self._references: dict[str, str] = {}
         # By alert the events that were ever taken, for one may be handed over twice.
-        self._seen: dict[str, set[str]] = defaultdict(set)
+        self._known_keys: dict[str, set[str]] = defaultdict(set)
         self._wait_until_ms: dict[str, int] = {}
-        self._quiet_until_ms = 0
+        self._retry_after_ms = 0
 
-    def mark(self, marks: Suppressions) -> None:
+    def update_suppressions(self, suppressions: Suppressions) -> None:
         """Take what holds from now on of silences, windows and acknowledgements."""
-        self._marks = marks
+        self._suppressions = suppressions
 
-    def owed(self, now_ms: int) -> list[PendingEvent]:
+    def undelivered(self, now_ms: int) -> list[PendingEvent]:
         """Return the events that the receiver has not got, without those that wait for the end of a cover."""
-        return [p for queue in self._queues.values() if self._held_until_ms(queue, now_ms) is None for p in queue]
+        return [p for queue in self._queues.values() if self._suppressed_until_ms(queue, now_ms) is None for p in queue]
 
     def restore(self, backlog: Backlog) -> None:
         """Take up what the tables say; before anything is added."""
-        known = delivery_status(self.receiver, backlog.steps)
+        known = delivery_status(self.receiver, backlog.records)
         for event in notifiable(backlog.events):
-            step = known.get(event_key(event))
-            if step is not None and step.reference:
-                self._references[event.alert_id] = step.reference
-            if step is not None and step.settled:
-                self._seen[event.alert_id].add(event_key(event))
+            record = known.get(event_key(event))
+            if record is not None and record.reference:
+                self._references[event.alert_id] = record.reference
+            if record is not None and record.settled:
+                self._known_keys[event.alert_id].add(event_key(event))
                 self._fire(event)
-                self._settled(event, not step.silenced)
-            elif step is not None:
-                self._enqueue(PendingEvent(event, step.attempts, True, step.answer))
+                self._settled(event, not record.silenced)
+            elif record is not None:
+                self._enqueue(PendingEvent(event, record.attempts, True, record.answer))
             else:
                 self._enqueue(PendingEvent(event))
 
@@ -122,21 +122,21 @@ class DeliveryQueue:
     def _enqueue(self, pending: PendingEvent) -> None:
         event, key = pending.event, event_key(pending.event)
         self._fire(event)
-        if event.alert_id in self._fired and key not in self._seen[event.alert_id]:
-            self._seen[event.alert_id].add(key)
+        if event.alert_id in self._fired and key not in self._known_keys[event.alert_id]:
+            self._known_keys[event.alert_id].add(key)
             self._queues.setdefault(event.alert_id, deque()).append(pending)
 
     def _fire(self, event: AlertEvent) -> None:
         if event.state == AlertState.FIRING.value:
             self._fired.setdefault(event.alert_id, None)
 
-    def standing(self) -> list[tuple[AlertEvent, str]]:
+    def notified_alerts(self) -> list[tuple[AlertEvent, str]]:
         """Return the last event that the receiver has got of each alert that fires for it, with the reference."""
         return [(event, self._references.get(alert_id, "")) for alert_id, event in self._fired.items() if event]
 
     def due(self, now_ms: int) -> DeliveryBatch | None:
         """Return what is to be told now; None: nothing is."""
-        if now_ms < self._quiet_until_ms:
+        if now_ms < self._retry_after_ms:
             return None
         ready = [i for i in self._queues if self._due_ms(i, now_ms) <= now_ms]
         if not ready:
@@ -149,27 +149,31 @@ class DeliveryQueue:
     def next_ms(self, now_ms: int) -> int | None:
         """Return when the next event becomes due or may be dropped, epoch milliseconds; None: there is none."""
         times = [self._due_ms(i, now_ms) for i in self._queues]
-        return max(self._quiet_until_ms, min(times)) if times else None
+        return max(self._retry_after_ms, min(times)) if times else None
 
     def _due_ms(self, alert_id: str, now_ms: int) -> int:
-        return max(self._wait_until_ms.get(alert_id, 0), self._held_until_ms(self._queues[alert_id], now_ms) or 0)
+        return max(self._wait_until_ms.get(alert_id, 0), self._suppressed_until_ms(self._queues[alert_id], now_ms) or 0)
 
-    def _held_until_ms(self, queue: Sequence[PendingEvent], now_ms: int) -> int | None:
+    def _suppressed_until_ms(self, queue: Sequence[PendingEvent], now_ms: int) -> int | None:
         """Return until when an alert waits for the end of its cover; None: it does not."""
         last = queue[-1].event
-        if queue[0].again or (last.state == AlertState.RESOLVED.value and self._known(last)):
+        if queue[0].may_have_arrived or (last.state == AlertState.RESOLVED.value and self._is_notified(last)):
             return None
-        return now_ms + _NEVER_MS if self._slight(last) else self._marks.suppressed_until_ms(last, now_ms)
+        return (
+            now_ms + _NEVER_MS
+            if self._below_least_severity(last)
+            else self._suppressions.suppressed_until_ms(last, now_ms)
+        )
 
-    def _slight(self, event: AlertEvent) -> bool:
+    def _below_least_severity(self, event: AlertEvent) -> bool:
         """Return whether an event's alert is not grave enough to be told of, unless it becomes graver."""
         return Severity(event.severity).rank > self._least.rank
 
-    def _covered(self, event: AlertEvent) -> bool:
+    def _is_suppressed(self, event: AlertEvent) -> bool:
         """Return whether nobody was to be told of an alert when an event of it came."""
-        return self._slight(event) or self._marks.covered(event, event.event_ms)
+        return self._below_least_severity(event) or self._suppressions.is_suppressed(event, event.event_ms)
 
-    def _known(self, event: AlertEvent) -> bool:
+    def _is_notified(self, event: AlertEvent) -> bool:
         """Return whether the receiver has heard of an event's alert."""
         return self._fired.get(event.alert_id) is not None
 
@@ -182,22 +186,22 @@ class DeliveryQueue:
         self._remove(pending)
         return reference
 
-    def failed(self, work: DeliveryBatch, error: DeliveryError, now_ms: int) -> None:
+    def failed(self, batch: DeliveryBatch, error: DeliveryError, now_ms: int) -> None:
         """Take note that an attempt failed: when the next one is due, of several events for all at the same time."""
-        for pending in work.pending:
+        for pending in batch.pending:
             pending.attempts += 1
-            pending.again = pending.again or not error.unsent
+            pending.may_have_arrived = pending.may_have_arrived or not error.unsent
             pending.answer = error.answer
-        wait_s = self._backoff_s(max(one.attempts for one in work.pending))
-        for pending in work.pending:
+        wait_s = self._backoff_s(max(one.attempts for one in batch.pending))
+        for pending in batch.pending:
             self._wait_until_ms[pending.event.alert_id] = now_ms + round(wait_s * 1000)
         if error.retry_after_s is not None:
-            self._quiet_until_ms = max(self._quiet_until_ms, now_ms + round(error.retry_after_s * 1000))
+            self._retry_after_ms = max(self._retry_after_ms, now_ms + round(error.retry_after_s * 1000))
 
     def shift(self, step_ms: int) -> None:
         """Move all times of waiting along with the clock of this machine, which was set by so many milliseconds."""
         self._wait_until_ms = {alert_id: at_ms + step_ms for alert_id, at_ms in self._wait_until_ms.items()}
-        self._quiet_until_ms += step_ms
+        self._retry_after_ms += step_ms
 
     def _backoff_s(self, attempts: int) -> float:
         doublings = min(attempts - 1, 30)
@@ -205,7 +209,7 @@ class DeliveryQueue:
         # From half of it to all of it.
         return wait_s * (0.5 + 0.5 * self._jitter())
 
-    def expired(self, now_ms: int) -> list[PendingEvent]:
+    def take_expired(self, now_ms: int) -> list[PendingEvent]:
         """Return, and forget, the events of alerts that were resolved so long ago that nobody wants to hear of them."""
         before_ms = now_ms - self._settings.give_up_s * 1000
         ends = [queue[-1].event for queue in self._queues.values()]
@@ -215,7 +219,7 @@ class DeliveryQueue:
             self._remove(pending)
         return expired
 
-    def muted(self) -> list[PendingEvent]:
+    def take_muted(self) -> list[PendingEvent]:
         """Return, and forget, the events that need not be told any more.
 
         These are updates of an acknowledged alert; both ends of an alert that came to its end while it was covered,
@@ -223,42 +227,42 @@ class DeliveryQueue:
         """
         muted = [pending for queue in self._queues.values() for pending in self._muted(queue)]
         for pending in muted:
-            self._remove(pending, told=False)
+            self._remove(pending, notified=False)
         return muted
 
     def _muted(self, queue: Sequence[PendingEvent]) -> list[PendingEvent]:
         last = queue[-1].event
-        heard = queue[0].again or self._known(last)
-        ended_covered = last.state == AlertState.RESOLVED.value and self._covered(last)
+        heard = queue[0].may_have_arrived or self._is_notified(last)
+        ended_covered = last.state == AlertState.RESOLVED.value and self._is_suppressed(last)
         newest = next((p for p in reversed(queue) if p.event.state == AlertState.FIRING.value), None)
 
         def is_muted(one: PendingEvent) -> bool:
-            if one.again:
+            if one.may_have_arrived:
                 return False
             if one.event.state == AlertState.RESOLVED.value:
                 return ended_covered and not heard
             return (
                 ended_covered
-                or (heard and self._marks.acknowledgement(one.event) is not None)
-                or (one is not newest and self._covered(one.event))
+                or (heard and self._suppressions.acknowledgement(one.event) is not None)
+                or (one is not newest and self._is_suppressed(one.event))
             )
 
         return [one for one in queue if is_muted(one)]
 
-    def _remove(self, pending: PendingEvent, told: bool = True) -> None:
+    def _remove(self, pending: PendingEvent, notified: bool = True) -> None:
         alert_id = pending.event.alert_id
         self._queues[alert_id].remove(pending)
         # What is muted says nothing of when the receiver may be asked again.
-        if told or not self._queues[alert_id]:
+        if notified or not self._queues[alert_id]:
             self._wait_until_ms.pop(alert_id, None)
         if not self._queues[alert_id]:
             del self._queues[alert_id]
-        self._settled(pending.event, told)
+        self._settled(pending.event, notified)
 
-    def _settled(self, event: AlertEvent, told: bool) -> None:
+    def _settled(self, event: AlertEvent, notified: bool) -> None:
         if event.state == AlertState.RESOLVED.value:
             self._fired.pop(event.alert_id, None)
             self._references.pop(event.alert_id, None)
-            self._seen.pop(event.alert_id, None)
-        elif told:
+            self._known_keys.pop(event.alert_id, None)
+        elif notified:
             self._fired[event.alert_id] = event

@@ -45,16 +45,17 @@ class Receiver(Protocol):
     def name(self) -> str:
         """Return what it is called in ``alerts/deliveries``, for ever."""
 
-    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
-        """Tell of one event.
+    def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
+        """Send one event.
 
         Args:
-            event: event; of one alert they come in order.
-            before: reference of what this receiver was told of the alert before; empty: nothing.
-            again: whether an earlier attempt may have arrived; then it looks, where it can, before it sends once more.
+            event: event; events of one alert come in order.
+            before: reference from the last delivery for this alert; empty if there was none.
+            may_have_arrived: whether an earlier attempt may have arrived. Then the receiver checks, if it can, before
+                it sends again.
 
         Raises:
-            DeliveryError: it could not be told.
+            DeliveryError: the receiver did not accept the event.
         """
 
 
@@ -66,12 +67,12 @@ class DigestReceiver(Receiver, Protocol):
     def digest_after(self) -> int:
         """Return how many alerts may fire at once before they are told of together."""
 
-    def deliver_together(self, events: Sequence[AlertEvent], again: bool) -> list[Receipt]:
+    def deliver_together(self, events: Sequence[AlertEvent], may_have_arrived: bool) -> list[Receipt]:
         """Tell of the beginnings of many alerts; one receipt for each.
 
         Args:
             events: first firing events, of an alert each.
-            again: whether an earlier attempt may have arrived.
+            may_have_arrived: whether an earlier attempt may have arrived.
 
         Raises:
             DeliveryError: it could not be told.
@@ -86,7 +87,7 @@ class ResendingReceiver(Receiver, Protocol):
     def resend_in_s(self) -> float:
         """Return how long after the last time it wants to be told anew of what fires, seconds."""
 
-    def standing(self, alerts: Sequence[tuple[AlertEvent, str]]) -> None:
+    def restore(self, alerts: Sequence[tuple[AlertEvent, str]]) -> None:
         """Take up alerts that it was told of before a restart: the last event of each, and its reference."""
 
     def forget(self, alert_id: str) -> None:

@@ -56,19 +56,19 @@ class Silence:
     """A time in which receivers are told of no alert that it matches.
 
     Attributes:
-        mark: as it was made.
+        record: as it was made.
         starts_ms: when it begins, epoch milliseconds.
         ends_ms: when it ends; less than it was made for if somebody ended it.
     """
 
-    mark: SuppressionRecord
+    record: SuppressionRecord
     starts_ms: int
     ends_ms: int
 
-    def covers(self, event: AlertEvent) -> bool:
+    def matches(self, event: AlertEvent) -> bool:
         """Return whether it is about an event's alert."""
-        mark = self.mark
-        return _matches(event, _some(mark.cluster), _some(mark.kind), _some(mark.subject))
+        record = self.record
+        return _matches(event, _some(record.cluster), _some(record.kind), _some(record.subject))
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Suppressions:
             at_ms: the time, epoch milliseconds.
         """
         # By time first: this is asked of every queue, and most silences are over.
-        silences = [s for s in self.silences if s.ends_ms > at_ms and s.covers(event)]
+        silences = [s for s in self.silences if s.ends_ms > at_ms and s.matches(event)]
         windows = [w for w in self.windows if _matches(event, w.clusters, w.kinds, w.subjects)]
         end_ms = at_ms
         while end_ms < at_ms + _HORIZON_MS:
@@ -130,7 +130,7 @@ class Suppressions:
             end_ms = max(ends_ms)
         return end_ms if end_ms > at_ms else None
 
-    def covered(self, event: AlertEvent, at_ms: int) -> bool:
+    def is_suppressed(self, event: AlertEvent, at_ms: int) -> bool:
         """Return whether an event's alert is covered at a time."""
         return self.suppressed_until_ms(event, at_ms) is not None
 

@@ -1,4 +1,4 @@
-"""One broker's share of the leaders in one tick, and the elections against it, as the rules look at them."""
+"""Inputs of rules from ``gold/leader_imbalance`` and ``gold/election_plan``."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from schemas.alerts import Role
 
 @dataclass(frozen=True)
 class LeaderBalance:
-    """One row of ``gold/leader_imbalance``, whose columns tell more.
+    """Leader balance of one broker: one row of ``gold/leader_imbalance``, whose table describes the columns.
 
     Attributes:
-        tick_ms: tick that it is of, epoch milliseconds.
-        balance: what the broker leads, and is preferred to lead.
-        threshold_ratio: what a share has to exceed to be told.
-        threshold_source: broker or setting: where that stands.
-        unavailable: partitions that another leads because this broker is down, or out of sync.
-        leaderless: partitions that prefer it and that nobody leads.
-        leader_partitions: partitions that it leads, whomever they prefer.
+        tick_ms: tick of the balance, epoch milliseconds.
+        balance: partitions that the broker leads, and should lead as their preferred leader.
+        threshold_ratio: share above which an imbalance is reported, 0 to 1.
+        threshold_source: broker or setting: origin of the threshold.
+        unavailable: partitions that another broker leads because this one is down or out of sync.
+        leaderless: partitions without a leader whose preferred leader this broker is.
+        leader_partitions: partitions that it leads, preferred or not.
         alive: whether the broker is registered with the cluster.
-        read_bytes_per_s: what consumers read of it; None: unknown.
-        preferred_read_bytes_per_s: what would be if every preferred leader led; None: unknown.
-        auto_leader_rebalance: whether brokers balance leaders by themselves; None: not told.
-        check_interval_s: how often they look; None: not told.
+        read_bytes_per_s: consumer read rate from the broker; None if unknown.
+        preferred_read_bytes_per_s: read rate if every preferred leader led; None if unknown.
+        auto_leader_rebalance: whether auto.leader.rebalance.enable is set; None if unknown.
+        check_interval_s: interval of Kafka's imbalance checks, seconds; None if unknown.
     """
 
     tick_ms: int
@@ -50,32 +50,32 @@ class LeaderBalance:
 
     @property
     def electable_ratio(self) -> float:
-        """Return the share of the partitions that prefer it which an election would give back, 0 to 1."""
+        """Return the share of the broker's preferred partitions that an election would give back, 0 to 1."""
         return self.balance.electable_now / self.balance.preferred_partitions
 
     @property
     def is_out_of_balance(self) -> bool:
-        """Return whether an election would give back more than the threshold allows to be missing."""
+        """Return whether the share that an election would give back exceeds the threshold."""
         return out_of_balance(self.balance, self.threshold_ratio)
 
     @property
-    def lacking_ratio(self) -> float:
-        """Return the share that it lacks for another reason than a move, 0 to 1."""
+    def missing_leadership_ratio(self) -> float:
+        """Return the share of its preferred partitions that other brokers lead, without moving ones, 0 to 1."""
         return (self.balance.electable_now + self.unavailable) / self.balance.preferred_partitions
 
 
-_OF_BALANCE = tuple(Balance.__dataclass_fields__)
-_AS_THEY_ARE = tuple(name for name in LeaderBalance.__dataclass_fields__ if name != "balance")
+_BALANCE_COLUMNS = tuple(Balance.__dataclass_fields__)
+_COPIED_COLUMNS = tuple(name for name in LeaderBalance.__dataclass_fields__ if name != "balance")
 
 
 def leader_balance_of(row: Mapping[str, Any]) -> LeaderBalance:
-    """Return the balance of one row of ``gold/leader_imbalance``, given as a mapping of its columns."""
-    balance = Balance(**{name: row[name] for name in _OF_BALANCE})
-    return LeaderBalance(balance=balance, **{name: row[name] for name in _AS_THEY_ARE})
+    """Return the leader balance of one row of ``gold/leader_imbalance``, given as a mapping of its columns."""
+    balance = Balance(**{name: row[name] for name in _BALANCE_COLUMNS})
+    return LeaderBalance(balance=balance, **{name: row[name] for name in _COPIED_COLUMNS})
 
 
 def plan_summary(row: Mapping[str, Any]) -> ElectionPlanSummary:
-    """Return the plan of one row of ``gold/election_plan``, given as a mapping of its columns."""
+    """Return the plan summary of one row of ``gold/election_plan``, given as a mapping of its columns."""
     return ElectionPlanSummary(
         tick_ms=row["tick_ms"],
         batches=row["batches"],

@@ -1,4 +1,4 @@
-"""One broker and role in one tick, as the rules look at it."""
+"""Throttle status of one broker and role, the input of rules from ``gold/throttle_headroom``."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from schemas.alerts import Role, Verdict
 
 @dataclass(frozen=True)
 class PartitionEvidence:
-    """One partition that counts on a side.
+    """One partition whose traffic counts against the throttle of a broker and role.
 
     Attributes:
         topic: topic.
         partition: partition.
-        write_bytes_per_s: its write rate; None: unknown.
-        followers: listed followers that fetch through this side.
+        write_bytes_per_s: write rate; None if unknown.
+        followers: listed followers that fetch under this throttle.
         in_sync_followers: those of them in the ISR.
-        leader: leading broker; None: none.
-        previous_leader: leader before the last switch; None: no switch was seen.
-        switch_tick_ms: the first tick that showed the new leader; None: no switch was seen.
-        moving: whether a reassignment of it is running.
-        replicas: replicas now, adding and removing ones included.
-        target: replicas once it is done.
-        stalled: whether an adding replica of it on this side copies nothing.
-        remaining_bytes: what its out-of-sync replicas on this side still have to copy; None: unknown.
+        leader: leading broker; None if there is none.
+        previous_leader: leader before the last switch; None if no switch was observed.
+        switch_tick_ms: first tick with the new leader, epoch milliseconds; None if no switch was observed.
+        moving: whether a reassignment of the partition is running.
+        replicas: current replicas, including adding and removing ones.
+        target: replicas after the reassignment.
+        stalled: whether an adding replica under this throttle copies nothing.
+        remaining_bytes: bytes that its out-of-sync replicas under this throttle have to copy; None if unknown.
     """
 
     topic: str
@@ -59,7 +59,7 @@ class OutOfSyncReplica:
     Attributes:
         topic: topic.
         partition: partition.
-        leader: leading broker; None: none.
+        leader: leading broker; None if there is none.
         moving: whether a reassignment of the partition is running.
     """
 
@@ -76,13 +76,13 @@ class OutOfSyncReplica:
 
 @dataclass(frozen=True)
 class LeadershipRisk:
-    """The moving partition that would cost the broker of an in-sync replica most if it came to lead it.
+    """The moving partition that would add most traffic to a broker with an in-sync replica if it led it.
 
     Attributes:
-        bytes_per_s: what it would have to send more.
+        bytes_per_s: additional traffic that the broker would send.
         topic: topic.
         partition: partition.
-        leader: who leads it now; None: nobody.
+        leader: current leader; None if there is none.
     """
 
     bytes_per_s: float
@@ -93,16 +93,17 @@ class LeadershipRisk:
 
 @dataclass(frozen=True)
 class Peer:
-    """The broker at the other end of copies that a throttle limits: of a leader a destination, of that a leader.
+    """The broker at the other end of throttled copies: a destination for a leader, a leader for a destination.
 
     Attributes:
         broker: its id.
         replicas: out-of-sync replicas that copy between the two.
-        remaining_bytes: what they still have to copy; None: unknown.
-        write_bytes_per_s: what is written to them meanwhile; None: unknown.
-        largest_remaining_bytes: what the one with most still has to copy; None: unknown.
-        leaving_bytes_per_s: what the leader sends no more once they are in sync, because replicas leave.
-        leading_bytes_per_s: what the destination fetches no more then, because it leads; None: an older version's row.
+        remaining_bytes: bytes that these replicas have to copy; None if unknown.
+        write_bytes_per_s: write rate of their partitions; None if unknown.
+        largest_remaining_bytes: largest remainder of a single replica; None if unknown.
+        leaving_bytes_per_s: traffic of the leader that ends once they are in sync, because replicas are removed.
+        leading_bytes_per_s: traffic of the destination that ends then, because it becomes the leader; None in rows
+            of older versions.
     """
 
     broker: int
@@ -116,13 +117,13 @@ class Peer:
 
 @dataclass(frozen=True)
 class Stall:
-    """Adding replicas of a destination that copy nothing, for one cause and from one leader.
+    """Adding replicas of a destination that copy nothing, grouped by cause and leader.
 
     Attributes:
         cause: offline, no_leader, not_fetching or unknown.
-        leader: broker that they copy from; None: none leads.
-        replicas: how many.
-        partitions: the first few by name.
+        leader: broker that they copy from; None if there is no leader.
+        replicas: number of replicas.
+        partitions: names of the first few partitions.
     """
 
     cause: str
@@ -133,14 +134,14 @@ class Stall:
 
 @dataclass(frozen=True)
 class LeaderSwitch:
-    """Listed partitions that a broker came to lead within the last rate window.
+    """Listed partitions whose leadership a broker took over within the last rate window.
 
     Attributes:
-        previous_leader: who led them before.
-        partitions: how many.
-        bytes_per_s: what the new leader sends for them, as far as it is known.
-        switch_tick_ms: the last tick that showed one of them under its new leader first.
-        names: the first few by name.
+        previous_leader: leader before the switch.
+        partitions: number of partitions.
+        bytes_per_s: known traffic that the new leader sends for them.
+        switch_tick_ms: latest of the first ticks with the new leader, epoch milliseconds.
+        names: names of the first few partitions.
     """
 
     previous_leader: int
@@ -157,7 +158,7 @@ class MovingPartition:
     Attributes:
         topic: topic.
         partition: partition.
-        target: replicas once it is done.
+        target: replicas after the reassignment.
     """
 
     topic: str
@@ -167,11 +168,11 @@ class MovingPartition:
 
 @dataclass(frozen=True)
 class LogDirsThrottle:
-    """A broker's throttle of moves between its log directories.
+    """Throttle of a broker for moves between its log directories.
 
     Attributes:
-        bytes_per_s: rate in force; None: none, or unknown.
-        source: broker or default: where it is set; none: it is not; None: unknown.
+        bytes_per_s: rate in force; None if not set or unknown.
+        source: level that sets it: broker, default or none; None if unknown.
     """
 
     bytes_per_s: int | None = None
@@ -180,51 +181,51 @@ class LogDirsThrottle:
 
 @dataclass(frozen=True)
 class ThrottleStatus:
-    """One row of ``gold/throttle_headroom``, whose columns tell more.
+    """Throttle status of one broker and role: one row of ``gold/throttle_headroom``, whose table describes the columns.
 
     Attributes:
-        demand: what the throttle carries.
-        verdict: what it means.
-        reason: for no_data what is unknown; else None.
-        eta_s: seconds until its replicas are in sync; None: never, or unknown.
-        stalled_replicas: adding replicas that copied nothing over the window.
-        partitions: the partitions that count, greatest traffic first.
+        load: traffic that the throttle has to carry.
+        verdict: verdict on the throttle.
+        reason: unknown inputs if the verdict is no_data; None otherwise.
+        eta_s: seconds until its replicas are in sync; None if never or unknown.
+        stalled_replicas: adding replicas that copied nothing in the rate window.
+        partitions: partitions that count against the throttle, largest traffic first; truncated.
         alive: whether the broker is registered with the cluster.
-        throttle_source: broker or default: where the rate is set; none: it is not; None: unknown.
-        moving_partitions: partitions in a reassignment that the broker leads, or follows.
-        resting_listed_partitions: partitions that a list of the role names and that do not move.
-        planned_partitions: partitions that it leads of which none but adding replicas are out of sync.
-        lost_replicas: its replicas, but for adding ones, that are out of the ISR.
-        lost_moving_replicas: those of them whose partition moves.
-        lost: them by name, those that move first; the list is cut.
-        stall: why its stalled replicas copy nothing, as ``gold/throttle_headroom`` has it; None: none is stalled.
-        takeover: of a follower, what it would cost at worst to lead one more moving partition; None: nothing known.
-        lost_leaving_replicas: those of lost_replicas that the running move takes away from the broker.
-        waiting_replicas: adding replicas that copied nothing over the window because they wait their turn.
-        down_replicas: as leader, adding replicas on brokers that are down.
-        known_in_sync_bytes_per_s: in-sync traffic as far as it is known: the least that it can be.
-        known_required_bytes_per_s: required traffic as far as it is known: the least that it can be.
-        moving_bytes_per_s: what moving partitions send (as leader) or new replicas receive, listed or not; None:
-            unknown.
-        counting_partitions: how many partitions count, of which ``partitions`` has the first.
-        limited_partitions: moving partitions with replicas out of sync that a list of the role names.
-        free_partitions: moving partitions with replicas out of sync that no list of the role names.
-        peers: brokers at the other end of the copies that a list of the role limits.
+        throttle_source: level that sets the rate: broker, default or none; None if unknown.
+        moving_partitions: partitions in a reassignment that the broker leads or follows.
+        resting_listed_partitions: partitions in a throttled list of the role that do not move.
+        planned_partitions: led partitions whose only out-of-sync replicas are adding ones.
+        lost_replicas: replicas on the broker that are out of the ISR, without adding ones.
+        lost_moving_replicas: those of lost_replicas whose partition moves.
+        lost: these replicas, moving ones first; truncated.
+        stall: cause of the stalled replicas, as in ``gold/throttle_headroom``; None if none is stalled.
+        takeover: for a follower, the leader switch that would add most traffic; None if unknown.
+        lost_leaving_replicas: those of lost_replicas that the running reassignment removes.
+        waiting_replicas: adding replicas that copied nothing in the rate window because they wait their turn.
+        down_replicas: for a leader, adding replicas on dead brokers.
+        known_in_sync_bytes_per_s: known part of the in-sync traffic, a lower bound.
+        known_required_bytes_per_s: known part of the required traffic, a lower bound.
+        moving_bytes_per_s: traffic that moving partitions send (leader) or new replicas receive (destination), listed
+            or not; None if unknown.
+        counting_partitions: number of partitions that count against the throttle.
+        limited_partitions: moving partitions with out-of-sync replicas that a list of the role contains.
+        free_partitions: moving partitions with out-of-sync replicas that no list of the role contains.
+        peers: brokers at the other end of the limited copies.
         stalls: stalled replicas by cause and leader.
-        switches: leader switches of the last rate window, by previous leader.
-        moves: partitions in a reassignment by name; the list is cut.
-        resting_topics: topics of partitions that a list names and that do not move, by name; the list is cut.
-        resting_topic_count: how many these are.
-        log_dirs: the broker's throttle of moves between log directories.
-        eta_low_s: eta_s at the earliest; None: never, or unknown.
-        eta_high_s: eta_s at the latest; None: never, or unknown.
-        lost_leaderless_replicas: those of lost_replicas whose partition has no leader; None: an older version's row.
-        lost_leaderless_moving_replicas: those of them whose partition moves; None: an older version's row.
-        down_required_bytes_per_s: as leader, what required_bytes_per_s would have more if the brokers of its followers
-            that are down were up, as far as it is known; None: an older version's row.
+        switches: leader switches in the last rate window, by previous leader.
+        moves: partitions in a reassignment; truncated.
+        resting_topics: topics of listed partitions that do not move; truncated.
+        resting_topic_count: number of these topics.
+        log_dirs: throttle of moves between log directories.
+        eta_low_s: earliest value of eta_s; None if never or unknown.
+        eta_high_s: latest value of eta_s; None if never or unknown.
+        lost_leaderless_replicas: those of lost_replicas without a leader; None in rows of older versions.
+        lost_leaderless_moving_replicas: those of them whose partition moves; None in rows of older versions.
+        down_required_bytes_per_s: for a leader, known addition to required_bytes_per_s if the dead brokers of its
+            followers were up; None in rows of older versions.
     """
 
-    demand: ThrottleLoad
+    load: ThrottleLoad
     verdict: Verdict
     reason: str | None
     eta_s: float | None
@@ -265,25 +266,25 @@ class ThrottleStatus:
     @property
     def broker(self) -> int:
         """Return the broker's id."""
-        return self.demand.broker
+        return self.load.broker
 
     @property
     def role(self) -> Role:
-        """Return which of the broker's throttles it is."""
-        return self.demand.role
+        """Return the role that the throttle limits."""
+        return self.load.role
 
     @property
-    def short(self) -> bool:
-        """Return whether the throttle is not enough, so that the move never ends."""
+    def too_low(self) -> bool:
+        """Return whether the throttle is too low for the move to finish."""
         return self.verdict in (Verdict.STARVED, Verdict.LOSING)
 
     @property
-    def binding(self) -> bool:
-        """Return whether the throttle is below what is required, so that what is behind it gets nothing for a while."""
-        return self.short or self.verdict is Verdict.SLOW
+    def below_required(self) -> bool:
+        """Return whether the throttle is below the required rate, so that out-of-sync replicas get nothing at times."""
+        return self.too_low or self.verdict is Verdict.SLOW
 
 
-_AS_THEY_ARE = (
+_COPIED_COLUMNS = (
     "reason",
     "eta_s",
     "stalled_replicas",
@@ -308,19 +309,19 @@ _AS_THEY_ARE = (
     "eta_low_s",
     "eta_high_s",
 )
-# What rows of older versions may lack altogether.
-_ADDED = ("lost_leaderless_replicas", "lost_leaderless_moving_replicas", "down_required_bytes_per_s")
+# Columns that rows of older versions do not have.
+_ADDED_COLUMNS = ("lost_leaderless_replicas", "lost_leaderless_moving_replicas", "down_required_bytes_per_s")
 
 
 def throttle_status_of(row: Mapping[str, Any]) -> ThrottleStatus:
-    """Return the side of one row of ``gold/throttle_headroom``, given as a mapping of its columns."""
+    """Return the throttle status of one row of ``gold/throttle_headroom``, given as a mapping of its columns."""
     verdict = Verdict(row["verdict"])
     partitions = tuple(_partition(entry) for entry in row["partitions"])
     peers = tuple(Peer(**peer) for peer in row["peers"])
-    demand = _demand(row, partitions, peers)
-    added: dict[str, Any] = {name: row.get(name) for name in _ADDED}
+    load = _throttle_load(row, partitions, peers)
+    added: dict[str, Any] = {name: row.get(name) for name in _ADDED_COLUMNS}
     return ThrottleStatus(
-        demand,
+        load,
         verdict,
         lost=tuple(OutOfSyncReplica(**lost) for lost in row["lost"]),
         takeover=LeadershipRisk(**row["takeover"]) if row["takeover"] is not None else None,
@@ -331,13 +332,15 @@ def throttle_status_of(row: Mapping[str, Any]) -> ThrottleStatus:
         moves=tuple(MovingPartition(**move | {"target": tuple(move["target"])}) for move in row["moves"]),
         resting_topics=tuple(row["resting_topics"]),
         log_dirs=LogDirsThrottle(row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]),
-        **{name: row[name] for name in _AS_THEY_ARE},
+        **{name: row[name] for name in _COPIED_COLUMNS},
         **added,
     )
 
 
-def _demand(row: Mapping[str, Any], partitions: Sequence[PartitionEvidence], peers: Sequence[Peer]) -> ThrottleLoad:
-    """Return what the throttle of a row carries."""
+def _throttle_load(
+    row: Mapping[str, Any], partitions: Sequence[PartitionEvidence], peers: Sequence[Peer]
+) -> ThrottleLoad:
+    """Return the throttle load of a row."""
     role, limited = Role(row["role"]), row["moving_replicas"] - row["free_replicas"]
     destination = role is Role.FOLLOWER
     fetch = _fetch_limits(row)
@@ -375,13 +378,13 @@ def _source(peer: Peer) -> SourceLoad:
 
 
 def _quota_window(row: Mapping[str, Any]) -> QuotaWindow:
-    """Return the samples of the broker's quotas; Kafka's defaults where it does not tell."""
+    """Return the quota window of the broker; Kafka's defaults for values that it does not report."""
     samples, sample_s = row["quota_window_num"], row["quota_window_size_s"]
     return QuotaWindow(samples or DEFAULT_WINDOW.samples, float(sample_s or DEFAULT_WINDOW.sample_s))
 
 
 def _fetch_limits(row: Mapping[str, Any]) -> FetchLimits:
-    """Return the broker's limits as a follower; Kafka's defaults where it does not tell."""
+    """Return the fetch limits of the broker as a follower; Kafka's defaults for values that it does not report."""
     backoff_ms = row["replica_fetch_backoff_ms"]
     return FetchLimits(
         partition_bytes=row["replica_fetch_max_bytes"] or DEFAULT_FETCH.partition_bytes,
@@ -392,7 +395,7 @@ def _fetch_limits(row: Mapping[str, Any]) -> FetchLimits:
 
 
 def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple[CatchingUpReplica, ...]:
-    """Return the replicas that a destination's throttle holds back, if the evidence, which is cut, tells of all."""
+    """Return the replicas that a destination's throttle limits; empty if the truncated evidence does not list all."""
     found = tuple(
         CatchingUpReplica(p.topic, p.partition, p.leader, p.remaining_bytes, p.write_bytes_per_s, p.replicas, p.target)
         for p in partitions

@@ -24,7 +24,7 @@ class MetricsCollector(Collector):
     """Gives the metrics of ``schemas.metrics``.
 
     Args:
-        live: state of the alert path.
+        state: state of the alert path.
         stale_s: gives the age in seconds from which a cluster's numbers are of the past.
         top_n: most partitions of a cluster that have series.
         version: version of Headroom.
@@ -32,9 +32,14 @@ class MetricsCollector(Collector):
     """
 
     def __init__(
-        self, live: MetricsState, stale_s: Callable[[str], float], top_n: int, version: str, registry: CollectorRegistry
+        self,
+        state: MetricsState,
+        stale_s: Callable[[str], float],
+        top_n: int,
+        version: str,
+        registry: CollectorRegistry,
     ) -> None:
-        self._live = live
+        self._state = state
         self._stale_s = stale_s
         self._top_n = top_n
         self._version = version
@@ -46,9 +51,9 @@ class MetricsCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics that have a series now."""
-        now = self._live.snapshot()
+        now = self._state.snapshot()
         families = {spec.name: _family(spec) for spec in METRICS}
-        told = (
+        groups = (
             self._moves(now),
             self._balances(now),
             _alerts(now),
@@ -57,9 +62,9 @@ class MetricsCollector(Collector):
             _deliveries(now),
             (self._build(),),
         )
-        for spec, labels, value in chain.from_iterable(told):
+        for spec, labels, value in chain.from_iterable(groups):
             families[spec.name].add_sample(spec.name, dict(zip(spec.labels, labels, strict=True)), value)
-        for spec, labels, counts in _lengths(now):
+        for spec, labels, counts in _durations(now):
             _add_counts(families[spec.name], dict(zip(spec.labels, labels, strict=True)), counts)
         yield from (family for family in families.values() if family.samples)
 
@@ -67,8 +72,8 @@ class MetricsCollector(Collector):
         for cluster, tick in now.ticks.items():
             # Old numbers would be told as those of now.
             if tick.age_s(now.now_ms) < self._stale_s(cluster):
-                yield from throttle_samples(cluster, tick.sides)
-                yield from partition_samples(cluster, tick.sides, self._top_n)
+                yield from throttle_samples(cluster, tick.statuses)
+                yield from partition_samples(cluster, tick.statuses, self._top_n)
                 if cluster in now.unanswered:
                     yield metrics.UNANSWERED_BROKERS, (cluster,), float(now.unanswered[cluster])
 
@@ -87,12 +92,12 @@ def _family(spec: MetricSpec) -> Metric:
 
 
 def _alerts(now: Snapshot) -> Iterator[Sample]:
-    standing = Counter(
+    active = Counter(
         (cluster, kind, alert.severity, alert.state)
         for (cluster, kind, _), alert in now.alerts.items()
         if alert.state != AlertState.RESOLVED.value
     )
-    for labels, count in sorted(standing.items()):
+    for labels, count in sorted(active.items()):
         yield metrics.ALERTS, labels, float(count)
     for key, events in sorted(now.events.items()):
         yield metrics.ALERT_EVENTS, key, float(events)
@@ -120,7 +125,7 @@ def _deliveries(now: Snapshot) -> Iterator[Sample]:
             yield metrics.LAST_DELIVERY, (figures.receiver,), figures.last_delivery_ms / 1000
 
 
-def _lengths(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], BucketCounts]]:
+def _durations(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], BucketCounts]]:
     yield metrics.BATCH, (), now.batches
     for cluster, counts in now.decisions.items():
         yield metrics.DECISION, (cluster,), counts
@@ -131,5 +136,5 @@ def _lengths(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], Bucke
 def _add_counts(family: Metric, labels: dict[str, str], counts: BucketCounts) -> None:
     for bound, count in counts.cumulative():
         family.add_sample(f"{family.name}_bucket", {**labels, "le": bound}, count)
-    family.add_sample(f"{family.name}_count", labels, sum(counts.seen))
+    family.add_sample(f"{family.name}_count", labels, sum(counts.counts))
     family.add_sample(f"{family.name}_sum", labels, counts.total_s)

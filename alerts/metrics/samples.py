@@ -14,52 +14,54 @@ from schemas.metrics import MetricSpec
 Sample = tuple[MetricSpec, tuple[str, ...], float]
 
 
-def throttle_samples(cluster: str, sides: Iterable[ThrottleStatus]) -> Iterator[Sample]:
+def throttle_samples(cluster: str, statuses: Iterable[ThrottleStatus]) -> Iterator[Sample]:
     """Yield what is known of every broker and role.
 
     Args:
         cluster: name of the cluster.
-        sides: of one tick.
+        statuses: of one tick.
     """
-    for side in sides:
-        labels = (cluster, str(side.broker), side.role.value)
-        for spec, value in _numbers(side):
+    for status in statuses:
+        labels = (cluster, str(status.broker), status.role.value)
+        for spec, value in _numbers(status):
             if value is not None:
                 yield spec, labels, float(value)
-        yield metrics.VERDICT, (*labels, side.verdict.value), 1.0
-        if side.role is Role.LEADER:
-            yield metrics.PLANNED, labels[:2], float(side.planned_partitions)
+        yield metrics.VERDICT, (*labels, status.verdict.value), 1.0
+        if status.role is Role.LEADER:
+            yield metrics.PLANNED, labels[:2], float(status.planned_partitions)
         else:
-            yield metrics.LOST_REPLICAS, labels[:2], float(side.lost_replicas)
+            yield metrics.LOST_REPLICAS, labels[:2], float(status.lost_replicas)
 
 
-def _numbers(side: ThrottleStatus) -> list[tuple[MetricSpec, float | None]]:
-    demand = side.demand
-    throttle, required = demand.throttle_bytes_per_s, demand.required_bytes_per_s
+def _numbers(status: ThrottleStatus) -> list[tuple[MetricSpec, float | None]]:
+    load = status.load
+    throttle, required = load.throttle_bytes_per_s, load.required_bytes_per_s
     # Where the verdict is unknown, no stall seen is not the same as none.
-    blind = side.verdict is Verdict.NO_DATA and not side.stalled_replicas
+    blind = status.verdict is Verdict.NO_DATA and not status.stalled_replicas
     return [
         (metrics.THROTTLE, throttle),
         (metrics.REQUIRED, required),
-        (metrics.IN_SYNC, demand.in_sync_bytes_per_s),
+        (metrics.IN_SYNC, load.in_sync_bytes_per_s),
         (metrics.HEADROOM, None if throttle is None or required is None else throttle - required),
-        (metrics.REMAINING, demand.remaining_bytes),
-        (metrics.ETA, side.eta_s),
-        (metrics.MOVING_REPLICAS, demand.limited_replicas + demand.free_replicas),
-        (metrics.STALLED_REPLICAS, None if blind else side.stalled_replicas),
-        (metrics.WAITING_REPLICAS, side.waiting_replicas),
+        (metrics.REMAINING, load.remaining_bytes),
+        (metrics.ETA, status.eta_s),
+        (metrics.MOVING_REPLICAS, load.limited_replicas + load.free_replicas),
+        (metrics.STALLED_REPLICAS, None if blind else status.stalled_replicas),
+        (metrics.WAITING_REPLICAS, status.waiting_replicas),
     ]
 
 
-def partition_samples(cluster: str, sides: Iterable[ThrottleStatus], top_n: int) -> Iterator[Sample]:
+def partition_samples(cluster: str, statuses: Iterable[ThrottleStatus], top_n: int) -> Iterator[Sample]:
     """Yield what is known of the moving partitions of greatest write rate x followers.
 
     Args:
         cluster: name of the cluster.
-        sides: of one tick; those of leaders tell, for a destination knows only its own share of a partition.
+        statuses: of one tick; those of leaders tell, for a destination knows only its own share of a partition.
         top_n: most partitions.
     """
-    for p in busiest([p for side in sides if side.role is Role.LEADER for p in side.partitions if p.moving], top_n):
+    for p in busiest(
+        [p for status in statuses if status.role is Role.LEADER for p in status.partitions if p.moving], top_n
+    ):
         labels = (cluster, p.topic, str(p.partition))
         if p.write_bytes_per_s is not None:
             yield metrics.PARTITION_WRITE_RATE, labels, p.write_bytes_per_s

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from alerts.delivery.outbox import DeliveryFigures
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.metrics.histogram import BucketCounts, no_counts
+from alerts.metrics.histogram import BucketCounts, empty_counts
 from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.metrics import BATCH, COLLECT, DECISION
 
@@ -53,18 +53,18 @@ class Published:
     """What was told of a tick: its time, and when it was told."""
 
     tick_ms: int
-    told_ms: int
+    published_ms: int
 
     def age_s(self, now_ms: int) -> float:
         """Return its age in seconds; of a collector whose clock is ahead, that of the telling."""
-        return (now_ms - min(self.tick_ms, self.told_ms)) / 1000
+        return (now_ms - min(self.tick_ms, self.published_ms)) / 1000
 
 
 @dataclass(frozen=True)
 class PublishedTick(Published):
     """The last tick of a cluster, and its sides."""
 
-    sides: tuple[ThrottleStatus, ...]
+    statuses: tuple[ThrottleStatus, ...]
 
 
 @dataclass(frozen=True)
@@ -153,19 +153,19 @@ class MetricsState:
         self._errors: Counter[str] = Counter()
         self._skipped: Counter[str] = Counter()
         self._collections: dict[str, BucketCounts] = {}
-        self._batches = no_counts(BATCH.buckets)
+        self._batches = empty_counts(BATCH.buckets)
         self._batch_s: Callable[[], float | None] = lambda: None
         self._deliveries: Callable[[], Sequence[DeliveryFigures]] = lambda: ()
         self._quarantined: Callable[[], int | None] = lambda: None
         self._lock = threading.Lock()
 
-    def on_tick(self, cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> None:
+    def on_tick(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
         """Take up a tick that has been told."""
         now_ms = self._clock_ms()
         with self._lock:
-            self._ticks[cluster] = PublishedTick(tick_ms, now_ms, tuple(sides))
-            self._rows[cluster] += len(sides)
-            before = self._decisions.get(cluster) or no_counts(DECISION.buckets)
+            self._ticks[cluster] = PublishedTick(tick_ms, now_ms, tuple(statuses))
+            self._rows[cluster] += len(statuses)
+            before = self._decisions.get(cluster) or empty_counts(DECISION.buckets)
             self._decisions[cluster] = before.add(max(0, now_ms - tick_ms) / 1000)
 
     def on_collected(self, cluster: str, collected: Collected) -> None:
@@ -175,7 +175,7 @@ class MetricsState:
             self._errors[cluster] += collected.unanswered_brokers
             self._skipped[cluster] += collected.skipped_ticks
             if collected.took_s is not None:
-                before = self._collections.get(cluster) or no_counts(COLLECT.buckets)
+                before = self._collections.get(cluster) or empty_counts(COLLECT.buckets)
                 self._collections[cluster] = before.add(collected.took_s)
 
     def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
@@ -189,18 +189,18 @@ class MetricsState:
         with self._lock:
             for event in events:
                 self._events[event.cluster, event.kind, event.state] += 1
-                self._stand(event)
+                self._update_alert(event)
 
     def on_batch(self, seconds: float) -> None:
         """Take up how long a batch took."""
         with self._lock:
             self._batches = self._batches.add(seconds)
 
-    def standing(self, events: Iterable[AlertEvent]) -> None:
+    def restore(self, events: Iterable[AlertEvent]) -> None:
         """Take up the alerts that a former run left; events that are heard of meanwhile win."""
         with self._lock:
             for event in events:
-                self._stand(event)
+                self._update_alert(event)
 
     def follow(
         self,
@@ -217,7 +217,7 @@ class MetricsState:
         """
         self._batch_s, self._deliveries, self._quarantined = batch_s, deliveries, quarantined
 
-    def _stand(self, event: AlertEvent) -> None:
+    def _update_alert(self, event: AlertEvent) -> None:
         key = (event.cluster, event.kind, event.subject)
         alert = PublishedAlert(event.severity, event.state, event.tick_ms)
         known = self._alerts.get(key)

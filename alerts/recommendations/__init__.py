@@ -1,1 +1,1 @@
-"""Recommendations of alerts, and the commands that carry them out."""
+"""Recommendations of alerts, with the commands that apply them."""

@@ -1,4 +1,4 @@
-"""The exact commands that carry a recommendation out."""
+"""Shell commands that apply a recommendation."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def headroom_apply(
     Args:
         throttle_bytes_per_s: rate of both roles.
         brokers: broker ids.
-        config: configuration file; None: as found.
-        raise_only: whether rates that are higher, and brokers without one, stay as they are.
+        config: configuration file; None to search for it.
+        raise_only: whether to keep higher rates, and brokers without a rate, as they are.
     """
     listed = ",".join(str(b) for b in brokers)
     only = " --raise-only" if raise_only else ""
@@ -46,8 +46,8 @@ def kafka_configs(
 def kafka_reassign(throttle_bytes_per_s: int, partitions: Sequence[MovingPartition], bootstrap_servers: str) -> str:
     """Return Kafka's command that changes the throttle of a running move, with the plan file that it needs.
 
-    A part of what moves is enough: the tool starts from all running reassignments, and sets the rate on every broker
-    that takes part in them.
+    Some of the partitions are enough: the tool reads all running reassignments and sets the rate on every broker that
+    takes part in them.
     """
     return (
         f"{_write_plan(partitions)} && kafka-reassign-partitions.sh --bootstrap-server "
@@ -57,12 +57,12 @@ def kafka_reassign(throttle_bytes_per_s: int, partitions: Sequence[MovingPartiti
 
 
 def cancel(partitions: Sequence[MovingPartition], bootstrap_servers: str) -> str:
-    """Return the command that cancels the move of these partitions, and leaves the rest of a move its throttle."""
+    """Return the command that cancels the move of these partitions and keeps the throttle of the others."""
     return f"{_write_plan(partitions)} && {_kafka_cancel(bootstrap_servers)}"
 
 
 def cancel_all(config: str | None, bootstrap_servers: str) -> str:
-    """Return the command that cancels whatever moves when it is run."""
+    """Return the command that cancels all reassignments running at that time."""
     return f"headroom reassignments{_config(config)} --file {PLAN_FILE} && {_kafka_cancel(bootstrap_servers)}"
 
 

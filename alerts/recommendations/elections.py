@@ -1,4 +1,4 @@
-"""What an alert says of preferred elections: the first batch, how many there are, and what they come to."""
+"""Text and JSON of an election plan in a recommendation."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from planning.elections.summary import ElectionPlanSummary
 
 
 def describe_plan(plan: ElectionPlanSummary | None) -> str:
-    """Return what to do, in a sentence; of no plan what can be said without one."""
+    """Return the plan in one sentence; without a plan, general advice."""
     if plan is None:
         return "elect preferred leaders in small batches, at a quiet time"
     if not plan.batches:
-        return f"nothing can be elected just now: {_left_out(plan)}"
-    said = [_batches(plan)]
+        return f"nothing can be elected just now: {_describe_left_out(plan)}"
+    parts = [_describe_batches(plan)]
     if plan.left_out:
-        said.append(f"left out: {_left_out(plan)}")
+        parts.append(f"left out: {_describe_left_out(plan)}")
     if plan.raise_first:
-        said.append(f"to elect more, first raise the throttle of {', '.join(map(_raise, plan.raise_first))}")
-    return "; ".join(said)
+        parts.append(
+            f"to elect more, first raise the throttle of {', '.join(map(_describe_increase, plan.raise_first))}"
+        )
+    return "; ".join(parts)
 
 
-def in_numbers(plan: ElectionPlanSummary) -> dict[str, Any]:
+def plan_json(plan: ElectionPlanSummary) -> dict[str, Any]:
     """Return the plan ready for JSON."""
     return {
         "plan_tick_ms": plan.tick_ms,
@@ -46,7 +48,7 @@ def in_numbers(plan: ElectionPlanSummary) -> dict[str, Any]:
     }
 
 
-def _batches(plan: ElectionPlanSummary) -> str:
+def _describe_batches(plan: ElectionPlanSummary) -> str:
     after = f"no broker then lacks more than {percent(plan.greatest_last_batch_ratio)} of its leads"
     written = "what is written to them is not known"
     if plan.first_batch_write_bytes_per_s is not None:
@@ -61,10 +63,10 @@ def _batches(plan: ElectionPlanSummary) -> str:
     )
 
 
-def _left_out(plan: ElectionPlanSummary) -> str:
+def _describe_left_out(plan: ElectionPlanSummary) -> str:
     return ", ".join(f"{count} ({WHY[Reason(reason)]})" for reason, count in plan.left_out)
 
 
-def _raise(first: RequiredThrottleIncrease) -> str:
+def _describe_increase(first: RequiredThrottleIncrease) -> str:
     broker, role = first.broker_role
     return f"broker {broker} as {role.value} above {format_rate(first.required_bytes_per_s)}"

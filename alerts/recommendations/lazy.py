@@ -1,4 +1,4 @@
-"""Mappings that are worked out when somebody reads them, for what is costly and seldom read."""
+"""Lazily computed mappings, for values that are expensive and seldom read."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _P = ParamSpec("_P")
 
 
 class LazyMapping(Mapping[str, Any]):
-    """A mapping that is made when it is first read, and of it each costly value when that is read itself; once.
+    """A mapping computed on the first read; each expensive value is computed on its own first read, once.
 
     Args:
-        make: makes it; in the place of a costly value stands a function of no arguments that gives it.
+        make: returns the content, with a function without arguments for each expensive value.
     """
 
     def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
         self._make = make
 
     def __getitem__(self, name: str) -> Any:
-        """Return a value."""
+        """Return a value, computed now if it was not read before."""
         value = self._made[name]
         if callable(value):
             value = self._made[name] = value()
@@ -40,10 +40,10 @@ class LazyMapping(Mapping[str, Any]):
 
 
 def lazily(function: Callable[_P, Mapping[str, Any]]) -> Callable[_P, Mapping[str, Any]]:
-    """Return the function as one that returns at once, and does its work when somebody reads what it returned."""
+    """Return the function as one that returns immediately and computes its result when it is read."""
 
     @wraps(function)
-    def later(*args: _P.args, **kwargs: _P.kwargs) -> Mapping[str, Any]:
+    def lazy(*args: _P.args, **kwargs: _P.kwargs) -> Mapping[str, Any]:
         return LazyMapping(partial(function, *args, **kwargs))
 
-    return later
+    return lazy

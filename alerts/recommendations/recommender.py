@@ -1,4 +1,4 @@
-"""Recommendations: the throttle of ``planning.throttles.recommendation`` with its commands, ready for JSON."""
+"""Recommendations of alerts: throttles from ``planning.throttles.recommendation`` with commands, ready for JSON."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from planning.throttles.load import BrokerRole, ThrottleLoad
 from planning.throttles.recommendation import ThrottlePolicy, ThrottleRecommendation, recommend
 from schemas.alerts import Role
 
-# Partitions that a command names one by one; for larger batches Headroom's own command writes files.
+# Most partitions that one command lists; for larger batches Headroom's own command writes files.
 _MOST_NAMED = 50
-# Kafka's own lines, one for each broker or topic; Headroom's command covers any number.
+# Most Kafka commands, one per broker or topic; Headroom's own command handles any number.
 _MOST_KAFKA_LINES = 20
-# When a move is done under what is recommended, in seconds from when it is applied: as expected, earliest and latest.
+# Finish of a move under the recommended throttle, in seconds after it is applied: expected, earliest and latest.
 _FINISH = ("finish_s", "finish_low_s", "finish_high_s")
 
 
 @dataclass(frozen=True)
 class Recommender:
-    """Makes recommendations; those that take long to work out, when they are read.
+    """Builds recommendations; expensive ones are computed when they are read.
 
     Attributes:
         policy: margin, deadline and capacity.
-        bootstrap_servers: what stands in Kafka's commands.
-        config: the configuration file that stands in Headroom's; None: none.
+        bootstrap_servers: bootstrap servers in Kafka's commands.
+        config: configuration file in Headroom's commands; None if there is none.
         earlier: ticks before, youngest first: age in seconds and demands.
-        elections: the plan of preferred elections; None: there is none.
+        elections: plan of preferred elections; None if there is none.
     """
 
     policy: ThrottlePolicy
@@ -49,13 +49,15 @@ class Recommender:
 
     @lazily
     def raise_throttle(self, statuses: Sequence[ThrottleStatus]) -> Mapping[str, Any]:
-        """Return the one throttle that is enough on every broker of the move, or why none would be."""
+        """Return the lowest single throttle that is enough on every broker of the move, or why there is none."""
         recommendation = recommend([status.load for status in statuses], self.policy, self.earlier)
         if recommendation is None:
             return self.no_throttle_change("no replica is held back by a throttle")
         if recommendation.unknown:
-            who = ", ".join(f"broker {broker} as {role}" for broker, role in recommendation.unknown)
-            return self.no_throttle_change(f"what {who} needs is unknown, and too low a throttle would pass for enough")
+            brokers = ", ".join(f"broker {broker} as {role}" for broker, role in recommendation.unknown)
+            return self.no_throttle_change(
+                f"what {brokers} needs is unknown, and too low a throttle would pass for enough"
+            )
         if recommendation.throttle_bytes_per_s is None:
             return self._reduce_move_recommendation(statuses, recommendation)
         return self._raise_recommendation(
@@ -66,7 +68,7 @@ class Recommender:
         )
 
     def _limits(self, recommendation: ThrottleRecommendation) -> str | None:
-        """Return what the settings ask for and the throttle does not give; None: it gives all."""
+        """Return the settings that the throttle does not satisfy; None if it satisfies all."""
         limits = []
         if recommendation.misses_deadline:
             limits.append("no throttle that a broker can carry finishes within alerts.finish_within")
@@ -78,7 +80,8 @@ class Recommender:
     def _raise_recommendation(
         self, statuses: Sequence[ThrottleStatus], throttle: int, smallest_bytes_per_s: float | None, reason: str | None
     ) -> dict[str, Any]:
-        # A firing alert is compared by action and throttle; the rest, above all the finish, only an event needs.
+        # A firing alert is compared by action and throttle in every tick. The other values, above all the simulated
+        # finish, are needed only when an event is written.
         reasons = [reason, _down_brokers(statuses)]
         limited = [status.load for status in statuses if status.load.limited_replicas]
         end = LazyMapping(partial(_finish_range, limited, throttle, self.earlier))
@@ -98,15 +101,15 @@ class Recommender:
         if not lower:
             return []
         brokers = sorted({broker for broker, _ in lower})
-        raising = [commands.headroom_apply(throttle, brokers, self.config)]
+        result = [commands.headroom_apply(throttle, brokers, self.config)]
         if len(brokers) <= _MOST_KAFKA_LINES:
             for broker in brokers:
                 roles = [role for role in Role if (broker, role) in lower]
-                raising.append(commands.kafka_configs(throttle, broker, self.bootstrap_servers, roles))
+                result.append(commands.kafka_configs(throttle, broker, self.bootstrap_servers, roles))
         moves = _moves(statuses)
         if moves and _sets_every_rate(statuses, throttle, brokers):
-            raising.append(commands.kafka_reassign(throttle, moves[:1], self.bootstrap_servers))
-        return raising
+            result.append(commands.kafka_reassign(throttle, moves[:1], self.bootstrap_servers))
+        return result
 
     def _reduce_move_recommendation(
         self, statuses: Sequence[ThrottleStatus], recommendation: ThrottleRecommendation
@@ -135,11 +138,11 @@ class Recommender:
     def raise_to(
         self, statuses: Sequence[ThrottleStatus], smallest_bytes_per_s: float, reason: str
     ) -> Mapping[str, Any]:
-        """Return the throttle that exceeds a rate by the margin, and what every side requires as it is.
+        """Return the throttle that exceeds a rate, and all required rates, by the margin.
 
         Args:
-            statuses: every broker and role of the tick; what they require is known.
-            smallest_bytes_per_s: the rate that must be exceeded.
+            statuses: every broker and role of the tick, with known required rates.
+            smallest_bytes_per_s: rate that must be exceeded.
             reason: why, and how urgent it is.
         """
         limited = [status.load for status in statuses if status.load.limited_replicas]
@@ -151,12 +154,12 @@ class Recommender:
         return self._raise_recommendation(statuses, throttle, smallest, reason)
 
     def list_leader(self, broker: int, partitions: Sequence[PartitionEvidence], count: int) -> dict[str, Any]:
-        """Return which entries are missing in the leader throttled lists of topics.
+        """Return the entries that are missing in the leader throttled lists of topics.
 
         Args:
             broker: leader.
-            partitions: those whose entry is missing, or some of them.
-            count: how many there are.
+            partitions: partitions with a missing entry, possibly truncated.
+            count: total number of these partitions.
         """
         missing: dict[str, list[str]] = defaultdict(list)
         for p in partitions:
@@ -172,12 +175,12 @@ class Recommender:
     def set_rate(
         self, throttle_bytes_per_s: float | None, broker: int, required_bytes_per_s: float | None
     ) -> dict[str, Any]:
-        """Return how a listed broker without a rate gets one: that of the others, if it is enough for it.
+        """Return the rate for a listed broker without one: the rate of the others, or more if it needs more.
 
         Args:
-            throttle_bytes_per_s: the rate of the others; None: they have none either.
-            broker: broker.
-            required_bytes_per_s: what must be exceeded on it; None: unknown.
+            throttle_bytes_per_s: rate of the other brokers; None if they have none either.
+            broker: broker id.
+            required_bytes_per_s: rate that must be exceeded on it; None if unknown.
         """
         if throttle_bytes_per_s is None:
             return self.no_throttle_change(
@@ -187,7 +190,10 @@ class Recommender:
             return self.no_throttle_change(
                 "if that is too much, set a rate; what it must exceed is not known yet", "set_rate"
             )
-        enough, must = self.policy.throttle_above(required_bytes_per_s), f"must exceed {format_rate(required_bytes_per_s)}"
+        enough, must = (
+            self.policy.throttle_above(required_bytes_per_s),
+            f"must exceed {format_rate(required_bytes_per_s)}",
+        )
         if enough is None:
             carried = format_rate(self.policy.capacity_bytes_per_s)
             return self.no_throttle_change(f"no rate would do: it {must}, and a broker carries {carried}", "set_rate")
@@ -200,14 +206,14 @@ class Recommender:
     def clear_throttle(
         self, rates: Mapping[int, Sequence[str]], lists: Mapping[str, Collection[Role]], reason: str
     ) -> dict[str, Any]:
-        """Return the commands that remove what a move left behind.
+        """Return the commands that remove throttles left behind by a move.
 
-        A rate for the whole cluster stays: no move sets one, and it limits only what lists name.
+        A cluster-wide default rate stays: no move sets it, and it limits only listed replicas.
 
         Args:
-            rates: of each broker the settings that it has of its own.
-            lists: of each topic the roles whose list is set.
-            reason: why.
+            rates: broker-level rate settings, by broker.
+            lists: roles whose throttled list is set, by topic.
+            reason: reason for the removal.
         """
         servers = self.bootstrap_servers
         kafka = [commands.kafka_clear_rates(broker, keys, servers) for broker, keys in sorted(rates.items())]
@@ -220,7 +226,7 @@ class Recommender:
 
     @lazily
     def elect_preferred(self) -> Mapping[str, Any]:
-        """Return how brokers get back the lead of what prefers them: by the plan, if there is one."""
+        """Return the elections that give brokers back the partitions they are the preferred leader of."""
         recommendation = self.no_throttle_change(elections_text.describe_plan(self.elections), "elect_preferred")
         recommendation["commands"] = [commands.headroom_elections(self.config)]
         if self.elections is None:
@@ -231,7 +237,7 @@ class Recommender:
         return recommendation | elections_text.plan_json(self.elections)
 
     def restore_or_inspect_broker(self, broker: int, cause: str) -> dict[str, Any]:
-        """Return what to look at when a broker's replicas do not copy and no throttle explains it."""
+        """Return the action for a broker whose replicas do not copy although no throttle explains it."""
         if cause == "destination_down":
             return self.no_throttle_change(f"bring broker {broker} back, or cancel the move to it", "restore_broker")
         if cause == "being_replaced":
@@ -248,7 +254,7 @@ class Recommender:
         return self.no_throttle_change(f"look at the disk and the log of broker {broker}", "inspect_broker")
 
     def no_throttle_change(self, reason: str, action: str = "none") -> dict[str, Any]:
-        """Return a recommendation without a number, with the reason."""
+        """Return a recommendation that changes no throttle, with a reason."""
         return {
             "action": action,
             "throttle_bytes_per_s": None,
@@ -261,7 +267,7 @@ class Recommender:
 
 
 def _finish_range(limited: Sequence[ThrottleLoad], throttle: int, earlier: Earlier) -> dict[str, float | None]:
-    """Return the seconds from when a throttle is applied to the end, with their range; None: unknown, or never."""
+    """Return the seconds from a throttle change to the finish, with their range; None if unknown or never."""
     found = finish(limited, throttle, earlier) if limited else None
     if found is None:
         return dict.fromkeys(_FINISH)
@@ -269,11 +275,10 @@ def _finish_range(limited: Sequence[ThrottleLoad], throttle: int, earlier: Earli
 
 
 def lower_rates(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float) -> set[BrokerRole]:
-    """Return the brokers and roles of a move whose rate in force is lower than a throttle, and that can be set.
+    """Return the brokers and roles of a move whose rate in force is lower than a throttle and can be raised.
 
-    A broker that moves nothing is one of them if a list of before holds back a replica that is behind. A broker takes
-    its rate from itself alone, so one that is down cannot be set. One that has no rate is not limited: to set one would
-    slow it down.
+    This includes brokers outside the move if an old list still limits an out-of-sync replica. Dead brokers are left
+    out, because they cannot apply a rate. Brokers without a rate are left out, because a rate would slow them down.
 
     Args:
         statuses: every broker and role of a tick.
@@ -294,12 +299,12 @@ def _moving_brokers(statuses: Sequence[ThrottleStatus]) -> set[int]:
 
 
 def _sets_every_rate(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float, lower: Collection[int]) -> bool:
-    """Return whether one rate on both roles of every broker of the move, as Kafka's tool sets it, is all that it takes.
+    """Return whether one rate on both roles of every broker of the move is enough, as Kafka's tool sets it.
 
     Args:
         statuses: every broker and role of a tick.
-        throttle_bytes_per_s: rate; one that is higher must not be lowered.
-        lower: brokers whose rates are to be raised; the tool sets none where no running reassignment takes part.
+        throttle_bytes_per_s: rate to set; it must not lower a higher rate.
+        lower: brokers whose rates must be raised; the tool sets only those in a running reassignment.
     """
     part = _moving_brokers(statuses)
     of_part = [status for status in statuses if status.broker in part]
@@ -309,7 +314,7 @@ def _sets_every_rate(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: f
 
 
 def _down_brokers(statuses: Sequence[ThrottleStatus]) -> str | None:
-    """Return what to do about brokers of the move that are down; None: none is."""
+    """Return the advice on dead brokers of the move; None if all are alive."""
     down = sorted(_moving_brokers([status for status in statuses if not status.alive]))
     if not down:
         return None
@@ -334,6 +339,6 @@ def _need(status: ThrottleStatus, throttle: int | None) -> dict[str, Any]:
         "verdict": status.verdict.value,
         "throttle_bytes_per_s": own,
         "required_bytes_per_s": status.load.required_bytes_per_s,
-        # Rates that are higher stay, and where there is none there will be none.
+        # Higher rates stay, and brokers without a rate stay without one.
         "recommended_bytes_per_s": None if throttle is None or own is None else max(throttle, own),
     }

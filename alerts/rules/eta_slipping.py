@@ -1,4 +1,4 @@
-"""Whether a move keeps to the finish that was expected of it first."""
+"""Rule ``eta_slipping``: a reassignment is expected to finish much later than first expected."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass, replace
 
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.evidence import NOTHING
+from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.rules.throttle_below_required import Assessment
 from alerts.text.formatting import clock, format_duration
 from planning.throttles.load import BrokerRole
 from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings
 
-# Rates are unsteady at the start of a move, and after a change of its throttle: the latest finish of this long counts.
+# Rates are unsteady at the start of a move and after a throttle change: the latest finish within this time counts.
 _SETTLE_MS = 30_000
-# Of a move that is nearly done, a share of what is left would be seconds.
+# Near the end of a move, a fraction of the remaining time would be seconds.
 _LEAST_SLIP_S = 60.0
 _SUBJECT = "moves"
-# By side, what an expectation was made for: the throttle, and how many partitions move.
+# By broker and role: the throttle and the number of moving partitions that an expectation was made for.
 _Terms = Mapping[BrokerRole, "tuple[float | None, int]"]
 
 
 @dataclass(frozen=True)
 class _FirstEta:
-    """What was expected first.
+    """First expected finish of a move.
 
     Attributes:
         made_ms: tick of the first expectation.
-        finish_ms: expected finish.
-        terms: what moved at the last tick, and how fast it might; with more, or otherwise, it holds no longer.
+        finish_ms: expected finish, epoch milliseconds.
+        terms: throttles and moving partitions at the last tick; if they change, there is a new expectation.
     """
 
     made_ms: int
@@ -39,78 +39,76 @@ class _FirstEta:
 
 
 class EtaTracker:
-    """The finish that was expected of a cluster's running move, first and now.
+    """Compares the expected finish of a cluster's move with the first expectation.
 
-    It knows what it saw itself: after a restart the next expectation is the first one.
+    Nothing is stored: after a restart the next expectation is the first one.
     """
 
     def __init__(self) -> None:
-        self._promise: _FirstEta | None = None
+        self._expected: _FirstEta | None = None
 
-    def observe(
-        self, tick_ms: int, sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
+    def evaluate(
+        self, tick_ms: int, statuses: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
     ) -> Assessment:
-        """Return a finding if the finish that a tick lets expect is much later than it was expected first.
+        """Return a finding if the expected finish is much later than the first expectation.
 
-        Of a move without an expected finish it is held: there is an alert of another kind, or only just the first tick.
+        Without an expected finish the alert keeps firing: another rule has a finding, or this is the first tick.
 
         Args:
             tick_ms: time of the tick, epoch milliseconds.
-            sides: every broker and role of the tick.
+            statuses: every broker and role of the tick.
             settings: section ``[alerts]``.
             recommender: makes recommendations.
         """
-        busy = [side for side in sides if side.demand.limited_replicas + side.demand.free_replicas]
-        etas = [side.eta_s for side in busy if side.eta_s is not None]
+        busy = [status for status in statuses if status.load.limited_replicas + status.load.free_replicas]
+        etas = [status.eta_s for status in busy if status.eta_s is not None]
         if not busy:
-            self._promise = None
+            self._expected = None
             return Assessment()
         if len(etas) < len(busy):
-            return Assessment(held={(AlertKind.ETA_SLIPPING, _SUBJECT)})
+            return Assessment(keep_firing={(AlertKind.ETA_SLIPPING, _SUBJECT)})
         finish_ms = tick_ms + max(etas) * 1000
-        promise = self._kept(tick_ms, finish_ms, busy)
-        left_s = (promise.finish_ms - promise.made_ms) / 1000
-        late_s = (finish_ms - promise.finish_ms) / 1000
+        expected = self._updated_expectation(tick_ms, finish_ms, busy)
+        left_s = (expected.finish_ms - expected.made_ms) / 1000
+        late_s = (finish_ms - expected.finish_ms) / 1000
         if late_s <= max(_LEAST_SLIP_S, settings.slip_ratio * left_s):
             return Assessment()
-        return Assessment([_finding(promise, finish_ms, late_s, settings, recommender)])
+        return Assessment([_finding(expected, finish_ms, late_s, settings, recommender)])
 
-    def move(self, by_ms: int, but_made_ms: int | None = None) -> None:
-        """Take up that the clock that ticks have their times from was set.
+    def shift_clock(self, by_ms: int, but_made_ms: int | None = None) -> None:
+        """Shift the expectation after the collector's clock was set.
 
         Args:
-            by_ms: by how many milliseconds; negative: back.
-            but_made_ms: tick of the new clock: what was expected at it is of the new clock already.
+            by_ms: milliseconds that the clock was set by; negative: back.
+            but_made_ms: tick of the new clock; an expectation made at it is not shifted.
         """
-        promise = self._promise
-        if promise is not None and promise.made_ms != but_made_ms:
-            self._promise = replace(promise, made_ms=promise.made_ms + by_ms, finish_ms=promise.finish_ms + by_ms)
+        expected = self._expected
+        if expected is not None and expected.made_ms != but_made_ms:
+            self._expected = replace(expected, made_ms=expected.made_ms + by_ms, finish_ms=expected.finish_ms + by_ms)
 
-    def _kept(self, tick_ms: int, finish_ms: float, busy: Sequence[ThrottleStatus]) -> _FirstEta:
-        terms = {(s.broker, s.role): (s.demand.throttle_bytes_per_s, s.moving_partitions) for s in busy}
-        promise = self._promise
-        if promise is None or _wider(promise.terms, terms):
-            promise = _FirstEta(tick_ms, finish_ms, terms)
-        elif tick_ms - promise.made_ms <= _SETTLE_MS:
-            promise = replace(promise, finish_ms=max(promise.finish_ms, finish_ms))
-        self._promise = replace(promise, terms=terms)
-        return promise
+    def _updated_expectation(self, tick_ms: int, finish_ms: float, busy: Sequence[ThrottleStatus]) -> _FirstEta:
+        terms = {(s.broker, s.role): (s.load.throttle_bytes_per_s, s.moving_partitions) for s in busy}
+        expected = self._expected
+        if expected is None or _needs_new_expectation(expected.terms, terms):
+            expected = _FirstEta(tick_ms, finish_ms, terms)
+        elif tick_ms - expected.made_ms <= _SETTLE_MS:
+            expected = replace(expected, finish_ms=max(expected.finish_ms, finish_ms))
+        self._expected = replace(expected, terms=terms)
+        return expected
 
 
-def _wider(before: _Terms, now: _Terms) -> bool:
-    """Return whether a throttle has changed, or a destination gets more: partitions that are done are no news.
-
-    A leader gets more by a switch too, and it is that which may make the finish late.
-    """
-    changed = any(now[side][0] != before[side][0] for side in before.keys() & now.keys())
-    destinations = [side for side in now if side[1] is Role.FOLLOWER]
-    return changed or any(now[side][1] > before.get(side, (None, 0))[1] for side in destinations)
+def _needs_new_expectation(before: _Terms, now: _Terms) -> bool:
+    """Return whether a throttle has changed, or a destination has more moving partitions than before."""
+    changed = any(now[status][0] != before[status][0] for status in before.keys() & now.keys())
+    # Leaders also gain partitions by a leader switch, which is a reason for a late finish and not a new move.
+    destinations = [status for status in now if status[1] is Role.FOLLOWER]
+    return changed or any(now[status][1] > before.get(status, (None, 0))[1] for status in destinations)
 
 
 def _finding(
-    promise: _FirstEta, finish_ms: float, late_s: float, settings: AlertSettings, recommender: Recommender
+    expected: _FirstEta, finish_ms: float, late_s: float, settings: AlertSettings, recommender: Recommender
 ) -> Finding:
-    first, now = clock(round(promise.finish_ms)), clock(round(finish_ms))
+    first, now = clock(round(expected.finish_ms)), clock(round(finish_ms))
     return Finding(
         kind=AlertKind.ETA_SLIPPING,
         subject=_SUBJECT,
@@ -120,13 +118,13 @@ def _finding(
             f"expected first ({first})"
         ),
         evidence={
-            **NOTHING,
-            "expected_since_ms": promise.made_ms,
-            "first_finish_ms": round(promise.finish_ms),
+            **EMPTY_EVIDENCE,
+            "expected_since_ms": expected.made_ms,
+            "first_finish_ms": round(expected.finish_ms),
             "finish_ms": round(finish_ms),
             "late_s": late_s,
         },
-        recommendation=recommender.nothing(
+        recommendation=recommender.no_throttle_change(
             "compare what leaders write now with what they wrote at the start; a higher throttle shortens the rest"
         ),
         hold_s=settings.hold_s,

@@ -1,4 +1,4 @@
-"""The numbers behind a finding, ready for JSON: every kind has the keys that readers rely on."""
+"""Evidence of findings as JSON objects; every alert kind has the keys of ``EMPTY_EVIDENCE``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplica, PartitionEvidence, ThrottleStatus
 from schemas.alerts import Role
 
-# What has no meaning for a finding is null, and there are no partitions.
-NOTHING: dict[str, Any] = {
+# Values that do not apply to a finding stay null.
+EMPTY_EVIDENCE: dict[str, Any] = {
     "broker_id": None,
     "role": None,
     "throttle_bytes_per_s": None,
@@ -21,67 +21,68 @@ NOTHING: dict[str, Any] = {
 }
 
 
-def subject(side: ThrottleStatus) -> str:
-    """Return whom an alert of this side is about."""
-    return f"broker {side.broker} as {'leader' if side.role is Role.LEADER else 'destination'}"
+def subject(status: ThrottleStatus) -> str:
+    """Return the alert subject of a broker and role."""
+    return f"broker {status.broker} as {'leader' if status.role is Role.LEADER else 'destination'}"
 
 
-def status_evidence(side: ThrottleStatus, switches: Sequence[LeaderSwitch] = (), **more: Any) -> dict[str, Any]:
-    """Return the numbers of a side.
+def status_evidence(status: ThrottleStatus, switches: Sequence[LeaderSwitch] = (), **more: Any) -> dict[str, Any]:
+    """Return the evidence of one broker and role.
 
     Args:
-        side: side.
+        status: throttle status.
         switches: leader switches that are the cause.
         more: further keys.
     """
-    demand = side.demand
+    load = status.load
     return {
-        "broker_id": side.broker,
-        "role": side.role.value,
-        "verdict": side.verdict.value,
-        "throttle_bytes_per_s": demand.throttle_bytes_per_s,
-        "in_sync_bytes_per_s": demand.in_sync_bytes_per_s,
-        "required_bytes_per_s": demand.required_bytes_per_s,
-        "quota_bytes_per_s": demand.used_bytes_per_s,
-        "remaining_bytes": demand.remaining_bytes,
-        "moving_replicas": demand.limited_replicas + demand.free_replicas,
-        "stalled_replicas": side.stalled_replicas,
-        "waiting_replicas": side.waiting_replicas,
-        "known_in_sync_bytes_per_s": side.known_in_sync_bytes_per_s,
-        "known_required_bytes_per_s": side.known_required_bytes_per_s,
-        "counting_partitions": side.counting_partitions,
-        "partitions": [_plain(p) for p in side.partitions],
+        "broker_id": status.broker,
+        "role": status.role.value,
+        "verdict": status.verdict.value,
+        "throttle_bytes_per_s": load.throttle_bytes_per_s,
+        "in_sync_bytes_per_s": load.in_sync_bytes_per_s,
+        "required_bytes_per_s": load.required_bytes_per_s,
+        "quota_bytes_per_s": load.used_bytes_per_s,
+        "remaining_bytes": load.remaining_bytes,
+        "moving_replicas": load.limited_replicas + load.free_replicas,
+        "stalled_replicas": status.stalled_replicas,
+        "waiting_replicas": status.waiting_replicas,
+        "known_in_sync_bytes_per_s": status.known_in_sync_bytes_per_s,
+        "known_required_bytes_per_s": status.known_required_bytes_per_s,
+        "counting_partitions": status.counting_partitions,
+        "partitions": [_as_dict(p) for p in status.partitions],
         "switch_tick_ms": max((switch.switch_tick_ms for switch in switches), default=None),
-        "switches": [_plain(switch) for switch in switches],
-        "reason": side.reason,
+        "switches": [_as_dict(switch) for switch in switches],
+        "reason": status.reason,
         **more,
     }
 
 
 def broker_evidence(broker: int, lost: Sequence[OutOfSyncReplica], **more: Any) -> dict[str, Any]:
-    """Return what is known of a broker's lost replicas.
+    """Return the evidence on a broker's out-of-sync replicas.
 
     Args:
-        broker: broker.
-        lost: its replicas out of the ISR.
+        broker: broker id.
+        lost: its replicas that are out of the ISR.
         more: further keys.
     """
     unread = dict.fromkeys(("write_bytes_per_s", "previous_leader", "switch_tick_ms"))
-    return {**NOTHING, "broker_id": broker, "partitions": [{**_plain(one), **unread} for one in lost], **more}
+    return {**EMPTY_EVIDENCE, "broker_id": broker, "partitions": [{**_as_dict(one), **unread} for one in lost], **more}
 
 
-def _plain(entry: PartitionEvidence | OutOfSyncReplica | LeaderSwitch) -> dict[str, Any]:
-    """Return the attributes; ``dataclasses.asdict`` would copy each of them deeply, of every side and tick."""
+def _as_dict(entry: PartitionEvidence | OutOfSyncReplica | LeaderSwitch) -> dict[str, Any]:
+    """Return the attributes as a dict."""
+    # ``dataclasses.asdict`` would copy every value deeply, for each status of each tick.
     return dict(vars(entry))
 
 
 def join_names(names: Sequence[str], count: int | None = None, most: int = 3) -> str:
-    """Return the first few names and how many more there are.
+    """Return the first few names and the number of the others, such as ``a, b and 3 more``.
 
     Args:
-        names: names.
-        count: how many there are in truth, where the names are cut; None: as many as names.
-        most: how many to name.
+        names: names, possibly truncated.
+        count: total number; None if ``names`` is complete.
+        most: number of names to list.
     """
     if not names and count:
         return f"{count} partition(s)"

@@ -1,4 +1,4 @@
-"""Brokers that lack the lead of what they are preferred to lead: those that an election puts right, and the others."""
+"""Rules ``leader_imbalance`` (an election helps) and ``preferred_leader_unavailable`` (the broker cannot lead)."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import Any
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.evidence import NOTHING
-from alerts.rules.reassignment_stalled import NO_LEAD, broker_cause, broker_causes
+from alerts.rules.evidence import EMPTY_EVIDENCE
+from alerts.rules.reassignment_stalled import NOT_LEADING, broker_cause, broker_causes
 from alerts.text.formatting import format_rate, percent
 from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings
 
 KINDS = (AlertKind.LEADER_IMBALANCE, AlertKind.PREFERRED_LEADER_UNAVAILABLE)
-# Brokers that balance by themselves have had their chance after so many of their checks.
+# With auto.leader.rebalance.enable, Kafka gets this many of its own checks before the alert fires.
 _CHECKS = 2
 
 
-def imbalanced(balances: Sequence[LeaderBalance], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
-    """Return a finding for each broker to which an election would give back more than the threshold.
+def leader_imbalance_findings(
+    balances: Sequence[LeaderBalance], settings: AlertSettings, recommender: Recommender
+) -> list[Finding]:
+    """Return a finding for each broker that could get back more than the threshold by an election.
 
-    What moves, or could not be elected, does not count: nobody can do anything about it by an election.
+    Moving partitions, and partitions without an electable preferred replica, do not count: an election cannot help.
 
     Args:
-        balances: every broker that is preferred for anything.
+        balances: every broker that is the preferred leader of a partition.
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
@@ -33,12 +35,12 @@ def imbalanced(balances: Sequence[LeaderBalance], settings: AlertSettings, recom
         Finding(
             kind=AlertKind.LEADER_IMBALANCE,
             subject=_subject(state),
-            severity=Severity.WARNING if _carries_otherwise(state) else Severity.INFO,
+            severity=Severity.WARNING if _write_rate_deviates(state) else Severity.INFO,
             summary=_imbalance_summary(state),
             evidence=_evidence(state),
             recommendation=recommender.elect_preferred(),
-            hold_s=_hold_s(state, settings),
-            # One command elects for all of them.
+            hold_s=_pending_for_s(state, settings),
+            # One group, because one command elects for all brokers.
             cause="leader imbalance",
             weight=float(state.balance.electable_now),
         )
@@ -47,21 +49,21 @@ def imbalanced(balances: Sequence[LeaderBalance], settings: AlertSettings, recom
     ]
 
 
-def unavailable(
+def preferred_leader_unavailable_findings(
     balances: Sequence[LeaderBalance],
-    sides: Sequence[ThrottleStatus],
+    statuses: Sequence[ThrottleStatus],
     settings: AlertSettings,
     recommender: Recommender,
 ) -> list[Finding]:
-    """Return a finding for each broker that is down, or out of sync, where it is preferred to lead and another does.
+    """Return a finding for each broker that is down or out of sync while others lead its preferred partitions.
 
     Args:
-        balances: every broker that is preferred for anything.
-        sides: every broker and role of a tick; being younger, they know whether it is over.
+        balances: every broker that is the preferred leader of a partition.
+        statuses: every broker and role of a tick; they are newer than the balances and show whether it is over.
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    back = {s.broker for s in sides if s.role is Role.FOLLOWER and s.alive and not s.lost_replicas}
+    back = {s.broker for s in statuses if s.role is Role.FOLLOWER and s.alive and not s.lost_replicas}
     return [
         Finding(
             kind=AlertKind.PREFERRED_LEADER_UNAVAILABLE,
@@ -75,7 +77,7 @@ def unavailable(
             hold_s=settings.imbalance_s,
             cause=broker_cause(state.broker, state.alive),
             continues=broker_causes(state.broker, state.alive),
-            precedence=NO_LEAD,
+            precedence=NOT_LEADING,
             affected=state.unavailable,
         )
         for state in balances
@@ -84,11 +86,11 @@ def unavailable(
 
 
 def keep_firing(balances: Sequence[LeaderBalance], settings: AlertSettings) -> set[tuple[AlertKind, str]]:
-    """Return the imbalances that are neither wrong nor right: within the exit margin, or not electable just now."""
+    """Return the imbalance subjects that keep firing: within the exit margin, or currently not electable."""
     return {
         (AlertKind.LEADER_IMBALANCE, _subject(state))
         for state in balances
-        if state.lacking_ratio > state.threshold_ratio / settings.exit_ratio
+        if state.missing_leadership_ratio > state.threshold_ratio / settings.exit_ratio
     }
 
 
@@ -96,18 +98,16 @@ def _subject(state: LeaderBalance) -> str:
     return f"broker {state.broker}"
 
 
-def _carries_otherwise(state: LeaderBalance) -> bool:
-    """Return whether what producers write to its leaders is off by more than the threshold; unknown: not known to be.
-
-    Counts alone do harm to nobody: brokers may have given each other leaders that weigh the same.
-    """
+def _write_rate_deviates(state: LeaderBalance) -> bool:
+    """Return whether the broker's write rate deviates by more than the threshold; false if unknown."""
+    # Counts alone do no harm: brokers may lead each other's partitions at the same write rate.
     written, preferred = state.balance.write_bytes_per_s, state.balance.preferred_write_bytes_per_s
     if written is None or preferred is None:
         return False
     return abs(preferred - written) > state.threshold_ratio * preferred
 
 
-def _hold_s(state: LeaderBalance, settings: AlertSettings) -> float:
+def _pending_for_s(state: LeaderBalance, settings: AlertSettings) -> float:
     checks_s = _CHECKS * (state.check_interval_s or 0) if state.auto_leader_rebalance else 0
     return max(settings.imbalance_s, checks_s)
 
@@ -138,7 +138,7 @@ def _unavailable_summary(state: LeaderBalance) -> str:
 def _evidence(state: LeaderBalance) -> dict[str, Any]:
     balance = state.balance
     return {
-        **NOTHING,
+        **EMPTY_EVIDENCE,
         "broker_id": state.broker,
         "alive": state.alive,
         "preferred_partitions": balance.preferred_partitions,

@@ -1,4 +1,4 @@
-"""Ticks that stay away: what is known of it, and where to look, the likeliest first."""
+"""Rule ``no_data`` for missing ticks: what is known, and possible causes, the most likely first."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.evidence import NOTHING
+from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.text.formatting import clock, format_duration
 from schemas.alerts import AlertKind, Finding, Severity
 
 TICKS = "ticks"
-# A batch takes a second or two; one that takes longer than this is no chance of the moment.
+# A micro-batch takes one to two seconds; a longer one is worth a mention.
 _LONG_BATCH_S = 5.0
 
 _COLLECTOR = "the collector: does it run, and does it reach the brokers (its log, `headroom check`)"
@@ -19,31 +19,31 @@ _TOPIC = "the cluster that holds the ticks topic: is it within reach of both"
 _MACHINE = "the process that judges (`headroom watch`): is its machine overloaded"
 
 
-def is_missing(away_s: float, limit_s: float, batch_s: float | None) -> bool:
-    """Return whether ticks stay away.
+def is_missing(missing_s: float, limit_s: float, batch_s: float | None) -> bool:
+    """Return whether ticks are missing.
 
     Args:
-        away_s: for how long none was judged, seconds.
-        limit_s: for how long one may stay away, seconds.
-        batch_s: for how long a batch of ticks has been worked on, seconds; None: none is.
+        missing_s: time since the last evaluated tick, seconds.
+        limit_s: longest allowed time, seconds.
+        batch_s: how long the current micro-batch has been running, seconds; None if none is.
     """
-    # What is worked on has come. That gets as long by itself: the first rows of a large move take a busy machine ten
-    # seconds, and nobody can do anything about those.
-    is_judged = batch_s is not None and _LONG_BATCH_S <= batch_s < limit_s
-    return away_s >= (2 * limit_s if is_judged else limit_s)
+    # A running batch has received its ticks, so it gets the same time again: the first rows of a large move take a busy
+    # machine ten seconds, which needs no action.
+    is_evaluating = batch_s is not None and _LONG_BATCH_S <= batch_s < limit_s
+    return missing_s >= (2 * limit_s if is_evaluating else limit_s)
 
 
 @dataclass(frozen=True)
 class MissingTicks:
-    """What the desk knows of a cluster whose ticks stay away.
+    """State of a cluster whose ticks are missing.
 
     Attributes:
         cluster: name of the cluster.
-        tick_ms: time of the last tick that was judged; None: none was since the start.
-        judged_ms: when it was judged; without one, the start.
-        now_ms: now.
-        batch_s: for how long a batch of ticks has been worked on; None: none is.
-        old_s: a tick judged this long after its time is an old one.
+        tick_ms: time of the last evaluated tick, epoch milliseconds; None if there was none since the start.
+        judged_ms: when that tick was evaluated; without a tick, the start.
+        now_ms: current time, epoch milliseconds.
+        batch_s: how long the current micro-batch has been running, seconds; None if none is.
+        old_s: a tick evaluated this many seconds after its time is late.
     """
 
     cluster: str
@@ -55,24 +55,24 @@ class MissingTicks:
 
     @property
     def late_s(self) -> float | None:
-        """Return how long after its time the last tick was judged, if that was late; None: in time, or none was."""
+        """Return the delay of the last tick's evaluation in seconds; None if it was in time or there was no tick."""
         late_s = 0.0 if self.tick_ms is None else (self.judged_ms - self.tick_ms) / 1000
         return late_s if late_s > self.old_s else None
 
     @property
     def long_batch_s(self) -> float | None:
-        """Return for how long a batch has been worked on, if that is long; None: it is not, or there is none."""
+        """Return the duration of a long-running micro-batch in seconds; None if there is none."""
         return self.batch_s if self.batch_s is not None and self.batch_s >= _LONG_BATCH_S else None
 
     def finding(self, recommender: Recommender) -> Finding:
-        """Return that no verdict is possible, with what is known and what to look at, the likeliest first."""
+        """Return the finding that no verdict is possible, with the places to check, the most likely first."""
         return Finding(
             kind=AlertKind.NO_DATA,
             subject=TICKS,
             severity=Severity.CRITICAL,
             summary=f"No verdict on any move: {self._last()}{self._cause()}",
             evidence=self._evidence(),
-            recommendation=recommender.nothing(self._where(), "check"),
+            recommendation=recommender.no_throttle_change(self._where(), "check"),
             hold_s=0.0,
         )
 
@@ -103,7 +103,7 @@ class MissingTicks:
 
     def _evidence(self) -> dict[str, Any]:
         return {
-            **NOTHING,
+            **EMPTY_EVIDENCE,
             "last_tick_ms": self.tick_ms,
             "last_judged_ms": None if self.tick_ms is None else self.judged_ms,
             "silent_ms": None if self.tick_ms is None else self.now_ms - self.tick_ms,

@@ -1,19 +1,19 @@
-"""The store that cannot be written: verdicts and alerts go on, and nothing is kept."""
+"""Rule ``store_unwritable``: verdicts and alerts continue, but nothing is stored."""
 
 from __future__ import annotations
 
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.evidence import NOTHING
+from alerts.rules.evidence import EMPTY_EVIDENCE
 from schemas.alerts import AlertKind, Finding, Severity
 
 STORE = "store"
 
 
-def unwritable(trouble: str, recommender: Recommender) -> Finding:
-    """Return that nothing is kept.
+def store_unwritable_finding(trouble: str, recommender: Recommender) -> Finding:
+    """Return the finding that the store cannot be written.
 
     Args:
-        trouble: which place cannot be written and why, in a few words.
+        trouble: location that cannot be written, and the reason.
         recommender: makes recommendations.
     """
     return Finding(
@@ -21,8 +21,8 @@ def unwritable(trouble: str, recommender: Recommender) -> Finding:
         subject=STORE,
         severity=Severity.CRITICAL,
         summary=f"Alerts go on, but nothing is kept: {trouble}",
-        evidence={**NOTHING, "trouble": trouble},
-        recommendation=recommender.nothing(
+        evidence={**EMPTY_EVIDENCE, "trouble": trouble},
+        recommendation=recommender.no_throttle_change(
             "make the place writable again: room on its disk, its rights, its mount; all goes on by itself then",
             "check",
         ),

@@ -1,4 +1,4 @@
-"""From the sides of one tick to findings: what is wrong, for whom, with the evidence and what puts it right."""
+"""Evaluation of all rules for one tick, and the rules on throttles below the required rate and missing data."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _CONSEQUENCE = {
 
 @dataclass(frozen=True)
 class Assessment:
-    """What one tick says.
+    """Result of all rules for one tick.
 
     Attributes:
-        findings: what is wrong.
-        keep_firing: subjects neither wrong nor right, within the exit margin or unknown: their alerts stay as they are.
-        enough_while_down: throttles, bytes/s, that are enough only while brokers are down: their alerts stay as they are
-            unless the throttle is more than they asked for.
+        findings: conditions that hold.
+        keep_firing: subjects within the exit margin or unknown: their alerts neither fire nor resolve.
+        enough_while_down: throttles, bytes/s, that are enough only while brokers are down: their alerts keep firing,
+            unless the throttle exceeds the announced required rate.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -66,13 +66,13 @@ def evaluate_rules(
     recommender: Recommender,
     balances: Sequence[LeaderBalance] = (),
 ) -> Assessment:
-    """Return what is wrong in one tick of one cluster.
+    """Evaluate all rules for one tick of one cluster.
 
     Args:
         statuses: every broker and role of the tick.
         settings: section ``[alerts]``.
         recommender: makes recommendations and their commands.
-        balances: every broker that is preferred for anything, of this tick or one shortly before.
+        balances: every broker that is the preferred leader of a partition, of this tick or a recent one.
     """
     too_low = [status for status in statuses if status.too_low]
     findings = [
@@ -99,12 +99,12 @@ def _keep_firing(
     settings: AlertSettings,
     policy: ThrottlePolicy,
 ) -> set[Subject]:
-    """Return what is unknown, and what is enough by less than the exit margin."""
+    """Return the subjects that keep firing: unknown, or within the exit margin."""
     keep_firing = {
         (THROTTLE_KIND[status.role], subject(status)) for status in statuses if _keeps_firing(status, settings, policy)
     }
     if too_low:
-        # Those that only take long are told when nothing else is wrong with a throttle.
+        # Slow throttles are reported only if no throttle is too low.
         keep_firing.update(
             (THROTTLE_KIND[status.role], subject(status)) for status in statuses if status.verdict is Verdict.SLOW
         )
@@ -113,7 +113,7 @@ def _keep_firing(
         if status.verdict is Verdict.NO_DATA:
             keep_firing.add((AlertKind.REASSIGNMENT_STALLED, subject(status)))
         if status.role is Role.LEADER and (any_unknown or too_low):
-            # What might come is nobody's worry while a throttle is too low as it is.
+            # A possible leader switch matters less than a throttle that is too low now.
             keep_firing.update(
                 (kind, subject(status)) for kind in (AlertKind.THROTTLE_AT_RISK, AlertKind.LEADER_UNTHROTTLED)
             )
@@ -125,23 +125,21 @@ def _keep_firing(
 
 
 def _keeps_firing(status: ThrottleStatus, settings: AlertSettings, policy: ThrottlePolicy) -> bool:
-    """Return whether the side is unknown, or enough by less than the exit margin, or its destination is down.
-
-    Where a broker carries less than the exit margin asks for, what would be recommended is enough.
-    """
+    """Return whether a throttle alert keeps firing: unknown, within the exit margin, or its destination is down."""
     if status.verdict is Verdict.NO_DATA:
         return True
     if status.verdict is Verdict.IDLE and status.down_replicas:
-        # Nobody fetches for the moment: that puts no throttle right.
+        # No replica fetches while its broker is down, which does not make the throttle sufficient.
         return True
     throttle, required = status.load.throttle_bytes_per_s, status.load.required_bytes_per_s
     if status.verdict is not Verdict.CATCHING_UP or throttle is None or required is None:
         return False
+    # If a broker cannot carry the exit margin, the recommended throttle is enough.
     return throttle < min(required * settings.exit_ratio, policy.throttle_above(required) or math.inf)
 
 
 def _enough_while_down(statuses: Sequence[ThrottleStatus]) -> dict[Subject, float]:
-    """Return the throttles that are enough only because replicas on brokers that are down fetch nothing."""
+    """Return the throttles, bytes/s, that are enough only because replicas on dead brokers fetch nothing."""
     found = {}
     for status in statuses:
         throttle, required = status.load.throttle_bytes_per_s, status.load.required_bytes_per_s
@@ -159,7 +157,7 @@ def _throttles_below_required(
     settings: AlertSettings,
     recommender: Recommender,
 ) -> list[Finding]:
-    # What only takes long is nobody's worry while something never ends.
+    # A slow throttle matters less than one under which the move never finishes.
     low = too_low or [status for status in statuses if status.below_required]
     if not low:
         return []
@@ -167,7 +165,7 @@ def _throttles_below_required(
     if any(status.moving_partitions for status in statuses):
         recommendation = recommender.raise_throttle(statuses)
     else:
-        # What a move left behind holds back replicas that fell behind for another reason.
+        # A throttle left by a finished move slows down replicas that are out of sync for another reason.
         recommendation = clear_throttle_recommendation(
             statuses, recommender, "no reassignment is running: remove what one has left behind"
         )
@@ -185,18 +183,18 @@ def _throttle_finding(status: ThrottleStatus, settings: AlertSettings, recommend
         evidence=status_evidence(status, switches),
         recommendation=recommendation,
         hold_s=0.0 if switches and status.too_low else settings.hold_s,
-        # The leaders that one broker gave away may be several; a rate that is too low is so on many brokers.
+        # One leader switch affects several brokers, and one rate that is too low is usually set on all brokers.
         cause=f"switch from broker {switches[0].previous_leader}" if switches else THROTTLE,
-        # A move that is throttled too low altogether is told by what its leaders must send.
+        # If all throttles are too low, the alert on a leader represents the group.
         precedence=int(status.role is Role.FOLLOWER),
         weight=(load.required_bytes_per_s or status.known_required_bytes_per_s) - (load.throttle_bytes_per_s or 0.0),
-        # While another alert stands, a throttle that was lowered is news, and so is traffic beyond what it advised for.
+        # A lowered throttle, or traffic above the recommended rate, is news even while another alert is active.
         joins=False,
     )
 
 
 def _causing_switches(status: ThrottleStatus) -> list[LeaderSwitch]:
-    """Return the switches of the last rate window that made the throttle too small, greatest first; none: none did."""
+    """Return the recent leader switches that made the throttle too low, largest traffic first; may be empty."""
     throttle, required = status.load.throttle_bytes_per_s, status.load.required_bytes_per_s
     if status.role is not Role.LEADER or throttle is None or required is None or not status.switches:
         return []
@@ -208,8 +206,8 @@ def _throttle_summary(status: ThrottleStatus, switches: Sequence[LeaderSwitch]) 
     load = status.load
     what = "its leaders must send" if status.role is Role.LEADER else "it must receive"
     moves = status.moving_partitions > 0
-    fails, whom = ("The move", "new replicas") if moves else ("Catching up", "replicas out of sync")
-    consequence = f"{whom} {_CONSEQUENCE[status.verdict]}"
+    operation, replicas = ("The move", "new replicas") if moves else ("Catching up", "replicas out of sync")
+    consequence = f"{replicas} {_CONSEQUENCE[status.verdict]}"
     cause = ""
     if switches:
         names = [
@@ -221,7 +219,7 @@ def _throttle_summary(status: ThrottleStatus, switches: Sequence[LeaderSwitch]) 
         required = f"at least {format_rate(status.known_required_bytes_per_s)}"
     ends = "takes long" if status.verdict is Verdict.SLOW else "will not finish"
     return (
-        f"{fails} {ends}: {subject(status)} is throttled to {format_rate(load.throttle_bytes_per_s)}, "
+        f"{operation} {ends}: {subject(status)} is throttled to {format_rate(load.throttle_bytes_per_s)}, "
         f"but {what} {required}{cause}; {consequence}"
     )
 
@@ -235,10 +233,10 @@ def _no_data(statuses: Sequence[ThrottleStatus], settings: AlertSettings, recomm
             summary=f"No verdict on {subject(status)}, which takes part in a move: {status.reason or 'unknown'}",
             evidence=status_evidence(status),
             recommendation=recommender.no_throttle_change(f"unknown: {status.reason or 'no data'}"),
-            # A broker that is down is a cause of its own, and a restart takes longer than a reading that fails.
+            # A dead broker is a separate cause, and a restart takes longer than one failed read.
             hold_s=settings.no_data_s if status.alive else max(settings.no_data_s, settings.stalled_s),
             cause="no data" if status.alive else broker_cause(status.broker, alive=False),
-            # One that was down just now takes a while to answer.
+            # A broker that has just started needs some time until it answers.
             continues=broker_causes(status.broker, status.alive),
             precedence=NO_METRICS,
         )

@@ -1,4 +1,4 @@
-"""Throttles that are not too low, and wrong all the same: missing, forgotten, or too low after the next switch."""
+"""Rules on throttles that are missing, left behind by a move, or too low after the next leader switch."""
 
 from __future__ import annotations
 
@@ -9,63 +9,65 @@ from typing import Any
 
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.evidence import NOTHING, join_names, status_evidence, subject
+from alerts.rules.evidence import EMPTY_EVIDENCE, join_names, status_evidence, subject
 from alerts.text.formatting import format_rate
 from schemas.alerts import AlertKind, Finding, Role, Severity, Verdict
 from schemas.config import AlertSettings
 
 
 def leader_unthrottled(
-    sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
+    statuses: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
 ) -> list[Finding]:
-    """Return a finding for each leader that sends to new replicas without a limit though the move is throttled.
+    """Return a finding for each leader that sends to new replicas without a limit although the move is throttled.
 
-    Either the leader list does not name it, as after a switch to a broker that came in by the move; or it does, and the
-    broker has no rate.
+    Either the leader throttled list does not contain the broker, as after a switch to a new replica, or the broker has
+    no rate.
 
     Args:
-        sides: every broker and role of a tick.
+        statuses: every broker and role of a tick.
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    if not any(side.demand.limited_replicas for side in sides):
+    if not any(status.load.limited_replicas for status in statuses):
         return []
-    leaders = [side for side in sides if side.role is Role.LEADER and side.verdict is not Verdict.NO_DATA]
-    return [_unthrottled(side, sides, settings, recommender) for side in leaders if _unlimited(side)]
+    leaders = [status for status in statuses if status.role is Role.LEADER and status.verdict is not Verdict.NO_DATA]
+    return [
+        _unthrottled(status, statuses, settings, recommender) for status in leaders if _unlimited_partitions(status)
+    ]
 
 
-def _unlimited(side: ThrottleStatus) -> int:
-    """Return how many moving partitions it leads with replicas out of sync that nothing limits."""
-    return side.free_partitions + (side.limited_partitions if side.demand.throttle_bytes_per_s is None else 0)
+def _unlimited_partitions(status: ThrottleStatus) -> int:
+    """Return how many moving partitions with unlimited out-of-sync replicas the broker leads."""
+    return status.free_partitions + (status.limited_partitions if status.load.throttle_bytes_per_s is None else 0)
 
 
 def _unthrottled(
-    side: ThrottleStatus, sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
+    status: ThrottleStatus, statuses: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
 ) -> Finding:
-    rateless = side.demand.throttle_bytes_per_s is None and side.limited_partitions > 0
-    count = _unlimited(side)
-    which = [p for p in side.partitions if p.moving and (not p.followers or rateless)]
+    rateless = status.load.throttle_bytes_per_s is None and status.limited_partitions > 0
+    count = _unlimited_partitions(status)
+    which = [p for p in status.partitions if p.moving and (not p.followers or rateless)]
     why = "it has no rate" if rateless else "the leader throttled list does not name it"
-    switched = [p for p in which if p.previous_leader is not None and p.leader == side.broker]
+    switched = [p for p in which if p.previous_leader is not None and p.leader == status.broker]
     since = f" since the leader switch of {join_names([p.name for p in switched])}" if switched else ""
     return Finding(
         kind=AlertKind.LEADER_UNTHROTTLED,
-        subject=subject(side),
+        subject=subject(status),
         severity=Severity.INFO,
         summary=(
-            f"{subject(side).capitalize()} sends {join_names([p.name for p in which], count)} to new replicas "
+            f"{subject(status).capitalize()} sends {join_names([p.name for p in which], count)} to new replicas "
             "without a "
             f"limit{since}: the move is throttled, but {why}"
         ),
         evidence=status_evidence(
-            side,
+            status,
             cause="no_rate" if rateless else "not_listed",
             switch_tick_ms=max((p.switch_tick_ms for p in switched if p.switch_tick_ms is not None), default=None),
         ),
         recommendation=(
-            _rate_for(side.broker, sides, recommender)
+            _set_rate_recommendation(status.broker, statuses, recommender)
             if rateless
-            else recommender.list_leader(side.broker, which, count)
+            else recommender.list_leader(status.broker, which, count)
         ),
         hold_s=settings.hold_s,
         cause="unthrottled leader",
@@ -74,30 +76,32 @@ def _unthrottled(
     )
 
 
-def _rate_for(broker: int, sides: Sequence[ThrottleStatus], recommender: Recommender) -> dict[str, Any]:
-    """Return how a broker gets a rate, which holds for both its roles."""
-    rates = [side.demand.throttle_bytes_per_s for side in sides if side.demand.throttle_bytes_per_s is not None]
-    required = [side.demand.required_bytes_per_s for side in sides if side.broker == broker]
+def _set_rate_recommendation(
+    broker: int, statuses: Sequence[ThrottleStatus], recommender: Recommender
+) -> dict[str, Any]:
+    """Return the recommendation that sets a rate for both roles of a broker."""
+    rates = [status.load.throttle_bytes_per_s for status in statuses if status.load.throttle_bytes_per_s is not None]
+    required = [status.load.required_bytes_per_s for status in statuses if status.broker == broker]
     must = None if None in required else max(r for r in required if r is not None)
     return recommender.set_rate(max(rates, default=None), broker, must)
 
 
 def reassignment_without_throttle(
-    sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
+    statuses: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
 ) -> list[Finding]:
-    """Return a finding if partitions move and no throttled replica list names any of them.
+    """Return a finding if partitions move and no throttled replica list contains any of them.
 
     Args:
-        sides: every broker and role of a tick.
+        statuses: every broker and role of a tick.
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    free = [side for side in sides if side.demand.free_replicas and side.moving_partitions]
-    leaders = [side for side in free if side.role is Role.LEADER]
-    if not leaders or any(side.demand.limited_replicas for side in sides) or has_unknown_status(sides):
+    free = [status for status in statuses if status.load.free_replicas and status.moving_partitions]
+    leaders = [status for status in free if status.role is Role.LEADER]
+    if not leaders or any(status.load.limited_replicas for status in statuses) or has_unknown_status(statuses):
         return []
-    count = sum(side.moving_partitions for side in leaders)
-    needs = [side.moving_bytes_per_s for side in free]
+    count = sum(status.moving_partitions for status in leaders)
+    needs = [status.moving_bytes_per_s for status in free]
     need = max(needs) if None not in needs else None  # type: ignore[type-var]
     worst = free[needs.index(need)] if need is not None else None
     does = "sends" if worst in leaders else "receives"
@@ -110,12 +114,12 @@ def reassignment_without_throttle(
             severity=Severity.INFO,
             summary=f"{count} partition(s) move without a throttle, as fast as brokers and network go{takes}",
             evidence={
-                **NOTHING,
+                **EMPTY_EVIDENCE,
                 "broker_id": worst.broker if worst is not None else None,
                 "required_bytes_per_s": need,
                 "moving_partitions": count,
             },
-            recommendation=recommender.nothing(
+            recommendation=recommender.no_throttle_change(
                 f"{unless}: a throttle must exceed {format_rate(need)}, what broker {worst.broker} {does}"
                 if worst is not None
                 else f"{unless}; what a throttle would have to exceed is not known"
@@ -125,59 +129,64 @@ def reassignment_without_throttle(
     ]
 
 
-def has_unknown_status(sides: Sequence[ThrottleStatus]) -> bool:
-    """Return whether something that the verdict on a side needs is not known."""
-    return any(side.verdict is Verdict.NO_DATA for side in sides)
+def has_unknown_status(statuses: Sequence[ThrottleStatus]) -> bool:
+    """Return whether the verdict of any broker and role is unknown."""
+    return any(status.verdict is Verdict.NO_DATA for status in statuses)
 
 
-def at_risk(
-    sides: Sequence[ThrottleStatus], short: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
+def throttle_at_risk(
+    statuses: Sequence[ThrottleStatus],
+    too_low: Sequence[ThrottleStatus],
+    settings: AlertSettings,
+    recommender: Recommender,
 ) -> list[Finding]:
-    """Return a finding for each broker whose throttle is enough until it leads one moving partition more.
+    """Return a finding for each broker whose throttle would be too low if it led one more moving partition.
 
-    Every in-sync replica may come to lead its partition. Where a throttle is too low as it is, that comes first; and
-    where a need is unknown no number can be told.
+    Every in-sync replica may become the leader of its partition. There is no finding while a throttle is too low or a
+    required rate is unknown.
 
     Args:
-        sides: every broker and role of a tick.
-        short: those whose throttle is not enough.
+        statuses: every broker and role of a tick.
+        too_low: statuses whose throttle is too low.
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    if short or has_unknown_status(sides):
+    if too_low or has_unknown_status(statuses):
         return []
-    leaders = {side.broker: side for side in sides if side.role is Role.LEADER}
+    leaders = {status.broker: status for status in statuses if status.role is Role.LEADER}
     risks = []
-    for side in sides:
-        leader = leaders.get(side.broker)
-        if side.takeover is None or leader is None:
+    for status in statuses:
+        leader = leaders.get(status.broker)
+        if status.takeover is None or leader is None:
             continue
-        throttle, required = leader.demand.throttle_bytes_per_s, leader.demand.required_bytes_per_s
-        if throttle is not None and required is not None and throttle <= required + side.takeover.bytes_per_s:
-            risks.append((side, leader, required + side.takeover.bytes_per_s))
+        throttle, required = leader.load.throttle_bytes_per_s, leader.load.required_bytes_per_s
+        if throttle is not None and required is not None and throttle <= required + status.takeover.bytes_per_s:
+            risks.append((status, leader, required + status.takeover.bytes_per_s))
     if not risks:
         return []
     enough = max(need for _, _, need in risks)
-    advice = recommender.raise_to(sides, enough, "not urgent: the move goes on as long as no leader switches")
-    return [_risk(side, leader, need, advice, settings) for side, leader, need in risks]
+    recommendation = recommender.raise_to(
+        statuses, enough, "not urgent: the move goes on as long as no leader switches"
+    )
+    return [_risk(status, leader, need, recommendation, settings) for status, leader, need in risks]
 
 
 def _risk(
-    side: ThrottleStatus,
+    status: ThrottleStatus,
     leader: ThrottleStatus,
     need_bytes_per_s: float,
     recommendation: Mapping[str, Any],
     settings: AlertSettings,
 ) -> Finding:
-    assert side.takeover is not None, "at_risk() passes sides with a take-over only"
-    takeover, throttle = side.takeover, leader.demand.throttle_bytes_per_s or 0.0
+    assert status.takeover is not None, "throttle_at_risk() passes statuses with a leadership risk only"
+    takeover, throttle = status.takeover, leader.load.throttle_bytes_per_s or 0.0
     more = math.ceil(need_bytes_per_s - throttle)
     return Finding(
         kind=AlertKind.THROTTLE_AT_RISK,
         subject=subject(leader),
         severity=Severity.INFO,
         summary=(
-            f"If broker {side.broker} came to lead {takeover.topic}-{takeover.partition}, its throttle of "
+            f"If broker {status.broker} came to lead {takeover.topic}-{takeover.partition}, its throttle of "
             f"{format_rate(throttle)} would be {format_rate(more)} too low: "
             f"it would have to send {format_rate(need_bytes_per_s)}"
         ),
@@ -194,39 +203,41 @@ def _risk(
     )
 
 
-def left_behind(sides: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender) -> list[Finding]:
+def throttle_left_behind(
+    statuses: Sequence[ThrottleStatus], settings: AlertSettings, recommender: Recommender
+) -> list[Finding]:
     """Return a finding if nothing moves and rates or throttled replica lists are still set.
 
-    Together they slow down the next replica that has to catch up, as after a restart of its broker. One without the
-    other limits nothing; so a rate for the whole cluster alone, which no move sets, is no remains of one.
+    Together they slow down the next replica that has to catch up, as after a broker restart. One without the other
+    limits nothing. A cluster-wide default rate alone is not a leftover, because no move sets it.
 
     Args:
-        sides: every broker and role of a tick.
+        statuses: every broker and role of a tick.
         settings: section ``[alerts]``.
         recommender: makes recommendations.
     """
-    if any(side.moving_partitions for side in sides):
+    if any(status.moving_partitions for status in statuses):
         return []
-    listed = _resting_lists(sides)
-    rated = [side for side in sides if side.demand.throttle_bytes_per_s is not None]
-    rated = [side for side in rated if listed or side.throttle_source != "default"]
+    listed = _resting_lists(statuses)
+    rated = [status for status in statuses if status.load.throttle_bytes_per_s is not None]
+    rated = [status for status in rated if listed or status.throttle_source != "default"]
     if not rated and not listed:
         return []
-    brokers = sorted({side.broker for side in rated})
-    names = sorted({p.name for side in sides for p in side.partitions if p.followers and not p.moving})
+    brokers = sorted({status.broker for status in rated})
+    names = sorted({p.name for status in statuses for p in status.partitions if p.followers and not p.moving})
     found = []
     if rated:
-        rates = sorted({side.demand.throttle_bytes_per_s or 0.0 for side in rated})
+        rates = sorted({status.load.throttle_bytes_per_s or 0.0 for status in rated})
         span = format_rate(rates[0]) if len(rates) == 1 else f"{format_rate(rates[0])} to {format_rate(rates[-1])}"
         found.append(f"a throttle of {span} on broker(s) {join_names([str(b) for b in brokers], most=10)}")
     if listed:
-        # A list may name replicas alone that do not fetch just now, as those of a broker that is down.
-        whom = (
-            f"that name {join_names(names, _resting_count(sides, names))}"
+        # A list may contain only replicas that do not fetch now, as those of a broker that is down.
+        entries = (
+            f"that name {join_names(names, _resting_count(statuses, names))}"
             if names
             else f"of {join_names(sorted(listed))}"
         )
-        found.append(f"throttled replica lists {whom}")
+        found.append(f"throttled replica lists {entries}")
     return [
         Finding(
             kind=AlertKind.THROTTLE_LEFT_BEHIND,
@@ -234,18 +245,18 @@ def left_behind(sides: Sequence[ThrottleStatus], settings: AlertSettings, recomm
             severity=Severity.WARNING,
             summary=f"No reassignment is running, but there is still {' and '.join(found)}",
             evidence={
-                **NOTHING,
+                **EMPTY_EVIDENCE,
                 "brokers": brokers,
-                "cluster_default": any(side.throttle_source == "default" for side in rated),
-                "throttle_bytes_per_s": max((s.demand.throttle_bytes_per_s or 0.0 for s in rated), default=None),
+                "cluster_default": any(status.throttle_source == "default" for status in rated),
+                "throttle_bytes_per_s": max((s.load.throttle_bytes_per_s or 0.0 for s in rated), default=None),
                 "listed_partitions": names,
-                "listed_partition_count": _resting_count(sides, names),
+                "listed_partition_count": _resting_count(statuses, names),
                 "listed_topics": sorted(listed),
-                "listed_topic_count": max((side.resting_topic_count for side in sides), default=0),
-                "log_dirs_throttle_brokers": _log_dirs_rates(sides),
+                "listed_topic_count": max((status.resting_topic_count for status in statuses), default=0),
+                "log_dirs_throttle_brokers": _log_dirs_rates(statuses),
             },
             recommendation=clear_throttle_recommendation(
-                sides,
+                statuses,
                 recommender,
                 "remove what is left, or replicas that fall behind later catch up no faster than this"
                 if rated and listed
@@ -257,48 +268,51 @@ def left_behind(sides: Sequence[ThrottleStatus], settings: AlertSettings, recomm
 
 
 def clear_throttle_recommendation(
-    sides: Sequence[ThrottleStatus], recommender: Recommender, reason: str
+    statuses: Sequence[ThrottleStatus], recommender: Recommender, reason: str
 ) -> dict[str, Any]:
-    """Return how the throttles go where nothing moves.
+    """Return the recommendation that removes throttles while nothing moves.
 
     Args:
-        sides: every broker and role of a tick.
+        statuses: every broker and role of a tick.
         recommender: makes recommendations.
-        reason: why they should.
+        reason: why they should be removed.
     """
     keys: dict[int, list[str]] = defaultdict(list)
-    for side in sides:
-        if side.demand.throttle_bytes_per_s is not None and side.throttle_source != "default":
-            keys[side.broker].append(f"{side.role.value}.replication.throttled.rate")
-    for broker in _log_dirs_rates(sides):
+    for status in statuses:
+        if status.load.throttle_bytes_per_s is not None and status.throttle_source != "default":
+            keys[status.broker].append(f"{status.role.value}.replication.throttled.rate")
+    for broker in _log_dirs_rates(statuses):
         keys[broker].append("replica.alter.log.dirs.io.max.bytes.per.second")
-    lists = _resting_lists(sides)
-    # Half of the topics would leave the other half behind.
-    whole = all(side.resting_topic_count == len(side.resting_topics) for side in sides)
+    lists = _resting_lists(statuses)
+    # If the list of topics is truncated, commands for these topics alone would leave the others behind.
+    whole = all(status.resting_topic_count == len(status.resting_topics) for status in statuses)
     return recommender.clear_throttle(keys, lists, reason) if whole else recommender.clear_throttle({}, {}, reason)
 
 
-def _resting_lists(sides: Sequence[ThrottleStatus]) -> dict[str, set[Role]]:
-    """Return the topics whose lists name partitions that do not move, with the roles whose list does."""
+def _resting_lists(statuses: Sequence[ThrottleStatus]) -> dict[str, set[Role]]:
+    """Return the roles by topic whose throttled lists contain partitions that do not move."""
     lists: dict[str, set[Role]] = defaultdict(set)
-    for side in sides:
-        for topic in side.resting_topics:
-            lists[topic].add(side.role)
+    for status in statuses:
+        for topic in status.resting_topics:
+            lists[topic].add(status.role)
     return dict(lists)
 
 
-def _resting_count(sides: Sequence[ThrottleStatus], names: Sequence[str]) -> int:
-    """Return how many partitions at rest lists name: each has one leader, and a follower list may name only some."""
-    led = sum(side.resting_listed_partitions for side in sides if side.role is Role.LEADER)
-    return max(led, len(names), *(side.resting_listed_partitions for side in sides), 0)
+def _resting_count(statuses: Sequence[ThrottleStatus], names: Sequence[str]) -> int:
+    """Return the number of listed partitions that do not move."""
+    # Counted on leaders, because each partition has one leader and a follower list may contain only some replicas.
+    led = sum(status.resting_listed_partitions for status in statuses if status.role is Role.LEADER)
+    return max(led, len(names), *(status.resting_listed_partitions for status in statuses), 0)
 
 
-def _log_dirs_rates(sides: Sequence[ThrottleStatus]) -> list[int]:
-    """Return the brokers that have a throttle of their own for moves between log directories."""
-    return sorted({side.broker for side in sides if side.log_dirs.bytes_per_s and side.log_dirs.source == "broker"})
+def _log_dirs_rates(statuses: Sequence[ThrottleStatus]) -> list[int]:
+    """Return the brokers with a broker-level throttle for moves between log directories."""
+    return sorted(
+        {status.broker for status in statuses if status.log_dirs.bytes_per_s and status.log_dirs.source == "broker"}
+    )
 
 
-def has_unread_rates(sides: Sequence[ThrottleStatus]) -> bool:
-    """Return whether nothing moves, and a broker that is up does not tell whether it has a rate."""
-    unread = [s for s in sides if s.throttle_source is None and s.demand.throttle_bytes_per_s is None]
-    return any(side.alive for side in unread) and not any(side.moving_partitions for side in sides)
+def has_unread_rates(statuses: Sequence[ThrottleStatus]) -> bool:
+    """Return whether nothing moves and the rate of a live broker is unknown."""
+    unread = [s for s in statuses if s.throttle_source is None and s.load.throttle_bytes_per_s is None]
+    return any(status.alive for status in unread) and not any(status.moving_partitions for status in statuses)

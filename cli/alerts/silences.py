@@ -227,7 +227,7 @@ def _active_alert(found: Sequence[CurrentAlert], alert_id: str) -> CurrentAlert:
     """
     subject, remedy = f"alert {alert_id}", "See `headroom alerts` for the ids of active alerts."
     matching = _with_prefix(found, alert_id, lambda alert: alert.event.alert_id)
-    active = [alert for alert in matching if alert.stands]
+    active = [alert for alert in matching if alert.is_active]
     if not active and matching:
         raise HeadroomError(subject, "is resolved, so there is nothing to acknowledge", remedy)
     return _only_one(active, subject, remedy, lambda alert: alert.event.alert_id)

@@ -14,7 +14,7 @@ from schemas.config import Settings
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 from streaming.delta.query_table import query_all
 from streaming.tables.suppression_rows import now_ms, read_suppressions
-from streaming.tables.undelivered import backlog_from, events_sql, steps_sql, without_deliveries
+from streaming.tables.undelivered import attempts_sql, backlog_from, events_sql, without_deliveries
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def undelivered(settings: Settings) -> list[Undelivered]:
 
 def _backlog(settings: Settings, names: list[str]) -> Backlog:
     tables = {"events": ALERT_EVENTS.path, "deliveries": ALERT_DELIVERIES.path}
-    attempts = query_all(settings.store.path, tables, steps_sql(names))
+    attempts = query_all(settings.store.path, tables, attempts_sql(names))
     if attempts is None:
         # No attempt was made yet, so that the table of deliveries does not exist.
         events_only = {"events": ALERT_EVENTS.path}

@@ -1,4 +1,4 @@
-"""The alert path: from the alert lane to events, decided first, made durable, then told."""
+"""Alert path: evaluates the ticks of the alert partition, stores the events, then passes them to listeners."""
 
 from __future__ import annotations
 
@@ -31,37 +31,37 @@ from streaming.tables.events import EventLog
 from streaming.transforms.gold import headroom_rows
 from streaming.transforms.prepared import Prepared
 
-# Records of the lane that are judged after a start: some minutes of ticks. Alerts are about now; what came before,
-# while nobody judged, is in the tables, and would keep the driver from looking at what is the matter now.
+# Newest records that are evaluated after a start: some minutes of ticks. Alerts are about the present. Older ticks are
+# in the tables, and evaluating them would delay the current ones.
 _BACKLOG_RECORDS = 1000
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Listeners:
-    """Who is told.
+class AlertPathListener:
+    """Callbacks of the alert path.
 
     Attributes:
-        on_tick: cluster, tick and its sides, after the events of its batch are durable.
-        on_events: events, after they are durable.
-        on_batch: for how many seconds a batch was worked on, once it is done.
-        on_collected: cluster and how its tick was collected, before that is told.
-        on_balances: cluster, tick and how leaders are shared out, once the table has it.
+        on_tick: gets cluster, time and throttle statuses of a tick, after the events of its batch are durable.
+        on_events: gets events after they are durable, or while they cannot be stored.
+        on_batch: gets the duration of a finished batch, seconds.
+        on_collected: gets cluster and collection figures of a tick, before ``on_tick``.
+        on_balances: gets cluster, time and leader balances of a tick, after they are in their table.
     """
 
-    on_tick: Callable[[str, int, Sequence[ThrottleStatus]], None] = lambda cluster, tick_ms, sides: None
+    on_tick: Callable[[str, int, Sequence[ThrottleStatus]], None] = lambda cluster, tick_ms, statuses: None
     on_events: Callable[[Sequence[AlertEvent]], None] = lambda events: None
     on_batch: Callable[[float], None] = lambda seconds: None
     on_collected: Callable[[str, Collected], None] = lambda cluster, collected: None
     on_balances: Callable[[str, int, Sequence[LeaderBalance]], None] = lambda cluster, tick_ms, balances: None
 
 
-def in_turn(listeners: Sequence[Listeners]) -> Listeners:
-    """Return listeners that tell all of these, the first one first."""
+def combined(listeners: Sequence[AlertPathListener]) -> AlertPathListener:
+    """Return a listener that calls all of these in their order."""
 
-    def on_tick(cluster: str, tick_ms: int, sides: Sequence[ThrottleStatus]) -> None:
+    def on_tick(cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
         for listener in listeners:
-            listener.on_tick(cluster, tick_ms, sides)
+            listener.on_tick(cluster, tick_ms, statuses)
 
     def on_events(events: Sequence[AlertEvent]) -> None:
         for listener in listeners:
@@ -79,23 +79,24 @@ def in_turn(listeners: Sequence[Listeners]) -> Listeners:
         for listener in listeners:
             listener.on_balances(cluster, tick_ms, balances)
 
-    return Listeners(on_tick, on_events, on_batch, on_collected, on_balances)
+    return AlertPathListener(on_tick, on_events, on_batch, on_collected, on_balances)
 
 
 class AlertPath:
-    """One streaming query over the alert lane, a batch as soon as a tick is there.
+    """One streaming query over the alert partition, with a batch as soon as a tick arrives.
 
     Args:
         spark: session.
         topic: ticks.
         log: table of events.
-        desk: rules and lifecycle.
-        listeners: who is told.
+        engine: rules and lifecycle of alerts.
+        listener: gets ticks, events and figures.
         checkpoint: folder or URL of this query's checkpoint.
-        max_offsets: most records in one micro-batch; None: no limit.
+        max_offsets: most records in one micro-batch; None if there is no limit.
 
     Attributes:
-        gate: what its batches go through.
+        gate: admits its batches.
+        warm_up: runs the last batch again until the JIT has compiled it.
     """
 
     name = "alert_path"
@@ -105,117 +106,127 @@ class AlertPath:
         spark: SparkSession,
         topic: TicksTopic,
         log: EventLog,
-        desk: AlertEngine,
-        listeners: Listeners,
+        engine: AlertEngine,
+        listener: AlertPathListener,
         checkpoint: str,
         max_offsets: int | None = None,
     ) -> None:
         self._spark = spark
         self._topic = topic
-        self._lane = CompleteTicksReader(topic)
+        self._reader = CompleteTicksReader(topic)
         self._headroom = Prepared(headroom_rows)
         self._log = log
-        self._desk = desk
-        self._listeners = listeners
+        self._engine = engine
+        self._listener = listener
         self._checkpoint = checkpoint
         self._max_offsets = max_offsets
-        self.gate = BatchGate(listeners.on_batch)
-        self.rehearsal = WarmUp(lambda: self.gate.idle_s)
+        self.gate = BatchGate(listener.on_batch)
+        self.warm_up = WarmUp(lambda: self.gate.idle_s)
         self._watchdog_version = 0
         self._writer = ""
         self._writing = threading.Lock()
         self._first_batch = True
         self._restored = False
-        # Place and time in the lane of the last end of a tick that was judged: what comes again is not judged again.
-        self._judged = (-1, -1)
-        # Events that were told and are not kept yet, each with the writer and version that they are kept under.
-        self._owed: deque[tuple[Sequence[AlertEvent], str, int]] = deque()
+        # Offset and record time of the last tick_end that was evaluated. Repeated ticks are not evaluated again.
+        self._last_evaluated = (-1, -1)
+        # Events that are not stored yet, each with the writer and version of their commit.
+        self._unstored: deque[tuple[Sequence[AlertEvent], str, int]] = deque()
         self._trouble: str | None = None
         self._faults = Faults(logging.getLogger(__name__))
         self._run, self._versions = uuid.uuid4(), count()
         self._without_store: WithoutStore | None = None
 
     def start(self) -> StreamingQuery:
-        """Restore the alerts from their events, at the first start, and start; the running query is returned."""
+        """Start the query and return it; the first start restores the alerts from their events."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         if not self._restored:
-            self._desk.restore(self._log.last_events())
+            self._engine.restore(self._log.last_events())
             self._restored = True
-        # While it was stopped the lane has grown, however long.
+        # The alert partition has grown while the query was stopped.
         self._first_batch = True
         stream = self._topic.alert_stream("latest", self._max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
-        return writer.foreachBatch(self.gate.through(self._decide)).start()
+        return writer.foreachBatch(self.gate.wrap(self._process_batch)).start()
 
-    def go_on_without_store(self) -> None:
-        """Judge without a checkpoint, on a thread of its own: what the query needs cannot be written."""
+    def start_without_store(self) -> None:
+        """Evaluate ticks without a checkpoint, on a thread of its own, while the query's files cannot be written."""
         if self._without_store is None:
-            self._without_store = WithoutStore(self._judge_since)
-            self._without_store.start(self._judged[0] + 1)
+            self._without_store = WithoutStore(self._evaluate_since)
+            self._without_store.start(self._last_evaluated[0] + 1)
 
-    def end_without_store(self) -> None:
-        """End that, if it was begun."""
+    def stop_without_store(self) -> None:
+        """Stop the evaluation without a checkpoint, if it runs."""
         if self._without_store is not None:
             self._without_store.stop()
             self._without_store = None
 
     @property
     def trouble(self) -> str | None:
-        """Why events that were told cannot be kept yet; None: all are kept."""
+        """Why events cannot be stored yet; None if all are stored."""
         return self._trouble
 
-    def pay(self) -> None:
-        """Keep what was told and is not kept yet, as far as that can be done now."""
+    def store_pending(self) -> None:
+        """Store the events that are not stored yet, as far as the store can be written."""
         with self._writing:
-            self._keep_owed()
+            self._store_all()
 
-    def _judge_since(self, offset: int) -> int:
-        """Judge what has come to the lane from an offset on, and return from where to look next."""
+    def _evaluate_since(self, offset: int) -> int:
+        """Evaluate the records of the alert partition from an offset on, and return the offset of the next call."""
         records = self._topic.alert_messages_since(offset)
         writer = f"without-store-{self._run}"
-        self.gate.through(lambda batch, _: self._judge(self._newest(batch), writer, next(self._versions)))(records, 0)
-        return max(offset, self._judged[0] + 1)
+        evaluate = self.gate.wrap(
+            lambda batch, _: self._evaluate(self._without_backlog(batch), writer, next(self._versions))
+        )
+        evaluate(records, 0)
+        return max(offset, self._last_evaluated[0] + 1)
 
-    def _decide(self, batch: DataFrame, batch_id: int) -> None:
+    def _process_batch(self, batch: DataFrame, batch_id: int) -> None:
         self._writer = self._writer or writer_id(self._spark, self._checkpoint)
-        self._judge(self._newest(batch, batch_id), self._writer, batch_id)
+        self._evaluate(self._without_backlog(batch, batch_id), self._writer, batch_id)
 
-    def _judge(self, batch: DataFrame, writer: str, version: int) -> None:
-        with self._lane.whole(batch) as whole:
-            new = [row for row in whole.status if not _is_before(_place(row), self._judged)]
+    def _evaluate(self, batch: DataFrame, writer: str, version: int) -> None:
+        """Evaluate the new complete ticks of a batch, store their events, and call the listener.
+
+        Args:
+            batch: Kafka records.
+            writer: identifies the query or run, permanently.
+            version: number of the batch, unique for the writer.
+        """
+        with self._reader.read(batch) as complete:
+            new = [row for row in complete.status if not _is_evaluated(_position(row), self._last_evaluated)]
             if not new:
                 return
-            rows = self._headroom.on(whole.messages).collect()
-        self.rehearsal.play(lambda: self._rehearse(*whole.last_offsets))
-        found = _by_tick(rows)
+            rows = self._headroom.on(complete.messages).collect()
+        self.warm_up.schedule(lambda: self._compute_again(*complete.last_offsets))
+        rows_of_tick = _by_tick(rows)
         ticks = [(row["cluster"], row["tick_ms"]) for row in new]
-        self._judged = max(map(_place, new))
-        sides: dict[tuple[str, int], list[ThrottleStatus]] = {}
+        self._last_evaluated = max(map(_position, new))
+        statuses: dict[tuple[str, int], list[ThrottleStatus]] = {}
         events: list[AlertEvent] = []
         for tick in ticks:
             try:
-                of_tick = [throttle_status_of(row.asDict(recursive=True)) for row in found[tick]]
-                events.extend(self._desk.evaluate(*tick, of_tick))
+                of_tick = [throttle_status_of(row.asDict(recursive=True)) for row in rows_of_tick[tick]]
+                events.extend(self._engine.evaluate(*tick, of_tick))
             except Exception as error:
-                # What is wrong with one cluster is no reason to leave the others alone. That this one is not judged is
-                # told as that its ticks stay away.
+                # An error in one cluster must not affect the others. The cluster itself gets the alert for missing
+                # ticks, because none of its ticks is evaluated.
                 what = f"tick {tick[1]} of cluster {tick[0]} gives no verdict, for its evaluation failed"
                 self._faults.report(tick[0], what, error)
                 continue
-            sides[tick] = of_tick
+            statuses[tick] = of_tick
         if events:
             self._commit(events, writer, version)
         for tick in ticks:
-            self._listeners.on_collected(tick[0], whole.collected[tick])
-            if tick in sides:
-                self._listeners.on_tick(*tick, sides[tick])
+            self._listener.on_collected(tick[0], complete.collected[tick])
+            if tick in statuses:
+                self._listener.on_tick(*tick, statuses[tick])
 
-    def _newest(self, batch: DataFrame, batch_id: int | None = None) -> DataFrame:
-        """Return a batch, but of the first one after a start, which may be a long backlog, its end alone.
+    def _without_backlog(self, batch: DataFrame, batch_id: int | None = None) -> DataFrame:
+        """Return a batch; only the newest records of the first batch after a start, which may be a long backlog.
 
         Args:
             batch: micro-batch of Kafka records.
-            batch_id: its number in the checkpoint; None: it is of no query.
+            batch_id: its number in the checkpoint; None if it belongs to no query.
         """
         if not self._first_batch:
             return batch
@@ -228,35 +239,35 @@ class AlertPath:
         log.info("%d older records of a backlog are not judged: alerts are about now", first - begin)
         return self._topic.alert_range(first, end)
 
-    def _rehearse(self, first: int, end: int) -> None:
-        """Judge a tick that is judged already, and tell nobody."""
-        with self._lane.whole(self._topic.alert_range(first, end)) as whole:
-            self._headroom.on(whole.messages).collect()
+    def _compute_again(self, first: int, end: int) -> None:
+        """Compute the throttle statuses of a tick again, and discard them."""
+        with self._reader.read(self._topic.alert_range(first, end)) as complete:
+            self._headroom.on(complete.messages).collect()
 
-    def check_silence(self, writer: str) -> None:
-        """Raise ``no_data`` for clusters whose ticks stay away; called now and then by a thread of its own.
+    def check_missing_ticks(self, writer: str) -> None:
+        """Raise ``no_data`` for clusters without recent ticks. The pipeline calls this about once a second.
 
         Args:
-            writer: names this run for ever.
+            writer: identifies this run, permanently.
         """
-        events = self._desk.check_missing_ticks(self.gate.batch_s)
+        events = self._engine.check_missing_ticks(self.gate.batch_s)
         if events:
             self._watchdog_version += 1
             self._commit(events, writer, self._watchdog_version)
 
     def _commit(self, events: Sequence[AlertEvent], writer: str, version: int) -> None:
-        """Make events durable, then tell of them; if that cannot be done they are told first, and kept later."""
+        """Store events, then pass them to the listener; if the store cannot be written, pass them on unstored."""
         with self._writing:
-            self._owed.append((events, writer, version))
-            kept = self._keep_owed()
-        self._listeners.on_events(events if kept else [_unkept(event) for event in events])
+            self._unstored.append((events, writer, version))
+            stored = self._store_all()
+        self._listener.on_events(events if stored else [_labelled_unstored(event) for event in events])
 
-    def _keep_owed(self) -> bool:
-        """Make durable what was told, in its order, and return whether all of it is now."""
+    def _store_all(self) -> bool:
+        """Store the pending events in their order, and return whether all of them are stored now."""
         try:
-            while self._owed:
-                self._log.append(*self._owed[0])
-                self._owed.popleft()
+            while self._unstored:
+                self._log.append(*self._unstored[0])
+                self._unstored.popleft()
         except (KeyboardInterrupt, SystemExit):
             raise
         # The Delta library panics, with no Exception, where a disk is full.
@@ -273,26 +284,29 @@ class AlertPath:
 
 
 def _read_span(batch: DataFrame) -> tuple[int, int] | None:
-    """Return from which offset, and up to but without which, a batch has records, by reading it; None: it has none."""
+    """Return the first offset of a batch and its end (exclusive), by reading it; None if it has no records."""
     span = batch.agg(F.min("offset"), F.max("offset")).first()
     return None if span is None or span[0] is None else (span[0], span[1] + 1)
 
 
-def _place(row: Row) -> tuple[int, int]:
+def _position(row: Row) -> tuple[int, int]:
     return row["end_offset"], row["record_ms"]
 
 
-def _is_before(place: tuple[int, int], judged: tuple[int, int]) -> bool:
-    """Return whether a place and time in the lane is no later than another; of a topic made anew only the time is."""
-    return place[0] <= judged[0] and place[1] <= judged[1]
+def _is_evaluated(position: tuple[int, int], last: tuple[int, int]) -> bool:
+    """Return whether a tick was evaluated before, by offset and record time of its end and of the last evaluated one.
+
+    Both must be no later: if the topic was created again, its offsets are lower but its times are later.
+    """
+    return position[0] <= last[0] and position[1] <= last[1]
 
 
-def _unkept(event: AlertEvent) -> AlertEvent:
+def _labelled_unstored(event: AlertEvent) -> AlertEvent:
     return replace(event, summary=f"{event.summary} (not kept yet)")
 
 
 def _by_tick(rows: Iterable[Row]) -> dict[tuple[str, int], list[Row]]:
-    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    by_tick: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in rows:
-        found[row["cluster"], row["tick_ms"]].append(row)
-    return found
+        by_tick[row["cluster"], row["tick_ms"]].append(row)
+    return by_tick

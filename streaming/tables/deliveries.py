@@ -1,4 +1,4 @@
-"""The table of deliveries: the outbox's memory, written about as often as a receiver is told something."""
+"""Table of deliveries: the durable log of the outbox, with one append per notification or a few more."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pyspark.sql import SparkSession
 
 from alerts.delivery.delivery_log import Backlog, DeliveryAttempt
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
-from streaming.delta import query as plain_sql
+from streaming.delta import query as delta_query
 from streaming.delta.locations import local_path
 from streaming.delta.low_latency_table import LowLatencyTable
 from streaming.delta.store import Store
-from streaming.supervision.damaged_tables import damage_of, what_is_left
+from streaming.supervision.damaged_tables import damage_of, read_undamaged
 from streaming.supervision.in_time import InTime
-from streaming.tables.undelivered import backlog_from, events_sql, steps_sql
+from streaming.tables.undelivered import attempts_sql, backlog_from, events_sql
 
 _TABLES = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}
 
 
 class DeliveryTable:
-    """``alerts/deliveries``, and of ``alerts/events`` what is still owed.
+    """``alerts/deliveries``, and the undelivered events of ``alerts/events``.
 
     Args:
         spark: session.
@@ -34,15 +34,16 @@ class DeliveryTable:
         self._spark = spark
         self._store = store
         self._table = LowLatencyTable(spark, store, ALERT_DELIVERIES)
-        # Receivers have a thread each.
+        # Each receiver has a thread of its own, and all append here.
         self._writing = threading.Lock()
         self._in_time = InTime[None](store.location(ALERT_DELIVERIES))
 
     def append(self, records: Sequence[DeliveryAttempt]) -> None:
-        """Append records; they are durable when this returns.
+        """Append delivery attempts; they are durable when this returns.
 
         Raises:
-            NoAnswer: the disk hangs. They may be kept yet, and twice then, which says no more than once.
+            NoAnswer: the disk hangs. The append may still succeed later. After a repetition the rows are there twice,
+                which does no harm.
         """
         with self._writing:
             if self._table.path is None:
@@ -51,31 +52,35 @@ class DeliveryTable:
                 self._in_time.call(lambda: self._table.append(records))
 
     def backlog(self, receivers: Sequence[str]) -> Backlog:
-        """Return what is kept of alerts that fire, or of which one of these receivers is still owed an event; of tables
-        that are damaged, what can still be read.
+        """Return events and delivery attempts of alerts that fire, or have an undelivered event for a receiver.
+
+        Damaged files of the two tables are skipped.
+
+        Args:
+            receivers: names of the receivers.
 
         Raises:
-            HeadroomError: something else is at a table's place.
+            HeadroomError: something else is at a table's location.
         """
         try:
             return self._backlog(receivers, self._rows)
         except Exception:
             if damage_of(self._store, list(_TABLES.values())) is None:
                 raise
-        # Spark can pass over damaged files, which the library alone cannot.
+        # Spark can skip damaged files, and the Delta library cannot.
         by_spark = partial(self._backlog, receivers, self._rows_by_spark)
-        return what_is_left(self._store, list(_TABLES.values()), by_spark, Backlog())
+        return read_undamaged(self._store, list(_TABLES.values()), by_spark, Backlog())
 
     def _backlog(self, receivers: Sequence[str], rows: Callable[[str], list[dict[str, Any]]]) -> Backlog:
         self._table.prepare()
         if not self._store.exists(ALERT_EVENTS):
             return Backlog()
-        events, steps = (rows(sql(receivers)) for sql in (events_sql, steps_sql))
-        return backlog_from(events, steps)
+        events, attempts = (rows(sql(receivers)) for sql in (events_sql, attempts_sql))
+        return backlog_from(events, attempts)
 
     def _rows(self, sql: str) -> list[dict[str, Any]]:
         paths = {name: path for name, table in _TABLES.items() if (path := local_path(self._store.location(table)))}
-        return plain_sql.rows(paths, sql) if len(paths) == len(_TABLES) else self._rows_by_spark(sql)
+        return delta_query.rows(paths, sql) if len(paths) == len(_TABLES) else self._rows_by_spark(sql)
 
     def _rows_by_spark(self, sql: str) -> list[dict[str, Any]]:
         for name, table in _TABLES.items():

@@ -74,7 +74,7 @@ def test_every_record_is_written_once_or_in_quarantine_with_a_reason(spark: Spar
     job.write_silver(bronze(raw), 0)
     bad = {row["offset"]: row["reason"] for row in store.read(QUARANTINE).collect()}
     written = {key_of(row) for row in store.read(MESSAGES).collect()}
-    heads = with_headers(raw, ["c1"]).select("offset", "head.*").collect()
+    heads = with_headers(raw, ["c1"]).select("offset", "header.*").collect()
     lost = [sent[row["offset"]] for row in heads if row["offset"] not in bad and key_of(row) not in written]
     assert (len(heads), lost, [sent[o] for o, why in bad.items() if not why]) == (len(sent), [], [])
     # Neither is all of it bad, nor all good.
@@ -94,13 +94,13 @@ def test_no_tick_that_is_wrong_in_one_place_stops_the_alert_path_or_gold(spark: 
     raw = frame(spark, [as_record(value, key, offset) for offset, (value, key) in enumerate(lane)])
     desk = AlertEngine(Settings(cluster=ClusterSettings(name="c1"), alerts=AlertSettings()), lambda: TICK_MS)
     sides: dict[tuple[str, int], list[Any]] = defaultdict(list)
-    with CompleteTicksReader(ListTopic(spark, [], trust=ONLY_C1)).whole(raw) as whole:  # type: ignore[arg-type]
+    with CompleteTicksReader(ListTopic(spark, [], trust=ONLY_C1)).read(raw) as whole:  # type: ignore[arg-type]
         assert len(whole.ticks) > len(lane) / 9
         assert {cluster for cluster, _ in whole.ticks} == {"c1"}
         for row in headroom_rows(whole.messages).collect():
             sides[row["cluster"], row["tick_ms"]].append(throttle_status_of(row.asDict(recursive=True)))
     for tick in whole.ticks:
-        desk.observe(*tick, sides[tick])
+        desk.evaluate(*tick, sides[tick])
     store = MemoryStore(spark)
     job = GoldJob(spark, ListTopic(spark, [], trust=ONLY_C1), store, checkpoint(tmp_path, "gold"), 1.0)  # type: ignore[arg-type]
     job.prepare()

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from alerts.inputs.throttle_status import throttle_status_of
-from streaming.transforms.decode import lane_messages
+from streaming.transforms.decode import alert_messages
 from streaming.transforms.gold import GoldQueries, headroom_rows
 from streaming.transforms.tick_status import complete_ticks
 from tests.spark.ticks import TICK_MS, assert_covers, broker, log, message, move, records, tick
@@ -51,7 +51,7 @@ def headroom(
 ) -> dict[tuple[int, str], Any]:
     assert_covers(moves, "moves")
     assert_covers(brokers, "brokers")
-    rows = headroom_rows(complete_ticks(lane_messages(records(spark, tick(brokers, moves))))).collect()
+    rows = headroom_rows(complete_ticks(alert_messages(records(spark, tick(brokers, moves))))).collect()
     return {(row["broker"], row["role"]): row for row in rows}
 
 
@@ -94,11 +94,11 @@ def test_a_destination_tells_what_each_of_its_replicas_has_to_copy_and_from_whom
     sides = headroom(spark, [broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], two_partitions())
     found = [
         (r.partition, r.leader, r.remaining_bytes, r.write_bytes_per_s, r.target)
-        for r in throttle_status_of(sides[(3, "follower")].asDict(recursive=True)).demand.catching_up
+        for r in throttle_status_of(sides[(3, "follower")].asDict(recursive=True)).load.catching_up
     ]
     assert found == [(0, 1, 8 * MB, pytest.approx(2 * MB), (2, 3)), (1, 2, 8 * MB, pytest.approx(2 * MB), (3, 1))]
     # A leader's followers are told of by their destinations.
-    assert throttle_status_of(sides[(1, "leader")].asDict(recursive=True)).demand.catching_up == ()
+    assert throttle_status_of(sides[(1, "leader")].asDict(recursive=True)).load.catching_up == ()
 
 
 def test_replicas_whose_rest_is_unknown_are_not_told_one_by_one(spark: SparkSession) -> None:
@@ -106,7 +106,7 @@ def test_replicas_whose_rest_is_unknown_are_not_told_one_by_one(spark: SparkSess
     moves[0]["logs"] = moves[0]["logs"][:2]
     destination = headroom(spark, [broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], moves)[(3, "follower")]
     assert destination["moving_replicas"] == 2
-    assert throttle_status_of(destination.asDict(recursive=True)).demand.catching_up == ()
+    assert throttle_status_of(destination.asDict(recursive=True)).load.catching_up == ()
 
 
 # Broker 2 leads both: 2 x 2 MB/s to each of two followers: required 8, in-sync use 4.
@@ -227,7 +227,7 @@ def scenes(spark: SparkSession) -> dict[str, dict[tuple[int, str], Any]]:
     """The sides of every scene, each a cluster of its own in one batch."""
     messages = [m | {"cluster": name} for name, scene in SCENES.items() for m in tick(*scene)]
     found: dict[str, dict[tuple[int, str], Any]] = {name: {} for name in SCENES}
-    for row in headroom_rows(complete_ticks(lane_messages(records(spark, messages)))).collect():
+    for row in headroom_rows(complete_ticks(alert_messages(records(spark, messages)))).collect():
         found[row["cluster"]][row["broker"], row["role"]] = row
     return found
 
@@ -339,7 +339,7 @@ def test_what_a_move_takes_from_a_dead_broker_and_what_it_was_to_bring_it_is_cou
 def test_what_replicas_of_a_broker_that_is_down_would_require_is_told_of_their_leader(scenes: dict[str, Any]) -> None:
     sides = scenes["one of two destinations is down"]
     leader = throttle_status_of(sides[1, "leader"].asDict(recursive=True))
-    assert (leader.verdict, leader.demand.required_bytes_per_s) == ("catching_up", pytest.approx(2 * MB))
+    assert (leader.verdict, leader.load.required_bytes_per_s) == ("catching_up", pytest.approx(2 * MB))
     assert leader.down_required_bytes_per_s == pytest.approx(6 * MB)
     assert {key: row["down_required_bytes_per_s"] for key, row in sides.items() if key != (1, "leader")} == {
         (1, "follower"): 0,
@@ -378,7 +378,7 @@ def test_replicas_that_no_move_brings_are_lost_once_out_of_the_isr(spark: SparkS
     # Broker 3 is to get t-0 and t-1, and lacks u-7 for no reason that is known.
     behind = throttle_status_of(sides[(3, "follower")].asDict(recursive=True))
     assert (behind.lost_replicas, [lost.name for lost in behind.lost]) == (1, ["u-7"])
-    assert behind.demand.limited_replicas + behind.demand.free_replicas == 2
+    assert behind.load.limited_replicas + behind.load.free_replicas == 2
     # Who leads is not who lost them.
     assert [sides[(1, "leader")][name] for name in ("lost_replicas", "lost_moving_replicas", "lost")] == [0, 0, []]
     # t-1 lacks broker 3 alone, as planned; t-0 lacks broker 2 as well.
@@ -506,15 +506,15 @@ def test_a_destination_that_is_down_is_no_data_and_its_leader_owes_it_nothing(sp
 
 def test_half_a_tick_gives_no_verdict(spark: SparkSession) -> None:
     messages = tick([broker(1, None, None)], [])
-    assert headroom_rows(complete_ticks(lane_messages(records(spark, messages[1:], 1)))).collect() == []
-    assert headroom_rows(complete_ticks(lane_messages(records(spark, messages[:2])))).collect() == []
+    assert headroom_rows(complete_ticks(alert_messages(records(spark, messages[1:], 1)))).collect() == []
+    assert headroom_rows(complete_ticks(alert_messages(records(spark, messages[:2])))).collect() == []
 
 
 def test_order_and_duplicates_within_a_tick_change_nothing(spark: SparkSession) -> None:
     messages = tick([broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], two_partitions())
     shuffled = [messages[i] for i in (2, 1, 0, 1, 2)]
-    straight = headroom_rows(complete_ticks(lane_messages(records(spark, messages)))).collect()
-    other = headroom_rows(complete_ticks(lane_messages(records(spark, shuffled)))).collect()
+    straight = headroom_rows(complete_ticks(alert_messages(records(spark, messages)))).collect()
+    other = headroom_rows(complete_ticks(alert_messages(records(spark, shuffled)))).collect()
     assert sorted(map(str, other)) == sorted(map(str, straight))
     assert len(straight) == 6
 
@@ -522,7 +522,7 @@ def test_order_and_duplicates_within_a_tick_change_nothing(spark: SparkSession) 
 # 8,000 records of 1,000 bytes behind; destination copies 1 MB/s of 2 MB/s written: it falls back by 1 MB/s.
 def test_progress_tells_remaining_bytes_and_that_it_never_ends(spark: SparkSession) -> None:
     messages = tick([broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], two_partitions())
-    rows = GoldQueries().rows(complete_ticks(lane_messages(records(spark, messages)))).progress.collect()
+    rows = GoldQueries().rows(complete_ticks(alert_messages(records(spark, messages)))).progress.collect()
     assert [(r["topic"], r["partition"], r["adding_replica"]) for r in rows] == [("t", 0, 3), ("t", 1, 3)]
     assert rows[0]["lag_offsets"] == 8000
     assert rows[0]["remaining_bytes"] == 8 * MB
@@ -535,7 +535,7 @@ def test_progress_tells_remaining_bytes_and_that_it_never_ends(spark: SparkSessi
 # one response more. Each leader has only 8 MB to send.
 def test_progress_takes_the_slower_side(spark: SparkSession) -> None:
     messages = tick([broker(b, 6 * MB, 6 * MB) for b in (1, 2, 3)], two_partitions())
-    rows = GoldQueries().rows(complete_ticks(lane_messages(records(spark, messages)))).progress.collect()
+    rows = GoldQueries().rows(complete_ticks(alert_messages(records(spark, messages)))).progress.collect()
     assert [row["eta_s"] for row in rows] == pytest.approx([8.30, 8.30], abs=0.01)
     # 16 MB by 6 + 2.1/11 - 4 MB/s, less 5.75 s; 16 MB by 0.95 x 6 - 4 MB/s, and 5.75 s.
     assert (rows[0]["eta_low_s"], rows[0]["eta_high_s"]) == pytest.approx((1.55, 15.16), abs=0.01)
@@ -552,7 +552,7 @@ def test_a_replica_that_waits_for_its_turn_gets_there_with_the_others(spark: Spa
         logs = [log(1, 9000), waits if n else copies]
         moves.append(move("t", n, 1, [1, 3], isr=[1], adding=[3], logs=logs, **free))
     rows = GoldQueries().rows(
-        complete_ticks(lane_messages(records(spark, tick([broker(b, None, None) for b in (1, 3)], moves))))
+        complete_ticks(alert_messages(records(spark, tick([broker(b, None, None) for b in (1, 3)], moves))))
     )
     found = {row["partition"]: row for row in rows.progress.collect()}
     # 30 x 8 MB at 0.5 MB/s.
@@ -569,7 +569,7 @@ def test_no_time_is_told_of_a_destination_that_has_a_source_which_is_short(
     spark: SparkSession, rate_mb: float, verdict: str
 ) -> None:
     brokers = [broker(1, round(rate_mb * MB), 9 * MB), *(broker(b, 9 * MB, 9 * MB) for b in (2, 3))]
-    gold = GoldQueries().rows(complete_ticks(lane_messages(records(spark, tick(brokers, two_partitions())))))
+    gold = GoldQueries().rows(complete_ticks(alert_messages(records(spark, tick(brokers, two_partitions())))))
     sides = {(row["broker"], row["role"]): row for row in gold.headroom.collect()}
     assert (sides[1, "leader"]["verdict"], sides[3, "follower"]["verdict"]) == (verdict, "catching_up")
     assert [sides[3, "follower"][name] for name in ETAS] == [None] * 3
@@ -591,4 +591,4 @@ def test_no_time_is_told_of_a_destination_that_has_a_source_which_is_short(
 
 def test_an_unknown_version_is_passed_over(spark: SparkSession) -> None:
     messages = [m | {"version": 99} for m in tick([broker(1, None, None)], [])]
-    assert lane_messages(records(spark, [*messages, message("moves", 5, [])])).count() == 1
+    assert alert_messages(records(spark, [*messages, message("moves", 5, [])])).count() == 1

@@ -26,14 +26,14 @@ from schemas.config import AlertmanagerSettings
 log = logging.getLogger(__name__)
 
 # An alert that is not sent again for so many times its interval ends.
-_OUTLIVES = 4
+_INTERVALS_UNTIL_END = 4
 # An instance that was away is tried again this soon.
 _RETRY_S = 5.0
 _PATH = "/api/v2/alerts"
 # The last second that a date can be of.
 _LAST_MS = 253_402_300_799_000
 
-Alert = tuple[AlertEvent, str]
+PostedAlert = tuple[AlertEvent, str]
 
 
 class AlertmanagerReceiver:
@@ -57,21 +57,21 @@ class AlertmanagerReceiver:
         self._password = password
         self._links = links
         self._clock_ms = clock_ms
-        self._firing: dict[str, Alert] = {}
+        self._firing: dict[str, PostedAlert] = {}
         # By instance the alerts whose last event it has not got.
-        self._missed: dict[str, dict[str, Alert]] = {url: {} for url in self._urls}
+        self._missed: dict[str, dict[str, PostedAlert]] = {url: {} for url in self._urls}
 
     @property
     def resend_in_s(self) -> float:
         """Return the interval, or less while an instance lacks something."""
         return min(_RETRY_S, self._settings.resend_s) if any(self._missed.values()) else self._settings.resend_s
 
-    def standing(self, alerts: Sequence[Alert]) -> None:
+    def restore(self, alerts: Sequence[PostedAlert]) -> None:
         """Take up what fired before a restart; every instance is told soon, for the break may have been long."""
         self._firing = {event.alert_id: (event, before) for event, before in alerts}
         self._missed = {url: dict(self._firing) for url in self._urls}
 
-    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+    def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
         """Post the event to every instance; to post it twice changes nothing.
 
         Raises:
@@ -82,11 +82,11 @@ class AlertmanagerReceiver:
         errors = self._post({url: [alert] for url in self._urls})
         if len(errors) == len(self._urls):
             raise _all_failed(errors)
-        self._keep(alert, errors)
+        self._update_firing(alert, errors)
         took = f"{len(self._urls) - len(errors)} of {len(self._urls)} took it"
         return Receipt("; ".join([took, *(error.answer for error in errors.values())]), reference)
 
-    def _keep(self, alert: Alert, errors: dict[str, DeliveryError]) -> None:
+    def _update_firing(self, alert: PostedAlert, errors: dict[str, DeliveryError]) -> None:
         alert_id = alert[0].alert_id
         self._firing.pop(alert_id, None)
         if alert[0].state == AlertState.FIRING.value:
@@ -118,20 +118,21 @@ class AlertmanagerReceiver:
         if errors:
             raise DeliveryError("; ".join(error.answer for error in errors.values()))
 
-    def _forget_old_ends(self, missed: dict[str, Alert]) -> None:
+    def _forget_old_ends(self, missed: dict[str, PostedAlert]) -> None:
         """Forget ends that an instance has come to by itself."""
         old_ms = self._clock_ms() - self._alive_ms()
         for alert_id in [i for i, (e, _) in missed.items() if i not in self._firing and e.event_ms < old_ms]:
             del missed[alert_id]
 
     def _alive_ms(self) -> int:
-        return round(_OUTLIVES * self._settings.resend_s * 1000)
+        return round(_INTERVALS_UNTIL_END * self._settings.resend_s * 1000)
 
-    def _post(self, posts: dict[str, list[Alert]]) -> dict[str, DeliveryError]:
+    def _post(self, posts: dict[str, list[PostedAlert]]) -> dict[str, DeliveryError]:
         """Post to all instances at once, for one that hangs must not keep the others waiting."""
         headers, password = self._authorization()
         bodies = {
-            url: json_body([told for alert in alerts for told in self._told(*alert)]) for url, alerts in posts.items()
+            url: json_body([result for alert in alerts for result in self._alerts_json(*alert)])
+            for url, alerts in posts.items()
         }
 
         def post(url: str) -> DeliveryError | None:
@@ -153,25 +154,25 @@ class AlertmanagerReceiver:
         both = f"{self._settings.username}:{password or ''}".encode()
         return {"Authorization": f"Basic {base64.b64encode(both).decode()}"}, password
 
-    def _told(self, event: AlertEvent, reference: str) -> list[dict[str, Any]]:
+    def _alerts_json(self, event: AlertEvent, reference: str) -> list[dict[str, Any]]:
         """Return the alert, and the end of the one of another severity that it was before, if it was."""
         known, now_ms = json.loads(reference), self._clock_ms()
         # Before the clock was set back it was told of times that are yet to come: until then nothing would have ended.
         starts_ms = min(int(known["starts_at_ms"]), now_ms)
         resolved = event.state == AlertState.RESOLVED.value
         ends_ms = max(starts_ms, min(event.tick_ms, now_ms)) if resolved else now_ms + self._alive_ms()
-        told = [self._alert(event, starts_ms, ends_ms)]
+        result = [self._alert_json(event, starts_ms, ends_ms)]
         if known.get("was"):
             lower, from_ms = _at(event, known["was"], known.get("was_escalation", 0)), int(known["was_from_ms"])
             from_ms = min(from_ms, now_ms)
-            told.append(self._alert(lower, from_ms, max(from_ms, starts_ms)))
-        return told
+            result.append(self._alert_json(lower, from_ms, max(from_ms, starts_ms)))
+        return result
 
-    def _alert(self, event: AlertEvent, starts_ms: int, ends_ms: int) -> dict[str, Any]:
+    def _alert_json(self, event: AlertEvent, starts_ms: int, ends_ms: int) -> dict[str, Any]:
         links = self._links.filled(event)
         return {
             "labels": labels(event),
-            "annotations": notes(event, links),
+            "annotations": alert_annotations(event, links),
             "startsAt": _time(starts_ms),
             "endsAt": _time(ends_ms),
             **({"generatorURL": links["dashboard"]} if "dashboard" in links else {}),
@@ -214,9 +215,9 @@ def labels(event: AlertEvent) -> dict[str, str]:
     }
 
 
-def notes(event: AlertEvent, links: dict[str, str]) -> dict[str, str]:
+def alert_annotations(event: AlertEvent, links: dict[str, str]) -> dict[str, str]:
     """Return what is told of an alert, and may change."""
-    told = {
+    result = {
         "summary": event.summary,
         "alert_id": event.alert_id,
         "recommendation": reason_text(event),
@@ -224,7 +225,7 @@ def notes(event: AlertEvent, links: dict[str, str]) -> dict[str, str]:
         **{name.lower().replace(" ", "_").replace("-", "_"): text for name, text in figures(event).items()},
         **{f"{name}_url": url for name, url in links.items()},
     }
-    return {name: text for name, text in told.items() if text}
+    return {name: text for name, text in result.items() if text}
 
 
 def _time(epoch_ms: int) -> str:

@@ -22,7 +22,7 @@ class LogReceiver:
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
 
-    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+    def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
         """Write the line; whether an earlier one was written cannot be seen, so there may be two."""
         self._logger.log(
             _LEVELS[event.state],

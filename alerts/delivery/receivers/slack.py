@@ -27,7 +27,7 @@ _CLOCKS_MS = 3_600_000
 _NO_EDIT = ("edit_window_closed", "cant_update_message")
 _GONE = ("message_not_found", "thread_not_found")
 # A bot without the right to read cannot look; rather twice than not at all.
-_NO_LOOK = ("missing_scope", "not_in_channel", "no_permission", "not_allowed_token_type")
+_CANNOT_READ = ("missing_scope", "not_in_channel", "no_permission", "not_allowed_token_type")
 
 # What Slack calls channels and messages.
 _CHANNEL = re.compile(r"[A-Z0-9]{1,40}")
@@ -72,61 +72,61 @@ class SlackReceiver:
         """Return how many alerts may fire at once before they share one message."""
         return self._digest_after
 
-    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+    def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
         """Post an alert's message, or edit it and reply to it.
 
         Raises:
             DeliveryError: Slack did not take it.
         """
         if not before:
-            return self._begin(event, again)
+            return self._post_new(event, may_have_arrived)
         try:
-            return self._go_on(event, MessageRef(**json.loads(before)), again)
+            return self._update(event, MessageRef(**json.loads(before)), may_have_arrived)
         except SlackError as error:
             if error.code not in _GONE:
                 raise
             # Somebody deleted the message.
-            return self._begin(event, again)
+            return self._post_new(event, may_have_arrived)
 
-    def deliver_together(self, events: Sequence[AlertEvent], again: bool) -> list[Receipt]:
+    def deliver_together(self, events: Sequence[AlertEvent], may_have_arrived: bool) -> list[Receipt]:
         """Post one message for many alerts; those that an earlier one tells of are left out.
 
         Raises:
             DeliveryError: Slack did not take it.
         """
-        receipts = self._looked(events) if again else {}
+        receipts = self._find_arrived(events) if may_have_arrived else {}
         missing = [event for event in events if event_key(event) not in receipts]
         if missing:
             text = f"{len(missing)} alerts fire at once"
-            place = self._post(missing, text, digest_blocks(missing, self._links), shared=True)
-            receipts.update({event_key(event): _receipt("posted in a digest", place) for event in missing})
+            message = self._post(missing, text, digest_blocks(missing, self._links), shared=True)
+            receipts.update({event_key(event): _receipt("posted in a digest", message) for event in missing})
         return [receipts[event_key(event)] for event in events]
 
-    def _begin(self, event: AlertEvent, again: bool) -> Receipt:
-        found = self._looked([event]) if again else {}
+    def _post_new(self, event: AlertEvent, may_have_arrived: bool) -> Receipt:
+        found = self._find_arrived([event]) if may_have_arrived else {}
         if found:
             return found[event_key(event)]
         return _receipt("posted", self._post([event], plain_text(event), alert_blocks(event, self._links)))
 
-    def _go_on(self, event: AlertEvent, place: MessageRef, again: bool) -> Receipt:
-        if not place.shared:
-            self._edit(event, place)
-        if again and self._replied(event, place):
-            return _receipt("replied before", place)
+    def _update(self, event: AlertEvent, message: MessageRef, may_have_arrived: bool) -> Receipt:
+        if not message.shared:
+            self._edit(event, message)
+        if may_have_arrived and self._replied(event, message):
+            return _receipt("replied before", message)
         self._api.call(
             "chat.postMessage",
-            channel=place.channel,
-            thread_ts=place.ts,
+            channel=message.channel,
+            thread_ts=message.ts,
             text=change_text(event),
             metadata=metadata([event_key(event)]),
             unfurl_links=False,
         )
-        return _receipt("edited, replied", place)
+        return _receipt("edited, replied", message)
 
-    def _edit(self, event: AlertEvent, place: MessageRef) -> None:
+    def _edit(self, event: AlertEvent, message: MessageRef) -> None:
         text, blocks = plain_text(event), alert_blocks(event, self._links)
         try:
-            self._api.call("chat.update", channel=place.channel, ts=place.ts, text=text, blocks=blocks)
+            self._api.call("chat.update", channel=message.channel, ts=message.ts, text=text, blocks=blocks)
         except SlackError as error:
             if error.code not in _NO_EDIT:
                 raise
@@ -141,38 +141,38 @@ class SlackReceiver:
             unfurl_links=False,
             unfurl_media=False,
         )
-        return MessageRef(_named(_CHANNEL, answer, "channel", self._channel), _named(_TS, answer, "ts"), shared)
+        return MessageRef(_slack_id(_CHANNEL, answer, "channel", self._channel), _slack_id(_TS, answer, "ts"), shared)
 
-    def _looked(self, events: Sequence[AlertEvent]) -> dict[str, Receipt]:
+    def _find_arrived(self, events: Sequence[AlertEvent]) -> dict[str, Receipt]:
         """Return by event key the receipts of messages that arrived in an earlier attempt."""
         since_ms = min(event.event_ms for event in events) - _CLOCKS_MS
         try:
             found = self._api.find([event_key(event) for event in events], since_ms)
         except SlackError as error:
-            self._cannot_look(error)
+            self._accept_missing_scope(error)
             return {}
         return {
             key: _receipt(
                 "was there already",
-                MessageRef(self._channel, _named(_TS, message, "ts"), len(event_keys_of(message)) > 1),
+                MessageRef(self._channel, _slack_id(_TS, message, "ts"), len(event_keys_of(message)) > 1),
             )
             for key, message in found.items()
         }
 
-    def _replied(self, event: AlertEvent, place: MessageRef) -> bool:
+    def _replied(self, event: AlertEvent, message: MessageRef) -> bool:
         try:
-            return bool(self._api.find([event_key(event)], event.event_ms - _CLOCKS_MS, place.ts))
+            return bool(self._api.find([event_key(event)], event.event_ms - _CLOCKS_MS, message.ts))
         except SlackError as error:
-            self._cannot_look(error)
+            self._accept_missing_scope(error)
             return False
 
-    def _cannot_look(self, error: SlackError) -> None:
-        if error.code not in _NO_LOOK:
+    def _accept_missing_scope(self, error: SlackError) -> None:
+        if error.code not in _CANNOT_READ:
             raise error
         log.warning("slack: cannot look whether a message arrived (%s), so it may come twice", error.code)
 
 
-def _named(form: re.Pattern[str], answer: Mapping[str, object], name: str, default: str = "") -> str:
+def _slack_id(form: re.Pattern[str], answer: Mapping[str, object], name: str, default: str = "") -> str:
     """Return what Slack calls a channel or a message; it is kept, and sent in later requests.
 
     Raises:
@@ -184,5 +184,5 @@ def _named(form: re.Pattern[str], answer: Mapping[str, object], name: str, defau
     return value
 
 
-def _receipt(answer: str, place: MessageRef) -> Receipt:
-    return Receipt(answer, json.dumps(asdict(place)))
+def _receipt(answer: str, message: MessageRef) -> Receipt:
+    return Receipt(answer, json.dumps(asdict(message)))

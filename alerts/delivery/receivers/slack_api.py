@@ -64,8 +64,8 @@ class SlackApi:
         # Never tried again in here: whether an attempt arrived is asked before the next one.
         token = header_secret(self._token, "notify.slack.token") or ""
         url = f"{self._settings.api_url.rstrip('/')}/{method}"
-        given = {"Authorization": f"Bearer {token}", **headers}
-        answer = self._poster.answer("slack", url, body, given, _MOST_BYTES)
+        all_headers = {"Authorization": f"Bearer {token}", **headers}
+        answer = self._poster.answer("slack", url, body, all_headers, _MOST_BYTES)
         content = _content(answer)
         if answer.status != 200 or content.get("ok") is not True:
             raise _refused(answer, content)

@@ -29,7 +29,7 @@ class SlackWebhookReceiver:
         self._url = url
         self._links = links
 
-    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+    def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
         """Post the event.
 
         Raises:

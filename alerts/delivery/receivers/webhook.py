@@ -37,7 +37,7 @@ class WebhookReceiver:
         self._links = links
         self._clock_ms = clock_ms
 
-    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+    def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
         """Post the event; again under the same key, for whether the first arrived cannot be asked.
 
         Raises:

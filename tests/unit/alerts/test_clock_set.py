@@ -12,12 +12,12 @@ from alerts.engine import AlertEngine
 from alerts.inputs.throttle_status import ThrottleStatus
 from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
-from tests.unit.builders.leader_balance import OUTLINE, balance
-from tests.unit.builders.throttle_status import partition, side
+from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
+from tests.unit.builders.throttle_status import partition, status
 
 START_MS = 1_800_000_000_000
-SHORT = [side(1, Role.LEADER, 3, 4, partition())]
-GOOD = [side(1, Role.LEADER, 9, 4, partition())]
+SHORT = [status(1, Role.LEADER, 3, 4, partition())]
+GOOD = [status(1, Role.LEADER, 9, 4, partition())]
 HOLD_S, RESOLVE_S, NO_DATA_S = 3.0, 4.0, 15.0
 
 
@@ -27,35 +27,35 @@ class SetClock:
     def __init__(self) -> None:
         self.elapsed_ms, self.set_ms = 0, START_MS
         self.events: list[AlertEvent] = []
-        self.desk = self.start()
+        self.engine = self.start()
 
     def start(self) -> AlertEngine:
         """A desk as it is after a start."""
         alerts = AlertSettings(hold_s=HOLD_S, resolve_s=RESOLVE_S, no_data_s=NO_DATA_S)
         settings = Settings(cluster=ClusterSettings(name="c"), collect=CollectSettings(interval_s=1), alerts=alerts)
-        desk = AlertEngine(settings, self.wall_ms, elapsed_ms=lambda: self.elapsed_ms)
-        desk.restore(last_of_each(self.events))
-        return desk
+        engine = AlertEngine(settings, self.wall_ms, elapsed_ms=lambda: self.elapsed_ms)
+        engine.restore(last_of_each(self.events))
+        return engine
 
     def away(self, seconds: int) -> list[str]:
         """The states of the events of so many seconds without ticks."""
         found: list[AlertEvent] = []
         for _ in range(seconds):
             self.elapsed_ms += 1000
-            found += self.desk.silence()
+            found += self.engine.check_missing_ticks()
         self.events += found
         return [event.state for event in found]
 
     def wall_ms(self) -> int:
         return self.set_ms + self.elapsed_ms
 
-    def tick(self, sides: Sequence[ThrottleStatus], seconds: int = 1) -> list[str]:
+    def tick(self, statuses: Sequence[ThrottleStatus], seconds: int = 1) -> list[str]:
         """The states of the events of so many seconds."""
         found: list[AlertEvent] = []
         for _ in range(seconds):
             self.elapsed_ms += 1000
-            found += self.desk.silence()
-            found += self.desk.observe("c", self.wall_ms(), sides)
+            found += self.engine.check_missing_ticks()
+            found += self.engine.evaluate("c", self.wall_ms(), statuses)
         self.events += found
         return [event.state for event in found]
 
@@ -93,7 +93,7 @@ def test_no_tick_is_missed_when_the_clock_is_set(by_s: int) -> None:
     machine = SetClock()
     machine.tick(GOOD, 5)
     machine.set_ms += by_s * 1000
-    assert machine.desk.silence() == []
+    assert machine.engine.check_missing_ticks() == []
     assert machine.tick(GOOD, 30) == []
 
 
@@ -102,9 +102,9 @@ def test_ticks_that_stay_away_are_told_in_time_though_the_clock_was_set_back() -
     machine.tick(GOOD, 5)
     machine.set_ms -= 600_000
     machine.elapsed_ms += 19_000
-    assert machine.desk.silence() == []
+    assert machine.engine.check_missing_ticks() == []
     machine.elapsed_ms += 1000
-    assert [event.state for event in machine.desk.silence()] == ["pending", "firing"]
+    assert [event.state for event in machine.engine.check_missing_ticks()] == ["pending", "firing"]
 
 
 def test_events_of_an_alert_are_in_order_whatever_the_clock_did() -> None:
@@ -122,26 +122,26 @@ def test_a_restart_after_the_clock_was_set_back_knows_what_is_over_and_what_is_n
     machine = SetClock()
     machine.tick(SHORT, 6)
     machine.set_ms -= 600_000
-    machine.desk = machine.start()
+    machine.engine = machine.start()
     assert machine.tick(SHORT, 10) == []
     assert machine.tick(GOOD, int(RESOLVE_S) + 2) == ["resolved"]
-    machine.desk = machine.start()
-    assert machine.desk.active() == []
+    machine.engine = machine.start()
+    assert machine.engine.active() == []
     assert machine.tick(SHORT, int(HOLD_S) + 2) == ["pending", "firing"]
 
 
 def test_a_second_collector_whose_clock_is_behind_sets_nothing_back() -> None:
     machine = SetClock()
     machine.tick(SHORT, 6)
-    before = machine.desk.active()
+    before = machine.engine.active()
     for _ in range(20):
         machine.tick(SHORT)
-        assert machine.desk.observe("c", machine.wall_ms() - 20_000, SHORT) == []
-    assert machine.desk.active() == before
+        assert machine.engine.evaluate("c", machine.wall_ms() - 20_000, SHORT) == []
+    assert machine.engine.active() == before
 
 
 def moving(eta_s: float) -> list[ThrottleStatus]:
-    return [side(1, Role.LEADER, 9, 4, partition(), eta_s=eta_s)]
+    return [status(1, Role.LEADER, 9, 4, partition(), eta_s=eta_s)]
 
 
 def test_nothing_has_lasted_over_a_clock_that_is_set_forward() -> None:
@@ -196,15 +196,15 @@ def test_a_finish_slips_while_ticks_stay_away() -> None:
 
 def test_what_was_counted_before_the_clock_was_set_back_is_not_taken_for_young() -> None:
     machine = SetClock()
-    machine.desk.update_leader_balance("c", machine.wall_ms() + 3_600_000, [balance(2, 10, 3)])
+    machine.engine.update_leader_balance("c", machine.wall_ms() + 3_600_000, [balance(2, 10, 3)])
     # An hour ahead of every tick: neither wrong nor right.
     assert machine.tick([], 700) == []
 
 
 def test_a_plan_of_before_the_clock_was_set_back_is_not_taken_for_young() -> None:
     machine = SetClock()
-    machine.desk.update_election_plan("c", replace(OUTLINE, tick_ms=machine.wall_ms() + 3_600_000))
-    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.engine.update_election_plan("c", replace(PLAN_SUMMARY, tick_ms=machine.wall_ms() + 3_600_000))
+    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
     machine.tick([])
     assert "batches" not in json.loads(machine.events[0].recommendation)
 
@@ -212,27 +212,27 @@ def test_a_plan_of_before_the_clock_was_set_back_is_not_taken_for_young() -> Non
 @pytest.mark.parametrize("by_s", [-3600, 3600])
 def test_what_was_counted_last_goes_along_with_the_clock_until_it_is_old(by_s: int) -> None:
     machine = SetClock()
-    machine.desk.update_election_plan("c", replace(OUTLINE, tick_ms=machine.wall_ms()))
-    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.engine.update_election_plan("c", replace(PLAN_SUMMARY, tick_ms=machine.wall_ms()))
+    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
     assert machine.tick([], 10) == ["pending"]
     machine.set_ms += by_s * 1000
     machine.tick([], 10)
-    assert machine.desk._young_balances("c", machine.wall_ms()) is not None
-    assert machine.desk._young_elections("c", machine.wall_ms()) is not None
+    assert machine.engine._fresh_balances("c", machine.wall_ms()) is not None
+    assert machine.engine._fresh_election_plan("c", machine.wall_ms()) is not None
     # Counted 20 s ago by then; 60 s is the most, and the step is told to within an interval.
     machine.tick([], 42)
-    assert machine.desk._young_balances("c", machine.wall_ms()) is None
+    assert machine.engine._fresh_balances("c", machine.wall_ms()) is None
 
 
 def test_an_imbalance_of_before_a_clock_that_was_set_back_ends_when_new_counts_say_so() -> None:
     machine = SetClock()
     for _ in range(62):
-        machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+        machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
         machine.tick([], 10)
-    assert [event.state for event in machine.desk.active()] == ["firing"]
+    assert [event.state for event in machine.engine.active()] == ["firing"]
     machine.set_ms -= 3_600_000
     machine.tick([], 10)
-    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10)])
+    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10)])
     # Well for 4 s.
     assert machine.tick([], 5) == ["resolved"]
 
@@ -241,13 +241,13 @@ def test_an_imbalance_of_before_a_clock_that_was_set_back_ends_when_new_counts_s
 def test_a_silence_told_before_the_first_tick_ends_with_ticks_whatever_their_clock(behind_s: int) -> None:
     machine = SetClock()
     assert machine.away(100) == ["pending", "firing"]
-    machine.desk = machine.start()
+    machine.engine = machine.start()
     machine.set_ms -= behind_s * 1000
     ticks_ms, machine.set_ms = machine.set_ms, machine.set_ms + behind_s * 1000
     found: list[str] = []
     for _ in range(6):
         machine.elapsed_ms += 1000
-        found += [event.state for event in machine.desk.observe("c", ticks_ms + machine.elapsed_ms, GOOD)]
+        found += [event.state for event in machine.engine.evaluate("c", ticks_ms + machine.elapsed_ms, GOOD)]
     # At the first tick, or, where that seems old, at the second, it begins to be over: 4 s later it is.
     assert found == ["resolved"]
 
@@ -257,32 +257,32 @@ UNCOUNTED_S = 900
 
 def test_alerts_about_leaders_that_nobody_counts_any_more_end_and_say_so() -> None:
     machine = SetClock()
-    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3), balance(3, 10, unavailable=2)])
+    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3), balance(3, 10, unavailable=2)])
     machine.tick([])
-    assert {e.kind for e in machine.desk.active()} == {"leader_imbalance", "preferred_leader_unavailable"}
+    assert {e.kind for e in machine.engine.active()} == {"leader_imbalance", "preferred_leader_unavailable"}
     # Counted at second 0: young up to second 60, and not at second 61, from which on it is 900 s to second 961.
     assert machine.tick([], 959) == []
     assert machine.tick([]) == ["resolved", "resolved"]
     why = "; ended, for the balance of leaders is no longer known: it was not counted for 15 min"
     assert all(event.summary.endswith(why) for event in machine.events[-2:])
     assert machine.tick([], 100) == []
-    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
     assert machine.tick([]) == ["pending"]
 
 
 def test_counts_that_come_again_in_time_end_nothing() -> None:
     machine = SetClock()
     for _ in range(3):
-        machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+        machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
         machine.tick([], 900)
     assert "resolved" not in {event.state for event in machine.events}
 
 
 def test_an_alert_that_is_taken_up_where_nobody_counts_ends_too() -> None:
     machine = SetClock()
-    machine.desk.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
     machine.tick([])
-    machine.desk = machine.start()
+    machine.engine = machine.start()
     # From the first tick at second 2 on: at second 902.
     assert machine.tick([], UNCOUNTED_S) == []
     assert machine.tick([]) == ["resolved"]

@@ -14,12 +14,12 @@ from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplica, ThrottleStatus
 from schemas.alerts import AlertEvent, Role, Verdict
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
-from tests.unit.builders.leader_balance import OUTLINE, balance
-from tests.unit.builders.throttle_status import MB, partition, side
+from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
+from tests.unit.builders.throttle_status import MB, partition, status
 
 START_MS = 1_800_000_000_000
-SHORT = [side(1, Role.LEADER, 3, 4, partition())]
-GOOD = [side(1, Role.LEADER, 9, 4, partition())]
+SHORT = [status(1, Role.LEADER, 3, 4, partition())]
+GOOD = [status(1, Role.LEADER, 9, 4, partition())]
 
 
 class Desk:
@@ -33,18 +33,18 @@ class Desk:
             alerts=AlertSettings(hold_s=0, resolve_s=2, no_data_s=15, bootstrap_servers=bootstrap_servers),
         )
         further = [WatchedCluster(Settings(cluster=ClusterSettings(name=name))) for name in others]
-        self.desk = AlertEngine(settings, lambda: self.now_ms, "headroom.toml", further)
+        self.engine = AlertEngine(settings, lambda: self.now_ms, "headroom.toml", further)
 
     def at(self, second: float) -> AlertEngine:
         self.now_ms = START_MS + round(second * 1000)
-        return self.desk
+        return self.engine
 
     def balances(self, second: float, *balances: LeaderBalance, cluster: str = "c") -> None:
         """How leaders are shared out at a second."""
-        self.desk.update_leader_balance(cluster, START_MS + round(second * 1000), balances)
+        self.engine.update_leader_balance(cluster, START_MS + round(second * 1000), balances)
 
-    def tick(self, second: float, sides: list, cluster: str = "c") -> list[tuple[str, str, str]]:  # type: ignore[type-arg]
-        return told(self.at(second).observe(cluster, self.now_ms, sides))
+    def tick(self, second: float, statuses: list, cluster: str = "c") -> list[tuple[str, str, str]]:  # type: ignore[type-arg]
+        return told(self.at(second).evaluate(cluster, self.now_ms, statuses))
 
 
 def told(events: list[AlertEvent]) -> list[tuple[str, str, str]]:
@@ -56,9 +56,9 @@ SILENCE = ("no_data", "ticks")
 
 
 def test_a_tick_brings_events_with_evidence_and_advice() -> None:
-    desk = Desk()
-    assert desk.tick(0, SHORT) == [(*LEADER_ALERT, "pending"), (*LEADER_ALERT, "firing")]
-    (event,) = desk.desk.active()
+    engine = Desk()
+    assert engine.tick(0, SHORT) == [(*LEADER_ALERT, "pending"), (*LEADER_ALERT, "firing")]
+    (event,) = engine.engine.active()
     assert (event.tick_ms, event.event_ms, event.cluster) == (START_MS, START_MS, "c")
     recommendation = json.loads(event.recommendation)
     # 4 MB/s x 1.2
@@ -69,30 +69,30 @@ def test_a_tick_brings_events_with_evidence_and_advice() -> None:
 def test_what_earlier_ticks_tell_of_the_quota_is_in_the_promise() -> None:
     def promised(*remaining_mb: float) -> float:
         """The promise at the last tick, with which the throttle falls short."""
-        desk = Desk()
+        engine = Desk()
         for second, remaining in enumerate(remaining_mb, 1):
             throttle = 9 if second < len(remaining_mb) else 3
             counted = {"remaining_bytes": round(remaining * MB), "used_bytes_per_s": 3 * MB}
-            desk.tick(second, [side(1, Role.LEADER, throttle, 4, partition(), **counted)])
-        return float(json.loads(desk.desk.active()[0].recommendation)["finish_s"])
+            engine.tick(second, [status(1, Role.LEADER, throttle, 4, partition(), **counted)])
+        return float(json.loads(engine.engine.active()[0].recommendation)["finish_s"])
 
     # The same lag in the end: what was copied just now leaves the window later than what came before.
     assert promised(20, 22, 24) != promised(36, 30, 24)
 
 
 def test_commands_may_name_other_servers_than_headroom_uses() -> None:
-    desk = Desk(bootstrap_servers="public:9092")
-    desk.tick(0, SHORT)
-    assert "--bootstrap-server public:9092" in json.loads(desk.desk.active()[0].recommendation)["commands"][1]
+    engine = Desk(bootstrap_servers="public:9092")
+    engine.tick(0, SHORT)
+    assert "--bootstrap-server public:9092" in json.loads(engine.engine.active()[0].recommendation)["commands"][1]
 
 
 def test_each_cluster_has_its_own_commands_and_an_unknown_one_gets_blanks() -> None:
     theirs = Settings(cluster=ClusterSettings(name="other", bootstrap_servers="broker9:9092", replication_capacity=1e6))
     own = Settings(cluster=ClusterSettings(name="c", bootstrap_servers="broker1:9092"), alerts=AlertSettings(hold_s=0))
-    desk = AlertEngine(own, lambda: START_MS, "c.toml", [WatchedCluster(theirs, "other.toml")])
+    engine = AlertEngine(own, lambda: START_MS, "c.toml", [WatchedCluster(theirs, "other.toml")])
     for cluster in ("c", "other", "stranger"):
-        desk.observe(cluster, START_MS, SHORT)
-    advice = {event.cluster: json.loads(event.recommendation) for event in desk.active()}
+        engine.evaluate(cluster, START_MS, SHORT)
+    advice = {event.cluster: json.loads(event.recommendation) for event in engine.active()}
     assert "--config c.toml" in advice["c"]["commands"][0]
     assert "--bootstrap-server broker1:9092" in advice["c"]["commands"][1]
     # 4 MB/s are more than the 1 MB/s that its brokers carry.
@@ -102,26 +102,26 @@ def test_each_cluster_has_its_own_commands_and_an_unknown_one_gets_blanks() -> N
 
 
 def test_it_resolves_and_a_tick_twice_says_nothing_new() -> None:
-    desk = Desk()
-    desk.tick(0, SHORT)
-    assert desk.tick(1, GOOD) == desk.tick(2, GOOD) == []
-    assert desk.tick(3, GOOD) == [(*LEADER_ALERT, "resolved")]
-    assert desk.tick(3, SHORT) == desk.tick(0, SHORT) == []
+    engine = Desk()
+    engine.tick(0, SHORT)
+    assert engine.tick(1, GOOD) == engine.tick(2, GOOD) == []
+    assert engine.tick(3, GOOD) == [(*LEADER_ALERT, "resolved")]
+    assert engine.tick(3, SHORT) == engine.tick(0, SHORT) == []
 
 
 def test_a_finish_that_slips_is_told_and_stands_while_no_finish_is_known() -> None:
     def moving(eta_s: float | None) -> list[ThrottleStatus]:
-        return [side(1, Role.LEADER, 9, 4, partition(), eta_s=eta_s)]
+        return [status(1, Role.LEADER, 9, 4, partition(), eta_s=eta_s)]
 
     slip = ("eta_slipping", "moves")
-    desk = Desk()
-    assert desk.tick(0, moving(100)) == []
-    assert desk.tick(100, moving(1000)) == [(*slip, "pending"), (*slip, "firing")]
+    engine = Desk()
+    assert engine.tick(0, moving(100)) == []
+    assert engine.tick(100, moving(1000)) == [(*slip, "pending"), (*slip, "firing")]
     # Another cluster has a finish of its own.
-    assert desk.tick(100, moving(1000), "d") == []
-    assert desk.tick(101, moving(None)) == desk.tick(110, moving(None)) == []
-    assert desk.tick(111, moving(5)) == []
-    assert desk.tick(113, moving(5)) == [(*slip, "resolved")]
+    assert engine.tick(100, moving(1000), "d") == []
+    assert engine.tick(101, moving(None)) == engine.tick(110, moving(None)) == []
+    assert engine.tick(111, moving(5)) == []
+    assert engine.tick(113, moving(5)) == [(*slip, "resolved")]
 
 
 def test_leaders_that_fall_short_in_turn_of_one_switch_have_one_alert() -> None:
@@ -132,23 +132,23 @@ def test_leaders_that_fall_short_in_turn_of_one_switch_have_one_alert() -> None:
 
         The switch is the cause of what is ``recent``.
         """
-        sides = [
+        statuses = [
             replace(
-                side(b, Role.LEADER, 2.4, mb, partition(), in_sync_mb=1.4, switches=(switch,) if b in recent else ()),
+                status(b, Role.LEADER, 2.4, mb, partition(), in_sync_mb=1.4, switches=(switch,) if b in recent else ()),
                 verdict=Verdict.SLOW if mb <= 2.88 else Verdict.LOSING,
             )
             for b, mb in zip((1, 4), required_mb, strict=True)
         ]
-        return desk.tick(second, sides)
+        return engine.tick(second, statuses)
 
-    desk = Desk()
+    engine = Desk()
     assert [state for *_, state in tick(0, 2.90, 2.93)] == ["pending", "firing"]
     for second, required_mb in enumerate([(2.87, 2.86), (2.91, 2.87), (2.87, 2.90), (2.92, 2.93), (2.95, 2.86)], 1):
         assert tick(second, *required_mb) == []
     # The switch is over for one of them before the other.
     for second, (required_mb, recent) in enumerate(product([(2.92, 2.93), (2.91, 2.86)], [(1,), (4,), ()]), 10):
         assert tick(second, *required_mb, recent=recent) == []
-    assert [event.subject for event in desk.desk.active()] == ["broker 4 as leader"]
+    assert [event.subject for event in engine.engine.active()] == ["broker 4 as leader"]
 
 
 def test_an_alert_goes_on_with_the_rates_that_it_named_until_all_of_them_are_raised() -> None:
@@ -157,18 +157,18 @@ def test_an_alert_goes_on_with_the_rates_that_it_named_until_all_of_them_are_rai
 
     def tick(second: float, first_mb: float, other_mb: float, recent: bool = False) -> list[tuple[str, str, str]]:
         switches = (switch,) if recent else ()
-        return desk.tick(
+        return engine.tick(
             second,
             [
                 replace(
-                    side(b, Role.LEADER, throttle_mb, 2.9 + b / 100, partition(), in_sync_mb=1.4, switches=switches),
+                    status(b, Role.LEADER, throttle_mb, 2.9 + b / 100, partition(), in_sync_mb=1.4, switches=switches),
                     verdict=Verdict.LOSING if throttle_mb < 2.9 else Verdict.CATCHING_UP,
                 )
                 for b, throttle_mb in ((1, other_mb), (4, first_mb))
             ],
         )
 
-    desk = Desk()
+    engine = Desk()
     subject = "broker 4 as leader"
     fired = tick(0, 2.4, 2.4, recent=True)
     assert [state for *_, state in fired] == ["pending", "firing"]
@@ -178,97 +178,97 @@ def test_an_alert_goes_on_with_the_rates_that_it_named_until_all_of_them_are_rai
     # After that it is told what it is about by now.
     told_anew = [e for second in range(24, 40) for e in tick(second, 3.5, 2.4)]
     assert {(name, state) for _, name, state in told_anew} <= {(subject, "firing")}
-    (event,) = desk.desk.active()
+    (event,) = engine.engine.active()
     assert (event.subject, json.loads(event.evidence)["goes_on_with"]["subject"]) == (subject, "broker 1 as leader")
     ended = [e for second in range(40, 50) for e in tick(second, 3.5, 3.5)]
     assert [(name, state) for _, name, state in ended] == [(subject, "resolved")]
 
 
 def test_ticks_that_stay_away_are_told_after_a_while_once() -> None:
-    desk = Desk()
-    desk.tick(0, GOOD)
+    engine = Desk()
+    engine.tick(0, GOOD)
     # As long as a verdict may be unknown, and as the ticks may be without a leader: 15 s and 5 s.
-    assert desk.at(19.9).silence() == []
-    events = desk.at(20).silence()
+    assert engine.at(19.9).check_missing_ticks() == []
+    events = engine.at(20).check_missing_ticks()
     assert told(events) == [(*SILENCE, "pending"), (*SILENCE, "firing")]
     assert json.loads(events[0].evidence)["last_tick_ms"] == START_MS
     assert json.loads(events[0].recommendation)["throttle_bytes_per_s"] is None
-    assert desk.at(21).silence() == []
+    assert engine.at(21).check_missing_ticks() == []
 
 
 def test_at_a_slow_pace_three_ticks_must_stay_away() -> None:
-    desk = Desk(interval_s=10)
-    desk.tick(0, GOOD)
-    assert desk.at(29.9).silence() == []
-    assert desk.at(30).silence() != []
+    engine = Desk(interval_s=10)
+    engine.tick(0, GOOD)
+    assert engine.at(29.9).check_missing_ticks() == []
+    assert engine.at(30).check_missing_ticks() != []
 
 
 def test_silence_puts_no_other_alert_right_and_ends_with_ticks() -> None:
-    desk = Desk()
-    desk.tick(0, SHORT)
-    desk.at(20).silence()
-    desk.at(90).silence()
-    assert {event.kind for event in desk.desk.active()} == {"no_data", "throttle_below_leader_write"}
-    assert desk.tick(91, SHORT) == desk.tick(92, SHORT) == []
-    assert desk.tick(93, SHORT) == [(*SILENCE, "resolved")]
+    engine = Desk()
+    engine.tick(0, SHORT)
+    engine.at(20).check_missing_ticks()
+    engine.at(90).check_missing_ticks()
+    assert {event.kind for event in engine.engine.active()} == {"no_data", "throttle_below_leader_write"}
+    assert engine.tick(91, SHORT) == engine.tick(92, SHORT) == []
+    assert engine.tick(93, SHORT) == [(*SILENCE, "resolved")]
 
 
 def test_old_ticks_from_a_backlog_do_not_end_a_silence() -> None:
-    desk = Desk()
-    desk.tick(0, GOOD)
-    desk.at(60).silence()
-    assert desk.at(80).observe("c", START_MS + 61_000, GOOD) == []
-    assert desk.at(80).observe("c", START_MS + 64_000, GOOD) == []
-    assert [event.subject for event in desk.desk.active()] == ["ticks"]
+    engine = Desk()
+    engine.tick(0, GOOD)
+    engine.at(60).check_missing_ticks()
+    assert engine.at(80).evaluate("c", START_MS + 61_000, GOOD) == []
+    assert engine.at(80).evaluate("c", START_MS + 64_000, GOOD) == []
+    assert [event.subject for event in engine.engine.active()] == ["ticks"]
 
 
 # The collector's clock is 20 s behind: its ticks come at their pace, and always seem old.
 def test_a_collector_whose_clock_is_behind_ends_its_silence_like_any_other() -> None:
-    desk = Desk()
-    desk.at(20).observe("c", START_MS, GOOD)
-    assert told(desk.at(60).silence())[-1] == (*SILENCE, "firing")
+    engine = Desk()
+    engine.at(20).evaluate("c", START_MS, GOOD)
+    assert told(engine.at(60).check_missing_ticks())[-1] == (*SILENCE, "firing")
     ticks = [(second, START_MS + (second - 20) * 1000) for second in range(61, 66)]
-    events = [e for second, tick_ms in ticks for e in desk.at(second).observe("c", tick_ms, GOOD)]
+    events = [e for second, tick_ms in ticks for e in engine.at(second).evaluate("c", tick_ms, GOOD)]
     # The first is as old as the one before the silence: it is of no backlog. 2 s after it, of second 41, it is over.
     assert [(e.tick_ms - START_MS, *told([e])[0]) for e in events] == [(43_000, *SILENCE, "resolved")]
 
 
 def test_a_silence_is_told_in_the_time_of_the_ticks() -> None:
-    desk = Desk()
-    desk.at(20).observe("c", START_MS, GOOD)
+    engine = Desk()
+    engine.at(20).evaluate("c", START_MS, GOOD)
     # Judged at second 20, it is of second 0; 40 s later it is second 40 there.
-    assert [event.tick_ms - START_MS for event in desk.at(60).silence()] == [40_000, 40_000]
+    assert [event.tick_ms - START_MS for event in engine.at(60).check_missing_ticks()] == [40_000, 40_000]
 
 
 def test_alerts_of_a_cluster_that_nobody_configures_any_more_end() -> None:
     before = Desk()
-    events = before.at(0).observe("renamed", START_MS, SHORT)
-    desk = Desk()
-    desk.desk.restore(events)
-    assert [e for e in desk.at(89).silence() if e.cluster == "renamed"] == []
-    (ended,) = [e for e in desk.at(90).silence() if e.cluster == "renamed"]
+    events = before.at(0).evaluate("renamed", START_MS, SHORT)
+    engine = Desk()
+    engine.engine.restore(events)
+    assert [e for e in engine.at(89).check_missing_ticks() if e.cluster == "renamed"] == []
+    (ended,) = [e for e in engine.at(90).check_missing_ticks() if e.cluster == "renamed"]
     assert (ended.state, ended.alert_id) == ("resolved", events[-1].alert_id)
     assert ended.summary.endswith("; ended, for no configuration names cluster renamed any more")
-    assert [e for e in desk.at(200).silence() if e.cluster == "renamed"] == []
+    assert [e for e in engine.at(200).check_missing_ticks() if e.cluster == "renamed"] == []
 
 
 def test_a_cluster_that_nobody_configures_is_not_missed_when_its_ticks_stay_away() -> None:
-    desk = Desk()
-    desk.tick(0, SHORT, "stranger")
-    ended = [e for second in range(1, 200) for e in desk.at(second).silence() if e.cluster == "stranger"]
+    engine = Desk()
+    engine.tick(0, SHORT, "stranger")
+    ended = [e for second in range(1, 200) for e in engine.at(second).check_missing_ticks() if e.cluster == "stranger"]
     assert told(ended) == [(*LEADER_ALERT, "resolved")]
 
 
 def test_a_cluster_that_nobody_configures_may_come_back_after_long() -> None:
-    desk = Desk()
-    desk.tick(0, SHORT, "stranger")
-    desk.at(100).silence()
-    assert [state for *_, state in desk.tick(700, SHORT, "stranger")] == ["pending", "firing"]
+    engine = Desk()
+    engine.tick(0, SHORT, "stranger")
+    engine.at(100).check_missing_ticks()
+    assert [state for *_, state in engine.tick(700, SHORT, "stranger")] == ["pending", "firing"]
 
 
-def silence(desk: Desk, second: float, batch_s: float | None = None) -> tuple[str, str]:
+def missing_ticks_event(engine: Desk, second: float, batch_s: float | None = None) -> tuple[str, str]:
     """Summary and advice of the silence that the desk tells at a time."""
-    event = desk.at(second).silence(batch_s)[-1]
+    event = engine.at(second).check_missing_ticks(batch_s)[-1]
     return event.summary, json.loads(event.recommendation)["reason"]
 
 
@@ -277,10 +277,10 @@ def in_order(advice: str) -> list[str]:
 
 
 def test_a_silence_tells_the_last_tick_judged_and_where_to_look_first() -> None:
-    desk = Desk()
-    desk.tick(0, GOOD)
+    engine = Desk()
+    engine.tick(0, GOOD)
     # 1,800,000,000 s after the epoch: 08:00:00
-    summary, advice = silence(desk, 20, batch_s=0.4)
+    summary, advice = missing_ticks_event(engine, 20, batch_s=0.4)
     assert summary == (
         "No verdict on any move: the last tick of cluster c that was judged is of 08:00:00 UTC, 20 s ago"
     )
@@ -288,9 +288,9 @@ def test_a_silence_tells_the_last_tick_judged_and_where_to_look_first() -> None:
 
 
 def test_a_silence_while_a_batch_takes_long_is_put_down_to_the_process_that_judges() -> None:
-    desk = Desk()
-    desk.tick(0, GOOD)
-    summary, advice = silence(desk, 25, batch_s=22.0)
+    engine = Desk()
+    engine.tick(0, GOOD)
+    summary, advice = missing_ticks_event(engine, 25, batch_s=22.0)
     assert summary.endswith("25 s ago; ticks have come, but their batch has been worked on for 22 s")
     assert in_order(advice) == ["the process that judges", "the cluster that holds", "the collector:"]
 
@@ -311,42 +311,44 @@ def test_a_silence_while_a_batch_takes_long_is_put_down_to_the_process_that_judg
 def test_ticks_that_are_worked_on_have_as_long_as_those_that_stay_away(
     second: float, batch_s: float | None, is_told: bool
 ) -> None:
-    desk = Desk()
-    desk.tick(0, GOOD)
-    assert told(desk.at(second).silence(batch_s)) == [(*SILENCE, "pending"), (*SILENCE, "firing")] * is_told
+    engine = Desk()
+    engine.tick(0, GOOD)
+    assert (
+        told(engine.at(second).check_missing_ticks(batch_s)) == [(*SILENCE, "pending"), (*SILENCE, "firing")] * is_told
+    )
 
 
 def test_a_silence_after_a_tick_judged_late_is_put_down_to_the_process_that_judges() -> None:
-    desk = Desk()
+    engine = Desk()
     # Judged at second 40, of second 20: 20 s late; in time is up to 15 s.
-    desk.at(40).observe("c", START_MS + 20_000, GOOD)
-    summary, advice = silence(desk, 60)
+    engine.at(40).evaluate("c", START_MS + 20_000, GOOD)
+    summary, advice = missing_ticks_event(engine, 60)
     assert summary.endswith("is of 08:00:20 UTC, 40 s ago; that one was judged 20 s late")
     assert in_order(advice)[0] == "the process that judges"
 
 
 def test_a_silence_from_the_start_on_says_so() -> None:
     clock = [START_MS]
-    desk = AlertEngine(Settings(cluster=ClusterSettings(name="c")), lambda: clock[0])
+    engine = AlertEngine(Settings(cluster=ClusterSettings(name="c")), lambda: clock[0])
     clock[0] += 90_000
-    summary = desk.silence()[-1].summary
+    summary = engine.check_missing_ticks()[-1].summary
     assert summary.endswith("no tick of cluster c was judged since the start at 08:00:00 UTC, 1 min 30 s ago")
 
 
 def test_each_cluster_is_silent_for_itself() -> None:
-    desk = Desk("d")
-    desk.tick(0, GOOD, "c")
-    desk.tick(0, GOOD, "d")
-    desk.tick(19, GOOD, "d")
-    assert {event.cluster for event in desk.at(21).silence()} == {"c"}
+    engine = Desk("d")
+    engine.tick(0, GOOD, "c")
+    engine.tick(0, GOOD, "d")
+    engine.tick(19, GOOD, "d")
+    assert {event.cluster for event in engine.at(21).check_missing_ticks()} == {"c"}
 
 
 def test_what_was_stored_is_taken_up() -> None:
     first = Desk()
-    events = first.at(0).observe("c", START_MS, SHORT)
+    events = first.at(0).evaluate("c", START_MS, SHORT)
     second = Desk()
-    second.desk.restore(events[::-1])
-    assert [event.state for event in second.desk.active()] == ["firing"]
+    second.engine.restore(events[::-1])
+    assert [event.state for event in second.engine.active()] == ["firing"]
     assert second.tick(0, SHORT) == second.tick(1, SHORT) == []
 
 
@@ -355,38 +357,38 @@ AWAY, BALANCED = balance(2, 10, 3), balance(2, 10)
 
 
 def test_an_imbalance_is_found_in_the_next_tick_and_told_when_it_has_lasted() -> None:
-    desk = Desk()
-    assert desk.tick(0, []) == []
+    engine = Desk()
+    assert engine.tick(0, []) == []
     for second in range(0, 610, 10):
-        desk.balances(second, AWAY)
-        events = desk.tick(second + 5, [])
+        engine.balances(second, AWAY)
+        events = engine.tick(second + 5, [])
         assert events == {0: [(*IMBALANCE, "pending")], 600: [(*IMBALANCE, "firing")]}.get(second, [])
-    desk.balances(610, BALANCED)
-    assert desk.tick(615, []) == []
-    assert desk.tick(617, []) == [(*IMBALANCE, "resolved")]
+    engine.balances(610, BALANCED)
+    assert engine.tick(615, []) == []
+    assert engine.tick(617, []) == [(*IMBALANCE, "resolved")]
 
 
 def test_an_imbalance_that_a_rolling_restart_brings_and_ends_is_not_told() -> None:
-    desk = Desk()
-    desk.balances(0, AWAY)
-    assert desk.tick(1, []) == [(*IMBALANCE, "pending")]
-    desk.balances(500, AWAY)
-    assert desk.tick(501, []) == []
-    desk.balances(590, BALANCED)
-    assert desk.tick(591, []) == [(*IMBALANCE, "resolved")]
+    engine = Desk()
+    engine.balances(0, AWAY)
+    assert engine.tick(1, []) == [(*IMBALANCE, "pending")]
+    engine.balances(500, AWAY)
+    assert engine.tick(501, []) == []
+    engine.balances(590, BALANCED)
+    assert engine.tick(591, []) == [(*IMBALANCE, "resolved")]
 
 
 def test_balances_that_stay_away_or_are_not_known_yet_end_no_alert_and_begin_none() -> None:
-    desk = Desk()
-    desk.balances(0, AWAY)
-    events = desk.at(1).observe("c", START_MS + 1000, [])
+    engine = Desk()
+    engine.balances(0, AWAY)
+    events = engine.at(1).evaluate("c", START_MS + 1000, [])
     # A minute is not too old, more is: neither wrong nor right.
     for second in (60, 61, 700):
-        assert desk.tick(second, []) == []
-    assert told(desk.desk.active()) == [(*IMBALANCE, "pending")]
+        assert engine.tick(second, []) == []
+    assert told(engine.engine.active()) == [(*IMBALANCE, "pending")]
     # Another process takes the alert up, and does not know of any balance at first.
     after = Desk()
-    after.desk.restore(events)
+    after.engine.restore(events)
     assert after.tick(2, []) == after.tick(3, []) == []
     after.balances(3, BALANCED)
     assert after.tick(4, []) == [(*IMBALANCE, "resolved")]
@@ -394,9 +396,9 @@ def test_balances_that_stay_away_or_are_not_known_yet_end_no_alert_and_begin_non
 
 
 def test_at_a_slow_pace_balances_of_six_ticks_ago_count() -> None:
-    desk = Desk(interval_s=30)
-    desk.balances(0, AWAY)
-    assert desk.tick(180, []) == [(*IMBALANCE, "pending")]
+    engine = Desk(interval_s=30)
+    engine.balances(0, AWAY)
+    assert engine.tick(180, []) == [(*IMBALANCE, "pending")]
     late = Desk(interval_s=30)
     late.balances(0, AWAY)
     assert late.tick(180.1, []) == []
@@ -404,10 +406,10 @@ def test_at_a_slow_pace_balances_of_six_ticks_ago_count() -> None:
 
 def test_an_imbalance_is_told_with_the_plan_of_its_cluster_while_that_is_young() -> None:
     def batches(second: float, cluster: str = "c") -> int | None:
-        desk = Desk()
-        desk.desk.update_election_plan(cluster, replace(OUTLINE, tick_ms=START_MS))
-        desk.balances(second, AWAY)
-        (event,) = desk.at(second).observe("c", desk.now_ms, [])
+        engine = Desk()
+        engine.engine.update_election_plan(cluster, replace(PLAN_SUMMARY, tick_ms=START_MS))
+        engine.balances(second, AWAY)
+        (event,) = engine.at(second).evaluate("c", engine.now_ms, [])
         found: int | None = json.loads(event.recommendation).get("batches")
         return found
 
@@ -417,27 +419,27 @@ def test_an_imbalance_is_told_with_the_plan_of_its_cluster_while_that_is_young()
 
 
 def test_the_balances_of_each_cluster_are_its_own() -> None:
-    desk = Desk()
-    desk.balances(0, AWAY, cluster="d")
-    assert desk.tick(1, []) == []
-    assert desk.tick(1, [], "d") == [(*IMBALANCE, "pending")]
+    engine = Desk()
+    engine.balances(0, AWAY, cluster="d")
+    assert engine.tick(1, []) == []
+    assert engine.tick(1, [], "d") == [(*IMBALANCE, "pending")]
 
 
 def test_several_brokers_out_of_balance_are_one_alert() -> None:
-    desk = Desk()
-    desk.balances(0, AWAY, balance(1, 10, 5))
-    assert desk.tick(1, []) == [("leader_imbalance", "broker 1", "pending")]
-    (event,) = desk.desk.active()
+    engine = Desk()
+    engine.balances(0, AWAY, balance(1, 10, 5))
+    assert engine.tick(1, []) == [("leader_imbalance", "broker 1", "pending")]
+    (event,) = engine.engine.active()
     assert [also["subject"] for also in json.loads(event.evidence)["also"]] == ["broker 2"]
 
 
 def test_what_a_broker_that_is_down_cannot_lead_is_told_with_what_it_lost() -> None:
-    desk = Desk()
+    engine = Desk()
     lost = {"lost": (OutOfSyncReplica("t", 0, 1, False),), "lost_replicas": 1}
-    down = [side(2, Role.FOLLOWER, None, 0, limited=0, alive=False, **lost)]
+    down = [status(2, Role.FOLLOWER, None, 0, limited=0, alive=False, **lost)]
     for second in range(0, 700, 10):
-        desk.balances(second, balance(2, 10, unavailable=3, alive=False))
-        desk.tick(second + 1, down)
-    (event,) = desk.desk.active()
+        engine.balances(second, balance(2, 10, unavailable=3, alive=False))
+        engine.tick(second + 1, down)
+    (event,) = engine.engine.active()
     assert (event.kind, event.state) == ("under_replicated", "firing")
     assert "preferred_leader_unavailable" in {also["kind"] for also in json.loads(event.evidence)["also"]}

@@ -33,7 +33,7 @@ def finding(
 def active(findings: Collection[Finding], *subjects: str, **more: Any) -> dict[Subject, ActiveAlert]:
     """Alerts of these subjects that fire for the cause that they have now."""
     return {
-        (f.kind, f.subject): ActiveAlert(**{"fires": True, "cause": f.cause, **more})
+        (f.kind, f.subject): ActiveAlert(**{"is_firing": True, "cause": f.cause, **more})
         for f in findings
         if f.subject in subjects
     }
@@ -139,17 +139,17 @@ def test_what_has_another_cause_by_now_gets_an_alert_of_its_own_and_the_older_on
     # One replica of broker 3 lagged; now the broker is down, with a move to it.
     slow = finding("broker 3", cause="broker 3 down", kind=AlertKind.UNDER_REPLICATED)
     stalled = finding("broker 3 as destination", cause="broker 3 down", kind=AlertKind.REASSIGNMENT_STALLED)
-    lagged = {(slow.kind, slow.subject): ActiveAlert(fires=True, cause="broker 3")}
+    lagged = {(slow.kind, slow.subject): ActiveAlert(is_firing=True, cause="broker 3")}
     grouped = group_findings([slow, stalled], lagged, ())
     assert [f.subject for f in grouped.findings] == ["broker 3", "broker 3 as destination"]
-    assert grouped.outdone == {(slow.kind, slow.subject)}
+    assert grouped.superseded == {(slow.kind, slow.subject)}
     # Alone it is the only one that can tell of it.
-    assert group_findings([slow], lagged, ()).outdone == frozenset()
+    assert group_findings([slow], lagged, ()).superseded == frozenset()
 
 
 def test_what_an_alert_named_when_it_fired_belongs_to_it_whatever_its_cause_is_by_now() -> None:
     leader, other = finding("a", cause="throttle"), replace(finding("b", cause="throttle"), joins=False)
-    named = ActiveAlert(fires=True, cause="switch from broker 1", also=frozenset({(other.kind, other.subject)}))
+    named = ActiveAlert(is_firing=True, cause="switch from broker 1", also=frozenset({(other.kind, other.subject)}))
     (lead,) = group_findings([leader, other], {(leader.kind, leader.subject): named}, ()).findings
     assert [also["subject"] for also in lead.evidence["also"]] == ["b"]
 
@@ -167,21 +167,21 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     raised = AdvisedIncrease(2.4, 3.5)
     raises: dict[BrokerRole, AdvisedIncrease] = {(4, "leader"): raised, (1, "leader"): raised}
     advised = ActiveAlert(True, first.cause, severity=WARNING, raises=raises)
-    fires = {(first.kind, first.subject): advised}
-    (told_one,) = group_findings([first, second], fires, ()).findings
+    is_firing = {(first.kind, first.subject): advised}
+    (told_one,) = group_findings([first, second], is_firing, ()).findings
     assert (told_one.subject, [one["subject"] for one in told_one.evidence["also"]]) == (
         first.subject,
         [second.subject],
     )
     # It stands for it too while it is neither wrong nor right itself.
-    assert not group_findings([second], fires, (), fires).findings
+    assert not group_findings([second], is_firing, (), is_firing).findings
     # The switch is long past by now, the throttle as low as it was.
     past = [replace(first, cause="throttle"), replace(second, cause="throttle")]
-    assert [f.subject for f in group_findings(past, fires, ()).findings] == [first.subject]
-    assert not group_findings(past[1:], fires, (), fires).findings
+    assert [f.subject for f in group_findings(past, is_firing, ()).findings] == [first.subject]
+    assert not group_findings(past[1:], is_firing, (), is_firing).findings
     # What the advice does not put right is news.
     more = short_throttle(second.subject, 1, 3.6)
-    assert {f.subject for f in group_findings([first, more], fires, ()).findings} == {first.subject, more.subject}
+    assert {f.subject for f in group_findings([first, more], is_firing, ()).findings} == {first.subject, more.subject}
     # So is a switch, whatever was advised before it.
     before = {(first.kind, first.subject): replace(advised, cause="throttle")}
     both = [replace(first, cause="throttle"), second]
@@ -194,7 +194,7 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
         assert {f.subject for f in news} == {first.subject, second.subject}
     # Of one of them the switch is the cause a tick longer than of the other.
     for one, other in ((past[0], second), (first, past[1])):
-        (told_one,) = group_findings([one, other], fires, ()).findings
+        (told_one,) = group_findings([one, other], is_firing, ()).findings
         assert (told_one.subject, [a["subject"] for a in told_one.evidence["also"]]) == (
             first.subject,
             [second.subject],
@@ -205,21 +205,21 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
         assert [f.subject for f in group_findings([one, other], named, ()).findings] == [first.subject]
     # What is no rate is news where its cause is another.
     down = replace(finding("broker 1", "broker 1 down"), evidence=second.evidence)
-    assert {f.subject for f in group_findings([first, down], fires, ()).findings} == {first.subject, "broker 1"}
+    assert {f.subject for f in group_findings([first, down], is_firing, ()).findings} == {first.subject, "broker 1"}
     # The first one's rate has been raised, and the other not yet: its alert goes on.
-    (goes_on,) = group_findings([second], fires, ()).findings
+    (goes_on,) = group_findings([second], is_firing, ()).findings
     assert (goes_on.subject, goes_on.evidence["goes_on_with"]["subject"]) == (first.subject, second.subject)
-    assert [f.subject for f in group_findings([more], fires, ()).findings] == [more.subject]
+    assert [f.subject for f in group_findings([more], is_firing, ()).findings] == [more.subject]
     graver = short_throttle(second.subject, 1, 2.9, CRITICAL)
-    (told_one,) = group_findings([graver], fires, (), fires).findings
+    (told_one,) = group_findings([graver], is_firing, (), is_firing).findings
     assert (told_one.subject, told_one.severity) == (first.subject, CRITICAL)
-    assert [f.severity for f in group_findings([first, graver], fires, ()).findings] == [CRITICAL]
+    assert [f.severity for f in group_findings([first, graver], is_firing, ()).findings] == [CRITICAL]
 
 
 def test_what_waits_under_a_pending_alert_of_a_longer_time_fires_when_its_own_is_over() -> None:
     unavailable = replace(finding("broker 3"), hold_s=600, precedence=4)
     behind = replace(finding("broker 3", kind=AlertKind.UNDER_REPLICATED), hold_s=60, precedence=2)
-    pending = {(unavailable.kind, unavailable.subject): ActiveAlert(fires=False)}
+    pending = {(unavailable.kind, unavailable.subject): ActiveAlert(is_firing=False)}
     grouped = group_findings([unavailable, behind], pending, ())
     assert ([f.kind for f in grouped.findings], grouped.fire) == ([AlertKind.NO_DATA], frozenset())
     grouped = group_findings([unavailable, behind], pending, {(behind.kind, behind.subject)})

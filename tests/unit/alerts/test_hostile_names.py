@@ -29,7 +29,7 @@ from alerts.text.terminal import render_event
 from cli.watch.printer import VerdictPrinter
 from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from tests.unit.builders.throttle_status import TICK_MS, partition, side
+from tests.unit.builders.throttle_status import TICK_MS, partition, status
 from tests.unit.fakes.hostile import ACTING, SHELL_NAMES, acts
 
 SERVERS = "broker1:9092"
@@ -85,9 +85,9 @@ def test_a_command_that_is_pasted_runs_itself_and_nothing_else(
 def hostile_event(summary: str | None = None) -> AlertEvent:
     """An alert on a cluster, and with a partition of a topic, whose names act on a terminal."""
     settings = Settings(ClusterSettings(name=ACTING), alerts=AlertSettings(hold_s=0, no_data_s=0))
-    desk = AlertEngine(settings, lambda: TICK_MS, f"/tmp/{ACTING}.toml")
+    engine = AlertEngine(settings, lambda: TICK_MS, f"/tmp/{ACTING}.toml")
     moving = partition(topic=ACTING, leader=2, previous_leader=1, switch_tick_ms=TICK_MS)
-    event = desk.observe(ACTING, TICK_MS, [side(2, Role.LEADER, 5.6, 8, moving, in_sync_mb=4)])[-1]
+    event = engine.evaluate(ACTING, TICK_MS, [status(2, Role.LEADER, 5.6, 8, moving, in_sync_mb=4)])[-1]
     return event if summary is None else replace(event, summary=summary)
 
 
@@ -110,10 +110,10 @@ def test_an_alert_has_the_lines_it_should_have_and_none_that_acts() -> None:
 
 @pytest.mark.parametrize("output_format", ["text", "json"])
 def test_what_the_watch_prints_acts_on_no_terminal(output_format: str, capsys: pytest.CaptureFixture[str]) -> None:
-    teller = VerdictPrinter(output_format)
-    teller.events([hostile_event()])
-    teller.tick(ACTING, TICK_MS, [side(2, Role.LEADER, 5.6, None, in_sync_mb=None, reason=ACTING)])
-    teller.tick(ACTING, TICK_MS, [])
+    printer = VerdictPrinter(output_format)
+    printer.print_events([hostile_event()])
+    printer.print_tick(ACTING, TICK_MS, [status(2, Role.LEADER, 5.6, None, in_sync_mb=None, reason=ACTING)])
+    printer.print_tick(ACTING, TICK_MS, [])
     said = capsys.readouterr().out
     assert acts(said) == []
     assert not [line for line in lines(said) if line.startswith("[RESOLVED]")]

@@ -13,23 +13,23 @@ from alerts.engine import AlertEngine
 from alerts.inputs.throttle_status import OutOfSyncReplica, ThrottleStatus
 from schemas.alerts import AlertEvent, Role
 from schemas.config import ClusterSettings, Settings
-from tests.unit.builders.throttle_status import MB, TICK_MS, partition, side
+from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 INTERVAL_S = 5
 Tick = Sequence[ThrottleStatus]
 
 MOVING = [
-    side(1, LEADER, 9, 4, partition(), eta_s=600.0, throttle_source="broker"),
-    side(3, FOLLOWER, 9, 2, partition(), eta_s=600.0, throttle_source="broker"),
+    status(1, LEADER, 9, 4, partition(), eta_s=600.0, throttle_source="broker"),
+    status(3, FOLLOWER, 9, 2, partition(), eta_s=600.0, throttle_source="broker"),
 ]
-UNKNOWN = [side(s.broker, s.role, 9, None, partition(write_bytes_per_s=None)) for s in MOVING]
+UNKNOWN = [status(s.broker, s.role, 9, None, partition(write_bytes_per_s=None)) for s in MOVING]
 # Done, or cancelled with its throttle kept.
 OVER = [
-    side(s.broker, s.role, 9, 4, partition(moving=False, in_sync_followers=2), limited=0, throttle_source="broker")
+    status(s.broker, s.role, 9, 4, partition(moving=False, in_sync_followers=2), limited=0, throttle_source="broker")
     for s in MOVING
 ]
-CLEARED = [side(s.broker, s.role, None, 0, limited=0, throttle_source="none") for s in MOVING]
+CLEARED = [status(s.broker, s.role, None, 0, limited=0, throttle_source="none") for s in MOVING]
 
 
 def down(**more: Any) -> Tick:
@@ -37,22 +37,22 @@ def down(**more: Any) -> Tick:
     lost = (OutOfSyncReplica("t", 7, 1, True), OutOfSyncReplica("u", 0, 2, False))
     away = {"throttle_known": False, "reason": "the broker is down", "alive": False, "stall": "offline"}
     counts = {"lost": lost, "lost_replicas": 2, "lost_moving_replicas": 1}
-    return [MOVING[0], side(3, FOLLOWER, None, 0, partition(stalled=True), **{**away, **counts, **more})]
+    return [MOVING[0], status(3, FOLLOWER, None, 0, partition(stalled=True), **{**away, **counts, **more})]
 
 
 def fired(*stretches: tuple[float, Tick]) -> list[tuple[float, AlertEvent]]:
     """Second and event of all that fires in stretches of so many seconds of the same tick."""
-    desk = AlertEngine(Settings(cluster=ClusterSettings(name="c")), lambda: TICK_MS)
-    ticks = chain.from_iterable(repeat(sides, round(s / INTERVAL_S)) for s, sides in stretches)
+    engine = AlertEngine(Settings(cluster=ClusterSettings(name="c")), lambda: TICK_MS)
+    ticks = chain.from_iterable(repeat(statuses, round(s / INTERVAL_S)) for s, statuses in stretches)
     return [
         (number * INTERVAL_S, event)
-        for number, sides in enumerate(ticks)
-        for event in desk.observe("c", TICK_MS + number * INTERVAL_S * 1000, sides)
+        for number, statuses in enumerate(ticks)
+        for event in engine.evaluate("c", TICK_MS + number * INTERVAL_S * 1000, statuses)
         if event.state == "firing"
     ]
 
 
-NEW_TOPIC = side(4, FOLLOWER, None, 0, limited=0, lost=(OutOfSyncReplica("n", 0, 1, False),), lost_replicas=1)
+NEW_TOPIC = status(4, FOLLOWER, None, 0, limited=0, lost=(OutOfSyncReplica("n", 0, 1, False),), lost_replicas=1)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,9 @@ def test_a_broker_that_stays_away_is_told_once_with_all_that_it_brings_about() -
 def test_a_throttle_too_low_for_two_destinations_is_told_once_though_one_is_down_for_a_while() -> None:
     def leads(throttle_mb: float, required_mb: float, down_mb: float) -> Tick:
         return [
-            side(1, LEADER, throttle_mb, required_mb, partition(), in_sync_mb=0, down_required_bytes_per_s=down_mb * MB)
+            status(
+                1, LEADER, throttle_mb, required_mb, partition(), in_sync_mb=0, down_required_bytes_per_s=down_mb * MB
+            )
         ]
 
     both, one = leads(5, 8, 0), leads(5, 2, 6)
@@ -97,7 +99,7 @@ def test_a_throttle_too_low_for_two_destinations_is_told_once_though_one_is_down
 
 
 def test_a_throttle_too_low_for_all_brokers_is_told_once() -> None:
-    low = [side(broker, LEADER, 3, 4 + broker, partition(broker, leader=broker)) for broker in (1, 2, 4)]
+    low = [status(broker, LEADER, 3, 4 + broker, partition(broker, leader=broker)) for broker in (1, 2, 4)]
     ((second, event),) = fired((60, low))
     assert (second, event.subject) == (INTERVAL_S, "broker 4 as leader")
     assert [one["subject"] for one in json.loads(event.evidence)["also"]] == [

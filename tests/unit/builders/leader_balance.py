@@ -12,7 +12,7 @@ from schemas.alerts import Role
 from tests.unit.builders.throttle_status import MB, TICK_MS
 
 # A plan of four batches, of which three partitions are left out for a move and five for a throttle.
-OUTLINE = ElectionPlanSummary(
+PLAN_SUMMARY = ElectionPlanSummary(
     tick_ms=TICK_MS,
     batches=4,
     elections=700,

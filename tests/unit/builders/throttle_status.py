@@ -8,7 +8,7 @@ from typing import Any
 
 from alerts.inputs.throttle_status import LeaderSwitch, MovingPartition, PartitionEvidence, Stall, ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.throttle_below_required import Assessment, assess
+from alerts.rules.throttle_below_required import Assessment, evaluate_rules
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Finding, Role, Verdict
@@ -18,7 +18,7 @@ MB = 1_000_000.0
 TICK_MS = 1_800_000_000_000
 SETTINGS = AlertSettings(hold_s=3, stalled_s=30, no_data_s=15, exit_ratio=1.05)
 # What readers of any finding rely on.
-CONTRACT = {
+EVIDENCE_KEYS = {
     "broker_id",
     "role",
     "throttle_bytes_per_s",
@@ -48,7 +48,7 @@ def partition(number: int = 0, **more: Any) -> PartitionEvidence:
     return PartitionEvidence(**fields | more)
 
 
-def side(
+def status(
     broker: int,
     role: Role,
     throttle_mb: float | None,
@@ -59,7 +59,7 @@ def side(
     **more: Any,
 ) -> ThrottleStatus:
     """A side with one replica held back; the verdict is the one of its demand, and the sums are over its partitions."""
-    demand = ThrottleLoad(
+    load = ThrottleLoad(
         broker=broker,
         role=role,
         throttle_bytes_per_s=None if throttle_mb is None else throttle_mb * MB,
@@ -72,15 +72,15 @@ def side(
         used_bytes_per_s=more.pop("used_bytes_per_s", None),
     )
     fields: dict[str, Any] = {
-        "demand": demand,
-        "verdict": demand.verdict,
-        "reason": "write rate unknown of 1 partition(s)" if demand.verdict is Verdict.NO_DATA else None,
+        "load": load,
+        "verdict": load.verdict,
+        "reason": "write rate unknown of 1 partition(s)" if load.verdict is Verdict.NO_DATA else None,
         "eta_s": None,
         "stalled_replicas": sum(p.stalled for p in partitions),
         "partitions": partitions,
         "moving_partitions": sum(p.moving for p in partitions),
-        "known_in_sync_bytes_per_s": demand.in_sync_bytes_per_s or 0.0,
-        "known_required_bytes_per_s": demand.required_bytes_per_s or 0.0,
+        "known_in_sync_bytes_per_s": load.in_sync_bytes_per_s or 0.0,
+        "known_required_bytes_per_s": load.required_bytes_per_s or 0.0,
         **_sums(broker, role, partitions, more.get("stall")),
     }
     return ThrottleStatus(**fields | more)
@@ -128,19 +128,19 @@ def _switches(broker: int, partitions: Sequence[PartitionEvidence]) -> tuple[Lea
     )
 
 
-def assessed(*sides: ThrottleStatus, wish: ThrottlePolicy | None = None) -> Assessment:
+def assessment_of(*statuses: ThrottleStatus, policy: ThrottlePolicy | None = None) -> Assessment:
     """What a tick of these sides says."""
-    return assess(sides, SETTINGS, Recommender(wish or ThrottlePolicy(), "broker1:9092"))
+    return evaluate_rules(statuses, SETTINGS, Recommender(policy or ThrottlePolicy(), "broker1:9092"))
 
 
-def found(*sides: ThrottleStatus, kind: AlertKind | None = None, wish: ThrottlePolicy | None = None) -> Finding:
+def found(*statuses: ThrottleStatus, kind: AlertKind | None = None, policy: ThrottlePolicy | None = None) -> Finding:
     """The only finding, or the only one of a kind, and that it holds what readers rely on."""
-    (finding,) = [f for f in assessed(*sides, wish=wish).findings if kind in (None, f.kind)]
-    assert set(finding.evidence) >= CONTRACT
+    (finding,) = [f for f in assessment_of(*statuses, policy=policy).findings if kind in (None, f.kind)]
+    assert set(finding.evidence) >= EVIDENCE_KEYS
     json.dumps([finding.evidence, dict(finding.recommendation)])
     return finding
 
 
-def kinds(*sides: ThrottleStatus) -> set[AlertKind]:
+def kinds(*statuses: ThrottleStatus) -> set[AlertKind]:
     """The kinds of what is found."""
-    return {finding.kind for finding in assessed(*sides).findings}
+    return {finding.kind for finding in assessment_of(*statuses).findings}

@@ -11,13 +11,13 @@ import pytest
 from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.eta_slipping import EtaTracker
-from alerts.rules.leader_imbalance import imbalanced, unavailable
+from alerts.rules.leader_imbalance import leader_imbalance_findings, preferred_leader_unavailable_findings
 from alerts.rules.no_ticks import MissingTicks
-from alerts.rules.store_unwritable import unwritable
+from alerts.rules.store_unwritable import store_unwritable_finding
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Finding, Role
 from tests.unit.builders.leader_balance import balance
-from tests.unit.builders.throttle_status import MB, SETTINGS, assessed, partition, side
+from tests.unit.builders.throttle_status import MB, SETTINGS, assessment_of, partition, status
 
 RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
@@ -40,7 +40,7 @@ def lost(broker: int, *numbers: int, count: int, moving: bool, alive: bool) -> l
     named = tuple(OutOfSyncReplica("orders", number, 1, moving) for number in numbers)
     counts = {"lost_replicas": count, "lost_moving_replicas": count if moving else 0}
     known = {"lost": named, "throttle_source": "none", "alive": alive}
-    return assessed(side(broker, FOLLOWER, None, 0, limited=0, **counts, **known)).findings
+    return assessment_of(status(broker, FOLLOWER, None, 0, limited=0, **counts, **known)).findings
 
 
 def at_ms(hour: int, minute: int, second: int = 0) -> int:
@@ -51,7 +51,7 @@ def slipping() -> list[Finding]:
     # At 15:20 40 min are left, at 15:50 50 min: the finish goes from 16:00 to 16:40.
     expectation = EtaTracker()
     for tick_ms, eta_s in ((at_ms(15, 20), 2400), (at_ms(15, 50), 3000)):
-        found = expectation.observe(tick_ms, [side(3, FOLLOWER, 9, 4, eta_s=eta_s)], SETTINGS, RECOMMENDER)
+        found = expectation.evaluate(tick_ms, [status(3, FOLLOWER, 9, 4, eta_s=eta_s)], SETTINGS, RECOMMENDER)
     return found.findings
 
 
@@ -64,57 +64,61 @@ FREE = {"followers": 0, "in_sync_followers": 0}
 DONE = {"moving": False, "in_sync_followers": 2}
 CASES = {
     AlertKind.THROTTLE_BELOW_LEADER_WRITE: lambda: (
-        assessed(side(2, LEADER, 5.6, 8, orders(0, **SWITCHED), orders(1), in_sync_mb=4)).findings
+        assessment_of(status(2, LEADER, 5.6, 8, orders(0, **SWITCHED), orders(1), in_sync_mb=4)).findings
     ),
     AlertKind.THROTTLE_BELOW_INBOUND: lambda: (
-        assessed(side(3, FOLLOWER, 5, 6, orders(0), orders(1), orders(2))).findings
+        assessment_of(status(3, FOLLOWER, 5, 6, orders(0), orders(1), orders(2))).findings
     ),
     AlertKind.THROTTLE_LEFT_BEHIND: lambda: (
-        assessed(
-            *[side(b, LEADER, 5.6, 4, *[orders(n, **DONE) for n in (0, 1)], limited=0) for b in (1, 2, 3)]
+        assessment_of(
+            *[status(b, LEADER, 5.6, 4, *[orders(n, **DONE) for n in (0, 1)], limited=0) for b in (1, 2, 3)]
         ).findings
     ),
     AlertKind.THROTTLE_AT_RISK: lambda: (
-        assessed(
-            side(2, LEADER, 5.6, 4, orders(1)),
-            side(2, FOLLOWER, 5.6, 2, orders(0, leader=1), takeover=LeadershipRisk(4 * MB, "orders", 0, 1)),
+        assessment_of(
+            status(2, LEADER, 5.6, 4, orders(1)),
+            status(2, FOLLOWER, 5.6, 2, orders(0, leader=1), takeover=LeadershipRisk(4 * MB, "orders", 0, 1)),
         ).findings
     ),
     AlertKind.LEADER_UNTHROTTLED: lambda: (
-        assessed(
-            side(1, LEADER, 9, 4, orders(1, leader=1)),
-            side(3, LEADER, 9, 0, orders(0, leader=3, **SWITCHED, **FREE), in_sync_mb=0, limited=0, free=1),
+        assessment_of(
+            status(1, LEADER, 9, 4, orders(1, leader=1)),
+            status(3, LEADER, 9, 0, orders(0, leader=3, **SWITCHED, **FREE), in_sync_mb=0, limited=0, free=1),
         ).findings
     ),
     # 2 of the 12 partitions are led by broker 1, which sends 2.0 MB/s to the 2 others of 3 replicas of each.
     AlertKind.REASSIGNMENT_WITHOUT_THROTTLE: lambda: (
-        assessed(
+        assessment_of(
             *[
-                side(b, LEADER, None, 0, *[orders(n, leader=b, **FREE) for n in (2 * b, 2 * b + 1)], limited=0, free=2)
+                status(
+                    b, LEADER, None, 0, *[orders(n, leader=b, **FREE) for n in (2 * b, 2 * b + 1)], limited=0, free=2
+                )
                 for b in range(1, 7)
             ]
         ).findings
     ),
     AlertKind.REASSIGNMENT_STALLED: lambda: (
-        assessed(side(3, FOLLOWER, 9, 4, orders(0, stalled=True), alive=False, stall="unknown")).findings
+        assessment_of(status(3, FOLLOWER, 9, 4, orders(0, stalled=True), alive=False, stall="unknown")).findings
     ),
     AlertKind.ETA_SLIPPING: slipping,
     AlertKind.ISR_SHRINK_DURING_MOVE: lambda: lost(1, 0, 1, 2, count=3, moving=True, alive=True),
     AlertKind.UNDER_REPLICATED: lambda: lost(3, 3, 4, 5, count=14, moving=False, alive=False),
-    AlertKind.LEADER_IMBALANCE: lambda: imbalanced([balance(2, 100, electable=30)], SETTINGS, RECOMMENDER),
-    AlertKind.PREFERRED_LEADER_UNAVAILABLE: lambda: unavailable(
+    AlertKind.LEADER_IMBALANCE: lambda: leader_imbalance_findings(
+        [balance(2, 100, electable=30)], SETTINGS, RECOMMENDER
+    ),
+    AlertKind.PREFERRED_LEADER_UNAVAILABLE: lambda: preferred_leader_unavailable_findings(
         [balance(3, 40, unavailable=14, alive=False)], [], SETTINGS, RECOMMENDER
     ),
     AlertKind.NO_DATA: lambda: [
-        *assessed(
-            side(
+        *assessment_of(
+            status(
                 3, FOLLOWER, None, None, throttle_known=False, reason="its throttle rates could not be read: no answer"
             )
         ).findings,
         *silent(),
     ],
     AlertKind.STORE_UNWRITABLE: lambda: [
-        unwritable("/var/lib/headroom cannot be written (No space left on device)", RECOMMENDER)
+        store_unwritable_finding("/var/lib/headroom cannot be written (No space left on device)", RECOMMENDER)
     ],
 }
 

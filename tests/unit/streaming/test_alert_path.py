@@ -18,7 +18,7 @@ from alerts.metrics import Collected
 from alerts.rules.no_ticks import MissingTicks
 from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from streaming.jobs.alert_path import AlertPath, Listeners
+from streaming.jobs.alert_path import AlertPath, AlertPathListener
 from streaming.queries.whole_ticks import CompleteTicks
 from tests.unit.alerts.test_engine import SHORT, START_MS
 
@@ -37,18 +37,18 @@ class Ticks:
         self.desk = AlertEngine(first, lambda: self.now_ms, None, [WatchedCluster(second)])
         self.events: list[AlertEvent] = []
         self.ticks: list[tuple[str, int]] = []
-        listeners = Listeners(lambda *tick: self.ticks.append(tick[:2]), self.events.extend)
+        listeners = AlertPathListener(lambda *tick: self.ticks.append(tick[:2]), self.events.extend)
         self.path = AlertPath(MagicMock(), MagicMock(), MagicMock(), self.desk, listeners, "checkpoint")
-        self.path.rehearsal = MagicMock()
+        self.path.warm_up = MagicMock()
         monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
         monkeypatch.setattr("streaming.jobs.alert_path.throttle_status_of", lambda row: row["side"])
-        monkeypatch.setattr(self.path, "_newest", lambda *given: given[0])
-        monkeypatch.setattr(self.path, "_lane", self)
+        monkeypatch.setattr(self.path, "_without_backlog", lambda *given: given[0])
+        monkeypatch.setattr(self.path, "_reader", self)
         monkeypatch.setattr(self.path, "_headroom", self)
         self._second = 0
 
     @contextmanager
-    def whole(self, batch: Any) -> Iterator[CompleteTicks]:
+    def read(self, batch: Any) -> Iterator[CompleteTicks]:
         ticks = [(cluster, START_MS + batch * 1000) for cluster in CLUSTERS]
         rows: Any = [{"cluster": c, "tick_ms": at, "end_offset": at, "record_ms": at} for c, at in ticks]
         yield CompleteTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
@@ -68,7 +68,7 @@ class Ticks:
         """A batch with a tick of every cluster."""
         self.now_ms, self._second = START_MS + second * 1000, second
         batch: Any = second
-        self.path._decide(batch, second)
+        self.path._process_batch(batch, second)
 
     def told(self, cluster: str) -> list[tuple[str, str]]:
         return [(event.kind, event.state) for event in self.events if event.cluster == cluster]
@@ -122,7 +122,7 @@ def test_alerts_of_a_cluster_that_is_not_judged_stand_and_its_silence_is_told(
     # Ticks may stay away for 10 + 5 s: since second 1, until second 16.
     for second in range(2, 18):
         ticks.at(second)
-        ticks.path.check_silence("watchdog")
+        ticks.path.check_missing_ticks("watchdog")
     assert ticks.told("orders") == [*SHORT_TOLD, ("no_data", "pending"), ("no_data", "firing")]
     assert ticks.told("payments") == SHORT_TOLD
     assert {event.kind for event in ticks.desk.active() if event.cluster == "orders"} == {
@@ -133,13 +133,13 @@ def test_alerts_of_a_cluster_that_is_not_judged_stand_and_its_silence_is_told(
 
 def test_events_of_a_tick_that_failed_half_way_are_made_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = Ticks(monkeypatch)
-    not_found, failures = Lifecycle._not_found, [1]
+    not_found, failures = Lifecycle._on_not_found, [1]
     ticks.desk.update_store_trouble("/data cannot be written")
     ticks.at(1)
     ticks.desk.update_store_trouble(None)
     was = ticks.told("orders")
     assert ("store_unwritable", "firing") in was
-    monkeypatch.setattr(engine, "assess", lambda *given: _graver(_assess(*given)))
+    monkeypatch.setattr(engine, "evaluate_rules", lambda *given: _graver(_evaluate_rules(*given)))
 
     def fails(lifecycle: Lifecycle, *given: Any) -> Any:
         # After the event that is graver was made.
@@ -147,20 +147,20 @@ def test_events_of_a_tick_that_failed_half_way_are_made_by_the_next(monkeypatch:
             raise ValueError(failures.pop())
         return not_found(lifecycle, *given)
 
-    monkeypatch.setattr(Lifecycle, "_not_found", fails)
+    monkeypatch.setattr(Lifecycle, "_on_not_found", fails)
     ticks.at(2)
     assert ticks.told("orders") == was
     ticks.at(3)
     assert ticks.told("orders")[len(was) :] == [("no_data", "pending"), ("no_data", "firing")]
 
 
-_assess = engine.assess
+_evaluate_rules = engine.evaluate_rules
 
 
 def _graver(assessment: Any) -> Any:
     """One more finding, which brings events at once."""
     silence = MissingTicks("orders", START_MS, START_MS, START_MS, None, 10)
-    assessment.findings.insert(0, silence.finding(MagicMock(nothing=lambda *_: {})))
+    assessment.findings.insert(0, silence.finding(MagicMock(no_throttle_change=lambda *_: {})))
     return assessment
 
 
@@ -168,21 +168,21 @@ def test_a_silence_that_cannot_be_told_of_one_cluster_is_told_of_the_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     ticks = Ticks(monkeypatch)
-    silence = Lifecycle.silence
+    apply_missing_ticks = Lifecycle.apply_missing_ticks
 
     def fails(lifecycle: Lifecycle, cluster: str, *given: Any) -> Any:
         if cluster == "orders":
             raise KeyError(cluster)
-        return silence(lifecycle, cluster, *given)
+        return apply_missing_ticks(lifecycle, cluster, *given)
 
-    monkeypatch.setattr(Lifecycle, "silence", fails)
+    monkeypatch.setattr(Lifecycle, "apply_missing_ticks", fails)
     # No tick since the start: 90 s are waited for the first.
     ticks.now_ms += 91_000
-    ticks.path.check_silence("watchdog")
-    ticks.path.check_silence("watchdog")
+    ticks.path.check_missing_ticks("watchdog")
+    ticks.path.check_missing_ticks("watchdog")
     assert (ticks.told("orders"), ticks.told("payments")) == ([], [("no_data", "pending"), ("no_data", "firing")])
     assert [r.message for r in caplog.records if r.levelno == logging.ERROR] == [
-        "that ticks of cluster orders stay away cannot be told: KeyError: 'orders'"
+        "missing ticks of cluster orders could not be evaluated: KeyError: 'orders'"
     ]
 
 
@@ -194,5 +194,5 @@ def test_a_fault_that_lasts_is_told_every_ten_minutes(caplog: pytest.LogCaptureF
         try:
             raise ValueError(second)
         except ValueError as error:
-            faults.tell("c", "it failed", error)
+            faults.report("c", "it failed", error)
     assert [r.message for r in caplog.records] == [f"it failed: ValueError: {second}" for second in (0, 600, 1200)]

@@ -121,16 +121,16 @@ class Cause:
 
 def announcement_of(line: Line) -> Announcement:
     """Return the announcement in an output line of the watch. The line must be a firing event."""
-    said = line.fields
+    event = line.fields
     return Announcement(
-        said["alert_id"],
-        said["kind"],
-        said["subject"],
-        said["severity"],
+        event["alert_id"],
+        event["kind"],
+        event["subject"],
+        event["severity"],
         line.at_s,
-        said["summary"],
-        said["evidence"],
-        said["recommendation"],
+        event["summary"],
+        event["evidence"],
+        event["recommendation"],
     )
 
 

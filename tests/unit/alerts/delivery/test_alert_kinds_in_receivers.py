@@ -16,12 +16,12 @@ from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica, Thro
 from alerts.text.terminal import render_event
 from schemas.alerts import AlertEvent, AlertKind, Role
 from schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
-from tests.unit.builders.leader_balance import OUTLINE, balance
-from tests.unit.builders.throttle_status import MB, TICK_MS, partition, side
+from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
+from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 from tests.unit.fakes.receivers import Scripted, serving
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
-LISTED = side(1, LEADER, 9, 4, partition())
+LISTED = status(1, LEADER, 9, 4, partition())
 UNLISTED = partition(1, leader=2, followers=0, in_sync_followers=0)
 RESTING = partition(moving=False, in_sync_followers=2)
 HEIR = LeadershipRisk(4 * MB, "t", 9, 1)
@@ -29,21 +29,23 @@ LOST = {"lost": (OutOfSyncReplica("t", 0, 1, True), OutOfSyncReplica("u", 0, 1, 
 
 # The sides of ticks, two minutes apart, of which the last one brings an alert of the kind.
 SCENES: dict[AlertKind, list[list[ThrottleStatus]]] = {
-    AlertKind.THROTTLE_BELOW_LEADER_WRITE: [[side(1, LEADER, 3, 4, partition())]],
-    AlertKind.THROTTLE_BELOW_INBOUND: [[side(3, FOLLOWER, 3, 4, partition())]],
-    AlertKind.THROTTLE_LEFT_BEHIND: [[side(1, LEADER, 9, 4, RESTING, limited=0, throttle_source="broker")]],
+    AlertKind.THROTTLE_BELOW_LEADER_WRITE: [[status(1, LEADER, 3, 4, partition())]],
+    AlertKind.THROTTLE_BELOW_INBOUND: [[status(3, FOLLOWER, 3, 4, partition())]],
+    AlertKind.THROTTLE_LEFT_BEHIND: [[status(1, LEADER, 9, 4, RESTING, limited=0, throttle_source="broker")]],
     AlertKind.THROTTLE_AT_RISK: [
-        [LISTED, side(1, FOLLOWER, 9, 0, limited=0, takeover=replace(HEIR, bytes_per_s=6 * MB))]
+        [LISTED, status(1, FOLLOWER, 9, 0, limited=0, takeover=replace(HEIR, bytes_per_s=6 * MB))]
     ],
-    AlertKind.LEADER_UNTHROTTLED: [[LISTED, side(2, LEADER, None, 4, partition(1, leader=2))]],
-    AlertKind.REASSIGNMENT_WITHOUT_THROTTLE: [[side(2, LEADER, None, 0, UNLISTED, limited=0, free=1)]],
-    AlertKind.REASSIGNMENT_STALLED: [[side(3, FOLLOWER, 9, 4, partition(stalled=True), stall="not_fetching")]],
+    AlertKind.LEADER_UNTHROTTLED: [[LISTED, status(2, LEADER, None, 4, partition(1, leader=2))]],
+    AlertKind.REASSIGNMENT_WITHOUT_THROTTLE: [[status(2, LEADER, None, 0, UNLISTED, limited=0, free=1)]],
+    AlertKind.REASSIGNMENT_STALLED: [[status(3, FOLLOWER, 9, 4, partition(stalled=True), stall="not_fetching")]],
     AlertKind.ETA_SLIPPING: [[replace(LISTED, eta_s=eta_s)] for eta_s in (100.0, 1000.0)],
-    AlertKind.ISR_SHRINK_DURING_MOVE: [[side(2, FOLLOWER, None, 0, limited=0, **{**LOST, "lost_moving_replicas": 1})]],
-    AlertKind.UNDER_REPLICATED: [[side(2, FOLLOWER, None, 0, limited=0, alive=False, **LOST)]],
+    AlertKind.ISR_SHRINK_DURING_MOVE: [
+        [status(2, FOLLOWER, None, 0, limited=0, **{**LOST, "lost_moving_replicas": 1})]
+    ],
+    AlertKind.UNDER_REPLICATED: [[status(2, FOLLOWER, None, 0, limited=0, alive=False, **LOST)]],
     AlertKind.LEADER_IMBALANCE: [[]],
     AlertKind.PREFERRED_LEADER_UNAVAILABLE: [[]],
-    AlertKind.NO_DATA: [[side(1, LEADER, 9, None, partition(write_bytes_per_s=None))]],
+    AlertKind.NO_DATA: [[status(1, LEADER, 9, None, partition(write_bytes_per_s=None))]],
     AlertKind.STORE_UNWRITABLE: [[]],
 }
 BALANCES = {
@@ -120,14 +122,14 @@ def told(kind: AlertKind) -> AlertEvent:
     settings = Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now))
     # Ticks come as far apart as they are.
     passed_ms = 0
-    desk = AlertEngine(settings, lambda: TICK_MS, elapsed_ms=lambda: passed_ms)
-    desk.update_election_plan("c", OUTLINE)
+    engine = AlertEngine(settings, lambda: TICK_MS, elapsed_ms=lambda: passed_ms)
+    engine.update_election_plan("c", PLAN_SUMMARY)
     if kind is AlertKind.STORE_UNWRITABLE:
-        desk.update_store_trouble("/data cannot be written (No space left on device)")
-    desk.update_leader_balance("c", TICK_MS, BALANCES.get(kind, []))
-    for number, sides in enumerate(SCENES[kind]):
+        engine.update_store_trouble("/data cannot be written (No space left on device)")
+    engine.update_leader_balance("c", TICK_MS, BALANCES.get(kind, []))
+    for number, statuses in enumerate(SCENES[kind]):
         passed_ms = number * 120_000
-        events = desk.observe("c", TICK_MS + passed_ms, sides)
+        events = engine.evaluate("c", TICK_MS + passed_ms, statuses)
     (event,) = [event for event in events if (event.kind, event.state) == (kind.value, "firing")]
     return event
 

@@ -72,7 +72,7 @@ def test_an_alert_that_becomes_graver_ends_at_the_lower_severity_and_begins_at_t
         assert (lower["labels"]["severity"], lower["endsAt"]) == ("warning", "2027-01-15T08:00:05.000Z")
         assert lower["startsAt"] == "2027-01-15T08:00:00.000Z"
         # Whoever missed it, or comes back from a restart, hears both again.
-        receiver.standing([(event(tick_ms=1_800_000_005_000), before)])
+        receiver.restore([(event(tick_ms=1_800_000_005_000), before)])
         receiver.resend()
         assert last(instance) == [graver, lower]
         receiver.deliver(RESOLVED, before, False)
@@ -166,7 +166,7 @@ def test_no_instance_is_a_failure() -> None:
 def test_what_fired_before_a_restart_is_sent_on() -> None:
     instance = Scripted()
     with alertmanager(instance) as receiver:
-        receiver.standing([(event(), json.dumps({"starts_at_ms": 1_799_999_990_000}))])
+        receiver.restore([(event(), json.dumps({"starts_at_ms": 1_799_999_990_000}))])
         receiver.resend()
         assert last(instance)[0]["startsAt"] == "2027-01-15T07:59:50.000Z"
         receiver.forget("a")

@@ -32,19 +32,19 @@ class MemoryLog:
 
     def __init__(self, events: Sequence[AlertEvent] = (), die_at: Sequence[str] = ()) -> None:
         self.events = list(events)
-        self.steps: list[DeliveryAttempt] = []
+        self.records: list[DeliveryAttempt] = []
         self.die_at = list(die_at)
 
-    def append(self, steps: Sequence[DeliveryAttempt]) -> None:
-        if any(step.state in self.die_at for step in steps):
+    def append(self, records: Sequence[DeliveryAttempt]) -> None:
+        if any(record.state in self.die_at for record in records):
             raise OSError("gone")
-        self.steps.extend(steps)
+        self.records.extend(records)
 
     def backlog(self, receivers: Sequence[str]) -> Backlog:
-        return Backlog(self.events, list(self.steps))
+        return Backlog(self.events, list(self.records))
 
     def states(self) -> list[str]:
-        return [step.state for step in self.steps]
+        return [record.state for record in self.records]
 
 
 class Inbox:
@@ -55,11 +55,11 @@ class Inbox:
         self.got: list[str] = []
         self.failures = failures
 
-    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+    def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
         if self.failures:
             self.failures -= 1
             raise DeliveryError("not now", unsent=True)
-        if not (again and event_key(event) in self.got):
+        if not (may_have_arrived and event_key(event) in self.got):
             self.got.append(event_key(event))
         return Receipt("ok", before or f"first {event_key(event)}")
 
@@ -71,9 +71,9 @@ class Hanging(Inbox):
         super().__init__("hanging")
         self.let_go = threading.Event()
 
-    def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+    def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
         self.let_go.wait(_WAIT_S)
-        return super().deliver(event, before, again)
+        return super().deliver(event, before, may_have_arrived)
 
 
 def until(condition: Callable[[], bool], seen: Callable[[], object]) -> None:
@@ -106,13 +106,13 @@ def test_receivers_are_told_while_nothing_can_be_kept_and_steps_are_kept_later(
     outbox.put([event()])
     until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
     until(lambda: outbox.figures()[0].last_delivery_ms is not None, outbox.figures)
-    assert log.steps == []
+    assert log.records == []
     log.die_at = []
     outbox.go_without_store(False)
-    until(lambda: len(log.steps) == 2, log.states)
+    until(lambda: len(log.records) == 2, log.states)
     assert log.states() == ["sending", "delivered"]
     outbox.put([event("b")])
-    until(lambda: len(log.steps) == 4, log.states)
+    until(lambda: len(log.records) == 4, log.states)
     assert inbox.got == [event_key(event()), event_key(event("b"))]
 
 
@@ -139,11 +139,11 @@ class PanickingLog(MemoryLog):
         super().__init__()
         self.panic_at = state
 
-    def append(self, steps: Sequence[DeliveryAttempt]) -> None:
-        if any(step.state == self.panic_at for step in steps):
+    def append(self, records: Sequence[DeliveryAttempt]) -> None:
+        if any(record.state == self.panic_at for record in records):
             self.panic_at = ""
             raise Panic("No space left on device")
-        super().append(steps)
+        super().append(records)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_panic_of_the_log_ends_no_receiver_and_loses_no_step(
     if state == "delivered":
         until(lambda: outbox.figures()[0].last_delivery_ms is not None, outbox.figures)
         outbox.put([event("b")])
-    until(lambda: len(log.steps) == len(states), log.states)
+    until(lambda: len(log.records) == len(states), log.states)
     assert log.states() == states
 
 
@@ -193,9 +193,9 @@ def test_an_event_is_kept_as_sending_before_and_as_delivered_after(running: Call
     log, inbox = MemoryLog(), Inbox()
     outbox = running(log, inbox)
     outbox.put([event()])
-    until(lambda: len(log.steps) == 2, log.states)
+    until(lambda: len(log.records) == 2, log.states)
     assert log.states() == ["sending", "delivered"]
-    assert (log.steps[1].answer, log.steps[1].reference) == ("ok", f"first {event_key(event())}")
+    assert (log.records[1].answer, log.records[1].reference) == ("ok", f"first {event_key(event())}")
     (figures,) = outbox.figures()
     assert (figures.receiver, figures.undelivered) == ("inbox", 0)
     assert figures.last_delivery_ms is not None
@@ -219,7 +219,7 @@ def test_what_fails_is_tried_until_it_arrives(running: Callable[..., Outbox]) ->
     running(log, inbox).put([event()])
     until(lambda: "delivered" in log.states(), log.states)
     assert log.states() == [*["sending", "failed"] * 3, "sending", "delivered"]
-    assert [step.attempt for step in log.steps] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert [record.attempt for record in log.records] == [1, 1, 2, 2, 3, 3, 4, 4]
 
 
 @pytest.mark.parametrize("die_at", [("sending",), ("delivered", "failed")])
@@ -251,7 +251,7 @@ def test_a_crash_after_slack_took_a_message_gives_no_second_one(running: Callabl
         crashed = running(log, slack, settings=NotifySettings(retry_s=1000, retry_max_s=1000))
         until(lambda: bool(fake.messages), log.states)
         crashed.stop()
-        log.steps = [step for step in log.steps if step.state == "sending"]
+        log.records = [record for record in log.records if record.state == "sending"]
         log.events.append(event(state="resolved", tick_ms=1_800_000_000_001))
         running(log, slack)
         until(lambda: log.states().count("delivered") == 2, log.states)
@@ -281,7 +281,7 @@ def test_a_drop_is_kept_and_logged(running: Callable[..., Outbox], caplog: pytes
     log, inbox = MemoryLog(old), Inbox()
     with caplog.at_level(logging.ERROR):
         running(log, inbox)
-        until(lambda: len(log.steps) == 2, log.states)
+        until(lambda: len(log.records) == 2, log.states)
     assert (log.states(), inbox.got) == (["dropped", "dropped"], [])
     assert "never told of a/1/firing" in caplog.text
 
@@ -299,12 +299,12 @@ def test_what_is_silenced_is_told_when_the_silence_is_ended_and_others_at_once(r
     log, inbox = MemoryLog(), Inbox()
     outbox = running(log, inbox)
     made = silence(starts_ms=now_ms() - 1000, ends_ms=now_ms() + 3_600_000, subject="broker 2*")
-    outbox.mark(Suppressions.of([made]))
+    outbox.update_suppressions(Suppressions.of([made]))
     covered, other = recent(), recent(alert_id="b", broker=3)
     outbox.put([covered, other])
     until(lambda: inbox.got == [event_key(other)], lambda: inbox.got)
     until(lambda: outbox.figures()[0].undelivered == 0, outbox.figures)
-    outbox.mark(Suppressions.of([made, ended(made, now_ms())]))
+    outbox.update_suppressions(Suppressions.of([made, ended(made, now_ms())]))
     until(lambda: inbox.got == [event_key(other), event_key(covered)], lambda: inbox.got)
 
 
@@ -312,10 +312,10 @@ def test_the_end_of_a_silence_wakes_the_thread(running: Callable[..., Outbox]) -
     log, inbox = MemoryLog(), Inbox()
     outbox = running(log, inbox)
     ends_ms = now_ms() + 300
-    outbox.mark(Suppressions.of([silence(starts_ms=0, ends_ms=ends_ms)]))
+    outbox.update_suppressions(Suppressions.of([silence(starts_ms=0, ends_ms=ends_ms)]))
     outbox.put([recent()])
     until(lambda: "delivered" in log.states(), log.states)
-    assert 0 <= log.steps[0].delivery_ms - ends_ms < 5000
+    assert 0 <= log.records[0].delivery_ms - ends_ms < 5000
 
 
 def test_what_ends_while_it_is_silenced_is_settled_so_and_stays_so(running: Callable[..., Outbox]) -> None:
@@ -323,15 +323,19 @@ def test_what_ends_while_it_is_silenced_is_settled_so_and_stays_so(running: Call
     log, inbox = MemoryLog(events), Inbox()
     marks = Suppressions.of([silence(starts_ms=0, ends_ms=now_ms() + 3_600_000)])
     outbox = Outbox([inbox], log, FAST, now_ms)
-    outbox.mark(marks)
+    outbox.update_suppressions(marks)
     outbox.start()
-    until(lambda: len(log.steps) == 2, log.states)
+    until(lambda: len(log.records) == 2, log.states)
     outbox.stop()
-    assert (log.states(), [step.attempt for step in log.steps], inbox.got) == (["silenced", "silenced"], [0, 0], [])
+    assert (log.states(), [record.attempt for record in log.records], inbox.got) == (
+        ["silenced", "silenced"],
+        [0, 0],
+        [],
+    )
     # It is not told when nothing is silenced any more.
     running(log, inbox)
     time.sleep(0.1)
-    assert (len(log.steps), inbox.got) == (2, [])
+    assert (len(log.records), inbox.got) == (2, [])
 
 
 def test_an_acknowledged_update_is_settled_and_the_end_told(running: Callable[..., Outbox]) -> None:
@@ -340,7 +344,7 @@ def test_an_acknowledged_update_is_settled_and_the_end_told(running: Callable[..
     first, update, last = recent(ago_ms=3), recent(ago_ms=2), recent("resolved")
     outbox.put([first])
     until(lambda: "delivered" in log.states(), log.states)
-    outbox.mark(Suppressions.of([ack()]))
+    outbox.update_suppressions(Suppressions.of([ack()]))
     outbox.put([update])
     until(lambda: "silenced" in log.states(), log.states)
     outbox.put([last])
@@ -352,14 +356,14 @@ def test_what_an_unknown_error_says_is_not_repeated(
     running: Callable[..., Outbox], caplog: pytest.LogCaptureFixture
 ) -> None:
     class Leaking(Inbox):
-        def deliver(self, event: AlertEvent, before: str, again: bool) -> Receipt:
+        def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
             raise ValueError("Invalid header value b'Bearer xoxb-secret'")
 
     log = MemoryLog()
     running(log, Leaking()).put([event()])
     until(lambda: "failed" in log.states(), log.states)
     assert "ValueError" in caplog.text
-    assert "xoxb" not in caplog.text + repr(log.steps)
+    assert "xoxb" not in caplog.text + repr(log.records)
 
 
 class SettableClock:
@@ -383,7 +387,7 @@ def test_a_clock_that_is_set_holds_up_no_attempt_and_no_resending(set_s: int) ->
             super().__init__(failures=failures)
             self.resent = 0
 
-        def standing(self, told: object) -> None:
+        def restore(self, told: object) -> None:
             pass
 
         def forget(self, alert_id: str) -> None:

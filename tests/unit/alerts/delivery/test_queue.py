@@ -23,7 +23,7 @@ def take(of: DeliveryQueue, now_ms: int = NOW_MS) -> DeliveryBatch:
     return work
 
 
-def step(of: object, state: str, reference: str = "", attempt: int = 1) -> DeliveryAttempt:
+def record(of: object, state: str, reference: str = "", attempt: int = 1) -> DeliveryAttempt:
     return DeliveryAttempt("r", event_key(of), "a", "orders", state, attempt, "said", reference, NOW_MS)  # type: ignore[arg-type]
 
 
@@ -62,23 +62,23 @@ def test_retry_after_is_honoured_for_every_alert_of_the_receiver() -> None:
     queue.failed(take(queue), DeliveryError("slow down", retry_after_s=30, unsent=True), NOW_MS)
     assert queue.due(NOW_MS + 29_999) is None
     assert queue.next_ms(NOW_MS) == NOW_MS + 30_000
-    assert not take(queue, NOW_MS + 30_000).again
+    assert not take(queue, NOW_MS + 30_000).may_have_arrived
 
 
 def test_only_an_attempt_that_may_have_arrived_is_looked_for() -> None:
     queue = lane()
     queue.add([event()])
     queue.failed(take(queue), DeliveryError("refused", unsent=True), NOW_MS)
-    assert not take(queue, NOW_MS + 9000).again
+    assert not take(queue, NOW_MS + 9000).may_have_arrived
     queue.failed(take(queue, NOW_MS + 9000), DeliveryError("no answer"), NOW_MS)
-    assert take(queue, NOW_MS + 90_000).again
+    assert take(queue, NOW_MS + 90_000).may_have_arrived
 
 
 def test_nobody_is_told_of_what_is_pending_or_of_the_end_of_what_never_fired() -> None:
     queue = lane()
     queue.add([event(state="pending"), event(state="resolved", tick_ms=NOW_MS + 1)])
     assert queue.due(NOW_MS) is None
-    assert queue.owed(NOW_MS) == []
+    assert queue.undelivered(NOW_MS) == []
 
 
 def test_an_event_that_comes_twice_is_told_once() -> None:
@@ -93,31 +93,31 @@ def test_an_event_that_comes_twice_is_told_once() -> None:
 def test_a_start_takes_up_what_has_no_outcome() -> None:
     firing, resolved = event(), event(state="resolved", tick_ms=NOW_MS + 1)
     queue = lane()
-    queue.restore(Backlog([firing, resolved], [step(firing, "sending"), step(firing, "delivered", "here")]))
+    queue.restore(Backlog([firing, resolved], [record(firing, "sending"), record(firing, "delivered", "here")]))
     work = take(queue)
-    assert (work.pending[0].event, work.before, work.again) == (resolved, "here", False)
+    assert (work.pending[0].event, work.before, work.may_have_arrived) == (resolved, "here", False)
 
     queue = lane()
-    queue.restore(Backlog([firing], [step(firing, "sending", attempt=3)]))
+    queue.restore(Backlog([firing], [record(firing, "sending", attempt=3)]))
     work = take(queue)
-    assert (work.pending[0].event, work.again, work.pending[0].attempts) == (firing, True, 3)
+    assert (work.pending[0].event, work.may_have_arrived, work.pending[0].attempts) == (firing, True, 3)
 
 
 def test_what_fires_and_was_told_stands() -> None:
     queue = lane()
-    queue.restore(Backlog([event()], [step(event(), "delivered", "here")]))
-    assert queue.standing() == [(event(), "here")]
+    queue.restore(Backlog([event()], [record(event(), "delivered", "here")]))
+    assert queue.notified_alerts() == [(event(), "here")]
     assert queue.due(NOW_MS) is None
 
 
 def test_an_event_is_dropped_only_long_after_its_alert_has_resolved() -> None:
     queue = lane()
     queue.add([event("a"), event("b"), event("a", "resolved", NOW_MS + 1)])
-    assert queue.expired(NOW_MS + 100_000) == []
+    assert queue.take_expired(NOW_MS + 100_000) == []
     # Resolved at 6 ms: 5 ms after its tick; 100 s on end at 100,006 ms.
-    gone = queue.expired(NOW_MS + 100_007)
+    gone = queue.take_expired(NOW_MS + 100_007)
     assert [event_key(p.event) for p in gone] == [f"a/{NOW_MS}/firing", f"a/{NOW_MS + 1}/resolved"]
-    assert len(queue.owed(NOW_MS)) == 1
+    assert len(queue.undelivered(NOW_MS)) == 1
 
 
 def test_many_that_fire_at_once_are_told_together_also_after_a_failure() -> None:

@@ -13,7 +13,7 @@ from alerts.delivery.queue import DeliveryQueue
 from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.suppression import SuppressionRecord, Suppressions
 from schemas.alerts import AlertEvent
-from tests.unit.alerts.delivery.test_queue import lane, step, take
+from tests.unit.alerts.delivery.test_queue import lane, record, take
 from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, ended, silence
 from tests.unit.fakes.receivers import event
 
@@ -29,13 +29,13 @@ def at(offset_ms: int, state: str = "firing", alert_id: str = "a", severity: str
 
 def marked(*events: AlertEvent, marks: Suppressions = COVERED) -> DeliveryQueue:
     queue = lane()
-    queue.mark(marks)
+    queue.update_suppressions(marks)
     queue.add(events)
     return queue
 
 
 def muted(queue: DeliveryQueue) -> list[str]:
-    return [event_key(one.event) for one in queue.muted()]
+    return [event_key(one.event) for one in queue.take_muted()]
 
 
 def keys(*events: AlertEvent) -> list[str]:
@@ -45,9 +45,9 @@ def keys(*events: AlertEvent) -> list[str]:
 def test_what_is_covered_waits_and_is_told_when_the_cover_ends() -> None:
     queue = marked(at(1))
     assert (muted(queue), queue.due(NOW_MS + 1), queue.next_ms(NOW_MS + 1)) == ([], None, END_MS)
-    assert queue.owed(NOW_MS + 1) == []
+    assert queue.undelivered(NOW_MS + 1) == []
     assert take(queue, END_MS).pending[0].event == at(1)
-    assert len(queue.owed(END_MS)) == 1
+    assert len(queue.undelivered(END_MS)) == 1
 
 
 def test_of_what_came_while_it_was_covered_the_newest_is_told() -> None:
@@ -59,12 +59,12 @@ def test_of_what_came_while_it_was_covered_the_newest_is_told() -> None:
 def test_what_comes_to_its_end_while_it_is_covered_is_not_told_at_all() -> None:
     queue = marked(at(-1), at(1), at(2, "resolved"))
     assert muted(queue) == keys(at(-1), at(1), at(2, "resolved"))
-    assert (queue.due(END_MS), queue.standing()) == (None, [])
+    assert (queue.due(END_MS), queue.notified_alerts()) == (None, [])
 
 
 def test_what_is_not_grave_enough_is_told_once_it_is_graver_and_else_never() -> None:
     queue = marked(at(1, severity="info"), marks=Suppressions())
-    assert (muted(queue), queue.due(NOW_MS + 10_000), queue.owed(NOW_MS)) == ([], None, [])
+    assert (muted(queue), queue.due(NOW_MS + 10_000), queue.undelivered(NOW_MS)) == ([], None, [])
     queue.add([at(2, severity="warning")])
     assert muted(queue) == keys(at(1))
     assert take(queue).pending[0].event == at(2, severity="warning")
@@ -76,7 +76,7 @@ def test_what_is_not_grave_enough_is_told_once_it_is_graver_and_else_never() -> 
 def test_the_end_of_what_was_told_before_is_told_though_it_is_covered() -> None:
     queue = marked(at(-1), marks=Suppressions())
     queue.delivered(take(queue).pending[0], Receipt("ok", "here"))
-    queue.mark(COVERED)
+    queue.update_suppressions(COVERED)
     queue.add([at(1)])
     assert queue.due(NOW_MS + 1) is None
     queue.add([at(2, "resolved")])
@@ -95,7 +95,7 @@ def test_an_alert_that_ends_after_its_cover_is_told_whole() -> None:
 def test_what_may_have_arrived_is_told_to_its_end() -> None:
     queue = marked(at(-1), marks=Suppressions())
     queue.failed(take(queue), DeliveryError("no answer"), NOW_MS)
-    queue.mark(COVERED)
+    queue.update_suppressions(COVERED)
     queue.add([at(1), at(2, "resolved")])
     assert muted(queue) == keys(at(1))
     # It is not tried again before its time for that.
@@ -106,7 +106,7 @@ def test_what_may_have_arrived_is_told_to_its_end() -> None:
 
 def test_a_silence_that_is_ended_early_lets_go_at_once() -> None:
     queue, made = marked(at(1)), silence(ends_ms=END_MS)
-    queue.mark(Suppressions.of([made, ended(made, NOW_MS + 5)]))
+    queue.update_suppressions(Suppressions.of([made, ended(made, NOW_MS + 5)]))
     assert take(queue, NOW_MS + 5).pending[0].event == at(1)
 
 
@@ -118,7 +118,7 @@ def test_others_do_not_wait_for_what_is_covered() -> None:
 
 def test_many_whose_cover_ends_are_told_together() -> None:
     queue = lane(digest_after=2)
-    queue.mark(COVERED)
+    queue.update_suppressions(COVERED)
     queue.add([at(1, alert_id=name) for name in "abc"])
     assert len(take(queue, END_MS).pending) == 3
 
@@ -139,15 +139,15 @@ def test_updates_of_what_is_acknowledged_are_not_told_until_its_severity_rises()
 def test_what_is_muted_does_not_stand_for_told_after_a_restart() -> None:
     firing, update = at(1), at(2)
     queue = lane()
-    queue.restore(Backlog([firing, update], [step(firing, "silenced")]))
-    assert queue.standing() == []
-    queue.mark(COVERED)
+    queue.restore(Backlog([firing, update], [record(firing, "silenced")]))
+    assert queue.notified_alerts() == []
+    queue.update_suppressions(COVERED)
     queue.add([at(3, "resolved")])
     assert muted(queue) == keys(update, at(3, "resolved"))
 
     queue = lane()
-    queue.restore(Backlog([firing, update], [step(firing, "delivered", "here"), step(update, "silenced")]))
-    assert queue.standing() == [(firing, "here")]
+    queue.restore(Backlog([firing, update], [record(firing, "delivered", "here"), record(update, "silenced")]))
+    assert queue.notified_alerts() == [(firing, "here")]
 
 
 @dataclass
@@ -160,7 +160,7 @@ class World:
 
     marks: Sequence[SuppressionRecord]
     events: list[AlertEvent] = field(default_factory=list)
-    steps: list[DeliveryAttempt] = field(default_factory=list)
+    records: list[DeliveryAttempt] = field(default_factory=list)
     told: list[tuple[AlertEvent, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -168,32 +168,32 @@ class World:
 
     def restart(self) -> None:
         self.queue = lane()
-        self.queue.mark(Suppressions.of(self.marks))
-        self.queue.restore(Backlog(list(self.events), list(self.steps)))
+        self.queue.update_suppressions(Suppressions.of(self.marks))
+        self.queue.restore(Backlog(list(self.events), list(self.records)))
 
     def run(self, now_ms: int, crash: str) -> None:
         """Do what a worker does at one time; with a crash at the first step of a kind, before it is kept."""
-        for one in self.queue.muted():
+        for one in self.queue.take_muted():
             if crash == "silenced":
                 self.restart()
                 self.run(now_ms, "")
                 return
-            self.steps.append(step(one.event, "silenced"))
+            self.records.append(record(one.event, "silenced"))
         while (work := self.queue.due(now_ms)) is not None:
             (one,) = work.pending
-            self.steps.append(step(one.event, "sending"))
+            self.records.append(record(one.event, "sending"))
             if crash == "sending":
                 self.restart()
                 self.run(now_ms, "")
                 return
-            if not (work.again and one.event in [event for event, _ in self.told]):
+            if not (work.may_have_arrived and one.event in [event for event, _ in self.told]):
                 self.told.append((one.event, now_ms))
             if crash == "delivered":
                 self.restart()
                 self.run(now_ms, "")
                 return
             self.queue.delivered(one, Receipt("ok", "here"))
-            self.steps.append(step(one.event, "delivered", "here"))
+            self.records.append(record(one.event, "delivered", "here"))
 
 
 # Few moments, so that what a rule may overlook falls together: a cover that ends as an alert fires or resolves.
@@ -228,4 +228,4 @@ def test_whatever_is_covered_and_whatever_crashes_the_end_of_a_cover_is_told_onc
             expected += [("resolved", now, now)] if expected else []
             kept = []
     assert [(one.state, one.tick_ms - NOW_MS, now_ms - NOW_MS) for one, now_ms in world.told] == expected
-    assert (world.queue.muted(), world.queue.owed(NOW_MS + _LAST)) == ([], [])
+    assert (world.queue.take_muted(), world.queue.undelivered(NOW_MS + _LAST)) == ([], [])

@@ -13,7 +13,7 @@ from schemas.alerts import AlertKind, AlertState, Role
 from schemas.metrics import METRICS, MetricType
 from streaming.transforms.moves.throttle_loads import EVIDENCE_PARTITIONS
 from tests.unit.builders.leader_balance import balance
-from tests.unit.builders.throttle_status import MB, TICK_MS, partition, side
+from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 from tests.unit.fakes.prometheus_scrape import STALE_S, Scene, event
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
@@ -23,12 +23,12 @@ BY_SIDE = [spec.name for spec in METRICS if "broker" in spec.labels]
 
 def losing(broker: int = 1) -> ThrottleStatus:
     """Throttle 5 MB/s, required 8, in sync 2: losing."""
-    return side(broker, LEADER, 5.0, 8.0, partition(remaining_bytes=10_000_000))
+    return status(broker, LEADER, 5.0, 8.0, partition(remaining_bytes=10_000_000))
 
 
-def told(*sides: ThrottleStatus, top_n: int = 50) -> Scene:
+def told(*statuses: ThrottleStatus, top_n: int = 50) -> Scene:
     scene = Scene(top_n)
-    scene.live.on_tick("orders", TICK_MS, sides)
+    scene.live.on_tick("orders", TICK_MS, statuses)
     return scene
 
 
@@ -47,12 +47,12 @@ def test_a_throttle_and_its_two_marks_are_told_in_base_units() -> None:
 def test_only_the_present_verdict_has_a_series() -> None:
     scene = told(losing())
     assert scene.labels_of("headroom_verdict", "verdict") == ["losing"]
-    scene.live.on_tick("orders", TICK_MS, [side(1, LEADER, 9.0, 8.0)])
+    scene.live.on_tick("orders", TICK_MS, [status(1, LEADER, 9.0, 8.0)])
     assert scene.labels_of("headroom_verdict", "verdict") == ["catching_up"]
 
 
 def test_unknown_is_absent_and_not_zero() -> None:
-    unknown = side(1, LEADER, None, None, in_sync_mb=None, remaining_bytes=None, throttle_known=False)
+    unknown = status(1, LEADER, None, None, in_sync_mb=None, remaining_bytes=None, throttle_known=False)
     scene = told(unknown)
     known = {name for name in BY_SIDE if scene.values(name)}
     assert known == {
@@ -66,19 +66,19 @@ def test_unknown_is_absent_and_not_zero() -> None:
 
 
 def test_planned_under_replication_is_told_by_leaders_and_lost_replicas_by_who_lost_them() -> None:
-    scene = told(side(1, LEADER, 5.0, 4.0, planned_partitions=3), side(2, FOLLOWER, 5.0, 4.0, lost_replicas=7))
+    scene = told(status(1, LEADER, 5.0, 4.0, planned_partitions=3), status(2, FOLLOWER, 5.0, 4.0, lost_replicas=7))
     assert scene.values("headroom_planned_under_replicated_partitions", broker="1") == [3]
     assert scene.values("headroom_lost_replicas", broker="2") == [7]
     assert len(scene.values("headroom_lost_replicas")) == 1
 
 
 def test_a_stall_that_is_seen_is_told_even_where_the_verdict_is_not_known() -> None:
-    scene = told(side(1, FOLLOWER, None, None, partition(stalled=True), throttle_known=False))
+    scene = told(status(1, FOLLOWER, None, None, partition(stalled=True), throttle_known=False))
     assert scene.values("headroom_stalled_replicas") == [1]
 
 
 def test_replicas_that_wait_for_their_turn_are_told_apart_from_those_that_stand_still() -> None:
-    scene = told(side(3, FOLLOWER, 5.0, 4.0, partition(), waiting_replicas=120))
+    scene = told(status(3, FOLLOWER, 5.0, 4.0, partition(), waiting_replicas=120))
     assert scene.values("headroom_waiting_replicas") == [120]
     assert scene.values("headroom_stalled_replicas") == [0]
 
@@ -122,13 +122,13 @@ def test_balances_may_be_twice_as_old_as_a_tick_and_no_older() -> None:
 
 
 def test_without_a_throttle_there_is_no_headroom() -> None:
-    scene = told(side(1, LEADER, None, 8.0))
+    scene = told(status(1, LEADER, None, 8.0))
     assert scene.values("headroom_throttle_headroom_bytes_per_second") == []
     assert scene.values("headroom_required_bytes_per_second") == [8 * MB]
 
 
 def test_nothing_that_moves_is_a_zero_that_is_known() -> None:
-    scene = told(side(1, LEADER, None, 0.0, in_sync_mb=0.0, limited=0, remaining_bytes=0))
+    scene = told(status(1, LEADER, None, 0.0, in_sync_mb=0.0, limited=0, remaining_bytes=0))
     assert scene.values("headroom_remaining_bytes") == [0]
     assert scene.values("headroom_stalled_replicas") == [0]
     assert scene.values("headroom_eta_seconds") == []
@@ -172,18 +172,18 @@ def test_a_move_that_is_done_leaves_no_partition() -> None:
     assert scene.values("headroom_partition_write_bytes_per_second", topic="t", partition="0") == [2 * MB]
     assert scene.values("headroom_partition_remaining_bytes", topic="t", partition="0") == [10_000_000]
     # It stays in the throttled lists until someone clears them.
-    scene.live.on_tick("orders", TICK_MS + 1000, [side(1, LEADER, 5.0, 4.0, partition(moving=False))])
+    scene.live.on_tick("orders", TICK_MS + 1000, [status(1, LEADER, 5.0, 4.0, partition(moving=False))])
     assert scene.values("headroom_partition_write_bytes_per_second") == []
     assert scene.values("headroom_partition_remaining_bytes") == []
 
 
 def test_a_partition_is_told_once_by_its_leader() -> None:
-    scene = told(losing(), side(3, FOLLOWER, 5.0, 8.0, partition(followers=1, remaining_bytes=1)))
+    scene = told(losing(), status(3, FOLLOWER, 5.0, 8.0, partition(followers=1, remaining_bytes=1)))
     assert scene.values("headroom_partition_remaining_bytes") == [10_000_000]
 
 
 def test_a_partition_of_unknown_rate_has_none() -> None:
-    scene = told(side(1, LEADER, 5.0, None, partition(write_bytes_per_s=None, remaining_bytes=7)))
+    scene = told(status(1, LEADER, 5.0, None, partition(write_bytes_per_s=None, remaining_bytes=7)))
     assert scene.values("headroom_partition_write_bytes_per_second") == []
     assert scene.values("headroom_partition_remaining_bytes") == [7]
 
@@ -227,12 +227,12 @@ def test_before_the_first_tick_nothing_is_told_of_a_cluster_but_its_counts_of_ev
 
 def test_series_are_bounded_however_many_partitions_move() -> None:
     # 1,000 brokers that lead 200 each.
-    sides = [
-        side(broker, LEADER, 5.0, 8.0, *(partition(1000 * n + broker, leader=broker) for n in range(200)))
+    statuses = [
+        status(broker, LEADER, 5.0, 8.0, *(partition(1000 * n + broker, leader=broker) for n in range(200)))
         for broker in range(1000)
     ]
-    sides += [side(broker, FOLLOWER, 5.0, 8.0) for broker in range(1000)]
-    scene = told(*sides, top_n=50)
+    statuses += [status(broker, FOLLOWER, 5.0, 8.0) for broker in range(1000)]
+    scene = told(*statuses, top_n=50)
     assert len(scene.values("headroom_partition_write_bytes_per_second")) == 50
     # By broker and role: 10 names at most, of which eta is absent. 50 write rates; nothing is known to remain.
     moves = [s for family in scene.families() for s in family.samples if {"broker", "partition"} & set(s.labels)]
@@ -246,15 +246,15 @@ def test_the_partitions_that_are_told_are_those_of_greatest_write_rate_times_fol
         partition(n, write_bytes_per_s=None if mb is None else mb * MB, followers=followers, remaining_bytes=1)
         for n, (mb, followers) in enumerate(sizes)
     ]
-    assert told(side(1, LEADER, 5.0, 8.0, *given), top_n=2).labels_of(
+    assert told(status(1, LEADER, 5.0, 8.0, *given), top_n=2).labels_of(
         "headroom_partition_remaining_bytes", "partition"
     ) == ["2", "1"]
-    assert told(side(1, LEADER, 5.0, 8.0, *given), top_n=0).values("headroom_partition_remaining_bytes") == []
+    assert told(status(1, LEADER, 5.0, 8.0, *given), top_n=0).values("headroom_partition_remaining_bytes") == []
 
 
 def test_the_meaning_names_the_most_partitions_that_a_side_tells_of() -> None:
     spec = next(spec for spec in METRICS if spec.name == "headroom_partition_write_bytes_per_second")
-    assert f"{EVIDENCE_PARTITIONS} of a leading broker" in spec.meaning
+    assert f"{EVIDENCE_PARTITIONS} per leading broker" in spec.meaning
 
 
 def test_alerts_are_counted_by_kind_severity_and_state() -> None:
@@ -278,7 +278,7 @@ def test_an_alert_that_is_resolved_has_no_series_and_its_events_stay_counted() -
 
 def test_alerts_of_a_former_run_stand_but_are_no_new_events() -> None:
     scene = Scene()
-    scene.live.standing([event("firing")])
+    scene.live.restore([event("firing")])
     assert scene.values("headroom_alerts", state="firing") == [1]
     assert scene.values("headroom_alert_events_total", state="firing") == [0.0] * len(AlertKind)
 
@@ -286,7 +286,7 @@ def test_alerts_of_a_former_run_stand_but_are_no_new_events() -> None:
 def test_what_was_heard_before_the_former_run_is_told_of_wins() -> None:
     scene = Scene()
     scene.live.on_events([event("resolved", TICK_MS + 1000)])
-    scene.live.standing([event("firing")])
+    scene.live.restore([event("firing")])
     assert scene.values("headroom_alerts") == []
 
 
@@ -316,8 +316,8 @@ def test_rows_and_batches_are_counted() -> None:
 
 def full() -> Scene:
     """A scene in which every metric has a series."""
-    leader = side(1, LEADER, 9.0, 8.0, partition(remaining_bytes=1), eta_s=10.0)
-    scene = told(leader, side(2, FOLLOWER, 9.0, 8.0))
+    leader = status(1, LEADER, 9.0, 8.0, partition(remaining_bytes=1), eta_s=10.0)
+    scene = told(leader, status(2, FOLLOWER, 9.0, 8.0))
     scene.live.on_events([event("firing")])
     scene.live.on_batch(1.0)
     scene.live.on_collected("orders", Collected(0.3, 0, 0))
@@ -355,7 +355,7 @@ def test_a_scrape_in_the_midst_of_a_tick_sees_all_of_it_or_nothing() -> None:
         number = 0
         while not stop.is_set():
             number += 1
-            scene.live.on_tick("orders", TICK_MS, [side(b, LEADER, float(number), 8.0) for b in (1, 2, 3)])
+            scene.live.on_tick("orders", TICK_MS, [status(b, LEADER, float(number), 8.0) for b in (1, 2, 3)])
 
     thread = threading.Thread(target=tell)
     thread.start()

@@ -14,11 +14,11 @@ from planning.elections.planner import RequiredThrottleIncrease
 from planning.elections.summary import BalanceForecast, ElectionPlanSummary
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import Role
-from tests.unit.builders.leader_balance import OUTLINE
+from tests.unit.builders.leader_balance import PLAN_SUMMARY
 from tests.unit.builders.throttle_status import MB, TICK_MS
 
 ONE = replace(
-    OUTLINE,
+    PLAN_SUMMARY,
     batches=1,
     elections=2,
     left_out=(),
@@ -34,7 +34,7 @@ def advice(plan: ElectionPlanSummary | None) -> dict[str, Any]:
 
 
 def test_it_says_how_many_batches_what_the_first_is_and_what_they_come_to() -> None:
-    assert describe_plan(replace(OUTLINE, left_out=(), raise_first=())) == (
+    assert describe_plan(replace(PLAN_SUMMARY, left_out=(), raise_first=())) == (
         "elect the preferred leaders of 700 partitions in 4 batches, at a quiet time: first of 2 partition(s) "
         "(3.0 MB/s are written to them), after which no broker lacks more than 25 % of its leads; after the last it is "
         "0.4 %"
@@ -52,11 +52,13 @@ def test_a_write_rate_that_is_not_known_is_not_told_as_nothing() -> None:
 
 
 def test_it_says_what_has_to_wait_and_which_throttle_comes_first() -> None:
-    assert describe_plan(OUTLINE).endswith(
+    assert describe_plan(PLAN_SUMMARY).endswith(
         "; left out: 3 (a reassignment of it is running), 5 (a throttle of the running move would be too low); "
         "to elect more, first raise the throttle of broker 2 as leader above 12.0 MB/s"
     )
-    stuck = replace(OUTLINE, batches=0, elections=0, first_batch=(), left_out=(("at_min_insync", 4),), raise_first=())
+    stuck = replace(
+        PLAN_SUMMARY, batches=0, elections=0, first_batch=(), left_out=(("at_min_insync", 4),), raise_first=()
+    )
     assert describe_plan(stuck) == (
         "nothing can be elected just now: 4 (it lacks in-sync replicas and has no more than min.insync.replicas)"
     )
@@ -70,7 +72,7 @@ def test_without_a_plan_it_names_the_command_alone() -> None:
 
 
 def test_the_recommendation_has_the_first_batch_the_number_of_batches_and_the_ratios_after() -> None:
-    made = advice(OUTLINE)
+    made = advice(PLAN_SUMMARY)
     assert (made["action"], made["batches"], made["elections"], made["plan_tick_ms"]) == (
         "elect_preferred",
         4,
@@ -86,11 +88,11 @@ def test_the_recommendation_has_the_first_batch_the_number_of_batches_and_the_ra
 
 
 def test_kafkas_own_command_elects_the_first_batch_with_the_file_that_it_writes() -> None:
-    headroom, kafka = advice(OUTLINE)["commands"]
+    headroom, kafka = advice(PLAN_SUMMARY)["commands"]
     assert headroom == "headroom elections --config headroom.toml --execute"
     words = shlex.split(kafka)
     assert (words[0], words[2:5]) == ("echo", [">", ELECTIONS_FILE, "&&"])
-    assert json.loads(words[1])["partitions"] == advice(OUTLINE)["first_batch"]
+    assert json.loads(words[1])["partitions"] == advice(PLAN_SUMMARY)["first_batch"]
     assert words[5:] == [
         "kafka-leader-election.sh",
         "--bootstrap-server",
@@ -103,7 +105,7 @@ def test_kafkas_own_command_elects_the_first_batch_with_the_file_that_it_writes(
 
 
 def test_a_batch_that_is_too_large_to_name_is_left_to_headrooms_own_command() -> None:
-    large = replace(OUTLINE, first_batch=tuple(("t", n) for n in range(51)))
+    large = replace(PLAN_SUMMARY, first_batch=tuple(("t", n) for n in range(51)))
     assert len(advice(large)["commands"]) == 1
     assert len(advice(replace(large, first_batch=large.first_batch[1:]))["commands"]) == 2
     assert len(advice(replace(large, first_batch=()))["commands"]) == 1

@@ -17,7 +17,7 @@ from planning.finish import finish_time as duration
 from planning.finish.finish_time import finish_s
 from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from tests.unit.builders.throttle_status import MB, TICK_MS, partition, side
+from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 
 
 class Notes:
@@ -66,40 +66,40 @@ class Plays:
         monkeypatch.setattr(duration, "copied_s", counted)
         cluster = ClusterSettings(name="c", bootstrap_servers="broker1:9092")
         settings = Settings(cluster=cluster, alerts=AlertSettings(**{"hold_s": 3, "resolve_s": 2, **alerts}))
-        self.desk = AlertEngine(settings, lambda: TICK_MS)
+        self.engine = AlertEngine(settings, lambda: TICK_MS)
 
-    def tick(self, second: int, *sides: ThrottleStatus) -> list[AlertEvent]:
-        return self.desk.observe("c", TICK_MS + second * 1000, sides)
+    def tick(self, second: int, *statuses: ThrottleStatus) -> list[AlertEvent]:
+        return self.engine.evaluate("c", TICK_MS + second * 1000, statuses)
 
-    def states(self, second: int, *sides: ThrottleStatus) -> tuple[list[str], bool]:
+    def states(self, second: int, *statuses: ThrottleStatus) -> tuple[list[str], bool]:
         """The states of the events that a tick brings, and whether a quota was played forward for them."""
         before = self.count
-        return [event.state for event in self.tick(second, *sides)], self.count > before
+        return [event.state for event in self.tick(second, *statuses)], self.count > before
 
 
-def short(remaining_mb: float, required_mb: float = 4) -> ThrottleStatus:
+def too_low(remaining_mb: float, required_mb: float = 4) -> ThrottleStatus:
     """A leader whose throttle of 3 MB/s is too low."""
     counted = {"remaining_bytes": round(remaining_mb * MB), "used_bytes_per_s": 3 * MB}
-    return side(1, Role.LEADER, 3, required_mb, partition(), **counted)
+    return status(1, Role.LEADER, 3, required_mb, partition(), **counted)
 
 
 def at_risk() -> list[ThrottleStatus]:
     """A throttle of 9 MB/s that is enough until broker 1 leads a partition of 6 MB/s more."""
-    leader = side(1, Role.LEADER, 9, 4, partition())
-    return [leader, side(1, Role.FOLLOWER, 9, 0, limited=0, takeover=LeadershipRisk(6 * MB, "t", 1, 2))]
+    leader = status(1, Role.LEADER, 9, 4, partition())
+    return [leader, status(1, Role.FOLLOWER, 9, 0, limited=0, takeover=LeadershipRisk(6 * MB, "t", 1, 2))]
 
 
 @pytest.mark.parametrize("finish_within", [None, 100.0])
 def test_a_finish_is_worked_out_for_events_alone(monkeypatch: pytest.MonkeyPatch, finish_within: float | None) -> None:
     plays = Plays(monkeypatch, finish_within=finish_within)
-    told = [plays.states(second, short(50 + second)) for second in range(3)]
+    told = [plays.states(second, too_low(50 + second)) for second in range(3)]
     # Pending, and then only pending still.
     assert told == [(["pending"], True), ([], False), ([], False)]
-    assert plays.states(3, short(53)) == (["firing"], True)
+    assert plays.states(3, too_low(53)) == (["firing"], True)
     # While it stands it is compared by its throttle, in which a deadline is played for.
-    assert plays.states(4, short(54)) == plays.states(5, short(54)) == ([], finish_within is not None)
+    assert plays.states(4, too_low(54)) == plays.states(5, too_low(54)) == ([], finish_within is not None)
     # 8 MB/s are more than 4 x 1.15.
-    assert plays.states(6, short(54, required_mb=8)) == (["firing"], True)
+    assert plays.states(6, too_low(54, required_mb=8)) == (["firing"], True)
 
 
 def test_no_finish_is_worked_out_while_a_throttle_is_at_risk_and_that_has_been_told(
@@ -111,27 +111,27 @@ def test_no_finish_is_worked_out_while_a_throttle_is_at_risk_and_that_has_been_t
 
 
 def test_findings_of_one_tick_share_one_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    def plays(*sides: ThrottleStatus) -> int:
+    def plays(*statuses: ThrottleStatus) -> int:
         plays = Plays(monkeypatch, hold_s=0)
-        assert [event.state for event in plays.tick(0, *sides)] == [*["pending", "firing"] * len(sides)]
+        assert [event.state for event in plays.tick(0, *statuses)] == [*["pending", "firing"] * len(statuses)]
         return plays.count
 
     came = partition(1, leader=2, previous_leader=5, switch_tick_ms=TICK_MS)
-    other = side(2, Role.LEADER, 3, 4, came)
-    one, two = plays(short(50)), plays(short(50), other)
+    other = status(2, Role.LEADER, 3, 4, came)
+    one, two = plays(too_low(50)), plays(too_low(50), other)
     assert one == two > 0
 
 
 def test_what_an_event_promises_is_of_its_own_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     plays = Plays(monkeypatch)
-    sides = [short(remaining_mb) for remaining_mb in (20, 23, 24, 30)]
-    events = [event for second, one in enumerate(sides) for event in plays.tick(second, one)]
+    statuses = [too_low(remaining_mb) for remaining_mb in (20, 23, 24, 30)]
+    events = [event for second, one in enumerate(statuses) for event in plays.tick(second, one)]
     assert [event.state for event in events] == ["pending", "firing"]
-    before = [(float(age), {(1, Role.LEADER): one.demand}) for age, one in enumerate(sides[2::-1], 1)]
+    before = [(float(age), {(1, Role.LEADER): one.load}) for age, one in enumerate(statuses[2::-1], 1)]
     # 4 MB/s x 1.2
-    promised = [finish_s([sides[0].demand], 4_800_000), finish_s([sides[3].demand], 4_800_000, before)]
+    promised = [finish_s([statuses[0].load], 4_800_000), finish_s([statuses[3].load], 4_800_000, before)]
     assert [json.loads(event.recommendation)["finish_s"] for event in events] == promised
-    assert promised[0] != promised[1] != finish_s([sides[3].demand], 4_800_000)
+    assert promised[0] != promised[1] != finish_s([statuses[3].load], 4_800_000)
 
 
 def test_no_tick_is_kept_for_the_sake_of_a_finding_that_nobody_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_no_tick_is_kept_for_the_sake_of_a_finding_that_nobody_read(monkeypatch:
     monkeypatch.setattr(LazyMapping, "__init__", noted)
     plays = Plays(monkeypatch)
     for second in range(5):
-        plays.tick(second, short(50))
+        plays.tick(second, too_low(50))
     gc.collect()
     # One of each tick, and of those that were compared one for the finish.
     assert len(made) > 5

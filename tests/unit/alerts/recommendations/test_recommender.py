@@ -17,16 +17,16 @@ from alerts.recommendations.recommender import Recommender
 from planning.finish.finish_time import finish, finish_s
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import Role
-from tests.unit.builders.throttle_status import MB, partition, side
+from tests.unit.builders.throttle_status import MB, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 RECOMMENDER = Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml")
 # The leaders 1 and 2 need 4 and 8 MB/s, the destination 3 needs 6.
 SIDES = [
-    side(1, LEADER, 5.6, 4, partition(0)),
-    side(2, LEADER, 5.6, 8, partition(1, leader=2)),
-    side(3, FOLLOWER, 5.6, 6, partition(0), partition(1, leader=2), in_sync_mb=0),
-    side(4, LEADER, 5.6, 0, limited=0),
+    status(1, LEADER, 5.6, 4, partition(0)),
+    status(2, LEADER, 5.6, 8, partition(1, leader=2)),
+    status(3, FOLLOWER, 5.6, 6, partition(0), partition(1, leader=2), in_sync_mb=0),
+    status(4, LEADER, 5.6, 0, limited=0),
 ]
 
 
@@ -43,18 +43,18 @@ def test_one_throttle_that_is_enough_everywhere_with_what_each_broker_needs() ->
 
 
 def test_the_expected_finish_is_that_of_all_sides_that_are_held_back_under_the_advice() -> None:
-    sides = [replace(one, demand=replace(one.demand, remaining_bytes=160_000_000)) for one in SIDES]
-    limited = [side.demand for side in sides[:3]]
-    alone = RECOMMENDER.raise_throttle(sides)["finish_s"]
+    statuses = [replace(one, load=replace(one.load, remaining_bytes=160_000_000)) for one in SIDES]
+    limited = [status.load for status in statuses[:3]]
+    alone = RECOMMENDER.raise_throttle(statuses)["finish_s"]
     assert alone == finish_s(limited, 9_600_000)
     # What earlier ticks tell of the windows counts.
     earlier = [(5.0, {(2, LEADER): replace(limited[1], remaining_bytes=500_000_000)})]
-    told = replace(RECOMMENDER, earlier=earlier).raise_throttle(sides)["finish_s"]
+    told = replace(RECOMMENDER, earlier=earlier).raise_throttle(statuses)["finish_s"]
     assert told == finish_s(limited, 9_600_000, earlier) != alone
 
 
 def test_the_finish_is_unknown_as_soon_as_what_one_side_has_to_copy_is() -> None:
-    unknown = side(5, FOLLOWER, 5.6, 4, remaining_bytes=None)
+    unknown = status(5, FOLLOWER, 5.6, 4, remaining_bytes=None)
     recommendation = RECOMMENDER.raise_throttle([*SIDES, unknown])
     assert (recommendation["throttle_bytes_per_s"], recommendation["finish_s"]) == (9_600_000, None)
 
@@ -77,15 +77,15 @@ def both(broker: int, leader_mb: float | None, follower_mb: float | None, **more
     """Both roles of a broker that takes part in the move: it is behind with what it receives."""
     moving = partition(broker, leader=1)
     return [
-        side(broker, LEADER, leader_mb, 0, moving, limited=0, **more),
-        side(broker, FOLLOWER, follower_mb, 2, moving, in_sync_mb=0, **more),
+        status(broker, LEADER, leader_mb, 0, moving, limited=0, **more),
+        status(broker, FOLLOWER, follower_mb, 2, moving, in_sync_mb=0, **more),
     ]
 
 
 # 8 MB/s x 1.2 = 9.6. Kafka's own tool would set that on every broker, and lower 50 and 100.
 def test_a_higher_rate_is_never_lowered_and_where_there_is_none_there_will_be_none() -> None:
-    sides = [*SIDES[:2], *both(3, 50, 5.6), *both(5, 100, 100), *both(6, None, None)]
-    recommendation = RECOMMENDER.raise_throttle(sides)
+    statuses = [*SIDES[:2], *both(3, 50, 5.6), *both(5, 100, 100), *both(6, None, None)]
+    recommendation = RECOMMENDER.raise_throttle(statuses)
     assert recommendation["throttle_bytes_per_s"] == 9_600_000
     apply, *kafka = recommendation["commands"]
     assert " --brokers 1,2,3 --raise-only " in apply
@@ -103,8 +103,13 @@ def test_a_higher_rate_is_never_lowered_and_where_there_is_none_there_will_be_no
 @pytest.mark.parametrize("others_mb", [4.5, 20])
 def test_a_broker_that_moves_nothing_but_holds_back_a_replica_is_raised_too(others_mb: float) -> None:
     old = partition(7, leader=3, moving=False)
-    moving = [side(1, LEADER, others_mb, 2, partition(0)), side(2, FOLLOWER, others_mb, 2, partition(0), in_sync_mb=0)]
-    recommendation = RECOMMENDER.raise_throttle([*moving, side(3, LEADER, 1, 4, old), side(4, LEADER, 1, 0, limited=0)])
+    moving = [
+        status(1, LEADER, others_mb, 2, partition(0)),
+        status(2, FOLLOWER, others_mb, 2, partition(0), in_sync_mb=0),
+    ]
+    recommendation = RECOMMENDER.raise_throttle(
+        [*moving, status(3, LEADER, 1, 4, old), status(4, LEADER, 1, 0, limited=0)]
+    )
     assert recommendation["throttle_bytes_per_s"] == 4_800_000
     apply, *kafka = recommendation["commands"]
     lower = ["1", "2", "3"] if others_mb < 4.8 else ["3"]
@@ -127,8 +132,10 @@ def test_no_command_names_a_broker_that_is_down() -> None:
 
 
 def test_of_very_many_brokers_the_one_command_covers_all() -> None:
-    sides = [one for broker in range(1, 31) for one in both(broker, 5.6, 5.6)]
-    apply, *rest = RECOMMENDER.raise_throttle([*sides, side(31, LEADER, 5.6, 8, partition(31, leader=31))])["commands"]
+    statuses = [one for broker in range(1, 31) for one in both(broker, 5.6, 5.6)]
+    apply, *rest = RECOMMENDER.raise_throttle([*statuses, status(31, LEADER, 5.6, 8, partition(31, leader=31))])[
+        "commands"
+    ]
     assert " --brokers 1,2,3," in apply
     assert ["--additional" in command for command in rest] == [True]
 
@@ -149,7 +156,7 @@ def test_without_a_configuration_file_the_command_names_none_and_odd_names_are_q
 
 
 def test_what_is_unknown_gives_no_number_and_says_what() -> None:
-    recommendation = RECOMMENDER.raise_throttle([*SIDES, side(5, FOLLOWER, 5.6, None, partition(2))])
+    recommendation = RECOMMENDER.raise_throttle([*SIDES, status(5, FOLLOWER, 5.6, None, partition(2))])
     assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("none", None)
     assert recommendation["commands"] == []
     assert "broker 5 as follower" in recommendation["reason"]
@@ -175,8 +182,8 @@ def test_of_a_move_too_large_to_be_named_all_is_cancelled() -> None:
 
 
 def test_a_deadline_that_the_capacity_forbids_is_told() -> None:
-    wish = ThrottlePolicy(finish_within_s=1, capacity_bytes_per_s=10 * MB)
-    recommendation = Recommender(wish, "broker1:9092").raise_throttle(SIDES)
+    policy = ThrottlePolicy(finish_within_s=1, capacity_bytes_per_s=10 * MB)
+    recommendation = Recommender(policy, "broker1:9092").raise_throttle(SIDES)
     assert recommendation["throttle_bytes_per_s"] == 10_000_000
     assert recommendation["reason"].startswith("no throttle that a broker can carry finishes within")
 
@@ -268,7 +275,7 @@ def test_a_replica_that_no_list_names_does_not_count(throttle: float | None, req
 
 
 def test_every_broker_that_takes_part_is_in_the_commands_though_the_list_of_partitions_is_cut() -> None:
-    beyond = side(7, LEADER, 5.6, 3, moving_partitions=4)
+    beyond = status(7, LEADER, 5.6, 3, moving_partitions=4)
     apply, *kafka, _ = RECOMMENDER.raise_throttle([*SIDES, beyond])["commands"]
     assert "--brokers 1,2,3,7 " in apply
     assert len(kafka) == 4
@@ -298,10 +305,10 @@ CAPACITIES = st.none() | RATES
 def test_what_is_recommended_for_what_may_come_exceeds_every_need_and_no_capacity(
     need: float, required: list[float], capacity: float | None, margin: float
 ) -> None:
-    sides = [side(broker, LEADER, 2000, r / MB, partition(broker)) for broker, r in enumerate(required)]
+    statuses = [status(broker, LEADER, 2000, r / MB, partition(broker)) for broker, r in enumerate(required)]
     recommender = Recommender(ThrottlePolicy(margin_ratio=margin, capacity_bytes_per_s=capacity), "broker1:9092")
-    throttle = recommender.raise_to(sides, need, "not urgent")["throttle_bytes_per_s"]
-    smallest = max([need, *(s.demand.required_bytes_per_s or 0.0 for s in sides)])
+    throttle = recommender.raise_to(statuses, need, "not urgent")["throttle_bytes_per_s"]
+    smallest = max([need, *(s.load.required_bytes_per_s or 0.0 for s in statuses)])
     if throttle is None:
         assert capacity is not None
         assert int(capacity) <= smallest
@@ -399,14 +406,14 @@ def test_what_unblocks_a_replica_depends_on_why_it_does_not_copy(cause: str, act
     assert (recommendation["throttle_bytes_per_s"], recommendation["commands"]) == (None, [])
 
 
-KEYS = RECOMMENDER.nothing("").keys()
+KEYS = RECOMMENDER.no_throttle_change("").keys()
 
 
 @pytest.mark.parametrize(
     "recommendation",
     [
         RECOMMENDER.raise_throttle(SIDES),
-        replace(RECOMMENDER, wish=ThrottlePolicy(capacity_bytes_per_s=1.0)).raise_throttle(SIDES),
+        replace(RECOMMENDER, policy=ThrottlePolicy(capacity_bytes_per_s=1.0)).raise_throttle(SIDES),
         RECOMMENDER.raise_to(SIDES, 1.0, "why"),
         RECOMMENDER.list_leader(1, [], 0),
         RECOMMENDER.set_rate(1.0, 1, 1.0),
@@ -440,7 +447,7 @@ def test_the_demand_of_a_row_knows_the_copies_by_leader_and_the_settings_of_its_
         "replica_fetch_backoff_ms": 500,
     }
     rows = [{**_row(3, role, 3 * MB, 4 * MB, "losing"), "peers": peers, **settings} for role in ("follower", "leader")]
-    destination, leader = (throttle_status_of(row).demand for row in rows)
+    destination, leader = (throttle_status_of(row).load for row in rows)
     # Three replicas bring 2 MB each; of thirty two threads bring 10 MB each. A destination gets both, a leader lets one
     # of them through at a time.
     assert (destination.burst_bytes, leader.burst_bytes) == (26_000_000, 20_000_000)
@@ -451,7 +458,7 @@ def test_the_demand_of_a_row_knows_the_copies_by_leader_and_the_settings_of_its_
 
 def test_a_finish_is_the_same_simulation_with_its_range() -> None:
     advice = RECOMMENDER.raise_throttle(SIDES)
-    expected = finish([side.demand for side in SIDES if side.demand.limited_replicas], advice["throttle_bytes_per_s"])
+    expected = finish([status.load for status in SIDES if status.load.limited_replicas], advice["throttle_bytes_per_s"])
     assert expected is not None
     assert (advice["finish_low_s"], advice["finish_s"], advice["finish_high_s"]) == (
         expected.low_s,

@@ -12,10 +12,10 @@ from alerts.rules.eta_slipping import EtaTracker
 from alerts.rules.throttle_below_required import Assessment
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Role, Severity
-from tests.unit.builders.throttle_status import CONTRACT, SETTINGS, TICK_MS, partition, side
+from tests.unit.builders.throttle_status import EVIDENCE_KEYS, SETTINGS, TICK_MS, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
-HELD = Assessment(held={(AlertKind.ETA_SLIPPING, "moves")})
+HELD = Assessment(keep_firing={(AlertKind.ETA_SLIPPING, "moves")})
 OK = Assessment()
 
 
@@ -24,8 +24,8 @@ def move(eta_s: float | None, throttle_mb: float = 9, partitions: int = 1, leade
     moving = [partition(number, leader=leader) for number in range(partitions)]
     earlier_s = None if eta_s is None else eta_s - 1
     return [
-        side(leader, LEADER, throttle_mb, 4, *moving, eta_s=earlier_s),
-        side(3, FOLLOWER, throttle_mb, 4, *moving, eta_s=eta_s),
+        status(leader, LEADER, throttle_mb, 4, *moving, eta_s=earlier_s),
+        status(3, FOLLOWER, throttle_mb, 4, *moving, eta_s=eta_s),
     ]
 
 
@@ -33,8 +33,10 @@ def after(*ticks: tuple[float, list[ThrottleStatus]]) -> Assessment:
     """What is said of the last of ticks, given by their second."""
     expectation = EtaTracker()
     said = [
-        expectation.observe(TICK_MS + round(s * 1000), sides, SETTINGS, Recommender(ThrottlePolicy(), "broker1:9092"))
-        for s, sides in ticks
+        expectation.evaluate(
+            TICK_MS + round(s * 1000), statuses, SETTINGS, Recommender(ThrottlePolicy(), "broker1:9092")
+        )
+        for s, statuses in ticks
     ]
     return said[-1]
 
@@ -60,7 +62,7 @@ def test_it_says_when_it_was_expected_first_and_when_now() -> None:
         "The move is expected to finish at 08:30:00 UTC, 13 min later than was expected first (08:16:40 UTC)"
     )
     assert finding.evidence["late_s"] == 800
-    assert set(finding.evidence) >= CONTRACT
+    assert set(finding.evidence) >= EVIDENCE_KEYS
     json.dumps([finding.evidence, dict(finding.recommendation)])
 
 
@@ -77,8 +79,8 @@ def test_the_latest_finish_of_the_first_half_minute_is_the_expected_one() -> Non
         # A further move that has not one broker in common with the first.
         [
             *move(900),
-            side(4, LEADER, 9, 4, partition(9), eta_s=3000),
-            side(5, FOLLOWER, 9, 4, partition(9), eta_s=3000),
+            status(4, LEADER, 9, 4, partition(9), eta_s=3000),
+            status(5, FOLLOWER, 9, 4, partition(9), eta_s=3000),
         ],
     ],
 )
@@ -101,12 +103,12 @@ def test_a_leader_switch_that_makes_it_late_is_no_excuse() -> None:
 def test_without_an_expected_finish_it_is_held_and_what_was_expected_is_kept() -> None:
     assert after((0, move(None))) == HELD
     assert after((0, move(1000)), (100, move(None))) == HELD
-    half_known = [side(1, LEADER, 9, 4, partition(), eta_s=None), *move(900)[1:]]
+    half_known = [status(1, LEADER, 9, 4, partition(), eta_s=None), *move(900)[1:]]
     assert after((0, move(1000)), (100, half_known)) == HELD
     assert after((0, move(1000)), (100, move(None)), (200, move(3000))).findings != []
 
 
 def test_a_move_that_is_over_leaves_no_expectation_for_the_next() -> None:
-    over = [side(1, LEADER, 9, 4, limited=0)]
+    over = [status(1, LEADER, 9, 4, limited=0)]
     assert after((0, move(1000)), (100, over)) == OK
     assert after((0, move(1000)), (100, over), (200, move(5000))) == OK

@@ -9,25 +9,25 @@ import pytest
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.throttle_below_required import Assessment, assess
+from alerts.rules.throttle_below_required import Assessment, evaluate_rules
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings
 from tests.unit.builders.leader_balance import balance
-from tests.unit.builders.throttle_status import CONTRACT, MB, TICK_MS, side
+from tests.unit.builders.throttle_status import EVIDENCE_KEYS, MB, TICK_MS, status
 
 SETTINGS = AlertSettings(imbalance_s=600, exit_ratio=1.25)
 IMBALANCE, UNAVAILABLE = AlertKind.LEADER_IMBALANCE, AlertKind.PREFERRED_LEADER_UNAVAILABLE
 
 
-def assessed(*balances: LeaderBalance, sides: tuple[ThrottleStatus, ...] = ()) -> Assessment:
-    return assess(sides, SETTINGS, Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml"), balances)
+def assessment_of(*balances: LeaderBalance, statuses: tuple[ThrottleStatus, ...] = ()) -> Assessment:
+    return evaluate_rules(statuses, SETTINGS, Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml"), balances)
 
 
 def found(*balances: LeaderBalance) -> Finding:
     """The only finding, and that it holds what readers rely on."""
-    (finding,) = assessed(*balances).findings
-    assert set(finding.evidence) >= CONTRACT
+    (finding,) = assessment_of(*balances).findings
+    assert set(finding.evidence) >= EVIDENCE_KEYS
     json.dumps([finding.evidence, dict(finding.recommendation)])
     return finding
 
@@ -38,19 +38,19 @@ def found(*balances: LeaderBalance) -> Finding:
     [(10, 1, False), (10, 2, True), (30, 3, False), (30, 4, True), (1, 0, False), (1, 1, True), (1000, 101, True)],
 )
 def test_it_is_told_strictly_above_the_threshold(preferred: int, electable: int, told: bool) -> None:
-    assert [f.kind for f in assessed(balance(1, preferred, electable)).findings] == ([IMBALANCE] if told else [])
+    assert [f.kind for f in assessment_of(balance(1, preferred, electable)).findings] == ([IMBALANCE] if told else [])
 
 
 def test_a_threshold_of_nothing_is_about_any_and_one_of_all_about_none() -> None:
     assert found(balance(1, 1000, 1, threshold_ratio=0.0)).kind is IMBALANCE
-    assert assessed(balance(1, 1000, 0, threshold_ratio=0.0)).findings == []
-    assert assessed(balance(1, 10, 10, threshold_ratio=1.0)).findings == []
+    assert assessment_of(balance(1, 1000, 0, threshold_ratio=0.0)).findings == []
+    assert assessment_of(balance(1, 10, 10, threshold_ratio=1.0)).findings == []
 
 
 def test_what_moves_or_cannot_be_elected_raises_nothing_on_its_own() -> None:
-    assert assessed(balance(1, 10, waiting=10)).findings == []
-    assert assessed(balance(1, 10, electable=1, waiting=9)).findings == []
-    assert {f.kind for f in assessed(balance(1, 10, electable=1, unavailable=5)).findings} == {UNAVAILABLE}
+    assert assessment_of(balance(1, 10, waiting=10)).findings == []
+    assert assessment_of(balance(1, 10, electable=1, waiting=9)).findings == []
+    assert {f.kind for f in assessment_of(balance(1, 10, electable=1, unavailable=5)).findings} == {UNAVAILABLE}
 
 
 def test_it_is_a_warning_where_the_write_load_is_off_by_more_than_the_threshold() -> None:
@@ -58,8 +58,8 @@ def test_it_is_a_warning_where_the_write_load_is_off_by_more_than_the_threshold(
     assert found(balance(1, 10, 2)).severity is Severity.WARNING
     assert found(balance(1, 10, 2, write_bytes_per_s=9 * MB)).severity is Severity.INFO
     assert found(balance(1, 10, 2, write_bytes_per_s=12 * MB)).severity is Severity.WARNING
-    nothing = {"write_bytes_per_s": 0.0, "preferred_write_bytes_per_s": 0.0}
-    assert found(balance(1, 10, 2, **nothing)).severity is Severity.INFO
+    no_throttle_change = {"write_bytes_per_s": 0.0, "preferred_write_bytes_per_s": 0.0}
+    assert found(balance(1, 10, 2, **no_throttle_change)).severity is Severity.INFO
 
 
 @pytest.mark.parametrize("unknown", ["write_bytes_per_s", "preferred_write_bytes_per_s"])
@@ -94,14 +94,14 @@ def test_brokers_that_balance_by_themselves_have_two_checks_first() -> None:
 
 def test_within_the_exit_margin_it_is_held() -> None:
     # 0.1 / 1.25 = 0.08: 8 of 100 are balanced again, 9 are held.
-    held = {n: bool(assessed(balance(1, 100, n)).held) for n in (8, 9, 10)}
+    held = {n: bool(assessment_of(balance(1, 100, n)).keep_firing) for n in (8, 9, 10)}
     assert held == {8: False, 9: True, 10: True}
-    assert assessed(balance(1, 100, 9)).held == {(IMBALANCE, "broker 1")}
+    assert assessment_of(balance(1, 100, 9)).keep_firing == {(IMBALANCE, "broker 1")}
 
 
 def test_what_cannot_be_elected_any_more_is_not_balanced_and_what_moves_is_not_counted() -> None:
-    assert (IMBALANCE, "broker 1") in assessed(balance(1, 10, unavailable=2)).held
-    assert assessed(balance(1, 10, waiting=10)).held == set()
+    assert (IMBALANCE, "broker 1") in assessment_of(balance(1, 10, unavailable=2)).keep_firing
+    assert assessment_of(balance(1, 10, waiting=10)).keep_firing == set()
 
 
 def test_a_preferred_leader_that_is_down_or_out_of_sync_is_told() -> None:
@@ -118,8 +118,8 @@ def test_what_younger_sides_know_to_be_over_is_not_told() -> None:
     away = balance(3, 10, unavailable=4)
 
     def kinds(**of_side: object) -> set[AlertKind]:
-        follower = side(3, Role.FOLLOWER, None, 0.0, limited=0, **of_side)
-        return {finding.kind for finding in assessed(away, sides=(follower,)).findings}
+        follower = status(3, Role.FOLLOWER, None, 0.0, limited=0, **of_side)
+        return {finding.kind for finding in assessment_of(away, statuses=(follower,)).findings}
 
     assert UNAVAILABLE not in kinds()
     assert kinds(lost_replicas=2) == kinds(alive=False, lost_replicas=2) == {UNAVAILABLE, AlertKind.UNDER_REPLICATED}

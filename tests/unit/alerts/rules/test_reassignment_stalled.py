@@ -9,7 +9,7 @@ import pytest
 
 from alerts.inputs.throttle_status import OutOfSyncReplica, Stall, ThrottleStatus
 from schemas.alerts import AlertKind, Role, Severity
-from tests.unit.builders.throttle_status import assessed, found, kinds, partition, side
+from tests.unit.builders.throttle_status import assessment_of, found, kinds, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 STALLED = partition(stalled=True)
@@ -17,7 +17,7 @@ STALLED = partition(stalled=True)
 
 def destination(*partitions: Any, **more: Any) -> ThrottleStatus:
     """Broker 3, whose throttle is enough."""
-    return side(3, FOLLOWER, 9, 4, *(partitions or (STALLED,)), **more)
+    return status(3, FOLLOWER, 9, 4, *(partitions or (STALLED,)), **more)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_copy_that_goes_on_does_not_stand_still() -> None:
 
 def test_of_two_copies_the_one_that_a_throttle_starves_is_explained() -> None:
     # Broker 1 leads t-0, and its throttle starves it; t-1 has another leader.
-    starving = side(1, LEADER, 2, 4, STALLED)
+    starving = status(1, LEADER, 2, 4, STALLED)
     other = partition(1, leader=2, stalled=True)
     finding = found(starving, destination(STALLED, other), kind=AlertKind.REASSIGNMENT_STALLED)
     assert "copies nothing of t-1 (" in finding.summary
@@ -63,7 +63,7 @@ def test_of_hundreds_of_copies_those_are_found_that_no_throttle_explains() -> No
     finding = found(destination(*full, stalled_replicas=62, stalls=stalls))
     assert "copies nothing of t-30, t-31, t-32 and 59 more (" in finding.summary
     assert finding.affected == 62
-    starving = side(1, LEADER, 2, 4, partition(30))
+    starving = status(1, LEADER, 2, 4, partition(30))
     finding = found(starving, destination(*full, stalls=stalls), kind=AlertKind.REASSIGNMENT_STALLED)
     assert "copies nothing of t-90, t-91 (" in finding.summary
     assert kinds(starving, destination(*full, stalls=stalls[:1])) == {AlertKind.THROTTLE_BELOW_LEADER_WRITE}
@@ -71,7 +71,7 @@ def test_of_hundreds_of_copies_those_are_found_that_no_throttle_explains() -> No
 
 def test_a_throttle_that_is_too_low_hides_no_copy_that_has_another_reason_to_stand_still() -> None:
     stalls = (Stall("unknown", 1, 5, ("t-1",)), Stall("no_leader", None, 1, ("u-0",)), Stall("offline", 2, 2, ("v-0",)))
-    starved = side(3, FOLLOWER, 1, 4, partition(), in_sync_mb=2, stalls=stalls)
+    starved = status(3, FOLLOWER, 1, 4, partition(), in_sync_mb=2, stalls=stalls)
     finding = found(starved, kind=AlertKind.REASSIGNMENT_STALLED)
     assert finding.summary.endswith(
         "copies nothing of v-0 and 1 more (the broker is up but the replica is offline: a log directory of it has "
@@ -82,19 +82,21 @@ def test_a_throttle_that_is_too_low_hides_no_copy_that_has_another_reason_to_sta
 def test_what_stands_still_at_several_destinations_for_one_leader_has_one_cause() -> None:
     def at(broker: int, *leaders: int) -> ThrottleStatus:
         stalls = tuple(Stall("unknown", leader, 1, (f"t-{leader}",)) for leader in leaders)
-        return side(broker, FOLLOWER, 9, 4, partition(), stalls=stalls)
+        return status(broker, FOLLOWER, 9, 4, partition(), stalls=stalls)
 
-    assert [f.cause for f in assessed(at(3, 1), at(4, 1), at(5, 1, 2)).findings] == ["copies from broker 1"] * 2 + [""]
+    assert [f.cause for f in assessment_of(at(3, 1), at(4, 1), at(5, 1, 2)).findings] == [
+        "copies from broker 1"
+    ] * 2 + [""]
 
 
 def test_a_destination_of_which_too_little_is_known_is_held() -> None:
-    assessment = assessed(destination(partition(), throttle_known=False))
-    assert (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination") in assessment.held
+    assessment = assessment_of(destination(partition(), throttle_known=False))
+    assert (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination") in assessment.keep_firing
 
 
 def lost(broker: int, *names: tuple[str, bool], moving: int, resting: int, **more: Any) -> ThrottleStatus:
     """A broker that is a follower of partitions, given by topic and whether they move, and out of their ISR."""
-    return side(
+    return status(
         broker,
         more.pop("role", FOLLOWER),
         None,
@@ -182,11 +184,11 @@ def test_that_nobody_leads_is_told_of_more_replicas_than_are_named(
 # 30 move and have no leader, 20 rest and have one.
 def test_whether_anybody_leads_is_told_of_what_moves_and_what_does_not_apart() -> None:
     behind = replace(lost(2, moving=30, resting=20), lost_leaderless_replicas=30, lost_leaderless_moving_replicas=30)
-    assert [f.evidence["cause"] for f in assessed(behind).findings] == ["no_leader", "fallen_behind"]
+    assert [f.evidence["cause"] for f in assessment_of(behind).findings] == ["no_leader", "fallen_behind"]
 
 
 def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:
-    shrunk, lacks = assessed(lost(2, ("a", True), ("b", False), moving=1, resting=30)).findings
+    shrunk, lacks = assessment_of(lost(2, ("a", True), ("b", False), moving=1, resting=30)).findings
     assert (shrunk.kind, lacks.kind) == (AlertKind.ISR_SHRINK_DURING_MOVE, AlertKind.UNDER_REPLICATED)
     assert shrunk.cause == lacks.cause == "broker 2"
     assert shrunk.precedence < lacks.precedence
@@ -196,13 +198,13 @@ def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:
 
 
 def test_of_a_list_that_is_cut_before_the_first_name_the_number_is_told() -> None:
-    (_, lacks) = assessed(lost(2, ("a", True), moving=20, resting=3)).findings
+    (_, lacks) = assessment_of(lost(2, ("a", True), moving=20, resting=3)).findings
     assert lacks.summary.endswith("out of the ISR (3 partition(s))")
 
 
 def test_new_replicas_that_have_not_copied_all_yet_are_planned() -> None:
     planned = partition(followers=2, in_sync_followers=1)
-    assert kinds(side(1, LEADER, 9, 4, planned, planned_partitions=1), destination(planned)) == set()
+    assert kinds(status(1, LEADER, 9, 4, planned, planned_partitions=1), destination(planned)) == set()
 
 
 # The rows of leaders count what their followers lost: it is told at these.
@@ -222,7 +224,7 @@ def test_what_a_broker_that_is_down_brings_about_has_one_cause_and_the_stalled_m
         lost_replicas=2,
         lost_moving_replicas=1,
     )
-    findings = assessed(down).findings
+    findings = assessment_of(down).findings
     assert {finding.cause for finding in findings} == {"broker 3 down"}
     assert [f.kind for f in sorted(findings, key=lambda f: -f.weight)] == [
         AlertKind.REASSIGNMENT_STALLED,

@@ -10,7 +10,7 @@ from alerts.inputs.throttle_status import LeaderSwitch
 from alerts.rules.throttle_below_required import Assessment
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Role, Severity, Verdict
-from tests.unit.builders.throttle_status import MB, TICK_MS, assessed, found, partition, side
+from tests.unit.builders.throttle_status import MB, TICK_MS, assessment_of, found, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 LEADER_ALERT = (AlertKind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader")
@@ -27,16 +27,16 @@ LEADER_ALERT = (AlertKind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader")
 def test_a_throttle_below_what_is_required_is_found(
     role: Role, throttle_mb: float, kind: AlertKind, subject: str, severity: Severity
 ) -> None:
-    finding = found(side(1, role, throttle_mb, 4, partition()))
+    finding = found(status(1, role, throttle_mb, 4, partition()))
     assert (finding.kind, finding.subject, finding.severity, finding.hold_s) == (kind, subject, severity, 3)
     assert "The move will not finish" in finding.summary
     assert "4.0 MB/s" in finding.summary
 
 
 def test_what_is_in_order_is_not_found() -> None:
-    enough, idle = side(1, LEADER, 9, 4, partition()), side(2, LEADER, 3, 4, limited=0)
-    unthrottled = side(3, FOLLOWER, None, 4, partition())
-    assert assessed(enough, idle, unthrottled) == Assessment([], set())
+    enough, idle = status(1, LEADER, 9, 4, partition()), status(2, LEADER, 3, 4, limited=0)
+    unthrottled = status(3, FOLLOWER, None, 4, partition())
+    assert assessment_of(enough, idle, unthrottled) == Assessment([], set())
 
 
 # Broker 2 must send 2 MB/s to each of 2 followers of t-0 (4 MB/s), which it took over, and 4 MB/s more.
@@ -51,7 +51,7 @@ def test_a_shortfall_that_a_switch_caused_needs_no_hold(
     throttle_mb: float, hold_s: float, switch_tick_ms: int | None
 ) -> None:
     came = partition(0, leader=2, previous_leader=1, switch_tick_ms=TICK_MS)
-    finding = found(side(2, LEADER, throttle_mb, 8, came, partition(1, leader=2), in_sync_mb=1))
+    finding = found(status(2, LEADER, throttle_mb, 8, came, partition(1, leader=2), in_sync_mb=1))
     assert finding.hold_s == hold_s
     assert finding.evidence["switch_tick_ms"] == switch_tick_ms
     assert ("since the leader switch of t-0 (1 to 2)" in finding.summary) == (hold_s == 0)
@@ -59,11 +59,11 @@ def test_a_shortfall_that_a_switch_caused_needs_no_hold(
 
 def test_a_switch_to_another_broker_is_no_cause_here() -> None:
     went = partition(0, leader=1, previous_leader=2, switch_tick_ms=TICK_MS)
-    assert found(side(3, FOLLOWER, 3, 4, went)).hold_s == 3
+    assert found(status(3, FOLLOWER, 3, 4, went)).hold_s == 3
 
 
 def test_evidence_and_recommendation_carry_what_readers_rely_on() -> None:
-    finding = found(side(1, LEADER, 3, 4, partition()))
+    finding = found(status(1, LEADER, 3, 4, partition()))
     assert finding.evidence["partitions"][0]["write_bytes_per_s"] == 2 * MB
     assert set(finding.evidence["partitions"][0]) >= {"topic", "partition", "leader", "previous_leader"}
     wanted = {"action", "throttle_bytes_per_s", "per_broker", "finish_s", "commands"}
@@ -71,8 +71,8 @@ def test_evidence_and_recommendation_carry_what_readers_rely_on() -> None:
 
 
 def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_number() -> None:
-    unknown = side(1, LEADER, 9, None, partition(write_bytes_per_s=None))
-    assessment = assessed(unknown)
+    unknown = status(1, LEADER, 9, None, partition(write_bytes_per_s=None))
+    assessment = assessment_of(unknown)
     (finding,) = assessment.findings
     assert (finding.kind, finding.hold_s) == (AlertKind.NO_DATA, 15)
     assert finding.recommendation["throttle_bytes_per_s"] is None
@@ -84,35 +84,37 @@ def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_n
         AlertKind.LEADER_UNTHROTTLED,
     )
     of_moves = {(AlertKind.REASSIGNMENT_WITHOUT_THROTTLE, "moves")}
-    assert assessment.held == {(kind, "broker 1 as leader") for kind in kinds} | of_moves
+    assert assessment.keep_firing == {(kind, "broker 1 as leader") for kind in kinds} | of_moves
 
 
 # The exit margin: 4 x 1.05 = 4.2 MB/s.
 @pytest.mark.parametrize(("throttle_mb", "held"), [(4.1, True), (4.2, False), (4.3, False)])
 def test_just_enough_is_neither_wrong_nor_right(throttle_mb: float, held: bool) -> None:
-    assessment = assessed(side(1, FOLLOWER, throttle_mb, 4, partition()))
+    assessment = assessment_of(status(1, FOLLOWER, throttle_mb, 4, partition()))
     assert assessment.findings == []
-    assert assessment.held == ({(AlertKind.THROTTLE_BELOW_INBOUND, "broker 1 as destination")} if held else set())
+    assert assessment.keep_firing == (
+        {(AlertKind.THROTTLE_BELOW_INBOUND, "broker 1 as destination")} if held else set()
+    )
 
 
 # 9.8 x 1.05 = 10.29 MB/s: more than a broker carries, so that 10 is what the alert recommends.
 def test_what_is_all_that_a_broker_carries_is_enough() -> None:
-    full = side(1, LEADER, 10, 9.8, partition())
-    assert assessed(full, wish=ThrottlePolicy(capacity_bytes_per_s=10 * MB)).held == set()
-    below = side(1, LEADER, 9.9, 9.8, partition())
-    assert assessed(below, wish=ThrottlePolicy(capacity_bytes_per_s=10 * MB)).held == {LEADER_ALERT}
-    assert assessed(full, wish=ThrottlePolicy(capacity_bytes_per_s=12 * MB)).held == {LEADER_ALERT}
+    full = status(1, LEADER, 10, 9.8, partition())
+    assert assessment_of(full, policy=ThrottlePolicy(capacity_bytes_per_s=10 * MB)).keep_firing == set()
+    below = status(1, LEADER, 9.9, 9.8, partition())
+    assert assessment_of(below, policy=ThrottlePolicy(capacity_bytes_per_s=10 * MB)).keep_firing == {LEADER_ALERT}
+    assert assessment_of(full, policy=ThrottlePolicy(capacity_bytes_per_s=12 * MB)).keep_firing == {LEADER_ALERT}
 
 
 # 0.3 MB/s are recommended as 1 MB/s, the least that Kafka keeps: more than 0.315 is enough all the same.
 def test_a_small_rate_is_enough_by_its_own_margin() -> None:
-    assert assessed(side(1, LEADER, 0.32, 0.3, partition(), in_sync_mb=0.1)).held == set()
+    assert assessment_of(status(1, LEADER, 0.32, 0.3, partition(), in_sync_mb=0.1)).keep_firing == set()
 
 
 def test_a_destination_that_is_down_puts_the_throttle_of_its_leader_not_right() -> None:
-    idle = side(1, LEADER, 3, 2, partition(), limited=0)
-    assert assessed(idle).held == set()
-    assert assessed(replace(idle, down_replicas=4)).held == {LEADER_ALERT}
+    idle = status(1, LEADER, 3, 2, partition(), limited=0)
+    assert assessment_of(idle).keep_firing == set()
+    assert assessment_of(replace(idle, down_replicas=4)).keep_firing == {LEADER_ALERT}
 
 
 # Of two destinations 3 needed 6 MB/s and is down, 4 needs 2: the throttle has to exceed 8 again once 3 is back.
@@ -124,23 +126,23 @@ def test_one_of_two_destinations_that_is_down_puts_no_throttle_right(
     throttle_mb: float | None, down_mb: float | None, held: bool
 ) -> None:
     down = None if down_mb is None else down_mb * MB
-    one_left = side(1, LEADER, throttle_mb, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=down)
-    assessment = assessed(one_left)
+    one_left = status(1, LEADER, throttle_mb, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=down)
+    assessment = assessment_of(one_left)
     kept = {} if throttle_mb is None else {LEADER_ALERT: throttle_mb * MB}
-    assert assessment.held_for_down == (kept if held else {})
-    assert assessment.held == set()
+    assert assessment.enough_while_down == (kept if held else {})
+    assert assessment.keep_firing == set()
 
 
 # It is found as it is: nothing is held that is too low for what is left.
 def test_a_throttle_that_is_too_low_for_the_other_destination_is_told() -> None:
-    low = side(1, LEADER, 1.5, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=6 * MB)
+    low = status(1, LEADER, 1.5, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=6 * MB)
     assert found(low).kind is AlertKind.THROTTLE_BELOW_LEADER_WRITE
-    assert assessed(low).held_for_down == {}
+    assert assessment_of(low).enough_while_down == {}
 
 
 def test_what_is_known_for_certain_is_told_though_a_part_is_not() -> None:
     known = {"verdict": Verdict.STARVED, "known_in_sync_bytes_per_s": 4 * MB, "known_required_bytes_per_s": 8 * MB}
-    finding = found(side(1, LEADER, 3, None, partition(), partition(1, write_bytes_per_s=None), **known))
+    finding = found(status(1, LEADER, 3, None, partition(), partition(1, write_bytes_per_s=None), **known))
     assert finding.severity is Severity.CRITICAL
     assert finding.summary == (
         "The move will not finish: broker 1 as leader is throttled to 3.0 MB/s, but its leaders must send at least "
@@ -155,16 +157,16 @@ def test_what_is_known_for_certain_is_told_though_a_part_is_not() -> None:
 def test_a_switch_of_many_small_partitions_is_seen_as_the_cause() -> None:
     switch = LeaderSwitch(1, 200, 200 * 20_000 * 2, TICK_MS, ("t-7", "t-8", "t-9"))
     large = [partition(n, leader=2) for n in range(20)]
-    finding = found(side(2, LEADER, 85, 88, *large, in_sync_mb=40, switches=(switch,)))
+    finding = found(status(2, LEADER, 85, 88, *large, in_sync_mb=40, switches=(switch,)))
     assert (finding.hold_s, finding.evidence["switch_tick_ms"]) == (0, TICK_MS)
     assert "since the leader switch of t-7 (1 to 2), t-8 (1 to 2), t-9 (1 to 2) and 197 more" in finding.summary
     # Without it the throttle was too low as well.
-    assert found(side(2, LEADER, 79, 88, *large, in_sync_mb=40, switches=(switch,))).hold_s == 3
+    assert found(status(2, LEADER, 79, 88, *large, in_sync_mb=40, switches=(switch,))).hold_s == 3
 
 
 def test_a_copy_that_stands_still_is_found_at_its_destination_alone() -> None:
     stalled = partition(stalled=True)
-    finding = found(side(1, LEADER, 9, 4, stalled), side(3, FOLLOWER, 9, 4, stalled))
+    finding = found(status(1, LEADER, 9, 4, stalled), status(3, FOLLOWER, 9, 4, stalled))
     assert (finding.kind, finding.subject) == (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination")
     assert (finding.hold_s, finding.recommendation["action"]) == (30, "inspect_broker")
     assert "t-0 (no throttle explains it)" in finding.summary
@@ -172,20 +174,20 @@ def test_a_copy_that_stands_still_is_found_at_its_destination_alone() -> None:
 
 def test_a_throttle_that_starves_a_copy_explains_why_it_stands_still() -> None:
     stalled = partition(stalled=True)
-    finding = found(side(1, LEADER, 2, 4, stalled), side(3, FOLLOWER, 9, 4, stalled))
+    finding = found(status(1, LEADER, 2, 4, stalled), status(3, FOLLOWER, 9, 4, stalled))
     assert finding.kind is AlertKind.THROTTLE_BELOW_LEADER_WRITE
 
 
 def test_a_copy_without_a_leader_is_told_as_such() -> None:
-    finding = found(side(3, FOLLOWER, 9, 4, partition(stalled=True, leader=None), stall="no_leader"))
+    finding = found(status(3, FOLLOWER, 9, 4, partition(stalled=True, leader=None), stall="no_leader"))
     assert "the partition has no leader" in finding.summary
     assert (finding.evidence["cause"], finding.recommendation["action"]) == ("no_leader", "restore_broker")
 
 
 def test_a_destination_that_is_down_is_to_be_brought_back() -> None:
     unknown = {"throttle_known": False, "reason": "the broker is down", "alive": False, "stall": "offline"}
-    down = side(3, FOLLOWER, None, 0, partition(stalled=True), **unknown)
-    kinds = {finding.kind: finding for finding in assessed(down).findings}
+    down = status(3, FOLLOWER, None, 0, partition(stalled=True), **unknown)
+    kinds = {finding.kind: finding for finding in assessment_of(down).findings}
     assert set(kinds) == {AlertKind.REASSIGNMENT_STALLED, AlertKind.NO_DATA}
     assert kinds[AlertKind.REASSIGNMENT_STALLED].recommendation["action"] == "restore_broker"
     assert "the broker is down" in kinds[AlertKind.REASSIGNMENT_STALLED].summary
@@ -193,13 +195,13 @@ def test_a_destination_that_is_down_is_to_be_brought_back() -> None:
 
 def test_long_lists_are_cut_in_the_text_and_kept_in_the_evidence() -> None:
     stalled = [partition(number, stalled=True) for number in range(5)]
-    finding = found(side(3, FOLLOWER, 9, 4, *stalled))
+    finding = found(status(3, FOLLOWER, 9, 4, *stalled))
     assert "t-0, t-1, t-2 and 2 more" in finding.summary
     assert len(finding.evidence["partitions"]) == 5
 
 
 def test_a_throttle_that_is_only_slow_is_told_as_info_and_that_it_ends() -> None:
-    slow = replace(side(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
+    slow = replace(status(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
     finding = found(slow)
     assert (finding.kind, finding.severity) == (AlertKind.THROTTLE_BELOW_LEADER_WRITE, Severity.INFO)
     assert "The move takes long" in finding.summary
@@ -207,17 +209,17 @@ def test_a_throttle_that_is_only_slow_is_told_as_info_and_that_it_ends() -> None
 
 
 def test_what_is_slow_is_not_told_while_something_never_ends_and_stays_as_it_is() -> None:
-    slow = replace(side(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
-    losing = side(2, LEADER, 3, 4, partition(1, leader=2))
-    assessment = assessed(slow, losing)
+    slow = replace(status(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
+    losing = status(2, LEADER, 3, 4, partition(1, leader=2))
+    assessment = assessment_of(slow, losing)
     assert [f.subject for f in assessment.findings if f.kind is AlertKind.THROTTLE_BELOW_LEADER_WRITE] == [
         "broker 2 as leader"
     ]
-    assert LEADER_ALERT in assessment.held
+    assert LEADER_ALERT in assessment.keep_firing
 
 
 def test_replicas_behind_a_slow_throttle_do_not_stand_still() -> None:
-    stalled = side(3, FOLLOWER, 9, 2, partition(stalled=True), stall="unknown")
-    slow = replace(side(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
-    told = {f.kind for f in assessed(slow, stalled).findings}
+    stalled = status(3, FOLLOWER, 9, 2, partition(stalled=True), stall="unknown")
+    slow = replace(status(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
+    told = {f.kind for f in assessment_of(slow, stalled).findings}
     assert AlertKind.REASSIGNMENT_STALLED not in told

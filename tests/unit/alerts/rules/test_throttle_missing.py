@@ -10,19 +10,19 @@ import pytest
 from alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Role, Severity, Verdict
-from tests.unit.builders.throttle_status import MB, TICK_MS, assessed, found, kinds, partition, side
+from tests.unit.builders.throttle_status import MB, TICK_MS, assessment_of, found, kinds, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 # Broker 1 leads a partition that the leader list names; its move to broker 3 is throttled to 9 MB/s at both ends.
-LISTED = side(1, LEADER, 9, 4, partition(0))
-DESTINATION = side(3, FOLLOWER, 9, 2, partition(0), in_sync_mb=0)
+LISTED = status(1, LEADER, 9, 4, partition(0))
+DESTINATION = status(3, FOLLOWER, 9, 2, partition(0), in_sync_mb=0)
 LISTED_TOO = partition(1, leader=2)
 
 
 def unlisted(broker: int = 2, **more: Any) -> ThrottleStatus:
     """A leader that sends to a new replica, and that no leader list names."""
     p = partition(1, **{"leader": broker, "followers": 0, "in_sync_followers": 0, **more})
-    return side(broker, LEADER, 9, 0, p, in_sync_mb=0, limited=0, free=1)
+    return status(broker, LEADER, 9, 0, p, in_sync_mb=0, limited=0, free=1)
 
 
 # --- a leader without a limit
@@ -48,13 +48,13 @@ def test_the_switch_that_made_it_a_leader_is_told() -> None:
 
 
 def test_a_listed_leader_without_a_rate_is_found() -> None:
-    finding = found(LISTED, side(2, LEADER, None, 4, LISTED_TOO))
+    finding = found(LISTED, status(2, LEADER, None, 4, LISTED_TOO))
     assert (finding.subject, finding.evidence["cause"]) == ("broker 2 as leader", "no_rate")
     assert finding.summary.endswith("the move is throttled, but it has no rate")
 
 
 def test_the_rate_for_a_listed_leader_is_enough_for_both_its_roles() -> None:
-    both = [side(2, LEADER, None, 4, LISTED_TOO), side(2, FOLLOWER, None, 10, limited=0)]
+    both = [status(2, LEADER, None, 4, LISTED_TOO), status(2, FOLLOWER, None, 10, limited=0)]
     # 10 MB/s x 1.2, for the rate is set for both; the others have 9.
     assert found(LISTED, *both).recommendation["throttle_bytes_per_s"] == 12_000_000
 
@@ -63,11 +63,11 @@ def test_the_rate_for_a_listed_leader_is_enough_for_both_its_roles() -> None:
     "healthy",
     [
         # It is listed, and has a rate.
-        side(2, LEADER, 9, 4, LISTED_TOO),
+        status(2, LEADER, 9, 4, LISTED_TOO),
         # A broker that came back catches up behind lists that were forgotten: no move.
-        side(2, LEADER, None, 4, partition(1, leader=2, moving=False)),
+        status(2, LEADER, None, 4, partition(1, leader=2, moving=False)),
         # All that moves is in sync by now.
-        side(2, LEADER, None, 4, partition(1, leader=2, in_sync_followers=2), limited=0),
+        status(2, LEADER, None, 4, partition(1, leader=2, in_sync_followers=2), limited=0),
     ],
 )
 def test_a_leader_that_sends_nothing_new_without_a_limit_is_not_found(healthy: ThrottleStatus) -> None:
@@ -80,9 +80,9 @@ def test_in_a_move_without_a_throttle_no_leader_lacks_one() -> None:
 
 @pytest.mark.parametrize("unread", [{"throttle_known": False}, {"verdict": Verdict.NO_DATA}])
 def test_a_leader_of_whom_too_little_is_known_is_held(unread: dict[str, Any]) -> None:
-    assessment = assessed(LISTED, side(2, LEADER, None, 4, LISTED_TOO, **unread))
+    assessment = assessment_of(LISTED, status(2, LEADER, None, 4, LISTED_TOO, **unread))
     assert [f.kind for f in assessment.findings] == [AlertKind.NO_DATA]
-    assert (AlertKind.LEADER_UNTHROTTLED, "broker 2 as leader") in assessment.held
+    assert (AlertKind.LEADER_UNTHROTTLED, "broker 2 as leader") in assessment.keep_firing
 
 
 # --- a move without a throttle
@@ -91,7 +91,7 @@ def test_a_leader_of_whom_too_little_is_known_is_held(unread: dict[str, Any]) ->
 def free(broker: int, role: Role, *numbers: int, **more: Any) -> ThrottleStatus:
     """A side of moves that no list names, of 2 MB/s each."""
     moves = [partition(n, **{"followers": 0, "in_sync_followers": 0, **more}) for n in numbers]
-    return side(broker, role, None, 0, *moves, in_sync_mb=0, limited=0, free=len(numbers))
+    return status(broker, role, None, 0, *moves, in_sync_mb=0, limited=0, free=len(numbers))
 
 
 def test_a_move_that_no_list_names_is_found_once_with_what_a_throttle_must_exceed() -> None:
@@ -121,14 +121,14 @@ def test_a_partition_of_one_replica_that_moves_has_one_follower() -> None:
 
 
 @pytest.mark.parametrize(
-    "sides",
+    "statuses",
     [
         [free(1, LEADER, 0, write_bytes_per_s=None)],
         [free(1, LEADER, 0), free(3, FOLLOWER, 0, write_bytes_per_s=None)],
     ],
 )
-def test_an_unknown_rate_gives_no_number(sides: list[ThrottleStatus]) -> None:
-    finding = found(*sides)
+def test_an_unknown_rate_gives_no_number(statuses: list[ThrottleStatus]) -> None:
+    finding = found(*statuses)
     assert finding.evidence["required_bytes_per_s"] is None
     assert "more than" not in finding.summary
     assert finding.recommendation["reason"].endswith("what a throttle would have to exceed is not known")
@@ -156,9 +156,9 @@ def test_replicas_that_only_catch_up_after_a_restart_are_no_move() -> None:
 
 
 def test_a_move_of_which_too_little_is_known_is_held() -> None:
-    assessment = assessed(free(1, LEADER, 0), replace(free(2, LEADER, 1), verdict=Verdict.NO_DATA))
+    assessment = assessment_of(free(1, LEADER, 0), replace(free(2, LEADER, 1), verdict=Verdict.NO_DATA))
     assert [f.kind for f in assessment.findings] == [AlertKind.NO_DATA]
-    assert (AlertKind.REASSIGNMENT_WITHOUT_THROTTLE, "moves") in assessment.held
+    assert (AlertKind.REASSIGNMENT_WITHOUT_THROTTLE, "moves") in assessment.keep_firing
 
 
 # --- a throttle that is too low after the next switch
@@ -168,8 +168,8 @@ def heir(broker: int, takeover_mb: float, leader_mb: float, required_mb: float) 
     """Both sides of a broker that may come to lead t-9, led by broker 1 as yet."""
     takeover = LeadershipRisk(takeover_mb * MB, "t", 9, 1)
     return [
-        side(broker, LEADER, leader_mb, required_mb, limited=0),
-        side(broker, FOLLOWER, leader_mb, required_mb, limited=0, takeover=takeover),
+        status(broker, LEADER, leader_mb, required_mb, limited=0),
+        status(broker, FOLLOWER, leader_mb, required_mb, limited=0, takeover=takeover),
     ]
 
 
@@ -195,29 +195,29 @@ def test_what_is_at_risk_says_for_which_switch_and_what_would_do() -> None:
 
 
 def test_the_rate_against_what_may_come_starves_no_broker_with_a_higher_one() -> None:
-    busy = side(4, LEADER, 30, 20, partition(3, leader=4))
+    busy = status(4, LEADER, 30, 20, partition(3, leader=4))
     finding = found(busy, *heir(2, 4, 5, 2))
     assert finding.recommendation["throttle_bytes_per_s"] == 24_000_000
 
 
 def test_what_exceeds_the_capacity_after_a_switch_gets_no_number() -> None:
-    finding = found(LISTED, *heir(2, 4, 5, 2), wish=ThrottlePolicy(capacity_bytes_per_s=6 * MB))
+    finding = found(LISTED, *heir(2, 4, 5, 2), policy=ThrottlePolicy(capacity_bytes_per_s=6 * MB))
     assert finding.recommendation["throttle_bytes_per_s"] is None
     assert finding.recommendation["reason"].endswith("no throttle would do, for a broker carries 6.0 MB/s")
 
 
 def test_without_a_throttle_or_an_heir_nothing_is_at_risk() -> None:
-    unlimited = [replace(s, demand=replace(s.demand, throttle_bytes_per_s=None)) for s in heir(2, 4, 5, 2)]
+    unlimited = [replace(s, load=replace(s.load, throttle_bytes_per_s=None)) for s in heir(2, 4, 5, 2)]
     assert kinds(LISTED, *unlimited) == kinds(LISTED, *[replace(s, takeover=None) for s in heir(2, 4, 5, 2)]) == set()
 
 
 @pytest.mark.parametrize(
-    "trouble", [side(4, LEADER, 3, 4, partition(3, leader=4)), side(4, LEADER, 9, None, partition(3, leader=4))]
+    "trouble", [status(4, LEADER, 3, 4, partition(3, leader=4)), status(4, LEADER, 9, None, partition(3, leader=4))]
 )
 def test_while_a_throttle_is_too_low_or_a_need_unknown_what_may_come_is_held(trouble: ThrottleStatus) -> None:
-    assessment = assessed(trouble, *heir(2, 4, 5, 2))
+    assessment = assessment_of(trouble, *heir(2, 4, 5, 2))
     assert AlertKind.THROTTLE_AT_RISK not in {f.kind for f in assessment.findings}
-    assert (AlertKind.THROTTLE_AT_RISK, "broker 2 as leader") in assessment.held
+    assert (AlertKind.THROTTLE_AT_RISK, "broker 2 as leader") in assessment.keep_firing
 
 
 # --- throttles that a move left behind
@@ -227,7 +227,7 @@ def resting(broker: int, role: Role, throttle_mb: float | None, *numbers: int, *
     """A side of a cluster in which nothing moves, with partitions that are still listed."""
     listed = [partition(n, moving=False, in_sync_followers=2, replicas=(3, 2), target=(3, 2)) for n in numbers]
     read = {"throttle_source": "none" if throttle_mb is None else "broker"}
-    return side(broker, role, throttle_mb, 4, *listed, limited=0, **{**read, **more})
+    return status(broker, role, throttle_mb, 4, *listed, limited=0, **{**read, **more})
 
 
 def test_rates_and_lists_without_a_move_are_found() -> None:
@@ -248,7 +248,7 @@ def test_rates_and_lists_without_a_move_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sides", "said"),
+    ("statuses", "said"),
     [
         ([resting(1, LEADER, 5)], "a throttle of 5.0 MB/s on broker(s) 1"),
         ([resting(1, LEADER, None, 0)], "throttled replica lists that name t-0"),
@@ -256,8 +256,8 @@ def test_rates_and_lists_without_a_move_are_found() -> None:
         ([resting(1, LEADER, None, resting_topics=("t",))], "throttled replica lists of t"),
     ],
 )
-def test_a_rate_without_lists_or_lists_without_a_rate_limit_nothing(sides: list[ThrottleStatus], said: str) -> None:
-    finding = found(*sides)
+def test_a_rate_without_lists_or_lists_without_a_rate_limit_nothing(statuses: list[ThrottleStatus], said: str) -> None:
+    finding = found(*statuses)
     assert finding.severity is Severity.WARNING
     assert finding.summary == f"No reassignment is running, but there is still {said}"
     assert "it limits nothing as it is" in finding.recommendation["reason"]
@@ -283,21 +283,23 @@ def test_while_anything_moves_nothing_is_left_behind() -> None:
 
 
 def test_a_cluster_that_was_cleared_has_nothing_left_behind() -> None:
-    assessment = assessed(resting(1, LEADER, None), resting(1, FOLLOWER, None))
-    assert (assessment.findings, assessment.held) == ([], set())
+    assessment = assessment_of(resting(1, LEADER, None), resting(1, FOLLOWER, None))
+    assert (assessment.findings, assessment.keep_firing) == ([], set())
 
 
 # A broker that is down limits nobody, and may never come back.
 @pytest.mark.parametrize(("alive", "held"), [(True, True), (False, False)])
 def test_what_a_broker_that_is_up_does_not_tell_is_held(alive: bool, held: bool) -> None:
-    assessment = assessed(resting(1, LEADER, None), resting(2, LEADER, None, throttle_source=None, alive=alive))
+    assessment = assessment_of(resting(1, LEADER, None), resting(2, LEADER, None, throttle_source=None, alive=alive))
     assert assessment.findings == []
-    assert ((AlertKind.THROTTLE_LEFT_BEHIND, "throttles") in assessment.held) is held
+    assert ((AlertKind.THROTTLE_LEFT_BEHIND, "throttles") in assessment.keep_firing) is held
 
 
 def test_a_forgotten_throttle_that_holds_back_a_broker_after_its_restart_is_to_be_removed() -> None:
     behind = partition(0, moving=False, replicas=(2, 1), target=(2, 1))
-    finding = found(side(1, LEADER, 3, 4, behind, throttle_source="broker"), kind=AlertKind.THROTTLE_BELOW_LEADER_WRITE)
+    finding = found(
+        status(1, LEADER, 3, 4, behind, throttle_source="broker"), kind=AlertKind.THROTTLE_BELOW_LEADER_WRITE
+    )
     assert finding.summary.startswith("Catching up will not finish: broker 1 as leader is throttled to 3.0 MB/s")
     assert finding.summary.endswith("; replicas out of sync fall further behind")
     assert finding.recommendation["action"] == "clear_throttle"

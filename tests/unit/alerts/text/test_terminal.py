@@ -14,14 +14,14 @@ from alerts.text.formatting import format_duration, format_rate, size
 from alerts.text.terminal import render_event
 from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from tests.unit.builders.throttle_status import TICK_MS, partition, side
+from tests.unit.builders.throttle_status import TICK_MS, partition, status
 
 PROD = ClusterSettings(name="prod")
 
 
-def last_event(*sides: ThrottleStatus) -> AlertEvent:
-    desk = AlertEngine(Settings(cluster=PROD, alerts=AlertSettings(hold_s=0, no_data_s=0)), lambda: TICK_MS)
-    return desk.observe("prod", TICK_MS, sides)[-1]
+def last_event(*statuses: ThrottleStatus) -> AlertEvent:
+    engine = AlertEngine(Settings(cluster=PROD, alerts=AlertSettings(hold_s=0, no_data_s=0)), lambda: TICK_MS)
+    return engine.evaluate("prod", TICK_MS, statuses)[-1]
 
 
 def clock(step_s: int) -> Callable[[], int]:
@@ -30,7 +30,7 @@ def clock(step_s: int) -> Callable[[], int]:
 
 
 CAME = partition(leader=2, previous_leader=1, switch_tick_ms=TICK_MS)
-FIRING = last_event(side(2, Role.LEADER, 5.6, 8, CAME, in_sync_mb=4))
+FIRING = last_event(status(2, Role.LEADER, 5.6, 8, CAME, in_sync_mb=4))
 
 
 def test_a_firing_alert_tells_what_why_and_what_to_do() -> None:
@@ -51,7 +51,7 @@ def test_a_firing_alert_tells_what_why_and_what_to_do() -> None:
 
 def test_what_is_unknown_is_called_so_and_never_zero() -> None:
     unknown = partition(write_bytes_per_s=None, leader=None)
-    text = render_event(last_event(side(2, Role.LEADER, 5.6, None, unknown, in_sync_mb=None, remaining_bytes=None)))
+    text = render_event(last_event(status(2, Role.LEADER, 5.6, None, unknown, in_sync_mb=None, remaining_bytes=None)))
     assert "in-sync followers use unknown; all followers require unknown; still to copy unknown" in text
     assert "writes unknown x 2 follower(s), 1 in sync; no leader" in text
     assert "Do: unknown: write rate unknown" in text
@@ -71,8 +71,8 @@ def test_an_alert_that_never_fired_is_not_called_put_right() -> None:
 
 
 def test_of_ticks_that_stay_away_no_rates_are_told() -> None:
-    desk = AlertEngine(Settings(cluster=PROD, alerts=AlertSettings(no_data_s=0)), clock(90))
-    first, *rest = render_event(desk.silence()[-1]).splitlines()[1:]
+    engine = AlertEngine(Settings(cluster=PROD, alerts=AlertSettings(no_data_s=0)), clock(90))
+    first, *rest = render_event(engine.check_missing_ticks()[-1]).splitlines()[1:]
     assert first.startswith("  No verdict on any move: no tick of cluster prod was judged since the start")
     assert [line[:10] for line in rest] == ["  Do: look"]
 

@@ -19,7 +19,7 @@ from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.delta.locations import trouble_of
-from streaming.jobs.alert_path import AlertPath, Listeners
+from streaming.jobs.alert_path import AlertPath, AlertPathListener
 from streaming.pipeline import Pipeline, PipelineConfig
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.supervision.failure import cause_of
@@ -68,8 +68,8 @@ def kept(starts: Starts) -> tuple[RestartingJob, Callable[[float], None]]:
     def wait(seconds: float) -> None:
         for _ in range(int(seconds)):
             now_s[0] += 1
-            job.look()
-            job.go_on()
+            job.check()
+            job.restart_if_due()
 
     return job, wait
 
@@ -108,8 +108,8 @@ def test_failures_whose_cause_is_known_are_not_counted() -> None:
     job, wait = kept(starts)
     for _ in range(20):
         starts.queries[-1].fail()
-        job.look()
-        job.excuse()
+        job.check()
+        job.forget_failures()
         wait(3)
     assert len(starts.queries) == 21
 
@@ -143,25 +143,25 @@ class Judge:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.log, self.told, self.ticks = Log(), list[AlertEvent](), list[int]()
         desk = MagicMock()
-        desk.observe.side_effect = lambda cluster, tick_ms, sides: [event(f"alert-{tick_ms}")]
-        listeners = Listeners(lambda cluster, tick_ms, sides: self.ticks.append(tick_ms), self.told.extend)
+        desk.evaluate.side_effect = lambda cluster, tick_ms, sides: [event(f"alert-{tick_ms}")]
+        listeners = AlertPathListener(lambda cluster, tick_ms, sides: self.ticks.append(tick_ms), self.told.extend)
         log: Any = self.log
         self.path = AlertPath(MagicMock(), MagicMock(), log, desk, listeners, "checkpoint")
-        self.path.rehearsal = MagicMock()
+        self.path.warm_up = MagicMock()
         monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
         monkeypatch.setattr(self.path, "_headroom", MagicMock())
-        monkeypatch.setattr(self.path, "_newest", lambda batch, *_: batch)
-        monkeypatch.setattr(self.path, "_lane", self)
+        monkeypatch.setattr(self.path, "_without_backlog", lambda batch, *_: batch)
+        monkeypatch.setattr(self.path, "_reader", self)
 
     @contextmanager
-    def whole(self, batch: Any) -> Any:
+    def read(self, batch: Any) -> Any:
         rows: Any = [{"cluster": "c", "tick_ms": at, "end_offset": at, "record_ms": at} for at in batch]
         ticks = [("c", at) for at in batch]
         yield CompleteTicks(MagicMock(), ticks, (0, 0), False, dict.fromkeys(ticks, Collected(None, 0, 0)), rows)
 
     def batch(self, number: int, *places: int) -> None:
         batch: Any = places
-        self.path._decide(batch, number)
+        self.path._process_batch(batch, number)
 
 
 def test_a_batch_that_comes_again_in_the_same_process_brings_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_what_cannot_be_kept_is_told_once_and_says_so_and_is_kept_later_in_order
     assert judge.path.trouble is not None
     assert [one.alert_id for one in judge.told] == ["alert-10", "alert-20"]
     assert all(one.summary.endswith(" (not kept yet)") for one in judge.told)
-    judge.path.pay()
+    judge.path.store_pending()
     assert judge.log.kept == []
     judge.log.error = None
     judge.batch(2, 30)
@@ -208,11 +208,11 @@ def test_without_a_store_what_comes_to_the_lane_is_judged_from_where_the_query_s
     monkeypatch.setattr(judge.path._topic, "alert_messages_since", since)
     judge.log.error = NO_ROOM
     for offset in (11, 31):
-        assert judge.path._judge_since(offset) == 31
+        assert judge.path._evaluate_since(offset) == 31
     # The second look brings nothing that was not judged.
     assert (asked, judge.ticks) == ([11, 31], [10, 20, 30])
     judge.log.error = None
-    judge.path.pay()
+    judge.path.store_pending()
     assert [alert_id for alert_id, *_ in judge.log.kept] == ["alert-10", "alert-20", "alert-30"]
     assert len({(writer, version) for _, writer, version in judge.log.kept}) == 2
 
@@ -238,7 +238,7 @@ class Trouble:
         self.path, self.outbox, self.starts = MagicMock(), MagicMock(), Starts()
         self.path.trouble = None
         self.pipeline._alert_path, self.pipeline._outbox = self.path, self.outbox
-        self.pipeline._keep("alert_path", self.starts)
+        self.pipeline._supervise("alert_path", self.starts)
 
     def lose(self) -> None:
         self.store.write_text("a file")
@@ -248,36 +248,36 @@ class Trouble:
 def test_a_store_out_of_reach_is_told_and_alerts_go_on_and_so_does_all_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streaming.supervision.restarting_job._AGAIN_S", 0.0)
+    monkeypatch.setattr("streaming.supervision.restarting_job._RESTART_S", 0.0)
     at = Trouble(tmp_path)
     at.pipeline.check()
-    at.path.go_on_without_store.assert_not_called()
+    at.path.start_without_store.assert_not_called()
     at.lose()
     for _ in range(10):
         at.pipeline.check()
-    at.path.go_on_without_store.assert_called()
+    at.path.start_without_store.assert_called()
     at.outbox.go_without_store.assert_called_once_with(True)
     assert len(at.starts.queries) == 1
-    assert at.pipeline.desk._trouble == f"{at.store} cannot be written (File exists)"
+    assert at.pipeline.engine._store_trouble == f"{at.store} cannot be written (File exists)"
     at.store.unlink()
     for _ in range(3):
         at.pipeline.check()
-    at.path.end_without_store.assert_called_once_with()
+    at.path.stop_without_store.assert_called_once_with()
     assert [call.args for call in at.outbox.go_without_store.call_args_list] == [(True,), (False,)]
     assert len(at.starts.queries) == 2
-    assert at.pipeline.desk._trouble is None
+    assert at.pipeline.engine._store_trouble is None
 
 
 def test_events_that_cannot_be_kept_are_trouble_though_the_place_can_be_written(tmp_path: Path) -> None:
     at = Trouble(tmp_path)
     at.path.trouble = "the table is gone"
     at.pipeline.check()
-    assert at.pipeline.desk._trouble == "the table is gone"
+    assert at.pipeline.engine._store_trouble == "the table is gone"
     # The query runs, and needs no help.
-    at.path.go_on_without_store.assert_not_called()
+    at.path.start_without_store.assert_not_called()
     at.path.trouble = None
     at.pipeline.check()
-    assert at.pipeline.desk._trouble is None
+    assert at.pipeline.engine._store_trouble is None
 
 
 def test_a_store_that_fills_while_all_queries_run_is_found_by_a_probe(
@@ -287,16 +287,16 @@ def test_a_store_that_fills_while_all_queries_run_is_found_by_a_probe(
     at = Trouble(tmp_path)
     at.store.write_text("a file")
     at.pipeline.check()
-    assert at.pipeline.desk._trouble is None
+    assert at.pipeline.engine._store_trouble is None
     time.sleep(0.06)
     at.pipeline.check()
-    assert at.pipeline.desk._trouble == f"{at.store} cannot be written (File exists)"
+    assert at.pipeline.engine._store_trouble == f"{at.store} cannot be written (File exists)"
     at.outbox.go_without_store.assert_called_once_with(True)
     # The query runs, and needs no help.
-    at.path.go_on_without_store.assert_not_called()
+    at.path.start_without_store.assert_not_called()
     at.store.unlink()
     at.pipeline.check()
-    assert at.pipeline.desk._trouble is None
+    assert at.pipeline.engine._store_trouble is None
 
 
 def test_a_store_that_hangs_is_trouble_and_holds_up_no_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,8 +314,8 @@ def test_a_store_that_hangs_is_trouble_and_holds_up_no_check(tmp_path: Path, mon
         for _ in range(3):
             at.pipeline.check()
         assert time.monotonic() - began_s < 5
-        assert at.pipeline.desk._trouble == f"{at.store} does not answer"
-        assert at.path.check_silence.call_count == 3
+        assert at.pipeline.engine._store_trouble == f"{at.store} does not answer"
+        assert at.path.check_missing_ticks.call_count == 3
     finally:
         let_go.set()
 
@@ -328,7 +328,7 @@ def test_trouble_is_an_alert_though_no_tick_comes_and_ends_without_one() -> None
 
     def after(second: int) -> set[tuple[str, str, str]]:
         now_ms[0] = second * 1000
-        return {(one.cluster, one.kind, one.state) for one in desk.silence()}
+        return {(one.cluster, one.kind, one.state) for one in desk.check_missing_ticks()}
 
     desk.update_store_trouble("/data cannot be written (No space left on device)")
     # The first tick is waited for 90 s.
@@ -342,32 +342,32 @@ def test_trouble_is_an_alert_though_no_tick_comes_and_ends_without_one() -> None
 
 def test_trouble_is_an_alert_of_the_first_cluster_alone(tmp_path: Path) -> None:
     at = Trouble(tmp_path)
-    desk = at.pipeline.desk
+    desk = at.pipeline.engine
     desk.update_store_trouble("/data cannot be written (No space left on device)")
-    assert desk.observe("another", 1000, []) == []
-    events = desk.observe("kafka", 1000, [])
+    assert desk.evaluate("another", 1000, []) == []
+    events = desk.evaluate("kafka", 1000, [])
     assert [(one.kind, one.severity, one.state) for one in events] == [
         ("store_unwritable", "critical", "pending"),
         ("store_unwritable", "critical", "firing"),
     ]
     assert json.loads(events[-1].evidence)["trouble"].startswith("/data cannot")
     desk.update_store_trouble(None)
-    assert [one.state for s in range(2, 30) for one in desk.observe("kafka", s * 1000, [])] == ["resolved"]
+    assert [one.state for s in range(2, 30) for one in desk.evaluate("kafka", s * 1000, [])] == ["resolved"]
 
 
 def test_a_job_waits_for_what_it_cannot_do_without_and_is_not_blamed() -> None:
     now_s, damaged = [0.0], [True]
     starts = Starts(*[HeadroomError("table", "is damaged", "Repair it.")] * 1)
     job = RestartingJob("gold", starts, lambda: damaged[0], lambda: now_s[0])
-    job.begin()
+    job.start_or_wait()
     for _ in range(1000):
         now_s[0] += 1
-        job.look()
-        job.go_on()
+        job.check()
+        job.restart_if_due()
     assert job.down
     assert not starts.queries
     damaged[0] = False
-    job.go_on()
+    job.restart_if_due()
     assert not job.down
     assert len(starts.queries) == 1
 
@@ -375,4 +375,4 @@ def test_a_job_waits_for_what_it_cannot_do_without_and_is_not_blamed() -> None:
 def test_a_job_that_waits_for_nothing_says_at_once_why_it_does_not_begin() -> None:
     starts = Starts(HeadroomError("table", "is somebody else's", "Move it."))
     with pytest.raises(HeadroomError, match="somebody else's"):
-        RestartingJob("gold", starts).begin()
+        RestartingJob("gold", starts).start_or_wait()

@@ -13,8 +13,8 @@ from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
 from schemas.alerts import AlertEvent
 from schemas.errors import ENDINGS, HeadroomError
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
-from streaming.delta import append as plain_table
-from streaming.delta import query as plain_sql
+from streaming.delta import append as delta_append
+from streaming.delta import query as delta_query
 from streaming.delta.low_latency_table import LowLatencyTable
 from streaming.tables.deliveries import DeliveryTable
 from streaming.tables.suppressions import append_record
@@ -38,7 +38,7 @@ class PlainStore:
         """Those that are there are as they should be."""
         for table in tables:
             if not self.exists(table):
-                plain_table.create(self.location(table), table)
+                delta_append.create(self.location(table), table)
 
 
 def step(of: AlertEvent, receiver: str, state: str = "delivered") -> DeliveryAttempt:
@@ -71,7 +71,7 @@ def test_rows_that_are_appended_as_one_batch_twice_are_there_once(tmp_path: Path
 
 
 def _sorted(backlog: Backlog) -> tuple[list[str], list[tuple[str, str]]]:
-    return sorted(map(event_key, backlog.events)), sorted((s.receiver, s.event_key) for s in backlog.steps)
+    return sorted(map(event_key, backlog.events)), sorted((s.receiver, s.event_key) for s in backlog.records)
 
 
 class Panic(BaseException):
@@ -95,7 +95,7 @@ def test_a_panic_of_the_library_is_an_error_that_names_table_cause_and_remedy(
 ) -> None:
     nothing: Any = None
     store: Any = PlainStore(tmp_path)
-    monkeypatch.setattr(plain_table, "write_deltalake", panicking(1))
+    monkeypatch.setattr(delta_append, "write_deltalake", panicking(1))
     table = DeliveryTable(nothing, store)
     with pytest.raises(HeadroomError) as told:
         table.append([step(event(), "log")])
@@ -103,16 +103,16 @@ def test_a_panic_of_the_library_is_an_error_that_names_table_cause_and_remedy(
     assert told.value.rule == "the Delta library failed at it (No space left on device (os error 28))"
     assert "room on its disk" in told.value.remedy
     table.append([step(event(), "log")])
-    assert len(plain_sql.rows({"data": store.location(ALERT_DELIVERIES)}, "SELECT * FROM data")) == 1
+    assert len(delta_query.rows({"data": store.location(ALERT_DELIVERIES)}, "SELECT * FROM data")) == 1
 
 
 def test_a_panic_while_a_mark_is_made_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_table, "write_deltalake", panicking(1))
+    monkeypatch.setattr(delta_append, "write_deltalake", panicking(1))
     with pytest.raises(HeadroomError, match="No space left on device"):
         append_record(str(tmp_path / "marks"), silence())
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_what_ends_the_process_is_no_error_of_a_table(ending: type[BaseException]) -> None:
-    with pytest.raises(ending), plain_table.without_panic("table"):
+    with pytest.raises(ending), delta_append.without_panic("table"):
         raise ending

@@ -20,7 +20,7 @@ from planning.elections.summary import ElectionPlanSummary
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.delta.store import Store
 from streaming.tables.leader_balance_follower import LeaderBalanceFollower
-from tests.unit.builders.leader_balance import OUTLINE
+from tests.unit.builders.leader_balance import PLAN_SUMMARY
 from tests.unit.builders.throttle_status import TICK_MS
 
 TYPES = {
@@ -96,7 +96,7 @@ class Followed:
         self.plans.append((cluster, plan))
 
     def write_plans(self, *ticks: tuple[str, int, int]) -> None:
-        """A plan for each cluster and tick, of so many batches, else as ``OUTLINE``."""
+        """A plan for each cluster and tick, of so many batches, else as ``PLAN_SUMMARY``."""
         made = QueryBuilder().execute(PLAN_SQL.format(", ".join(map(str, ticks)))).read_all()
         assert set(made.schema.names) == set(ELECTION_PLAN.names()) - {"date"}
         write_deltalake(self.plans_location, made, mode="append")
@@ -108,7 +108,7 @@ class Followed:
     def looked(self) -> list[tuple[str, int, list[int]]]:
         """What one more look hands over: cluster, milliseconds after the first tick, brokers."""
         before = len(self.taken)
-        self.follower.look()
+        self.follower.poll()
         return self.taken[before:]
 
 
@@ -142,7 +142,7 @@ def test_the_last_plan_comes_with_balances_of_which_one_is_out_of_balance(follow
     assert followed.plans == []
     followed.write(row("a", TICK_MS + 2000, 1, electable=2))
     assert followed.looked() == [("a", 2000, [1])]
-    assert followed.plans == [("a", replace(OUTLINE, tick_ms=TICK_MS + 1000))]
+    assert followed.plans == [("a", replace(PLAN_SUMMARY, tick_ms=TICK_MS + 1000))]
 
 
 def test_without_plans_the_balances_come_all_the_same(followed: Followed, caplog: pytest.LogCaptureFixture) -> None:

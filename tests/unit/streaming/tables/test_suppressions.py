@@ -82,7 +82,7 @@ def test_a_mark_is_kept_though_the_files_cannot_be_put_together(
     def full(_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(table, "_keep_small", full)
+    monkeypatch.setattr(table, "_compact_if_large", full)
     append_record(location, silence())
     assert found(location) == ["s"]
     assert "could not be compacted: disk full" in caplog.text
@@ -98,7 +98,7 @@ class Following:
 
     def look(self, after_s: float = 0) -> int:
         self.now_ms += round(after_s * 1000)
-        self.follower.look()
+        self.follower.poll()
         return len(self.taken)
 
 
@@ -107,7 +107,7 @@ def test_a_follower_hands_over_what_has_changed_and_nothing_else(location: str) 
     assert (following.look(), following.look(), following.taken[0]) == (1, 1, Suppressions(windows=[WINDOW]))
     append_record(location, silence())
     assert (following.look(), following.look()) == (2, 2)
-    assert following.taken[-1].covered(event(), NOW_MS)
+    assert following.taken[-1].is_suppressed(event(), NOW_MS)
     append_record(location, ack())
     assert following.look() == 3
     assert following.taken[-1] == Suppressions.of([silence(), ack()], [WINDOW])
@@ -134,7 +134,7 @@ def test_what_cannot_be_read_hides_nothing(location: str, caplog: pytest.LogCapt
     assert (following.look(600), caplog.text.count("cannot be read, so silences")) == (2, 1)
     log.unlink()
     assert following.look() == 3
-    assert following.taken[-1].covered(event(), NOW_MS)
+    assert following.taken[-1].is_suppressed(event(), NOW_MS)
 
 
 def test_what_cannot_be_read_at_the_start_hides_nothing(location: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -156,4 +156,4 @@ def test_a_follower_looks_by_itself_and_stops(location: str, monkeypatch: pytest
     following.follower.stop()
     following.follower._thread.join(5)
     assert not following.follower._thread.is_alive()
-    assert following.taken[-1].covered(event(), NOW_MS)
+    assert following.taken[-1].is_suppressed(event(), NOW_MS)
