@@ -72,7 +72,7 @@ def _require_options_after(context: click.Context, command: str) -> None:
 
 
 def _is_shown(alert: CurrentAlert, show_all: bool, kind: str | None) -> bool:
-    return (show_all or alert.stands) and kind in (None, alert.event.kind)
+    return (show_all or alert.is_active) and kind in (None, alert.event.kind)
 
 
 def _print_text(alerts: list[CurrentAlert]) -> None:

@@ -1,4 +1,4 @@
-"""Tables made, and small ones of flat columns written, by the Delta library alone, without a JVM."""
+"""Creation of tables, and appends of few rows to tables of flat columns, by the Delta library without a JVM."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ _DELTA = {"STRING": PrimitiveType("string"), "BIGINT": PrimitiveType("long")}
 
 @contextmanager
 def without_panic(location: str) -> Iterator[None]:
-    """Let a panic of the Delta library be an error: it is no Exception, and a full disk is enough for one.
+    """Convert a panic of the Delta library in the block to an error.
+
+    A panic is not an Exception, and a full disk is enough to cause one.
 
     Args:
         location: folder or URL of the table.
@@ -49,12 +51,12 @@ def without_panic(location: str) -> Iterator[None]:
 
 
 def create(location: str, table: Table, schema: Schema | None = None) -> None:
-    """Make a table where there is none; what goes wrong is raised as the library raises it.
+    """Create a table; errors of the library are raised unchanged, except for panics.
 
     Args:
         location: folder or URL.
-        table: what it is to be.
-        schema: its columns; None: they are all of text and whole numbers.
+        table: definition of the table.
+        schema: its columns; None if all of them are text or integers.
     """
     with without_panic(location):
         DeltaTable.create(
@@ -70,14 +72,14 @@ def _flat(table: Table) -> Schema:
     return Schema([Field(c.name, _DELTA[c.type], metadata={"comment": c.meaning}) for c in table.columns])
 
 
-def append(there: DeltaTable, records: Sequence[object], table: Table, guard: CommitProperties | None = None) -> None:
-    """Append rows; of two that append at once the later tries again.
+def append(opened: DeltaTable, records: Sequence[object], table: Table, guard: CommitProperties | None = None) -> None:
+    """Append rows; the library retries if another process has committed meanwhile.
 
     Args:
-        there: the table, opened.
-        records: rows: objects with its columns as attributes.
-        table: its columns.
-        guard: what the commit says besides; None: nothing.
+        opened: the table.
+        records: rows: objects with the table's columns as attributes.
+        table: definition of the table.
+        guard: further properties of the commit; None if there are none.
 
     Raises:
         HeadroomError: the library panicked.
@@ -85,15 +87,15 @@ def append(there: DeltaTable, records: Sequence[object], table: Table, guard: Co
     columns: dict[str, Any] = {
         c.name: _array([getattr(record, c.name) for record in records], c.type) for c in table.columns
     }
-    # A newer version may have added columns: in these rows they are null.
-    mode: Literal["merge"] | None = "merge" if {f.name for f in there.schema().fields} > columns.keys() else None
+    # A newer version of Headroom may have added columns: they are null in these rows.
+    mode: Literal["merge"] | None = "merge" if {f.name for f in opened.schema().fields} > columns.keys() else None
     rows = ArrowTable.from_pydict(columns)
-    with without_panic(there.table_uri):
-        write_deltalake(there, rows, mode="append", schema_mode=mode, commit_properties=guard)
+    with without_panic(opened.table_uri):
+        write_deltalake(opened, rows, mode="append", schema_mode=mode, commit_properties=guard)
 
 
-def _array(values: Sequence[Any], of: str) -> Array:
-    if of == "DATE":
-        # The library takes no dates, but days since 1970.
+def _array(values: Sequence[Any], column_type: str) -> Array:
+    if column_type == "DATE":
+        # The library does not accept dates, only days since 1970.
         return Array([day.toordinal() - _EPOCH for day in values], DataType.int32()).cast(DataType.date32())
-    return Array(values, _ARROW[of])
+    return Array(values, _ARROW[column_type])

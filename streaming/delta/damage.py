@@ -1,8 +1,8 @@
-"""Delta tables that a disk has damaged: what is wrong with which file, what is lost with it, and the table mended.
+"""Delta tables that a disk has damaged: damaged files, what is lost with them, and the repair.
 
-Looked at without Spark, which says of a damaged log no more than that it failed. On this machine every file that the
-table needs is looked at: the log is read, of other files the size and the ends are compared. At a URL the library tells
-of files that are missing.
+The check works without Spark, whose error for a damaged log does not name the file. On this machine it covers every
+file that the table needs: it reads the log, and compares the size and both ends of the other files. At a URL the
+library lists missing files.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 _LAST_CHECKPOINT = "_last_checkpoint"
-# How every Parquet file begins and ends.
+# First and last bytes of every Parquet file.
 _PARQUET = b"PAR1"
-# What a commit says besides of files: the library that made the table, its columns, and which batches it has.
+# Actions of a commit other than files: protocol, columns, and the batches that the table has.
 _KEPT_ACTIONS = ("protocol", "metaData", "txn", "commitInfo", "domainMetadata")
+# Folder next to the tables for damaged files.
 _ASIDE = "_damaged"
 
 
 @dataclass(frozen=True)
 class Damage:
-    """One file of a table that is damaged.
+    """One damaged file of a table.
 
     Attributes:
-        file: its path below the table's place.
-        fault: what is wrong with it.
-        lost: what is lost with it.
-        can_be_mended: whether ``mend`` can make the table whole without it.
+        file: its path below the table's location.
+        fault: description of the damage.
+        lost: data that is lost with the file.
+        can_be_mended: whether ``mend`` can repair the table without it.
     """
 
     file: str
@@ -52,25 +53,26 @@ class Damage:
 
 
 def damages(location: str) -> list[Damage]:
-    """Return what is damaged of a table; nothing of one that is whole, or not there.
+    """Return the damaged files of a table; an empty list if it is undamaged or does not exist.
 
     Args:
-        location: its folder or URL.
+        location: folder or URL.
     """
     path = local_path(location)
     if path is None:
-        return _missing(location)
+        return _missing_files(location)
     folder = Path(path)
-    of_log = [*_of_checkpoints(folder), *_of_commits(folder)]
-    return of_log or _of_files(folder)
+    # Data files can only be listed with an undamaged log.
+    of_log = [*_damaged_checkpoints(folder), *_damaged_commits(folder)]
+    return of_log or _damaged_files(folder)
 
 
 def describe_damage(table: str, found: Sequence[Damage]) -> str:
-    """Return in words what is damaged of a table, and what to do.
+    """Return one line for the log: the damage to a table, and the remedy.
 
     Args:
-        table: its path below the store.
-        found: at least one.
+        table: path of the table below the store.
+        found: its damaged files, at least one.
     """
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return (
@@ -80,26 +82,28 @@ def describe_damage(table: str, found: Sequence[Damage]) -> str:
 
 
 def mend(location: str) -> list[Damage]:
-    """Make a table whole without what is damaged, which is moved aside, and return what was; see ``damages``.
+    """Repair a table by moving its damaged files aside, and return these; see ``damages``.
 
     Args:
         location: folder or URL.
 
     Raises:
-        HeadroomError: it cannot be mended.
+        HeadroomError: the table cannot be repaired.
     """
     path = local_path(location)
     mended: list[Damage] = []
-    # Files are seen once the log can be read, and commits once its checkpoints can.
+    # Several rounds: commits are checked once the checkpoints can be read, and data files once the log can.
     while found := damages(location):
-        hopeless = [damage for damage in found if not damage.can_be_mended or damage in mended]
-        if hopeless:
+        unrepairable = [damage for damage in found if not damage.can_be_mended or damage in mended]
+        if unrepairable:
             remedy = f"Move {location} away: a new, empty table is made in its place."
-            raise HeadroomError(f"{location}/{hopeless[0].file}", f"{hopeless[0].fault}, and cannot be mended", remedy)
+            raise HeadroomError(
+                f"{location}/{unrepairable[0].file}", f"{unrepairable[0].fault}, and cannot be mended", remedy
+            )
         mended += found
         if path is not None:
             for damage in found:
-                _mend_locally(Path(path), damage)
+                _set_aside(Path(path), damage)
         if not _log_is_damaged(found):
             DeltaTable(location).repair()
     return mended
@@ -109,29 +113,30 @@ def _log_is_damaged(found: Iterable[Damage]) -> bool:
     return any(damage.file.startswith(_LOG) for damage in found)
 
 
-def _of_checkpoints(folder: Path) -> Iterator[Damage]:
-    """Return the damaged checkpoints of the log, of which none is needed while the commits are there."""
+def _damaged_checkpoints(folder: Path) -> Iterator[Damage]:
+    """Yield the damaged checkpoints of the log. None of them is needed while the commits exist."""
     log = folder / _LOG
     lost = "nothing, if the commits are there"
-    whole = set()
-    for file in sorted(_named(log, _CHECKPOINT)):
+    undamaged = set()
+    for file in sorted(_files_named(log, _CHECKPOINT)):
         fault = _parquet_fault(file)
         if fault:
             yield Damage(f"{_LOG}/{file.name}", fault, lost)
         else:
-            whole.add(int(file.name[:20]))
+            undamaged.add(int(file.name[:20]))
+    # The hint to the last checkpoint is damaged too if that checkpoint is.
     hint = log / _LAST_CHECKPOINT
     if hint.exists():
         version = _value(hint).get("version")
-        if version not in whole:
+        if version not in undamaged:
             yield Damage(f"{_LOG}/{_LAST_CHECKPOINT}", "names no checkpoint that is whole", lost)
 
 
-def _of_commits(folder: Path) -> Iterator[Damage]:
-    """Return the damaged commits of the log, as far as no checkpoint stands for them."""
+def _damaged_commits(folder: Path) -> Iterator[Damage]:
+    """Yield the damaged commits of the log after its last checkpoint."""
     log = folder / _LOG
-    since = max((int(file.name[:20]) for file in _named(log, _CHECKPOINT)), default=-1)
-    commits = {version: file for file in _named(log, _COMMIT) if (version := int(file.name[:20])) > since}
+    since = max((int(file.name[:20]) for file in _files_named(log, _CHECKPOINT)), default=-1)
+    commits = {version: file for file in _files_named(log, _COMMIT) if (version := int(file.name[:20])) > since}
     if not commits:
         if since < 0 and log.is_dir() and any(log.iterdir()):
             yield Damage(f"{_LOG}/{_commit_name(0)}", "is missing", "the table", can_be_mended=False)
@@ -143,13 +148,13 @@ def _of_commits(folder: Path) -> Iterator[Damage]:
             continue
         lines = _lines(commits[version])
         if None in lines:
-            # The first commit has the columns of the table.
-            needed = version > 0 or any(line is not None and "metaData" in line for line in lines)
-            yield Damage(name, "is cut off, or no JSON", "at most the rows of one commit", can_be_mended=needed)
+            # Without the columns, which are in the first commit, a table cannot be repaired.
+            has_columns = version > 0 or any(line is not None and "metaData" in line for line in lines)
+            yield Damage(name, "is cut off, or no JSON", "at most the rows of one commit", can_be_mended=has_columns)
 
 
-def _of_files(folder: Path) -> list[Damage]:
-    """Return the damaged files of a table whose log is whole."""
+def _damaged_files(folder: Path) -> list[Damage]:
+    """Return the damaged data files of a table with an undamaged log."""
     try:
         table = DeltaTable(str(folder))
     except TableNotFoundError:
@@ -165,8 +170,8 @@ def _of_files(folder: Path) -> list[Damage]:
     ]
 
 
-def _missing(location: str) -> list[Damage]:
-    """Return the files that a table at a URL lacks."""
+def _missing_files(location: str) -> list[Damage]:
+    """Return the missing files of a table at a URL."""
     try:
         found: Sequence[str] = DeltaTable(location).repair(dry_run=True)["files_removed"]
     except TableNotFoundError:
@@ -176,8 +181,8 @@ def _missing(location: str) -> list[Damage]:
     return [Damage(file, "is missing", "its rows") for file in found]
 
 
-def _mend_locally(folder: Path, damage: Damage) -> None:
-    """Move a damaged file aside; in the place of a commit goes one with what it said of other things than files."""
+def _set_aside(folder: Path, damage: Damage) -> None:
+    """Move a damaged file aside; a commit is replaced by one with its readable actions other than files."""
     file = folder / damage.file
     commit = _COMMIT.fullmatch(file.name)
     kept = [_kept(line) for line in _lines(file)] if commit and file.exists() else []
@@ -185,20 +190,18 @@ def _mend_locally(folder: Path, damage: Damage) -> None:
         aside = folder.parent / _ASIDE / folder.name / damage.file
         aside.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(file, aside)
-    for beside in (file.with_name(f".{file.name}.crc"), file.with_suffix(".crc")):
-        # Checksums of Hadoop's and of Delta's, which are right no more.
-        beside.unlink(missing_ok=True)
+    for checksum in (file.with_name(f".{file.name}.crc"), file.with_suffix(".crc")):
+        # Hadoop's and Delta's checksums do not match any more.
+        checksum.unlink(missing_ok=True)
     if commit:
-        describe_damage = [line for line in kept if line]
-        file.write_text(
-            "".join(f"{json.dumps(line)}\n" for line in describe_damage or [{"commitInfo": {}}]), encoding="utf-8"
-        )
+        lines = [line for line in kept if line] or [{"commitInfo": {}}]
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
 
 
 def _kept(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return what a damaged commit still says, where half of it does no harm.
+    """Return an action of a damaged commit if it may be kept alone, otherwise None.
 
-    Half of a compaction would double rows, or lose them; without it the files that it compacted are still there.
+    Half of a compaction would duplicate or lose rows. Without the whole compaction its source files are still there.
     """
     if action is None or any(name in action for name in _KEPT_ACTIONS):
         return action
@@ -206,7 +209,7 @@ def _kept(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return action if change.get("dataChange") else None
 
 
-def _named(log: Path, pattern: re.Pattern[str]) -> list[Path]:
+def _files_named(log: Path, pattern: re.Pattern[str]) -> list[Path]:
     with suppress(OSError):
         return [file for file in log.iterdir() if pattern.fullmatch(file.name)]
     return []
@@ -217,7 +220,7 @@ def _commit_name(version: int) -> str:
 
 
 def _lines(commit: Path) -> list[Mapping[str, Any] | None]:
-    """Return the actions of a commit; None for a line that is none."""
+    """Return the actions of a commit, one per line; None for an unreadable line."""
     return [_action(line) for line in commit.read_bytes().split(b"\n") if line.strip()]
 
 
@@ -234,7 +237,7 @@ def _value(file: Path) -> Mapping[str, Any]:
 
 
 def _parquet_fault(file: Path, size_bytes: int | None = None) -> str | None:
-    """Return what is wrong with a Parquet file, as far as its size and its ends tell; None: nothing."""
+    """Return the damage of a Parquet file by its size and its first and last bytes; None if there is none."""
     try:
         with file.open("rb") as opened:
             begin = opened.read(len(_PARQUET))

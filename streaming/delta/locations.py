@@ -1,6 +1,6 @@
-"""Places of tables: a folder of this machine, or a URL; whether it can be read and written before a library tries.
+"""Locations of tables: folders of this machine, or URLs, with checks of access before a library tries.
 
-The Delta library says of a table that may not be read, and of a URL that it does not know, that there is none.
+The Delta library reports a table without read access, or at an unknown kind of URL, as a missing one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from schemas.errors import HeadroomError
 
 _REMEDY = "Look at store.path and the rights on it."
 _LOG = "_delta_log"
-# As large as a commit with some rows: with a few bytes left on a disk nothing goes on.
+# Size of a commit with some rows: a disk with only a few bytes left counts as full.
 _PROBE_BYTES = 65_536
 
 
 def local_path(location: str) -> str | None:
-    """Return the path of a location on this machine; None: it is a URL of another file system."""
+    """Return the path of a location on this machine; None if it is a URL of another file system."""
     url = urlparse(location)
     if url.scheme == "file":
         return url.path
@@ -27,14 +27,14 @@ def local_path(location: str) -> str | None:
 
 
 def require_absent(location: str, error: Exception) -> None:
-    """Check that a table that was not found is not there.
+    """Check that a table that the library did not find does not exist.
 
     Args:
         location: folder or URL of the table.
-        error: what the library says of it.
+        error: error of the library.
 
     Raises:
-        HeadroomError: it may be there: it cannot be seen, or its URL is of a kind that is not known.
+        HeadroomError: the table may exist: its folder cannot be read, or its kind of URL is unknown.
     """
     path = local_path(location)
     if path is None:
@@ -43,44 +43,44 @@ def require_absent(location: str, error: Exception) -> None:
             raise HeadroomError(location, rule, _REMEDY)
         return
     folder = Path(path).absolute()
-    for place in (*reversed(folder.parents), folder, folder / _LOG):
-        if not _is_folder(place):
+    for path_above in (*reversed(folder.parents), folder, folder / _LOG):
+        if not _is_folder(path_above):
             return
 
 
-def _is_folder(place: Path) -> bool:
-    """Return whether a folder is there.
+def _is_folder(path: Path) -> bool:
+    """Return whether a folder exists.
 
     Raises:
-        HeadroomError: that cannot be seen, or something else is at its place.
+        HeadroomError: it cannot be read, or is a file.
     """
     try:
-        with os.scandir(place):
+        with os.scandir(path):
             return True
     except FileNotFoundError:
         return False
     except NotADirectoryError:
-        raise _not_a_folder(place) from None
+        raise _not_a_folder(path) from None
     except OSError as error:
-        # Of a folder above a table it is enough to go through.
-        if place.name != _LOG and _may(place, os.X_OK):
+        # In a folder above a table the right to pass through is enough.
+        if path.name != _LOG and _has_right(path, os.X_OK):
             return True
-        raise HeadroomError(str(place), f"cannot be read ({error.strerror})", _REMEDY) from None
+        raise HeadroomError(str(path), f"cannot be read ({error.strerror})", _REMEDY) from None
 
 
-def _may(place: Path, right: int) -> bool:
-    # By the user that opens files, whoever started the process.
-    return os.access(place, right, effective_ids=os.access in os.supports_effective_ids)
+def _has_right(path: Path, right: int) -> bool:
+    # Rights of the effective user, who opens files, not of the user who started the process.
+    return os.access(path, right, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _not_a_folder(place: Path) -> HeadroomError:
-    return HeadroomError(str(place), "is a file, and must be a folder", "Set store.path to a folder.")
+def _not_a_folder(path: Path) -> HeadroomError:
+    return HeadroomError(str(path), "is a file, and must be a folder", "Set store.path to a folder.")
 
 
 def trouble_of(location: str) -> str | None:
-    """Return why nothing can be written to a folder, in a few words; None: it can be, or it is a URL.
+    """Return why nothing can be written to a folder, in a few words; None if it can be written or is a URL.
 
-    Rights do not tell of a disk that is full, or was mounted anew for reading alone: a file is written and removed.
+    The check writes a file and removes it, because rights do not show a full disk, or one that is now read-only.
 
     Args:
         location: folder or URL of all tables, or of checkpoints.
@@ -104,12 +104,12 @@ def trouble_of(location: str) -> str | None:
 
 
 def require_writable(location: str) -> None:
-    """Check that a table, or what is to become one, can be written; of a URL nothing is known before it is tried.
+    """Check that a table, present or future, can be written; URLs are not checked.
 
-    The Delta library lets a thread of its own panic, on standard error, where it cannot.
+    Without this check one of the Delta library's threads would panic, and print that to standard error.
 
     Args:
-        location: folder or URL of a table, or of all.
+        location: folder or URL of a table, or of all tables.
 
     Raises:
         HeadroomError: it is a file, or this user may not write there.
@@ -118,26 +118,26 @@ def require_writable(location: str) -> None:
     if path is None:
         return
     folder = Path(path).absolute()
-    for place in (folder / _LOG, folder):
-        if _is_there(place):
-            _require_writable(place)
-    if not _is_there(folder):
-        _require_writable(next(place for place in folder.parents if _is_there(place)))
+    for existing in (folder / _LOG, folder):
+        if _exists(existing):
+            _require_writable(existing)
+    if not _exists(folder):
+        _require_writable(next(parent for parent in folder.parents if _exists(parent)))
 
 
-def _is_there(place: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
-        os.stat(place)
+        os.stat(path)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return False
-        raise HeadroomError(str(place), f"cannot be read ({error.strerror})", _REMEDY) from None
+        raise HeadroomError(str(path), f"cannot be read ({error.strerror})", _REMEDY) from None
     return True
 
 
-def _require_writable(place: Path) -> None:
-    if not place.is_dir():
-        raise _not_a_folder(place)
-    if not _may(place, os.W_OK | os.X_OK):
+def _require_writable(path: Path) -> None:
+    if not path.is_dir():
+        raise _not_a_folder(path)
+    if not _has_right(path, os.W_OK | os.X_OK):
         remedy = "Give this user the right to write there, or set store.path."
-        raise HeadroomError(str(place), "cannot be written", remedy)
+        raise HeadroomError(str(path), "cannot be written", remedy)

@@ -1,8 +1,8 @@
-"""Keeping the tables fast: old days dropped, small files made large, files that nobody reads any more removed.
+"""Maintenance of the tables: deletes old days, compacts small files, removes unreferenced files.
 
-A day is a folder of its own in every table, so that dropping one rewrites nothing. Nothing here fights with the jobs:
-their appends look at nothing that is there, and compaction changes no row, so that either commits after the other; and
-what writers depend on, columns and properties, is not touched. Only a second maintenance can come in the way.
+Each day is a folder of its own in every table, so deleting one rewrites nothing. Maintenance does not conflict with the
+jobs: their appends read nothing, compaction changes no row, and columns and properties stay as they are. Only a second
+maintenance can conflict.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 
-# Another maintenance was faster, or a job that started just then gave the table a new column.
+# Another maintenance was faster, or a job that started at the same time added a column.
 _CONFLICTS = (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -45,23 +45,23 @@ _CONFLICTS = (
     MetadataChangedException,
 )
 _ATTEMPTS = 5
-# As Spark compacts the others.
+# Same size as in Spark's compaction of the other tables (streaming.session).
 _COMPACTED_BYTES = 128 * 1024 * 1024
-# A process that does not live for a whole period shall look after its tables too.
+# The first run comes early, so that a process that ends within a period maintains its tables too.
 _FIRST_RUN_RATIO = 0.1
 
 
 @dataclass(frozen=True)
 class MaintenanceResult:
-    """What was done to one table.
+    """Result of the maintenance of one table.
 
     Attributes:
-        table: its path.
-        files_before: files of the table before.
-        files_after: files of the table after.
-        bytes_after: size of the table after, bytes.
-        dropped_before: the first day that is kept; None: all days are.
-        took_s: how long it took, seconds.
+        table: path of the table.
+        files_before: number of files before.
+        files_after: number of files after.
+        bytes_after: size after, bytes.
+        dropped_before: first day that is kept; None if all are.
+        took_s: duration, seconds.
     """
 
     table: str
@@ -74,11 +74,11 @@ class MaintenanceResult:
 
 @dataclass(frozen=True)
 class MaintenanceFailure:
-    """A table that was not looked after, or not to the end; its rows are all there.
+    """Failed or incomplete maintenance of a table, which has all of its rows.
 
     Attributes:
-        table: its path.
-        reason: why.
+        table: path of the table.
+        reason: cause in one line.
     """
 
     table: str
@@ -86,13 +86,13 @@ class MaintenanceFailure:
 
 
 class Maintenance:
-    """Looks after the tables of one store.
+    """Maintains the tables of one store.
 
     Args:
         spark: session.
         store: tables.
-        settings: how long to keep what.
-        tables: those to look after.
+        settings: section ``[store]``: days to keep.
+        tables: tables to maintain.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class Maintenance:
         self._tables = tables
 
     def run(self, today: date | None = None) -> list[MaintenanceResult | MaintenanceFailure]:
-        """Return what was done to each table that is there; one that fails does not keep the others waiting.
+        """Maintain all existing tables, and return the results; one failure does not stop the others.
 
         Args:
-            today: the day it is, UTC; None: by the clock.
+            today: current day, UTC; None: by the clock.
         """
         day = today or datetime.now(timezone.utc).date()
         done = [self._try(table, day) for table in self._tables]
@@ -116,7 +116,7 @@ class Maintenance:
     def _try(self, table: Table, today: date) -> MaintenanceResult | MaintenanceFailure | None:
         try:
             return self._maintain(table, today, _ATTEMPTS) if self._store.exists(table) else None
-        # Whatever fails in here: no row is touched before the commit, and the next run does what this one did not.
+        # Any error: no row changes before the commit, and the next run does the rest.
         except Exception as error:
             reason = cause_of(error)
             log.warning("maintenance of %s failed: %s", table.path, reason)
@@ -125,8 +125,8 @@ class Maintenance:
 
     def _maintain(self, table: Table, today: date, attempts: int) -> MaintenanceResult:
         began_s = time.monotonic()
-        # What another program put at the place is not ours to delete from.
-        self._store.found(table)
+        # Raises if another program's table is here: Headroom must not delete from it.
+        self._store.state(table)
         path = local_path(self._store.location(table))
         keep_from = self._keep_from(table, today)
         if path is not None and table in PROMPT_TABLES:
@@ -135,9 +135,9 @@ class Maintenance:
         before = self._size(delta)
         try:
             if keep_from is not None:
-                # The condition names the folder's column alone: whole files go, none is rewritten.
+                # The condition uses the partition column only, so whole files are deleted and none is rewritten.
                 delta.delete(F.col("date") < F.lit(keep_from))
-            # Of every day: one that passed while nobody looked after it is in pieces, and whole ones cost nothing.
+            # All days: one that passed without maintenance still has small files, and compacted days cost nothing.
             delta.optimize().executeCompaction()
         except _CONFLICTS:
             if attempts == 1:
@@ -160,16 +160,16 @@ class Maintenance:
 
 
 def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None = None) -> MaintenanceResult:
-    """Look after a table on a disk that another process, or thread, writes by the Delta library without Spark.
+    """Maintain a table on a local disk that another process or thread writes by the Delta library without Spark.
 
-    On a disk Spark looks whether a commit is there and then renames: one that the library makes in between would be
-    lost with its rows. The library itself links, which fails for the later of two.
+    Spark checks whether a commit exists, and then renames its file. A commit that the library makes in between would be
+    lost. The library creates a hard link, which fails for the later of two commits.
 
     Args:
         path: folder of the table.
-        table: the table.
-        attempts: how often it is tried where another maintenance is faster.
-        keep_from: the first day that is kept, of a table with a folder for each; None: all are.
+        table: definition of the table.
+        attempts: most attempts if another maintenance is faster.
+        keep_from: first day that is kept, for a table with one folder per day; None if all are.
     """
     with without_panic(path):
         return _maintain_prompt(path, table, attempts, keep_from)
@@ -181,7 +181,7 @@ def _maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | N
     before = delta.get_add_actions().num_rows
     try:
         if keep_from is not None:
-            # As by Spark: whole files go.
+            # Whole files are deleted, as by Spark.
             delta.delete(f"date < '{keep_from.isoformat()}'")
         delta.optimize.compact(target_size=_COMPACTED_BYTES)
     except CommitFailedError:
@@ -196,10 +196,10 @@ def _maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | N
 
 
 class MaintenanceSchedule:
-    """Runs maintenance now and then on a thread of its own, beside the jobs.
+    """Runs maintenance periodically on a thread of its own, next to the jobs.
 
     Args:
-        run: what to run.
+        run: maintains all tables.
         every_s: time from the end of one run to the next, seconds.
     """
 
@@ -210,11 +210,11 @@ class MaintenanceSchedule:
         self._thread = threading.Thread(target=self._work, name="maintenance", daemon=True)
 
     def start(self) -> None:
-        """Start; the first run is a tenth of a period from now."""
+        """Start the thread; the first run comes after a tenth of a period."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Begin no further run."""
+        """Start no further run. A run in progress continues."""
         self._stop.set()
 
     def _work(self) -> None:
@@ -224,5 +224,5 @@ class MaintenanceSchedule:
             try:
                 self._run()
             except Exception:
-                # The tables are whole whatever fails here, and the next run does what this one did not.
+                # Any error leaves the tables consistent, and the next run does the rest.
                 log.exception("maintenance of the tables failed; it is tried again in %.0f s", self._every_s)

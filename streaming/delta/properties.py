@@ -1,16 +1,16 @@
-"""The Delta properties that tables are kept with."""
+"""Delta properties of the tables."""
 
 from __future__ import annotations
 
 from schemas.tables import BRONZE_TICKS, Table
 
-# The silver job reads bronze as a stream, its log and its files, and may be behind by as much as that.
+# The silver query streams bronze, its log and its files, and may be behind by these times.
 _STREAMED = {
     "delta.logRetentionDuration": "interval 2 days",
     "delta.deletedFileRetentionDuration": "interval 1 day",
 }
-# A file that compaction replaced stays for whoever reads it just then; until it goes, every checkpoint of the log names
-# it. The log is cleaned up to a midnight, so that it holds up to a day more than it says here.
+# A file that compaction replaced stays for current readers. Until it is removed, every checkpoint of the log lists it.
+# The log is cleaned up to a midnight, so it keeps up to a day more than this.
 _READ = {
     "delta.logRetentionDuration": "interval 6 hours",
     "delta.deletedFileRetentionDuration": "interval 2 hours",
@@ -18,11 +18,11 @@ _READ = {
 
 
 def properties(table: Table) -> dict[str, str]:
-    """Return the Delta properties that a table is kept with."""
+    """Return the Delta properties of a table."""
     return {
-        # With a commit every few seconds and one at every tenth, Delta's default, checkpoints would outgrow the rows.
+        # By default every 10th commit writes a checkpoint. With a commit every few seconds they would outgrow the rows.
         "delta.checkpointInterval": "50",
-        # What queries pick files by. Of any other column most files hold every value, which the log need not say.
+        # Columns that queries select files by. Statistics of other columns are useless: most files have all values.
         "delta.dataSkippingStatsColumns": ",".join(table.skip_by),
         **(_STREAMED if table is BRONZE_TICKS else _READ),
     }

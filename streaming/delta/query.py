@@ -1,4 +1,4 @@
-"""SQL over Delta tables by the Delta library alone, in some ten milliseconds and without a JVM."""
+"""SQL over Delta tables by the Delta library, in some 10 ms and without a JVM."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from deltalake import DeltaTable, QueryBuilder
 
 
 def rows(tables: Mapping[str, str | DeltaTable], sql: str) -> list[dict[str, Any]]:
-    """Return the rows of a query; what storage does wrong is raised as the library raises it.
+    """Return the rows of a query; errors of the storage are raised unchanged.
 
     Args:
-        tables: each table, or its folder or URL, by what the query calls it.
+        tables: name in the query to the table, or to its folder or URL.
         sql: one SELECT.
     """
     builder = QueryBuilder()
@@ -22,7 +22,7 @@ def rows(tables: Mapping[str, str | DeltaTable], sql: str) -> list[dict[str, Any
 
 
 def table_url(store_path: str, table: str) -> str:
-    """Return where a table is, in the scheme that the library knows: s3a is Hadoop's word for s3.
+    """Return the location of a table in the scheme of the Delta library: Hadoop's s3a becomes s3.
 
     Args:
         store_path: ``store.path``: a folder or URL.

@@ -1,4 +1,4 @@
-"""Delta tables read without Spark, for commands that must answer at once."""
+"""Queries over Delta tables without Spark, for commands that must answer at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from deltalake.exceptions import TableNotFoundError
 
 from schemas.errors import HeadroomError
-from streaming.delta import query as plain_sql
+from streaming.delta import query as delta_query
 from streaming.delta.locations import require_absent
 from streaming.supervision.failure import cause_of
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def query(store_path: str, table: str, sql: str) -> list[dict[str, Any]] | None:
-    """Return the rows of a query over one table, which the SQL calls ``data``; None while there is no such table.
+    """Return the rows of a query over one table, named ``data`` in the SQL; None if the table does not exist.
 
     Args:
         store_path: ``store.path``: a folder or URL.
@@ -25,32 +25,32 @@ def query(store_path: str, table: str, sql: str) -> list[dict[str, Any]] | None:
         sql: one SELECT.
 
     Raises:
-        HeadroomError: the table is there but cannot be read, or cannot be looked for.
+        HeadroomError: the table exists but cannot be read, or its location is not accessible.
     """
     return query_all(store_path, {"data": table}, sql)
 
 
 def query_all(store_path: str, tables: Mapping[str, str], sql: str) -> list[dict[str, Any]] | None:
-    """Return the rows of a query over several tables; None while one of them is not there.
+    """Return the rows of a query over several tables; None if one of them does not exist.
 
     Args:
         store_path: ``store.path``: a folder or URL.
-        tables: what the SQL calls each table, and its path below it.
+        tables: name in the SQL to the path below the store.
         sql: one SELECT.
 
     Raises:
-        HeadroomError: a table is there but cannot be read, or cannot be looked for.
+        HeadroomError: a table exists but cannot be read, or its location is not accessible.
     """
-    urls = {name: plain_sql.table_url(store_path, table) for name, table in tables.items()}
+    urls = {name: delta_query.table_url(store_path, table) for name, table in tables.items()}
     try:
-        return plain_sql.rows(urls, sql)
+        return delta_query.rows(urls, sql)
     except TableNotFoundError as error:
         for url in urls.values():
             require_absent(url, error)
         return None
-    # The reader raises its own errors, OSError and bare Exceptions, for all that storage can do wrong.
+    # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
     except Exception as error:
-        where = ", ".join(urls.values())
-        logger.debug("reading %s", where, exc_info=True)
+        locations = ", ".join(urls.values())
+        logger.debug("reading %s", locations, exc_info=True)
         remedy = "Look at store.path and the rights on it."
-        raise HeadroomError(where, f"cannot be read ({cause_of(error)})", remedy) from error
+        raise HeadroomError(locations, f"cannot be read ({cause_of(error)})", remedy) from error

@@ -1,4 +1,4 @@
-"""What a table of Headroom must look like, and what one that is there lacks of it."""
+"""Schema check: compares an existing table with its definition."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from schemas.tables import Table
 
 @dataclass(frozen=True)
 class SchemaDifference:
-    """What a table that is there lacks of the one it should be.
+    """Difference between an existing table and its definition.
 
     Attributes:
-        new: columns and fields of structs that can be added: path and type.
-        wrong: what cannot be put right, each told in words.
+        new: missing columns and struct fields that can be added: path to type.
+        wrong: descriptions of differences that cannot be fixed.
     """
 
     new: dict[str, str] = field(default_factory=dict)
@@ -24,17 +24,17 @@ class SchemaDifference:
 
 
 def schema_difference(table: Table, found: StructType, partitioned_by: Sequence[str]) -> SchemaDifference:
-    """Return what a table that is there lacks; columns of its own are no fault, for in new rows they are null.
+    """Return the difference of an existing table; additional columns are allowed, because they are null in new rows.
 
     Args:
-        table: what it should be.
-        found: its columns.
-        partitioned_by: columns of its folders.
+        table: definition of the table.
+        found: columns of the existing table.
+        partitioned_by: its partition columns.
     """
     result = SchemaDifference()
     _compare(schema(table), found, "", result)
     for name in [name for name in (*table.keys, *table.partition_by) if name in result.new]:
-        # Rows without it could not be told apart, or found.
+        # A key or partition column cannot be added: old rows would have no key, or be in no folder.
         del result.new[name]
         result.wrong.append(f"{name} is missing")
     if list(partitioned_by) != list(table.partition_by):
@@ -51,7 +51,7 @@ def schema(table: Table) -> StructType:
 
 
 def described(table: Table) -> StructType:
-    """Return the columns of a table with what they mean, as Delta keeps it."""
+    """Return the columns of a table with their meanings as Delta comments."""
     fields = zip(schema(table).fields, table.columns, strict=True)
     return StructType([StructField(f.name, f.dataType, True, {"comment": c.meaning}) for f, c in fields])
 
@@ -66,10 +66,11 @@ def _compare(wanted: DataType, found: DataType, name: str, result: SchemaDiffere
 
 
 def _compare_fields(wanted: StructType, found: StructType, at: str, result: SchemaDifference) -> None:
+    """Add the differences of a struct's fields to the result; ``at`` is the path of the struct, with a dot."""
     result.wrong.extend(f"{at}{f.name} must not be null" for f in found.fields if not f.nullable)
-    there = {f.name: f.dataType for f in found.fields}
+    existing = {f.name: f.dataType for f in found.fields}
     for column in wanted.fields:
-        if column.name in there:
-            _compare(column.dataType, there[column.name], f"{at}{column.name}", result)
+        if column.name in existing:
+            _compare(column.dataType, existing[column.name], f"{at}{column.name}", result)
         else:
             result.new[f"{at}{column.name}"] = column.dataType.simpleString()

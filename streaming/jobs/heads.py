@@ -1,4 +1,4 @@
-"""What the heads of a batch of records say: which kinds are there, how many rows, since which tick."""
+"""Headers of a batch of records, with a summary: kinds, number of rows, oldest and newest ticks."""
 
 from __future__ import annotations
 
@@ -14,52 +14,52 @@ from streaming.transforms.decode import MESSAGE_KEYS
 
 @dataclass(frozen=True)
 class MessageHeaders:
-    """The records of a batch with their heads, and a summary of these.
+    """The records of a batch with their headers, and a summary of these.
 
     Attributes:
-        records: of ``streaming.transforms.decode.with_headers``.
-        any_rejected: whether the head of one is a reason to reject it.
-        doubled: whether a message is there twice.
-        rows: rows that the messages of each kind say they have; None: one of them does not say.
-        first_tick: oldest tick of each cluster.
-        last_tick: newest tick of each cluster.
+        records: records of ``streaming.transforms.decode.with_headers``.
+        any_rejected: whether a record has an invalid header.
+        has_duplicates: whether a message was delivered twice.
+        rows: number of rows by kind, from the headers; None if a header does not contain it.
+        first_tick: oldest tick of each cluster, epoch milliseconds.
+        last_tick: newest tick of each cluster, epoch milliseconds.
     """
 
     records: DataFrame
     any_rejected: bool
-    doubled: bool
+    has_duplicates: bool
     rows: Mapping[str, int | None]
     first_tick: Mapping[str, int]
     last_tick: Mapping[str, int]
 
     @property
     def valid(self) -> DataFrame:
-        """The records whose head is in order."""
+        """The records with a valid header."""
         return self.records.where("reason IS NULL")
 
     def rows_of(self, kinds: Collection[str]) -> int | None:
-        """Return how many rows the messages of some kinds say they have; None: not all of them say it."""
+        """Return the number of rows in messages of some kinds; None if a header does not contain it."""
         counts = [self.rows[kind] for kind in kinds]
         return None if None in counts else sum(count or 0 for count in counts)
 
     def has_rows(self, many: int) -> bool:
-        """Return whether the messages have so many rows in all, or do not say how many; the end of a tick has none."""
+        """Return whether the messages have at least this many rows, or may have; tick_end has none."""
         count = self.rows_of(set(self.rows) - {"tick_end"})
         return count is None or count >= many
 
 
 def headers_of(records: DataFrame) -> MessageHeaders:
-    """Return the records with the summary of their heads, one Spark job.
+    """Return the records with the summary of their headers; it takes one Spark job.
 
     Args:
-        records: of ``streaming.transforms.decode.with_headers``.
+        records: records of ``streaming.transforms.decode.with_headers``.
     """
     groups = [row.asDict() for row in _summary(records).collect()]
     valid = [group for group in groups if group["valid"]]
     return MessageHeaders(
         records=records,
         any_rejected=len(valid) < len(groups),
-        doubled=any(group["messages"] != group["distinct_messages"] for group in valid),
+        has_duplicates=any(group["messages"] != group["distinct_messages"] for group in valid),
         rows={kind: _rows([g for g in valid if g["kind"] == kind]) for kind in {g["kind"] for g in valid}},
         first_tick=_by_cluster(valid, "first_tick", min),
         last_tick=_by_cluster(valid, "last_tick", max),
@@ -67,10 +67,10 @@ def headers_of(records: DataFrame) -> MessageHeaders:
 
 
 def _summary(records: DataFrame) -> DataFrame:
-    """Return one row per cluster and kind, and one for all that is rejected."""
+    """Return one row per cluster and kind, and one for all rejected records."""
     named = records.selectExpr(
         "reason IS NULL AS valid",
-        *[f"CASE WHEN reason IS NULL THEN head.{name} END AS {name}" for name in [*MESSAGE_KEYS, "row_count"]],
+        *[f"CASE WHEN reason IS NULL THEN header.{name} END AS {name}" for name in [*MESSAGE_KEYS, "row_count"]],
     )
     return named.groupBy("valid", "cluster", "kind").agg(
         F.expr("count(*) AS messages"),

@@ -1,4 +1,4 @@
-"""The record job: the topic to bronze untouched, bronze to silver decoded; the rejected to quarantine."""
+"""Record job: copies the topic to bronze, decodes bronze to silver, and writes rejected records to quarantine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schemas.tick_messages import KINDS
 from streaming.delta.store import Store
 from streaming.jobs.heads import MessageHeaders, headers_of
 from streaming.queries.batch_gate import BatchGate
-from streaming.queries.caching import Hold, cached_frames
+from streaming.queries.caching import Cache, cached_frames
 from streaming.queries.written import Written
 from streaming.session import COMPILED, INTERPRETED, configure
 from streaming.sources.ticks_topic import TicksTopic
@@ -25,19 +25,19 @@ from streaming.transforms.gold import as_table
 from streaming.transforms.silver import SILVER
 
 _COORDINATES = ["topic", "partition", "offset"]
-# A topic that was made anew has the offsets of the old one.
-_PLACE = [*_COORDINATES, "timestamp"]
-_RECORD = [*_COORDINATES, "timestamp", "date", "value", "head"]
-# Of the largest messages, as of 10,000 rows, a gigabyte as text and a fifth of that in files: a backlog is worked off
-# in such parts, whatever its size. A part of the silver job, kept while it is worked on, is an eighth, or one file.
+# With the timestamp, because a topic that was created again reuses the offsets of the old one.
+_POSITION = [*_COORDINATES, "timestamp"]
+_RECORD = [*_COORDINATES, "timestamp", "date", "value", "header"]
+# With the largest messages (10,000 rows) 1 GB as text, and 200 MB in files. A backlog is processed in such batches. A
+# batch of the silver query, which is cached, is an eighth of that, or one file.
 _BRONZE_OFFSETS = 2000
 _SILVER_BYTES = "24m"
-# The silver job follows the commits to bronze, which keep the pace.
+# The silver query follows the commits to bronze, whose own trigger sets the pace.
 _SILVER_TRIGGER_S = 1.0
-# So many pay for compiling the plans of the silver tables.
+# From this number on, compiling the plans of the silver tables is faster than interpreting them.
 _MANY_ROWS = 50_000
-# One table's rows are made while another's are committed.
-_SIDE_BY_SIDE = 2
+# The rows of one table are computed while those of another are committed.
+_PARALLEL_TABLES = 2
 _WITHOUT_TABLE = [kind for kind in KINDS if not any(kind in kinds for kinds in SILVER.values())]
 
 
@@ -48,9 +48,12 @@ class HistoryJob:
         spark: session.
         topic: ticks.
         store: tables.
-        checkpoints: folder or URL under which both keep their checkpoints.
-        trigger_s: least time between two commits.
-        give_way: called before each table of silver; returns when that may be written.
+        checkpoints: folder or URL of the checkpoints of both.
+        trigger_s: least time between two commits, seconds.
+        wait_for_gold: called before each silver table; returns when the table may be written.
+
+    Attributes:
+        gate: admits the batches of the silver query.
     """
 
     name = "record"
@@ -62,7 +65,7 @@ class HistoryJob:
         store: Store,
         checkpoints: str,
         trigger_s: float,
-        give_way: Callable[[], None] = lambda: None,
+        wait_for_gold: Callable[[], None] = lambda: None,
     ) -> None:
         self._spark = spark
         self._topic = topic
@@ -70,16 +73,16 @@ class HistoryJob:
         self._bronze_checkpoint = f"{checkpoints}/bronze"
         self._silver_checkpoint = f"{checkpoints}/silver"
         self._trigger_s = trigger_s
-        self._give_way = give_way
+        self._wait_for_gold = wait_for_gold
         self.gate = BatchGate()
         self._written = Written()
 
     def prepare(self) -> None:
-        """Make the tables where they are not there yet, and learn what is written."""
-        self._written.learn(self._store, (BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES))
+        """Create missing tables, and read which ticks the existing ones have."""
+        self._written.load(self._store, (BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES))
 
     def start(self) -> list[StreamingQuery]:
-        """Start; the running queries are returned."""
+        """Start both queries and return them."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         self.prepare()
         return [self._start_bronze(), self._start_silver()]
@@ -90,50 +93,56 @@ class HistoryJob:
         return writer.trigger(processingTime=_ms(self._trigger_s)).start(self._store.location(BRONZE_TICKS))
 
     def _start_silver(self) -> StreamingQuery:
-        # Days that are no longer kept are dropped from bronze, long after they were read.
+        # Maintenance deletes old days from bronze, long after they were read.
         reader = self._spark.readStream.format("delta").option("ignoreDeletes", "true")
         records = reader.option("maxBytesPerTrigger", _SILVER_BYTES).load(self._store.location(BRONZE_TICKS))
         writer = records.writeStream.queryName("silver").option("checkpointLocation", self._silver_checkpoint)
         paced = writer.trigger(processingTime=_ms(min(self._trigger_s, _SILVER_TRIGGER_S)))
-        return paced.foreachBatch(self.gate.through(self.write_silver)).start()
+        return paced.foreachBatch(self.gate.wrap(self.write_silver)).start()
 
     def write_silver(self, batch: DataFrame, batch_id: int) -> None:
-        """Write the silver rows of a micro-batch of bronze rows; messages that are written already are passed over."""
-        # The plans of the batch belong to the session of its query. Files of large messages are read by compiled plans
-        # alone without a copy of each message.
+        """Write the silver rows of a micro-batch of bronze rows; skip messages that are written already."""
+        # The plans of a batch belong to the session of its query. Only compiled plans read files of large messages
+        # without copying each message.
         configure(batch.sparkSession, COMPILED)
-        with cached_frames() as hold:
-            heads = headers_of(hold(with_headers(batch, self._topic.trust.clusters)))
-            if heads.rows or heads.any_rejected:
-                if not heads.has_rows(_MANY_ROWS):
+        with cached_frames() as cache:
+            headers = headers_of(cache(with_headers(batch, self._topic.trust.clusters)))
+            if headers.rows or headers.any_rejected:
+                if not headers.has_rows(_MANY_ROWS):
                     configure(batch.sparkSession, INTERPRETED)
-                bad = [header_rejected(heads.records)] if heads.any_rejected else []
-                self._write(self._not_written(heads, hold), bad)
-        self._written.add(heads.last_tick.items())
+                rejected = [header_rejected(headers.records)] if headers.any_rejected else []
+                self._write(self._not_written(headers, cache), rejected)
+        self._written.add(headers.last_tick.items())
 
     def _write(self, fresh: MessageHeaders, rejected: list[DataFrame]) -> None:
-        there = {table: [kind for kind in kinds if kind in fresh.rows] for table, kinds in SILVER.items()}
+        """Write the silver tables, quarantine and the ledger.
+
+        Args:
+            fresh: messages that are not written yet.
+            rejected: records with invalid headers. Those with invalid values are added.
+        """
+        kinds_of = {table: [kind for kind in kinds if kind in fresh.rows] for table, kinds in SILVER.items()}
         in_job = inheritable_thread_target(fresh.records.sparkSession)
-        write = in_job(lambda table: self._write_table(fresh, table, there[table]))
-        with ThreadPoolExecutor(_SIDE_BY_SIDE, "silver") as pool:
-            for bad in pool.map(write, [table for table, kinds in there.items() if kinds]):
-                rejected += bad
+        write = in_job(lambda table: self._write_table(fresh, table, kinds_of[table]))
+        with ThreadPoolExecutor(_PARALLEL_TABLES, "silver") as pool:
+            for more_rejected in pool.map(write, [table for table, kinds in kinds_of.items() if kinds]):
+                rejected += more_rejected
         rejected += [value_rejected(fresh.valid, kind) for kind in _WITHOUT_TABLE if kind in fresh.rows]
         self._write_ledger(fresh.valid, rejected)
 
     def _write_table(self, fresh: MessageHeaders, table: Table, kinds: Sequence[str]) -> list[DataFrame]:
-        """Write the rows of a table, and return where to look for messages that were rejected."""
-        self._give_way()
+        """Write the rows of a table, and return frames with the messages that were rejected."""
+        self._wait_for_gold()
         decoded = Observation()
         rows = silver_rows(fresh.valid, table, kinds).observe(decoded, F.count(F.lit(1)).alias("rows"))
-        self._store.append(self._not_cut_short(rows, table, fresh.first_tick), table)
-        # A message is parsed once, on its way to its table, and looked at again only if rows are missing there.
+        self._store.append(self._without_written(rows, table, fresh.first_tick), table)
+        # Each message is parsed once, for its table. Only if rows are missing it is parsed again, for the reason.
         if decoded.get["rows"] == fresh.rows_of(kinds):
             return []
         return [value_rejected(fresh.valid, kind) for kind in kinds]
 
-    def _not_cut_short(self, rows: DataFrame, table: Table, first_tick: Mapping[str, int]) -> DataFrame:
-        """Return the rows without those that a batch has written which was then cut short: the first is that again."""
+    def _without_written(self, rows: DataFrame, table: Table, first_tick: Mapping[str, int]) -> DataFrame:
+        """Return the rows that the table does not have; the first batch after a crash may repeat some."""
         if not self._written.first_batch:
             return rows
         last_tick = self._store.last_ticks(table)
@@ -142,40 +151,44 @@ class HistoryJob:
         return not_in(rows, self._store.read_since(table, min(first_tick.values())), table.keys)
 
     def _write_ledger(self, fresh: DataFrame, rejected: Sequence[DataFrame]) -> None:
-        """Write what was rejected, then what was not: the ledger comes last, for it says that a message is written."""
-        good = fresh
-        with cached_frames() as hold:
-            bad = hold(reduce(DataFrame.unionByName, rejected)) if rejected else None
+        """Write rejected records to quarantine, then the others to the ledger, which shows what is written."""
+        accepted = fresh
+        with cached_frames() as cache:
+            bad = cache(reduce(DataFrame.unionByName, rejected)) if rejected else None
             if bad is not None and bad.limit(1).count():
                 rows = quarantine(bad)
                 if self._written.first_batch:
                     rows = not_in(rows, self._store.read(QUARANTINE), (*QUARANTINE.keys, "timestamp"))
                 self._store.append(rows, QUARANTINE)
-                good = fresh.join(bad.select(*_COORDINATES), _COORDINATES, "left_anti")
-            self._store.append(ledger(good), MESSAGES)
+                accepted = fresh.join(bad.select(*_COORDINATES), _COORDINATES, "left_anti")
+            self._store.append(ledger(accepted), MESSAGES)
 
-    def _not_written(self, heads: MessageHeaders, hold: Hold) -> MessageHeaders:
-        """Return each valid record once, and none that an earlier batch wrote."""
-        if not self._written.may_have(heads.first_tick.items()) and not heads.doubled:
-            return heads
-        # Keys alone are grouped and compared: a message may have a megabyte.
-        keys = heads.valid.selectExpr(
-            *[f"head.{key} AS {key}" for key in MESSAGE_KEYS], f"struct({', '.join(_PLACE)}) AS place"
+    def _not_written(self, headers: MessageHeaders, cache: Cache) -> MessageHeaders:
+        """Return the valid records without duplicates and without those that an earlier batch wrote."""
+        if not self._written.may_have(headers.first_tick.items()) and not headers.has_duplicates:
+            return headers
+        # Only keys are grouped and compared, because a message may have a megabyte.
+        keys = headers.valid.selectExpr(
+            *[f"header.{key} AS {key}" for key in MESSAGE_KEYS], f"struct({', '.join(_POSITION)}) AS record_position"
         )
-        written = self._store.read_since(MESSAGES, min(heads.first_tick.values())).select(*MESSAGE_KEYS)
-        once = keys.groupBy(*MESSAGE_KEYS).agg(F.expr("min(place) AS place")).join(written, MESSAGE_KEYS, "left_anti")
-        kept = hold(once.select("place.*"))
-        return headers_of(heads.records.join(F.broadcast(kept), _PLACE, "left_semi"))
+        written = self._store.read_since(MESSAGES, min(headers.first_tick.values())).select(*MESSAGE_KEYS)
+        once = (
+            keys.groupBy(*MESSAGE_KEYS)
+            .agg(F.expr("min(record_position) AS record_position"))
+            .join(written, MESSAGE_KEYS, "left_anti")
+        )
+        kept = cache(once.select("record_position.*"))
+        return headers_of(headers.records.join(F.broadcast(kept), _POSITION, "left_semi"))
 
 
 def _ms(seconds: float) -> str:
     return f"{round(seconds * 1000)} milliseconds"
 
 
-def not_in(rows: DataFrame, there: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the rows whose keys, of which some may be null, ``there`` does not have."""
+def not_in(rows: DataFrame, written: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return the rows whose keys are not in ``written``; null keys compare as equal."""
     same = " AND ".join(f"new.{key} <=> old.{key}" for key in keys)
-    return rows.alias("new").join(there.select(*keys).alias("old"), F.expr(same), "left_anti")
+    return rows.alias("new").join(written.select(*keys).alias("old"), F.expr(same), "left_anti")
 
 
 def bronze(records: DataFrame) -> DataFrame:
@@ -185,31 +198,35 @@ def bronze(records: DataFrame) -> DataFrame:
 
 
 def header_rejected(records: DataFrame) -> DataFrame:
-    """Return the records that are rejected for their head, as ``quarantine`` takes them."""
+    """Return the records with an invalid header, in the columns that ``quarantine`` reads."""
     return records.where("reason IS NOT NULL").select(*_RECORD, "reason")
 
 
 def value_rejected(records: DataFrame, kind: str) -> DataFrame:
-    """Return the records of a kind that are rejected for their value, as ``quarantine`` takes them."""
+    """Return the records of a kind with an invalid value, in the columns that ``quarantine`` reads."""
     rejected = with_message(records, kind).where("reason IS NOT NULL")
-    # Of a value that is broken in itself Spark reads what is asked for: the condition may find it so, the reason not.
+    # Spark parses only the requested fields of a broken value: it may be found invalid without a reason.
     return rejected.select(*_RECORD, F.coalesce("reason", F.lit(NOT_A_MESSAGE)).alias("reason"))
 
 
 def quarantine(rejected: DataFrame) -> DataFrame:
     """Return the rows of ``silver/quarantine`` from rejected records."""
     rows = rejected.withColumns(
-        {"cluster": F.col("head.cluster"), "tick_ms": F.col("head.tick_ms"), "payload": F.col("value").cast("string")}
+        {
+            "cluster": F.col("header.cluster"),
+            "tick_ms": F.col("header.tick_ms"),
+            "payload": F.col("value").cast("string"),
+        }
     )
     return rows.select(*[F.col(c.name).cast(c.type).alias(c.name) for c in QUARANTINE.columns])
 
 
 def ledger(records: DataFrame) -> DataFrame:
     """Return the rows of ``silver/messages`` from valid records."""
-    # Only this of tick_end stands in the value; other values are not looked at.
-    age = "CASE WHEN head.kind = 'tick_end' THEN get_json_object(CAST(value AS STRING), '$.metadata_age_ms') END"
-    # What is no such number is null there, as it is where the value is parsed.
-    rows = records.selectExpr("head.*", "head.row_count AS rows", f"try_cast({age} AS BIGINT) AS metadata_age_ms")
+    # The only field of tick_end that is in the value alone. Other values are not parsed.
+    age = "CASE WHEN header.kind = 'tick_end' THEN get_json_object(CAST(value AS STRING), '$.metadata_age_ms') END"
+    # try_cast: anything but an integer is null, as it is where the value is parsed.
+    rows = records.selectExpr("header.*", "header.row_count AS rows", f"try_cast({age} AS BIGINT) AS metadata_age_ms")
     return as_table(rows, MESSAGES)
 
 
@@ -217,9 +234,9 @@ def silver_rows(records: DataFrame, table: Table, kinds: Sequence[str]) -> DataF
     """Return the rows of a silver table from the valid messages of some kinds."""
     parts = []
     for kind in kinds:
-        # Not a filter on the reason: the optimizer would parse the message once for it and once more for the rows.
+        # Not a filter on the reason: the optimizer would parse each message twice, for the filter and for the rows.
         rows = with_message(records, kind).selectExpr(
-            "head.cluster AS cluster", "head.tick_ms AS tick_ms", "inline(CASE WHEN reason IS NULL THEN rows END)"
+            "header.cluster AS cluster", "header.tick_ms AS tick_ms", "inline(CASE WHEN reason IS NULL THEN rows END)"
         )
         parts.append(SILVER[table][kind](rows))
     return reduce(DataFrame.unionByName, parts)

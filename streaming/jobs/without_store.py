@@ -1,4 +1,7 @@
-"""Judging while nothing can be written: no query runs then, for Spark keeps its offsets in a checkpoint."""
+"""Evaluation of ticks while nothing can be written.
+
+No streaming query runs then, because Spark stores its offsets in a checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -11,41 +14,42 @@ from streaming.supervision.failure import cause_of
 log = logging.getLogger(__name__)
 
 _EVERY_S = 0.5
-# A batch that is under way is waited for so long.
+# Longest wait for a batch in progress.
 _STOP_S = 10.0
 
 
 class WithoutStore:
-    """Looks what has come to the lane, some times a second, on a thread of its own.
+    """Polls the alert partition twice a second on a thread of its own.
 
     Args:
-        judge: judges what has come from an offset on, and returns from where to look next.
+        evaluate: evaluates the records from an offset on, and returns the offset of the next call.
     """
 
-    def __init__(self, judge: Callable[[int], int]) -> None:
-        self._judge = judge
+    def __init__(self, evaluate: Callable[[int], int]) -> None:
+        self._evaluate = evaluate
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="without-store", daemon=True)
         self._offset = 0
 
     def start(self, offset: int) -> None:
-        """Begin with an offset of the lane."""
+        """Start the thread with an offset of the alert partition."""
         self._offset = offset
         self._thread.start()
 
     def stop(self) -> None:
-        """End, when what is under way is done."""
+        """Stop polling, and wait for the batch in progress, at most 10 s."""
         self._stop.set()
         self._thread.join(_STOP_S)
 
     def _run(self) -> None:
-        told = ""
+        logged = ""
         while not self._stop.wait(_EVERY_S):
             try:
-                self._offset = self._judge(self._offset)
-                told = ""
+                self._offset = self._evaluate(self._offset)
+                logged = ""
             except Exception as error:
                 trouble = cause_of(error)
-                if trouble != told:
+                # The same error twice a second would fill the log.
+                if trouble != logged:
                     log.error("ticks cannot be judged just now: %s", trouble)
-                told = trouble
+                logged = trouble

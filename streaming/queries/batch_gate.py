@@ -1,4 +1,4 @@
-"""A gate for the batches of a query, so that it is stopped between two of them and not in the midst of a write."""
+"""Admission of the micro-batches of a query, so that it stops between two batches and not in the middle of a write."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _LONGEST_BATCH_S = 30.0
 _STEP_S = 0.05
 
 
-class Stopping(Exception):
-    """A batch came after the stop was asked for; it is done again at the next start."""
+class StopRequested(Exception):
+    """A batch came after the stop was requested. Spark repeats it at the next start."""
 
 
 class BatchGate:
-    """Lets batches through until it is closed.
+    """Admits micro-batches until it is closed.
 
     Args:
-        on_batch: told of every batch that was done for how many seconds it was within.
+        on_batch: called after every batch with its duration in seconds.
 
     Attributes:
-        batches: how many were done.
+        batches: number of finished batches.
     """
 
     def __init__(self, on_batch: Callable[[float], None] = lambda seconds: None) -> None:
@@ -38,32 +38,32 @@ class BatchGate:
 
     @property
     def idle_s(self) -> float:
-        """Return for how many seconds no batch has been within."""
+        """Return the seconds since the last batch ended; 0 while one is in progress."""
         return time.monotonic() - self._ended_s if self._began_s is None else 0.0
 
     @property
     def batch_s(self) -> float | None:
-        """Return for how many seconds the batch that is within has been there; None: there is none."""
+        """Return how long the current batch has been in progress, seconds; None if there is none."""
         began_s = self._began_s
         return None if began_s is None else time.monotonic() - began_s
 
-    def through(self, batch: Batch) -> Batch:
-        """Return the batch function behind this gate."""
+    def wrap(self, batch: Batch) -> Batch:
+        """Return a batch function that runs only while the gate is open, and is timed."""
 
         def guarded(rows: DataFrame, batch_id: int) -> None:
             with self._busy:
                 if self._closed:
-                    raise Stopping("the job is being stopped")
+                    raise StopRequested("the job is being stopped")
                 self._began_s = began_s = time.monotonic()
                 try:
                     batch(rows, batch_id)
                     self.batches += 1
                     self._on_batch(time.monotonic() - began_s)
                 except Exception:
-                    # A query that is stopped breaks off its batch. Spark looks for the cause in the text of the error,
-                    # with a pattern for which a long one, as of a Spark job that is cancelled, overflows the stack.
+                    # Stopping a query cancels its batch. Spark searches the error's text with a regular expression,
+                    # which overflows the stack on a long text, such as that of a cancelled Spark job.
                     if self._closed:
-                        raise Stopping("a batch was broken off") from None
+                        raise StopRequested("a batch was broken off") from None
                     raise
                 finally:
                     self._ended_s = time.monotonic()
@@ -72,14 +72,14 @@ class BatchGate:
         return guarded
 
     def close(self) -> None:
-        """Let no further batch through, and return when the running one is done, or has taken too long."""
+        """Admit no further batch, and wait for the one in progress, at most 30 s."""
         self._closed = True
         if self._busy.acquire(timeout=_LONGEST_BATCH_S):
             self._busy.release()
 
 
 def wait_idle(gates: Sequence[BatchGate], most_s: float) -> None:
-    """Return when no batch is within any of some gates, or after so many seconds."""
+    """Return when none of the gates has a batch in progress, or after ``most_s`` seconds."""
     end_s = time.monotonic() + most_s
     while any(gate.batch_s is not None for gate in gates) and time.monotonic() < end_s:
         time.sleep(_STEP_S)

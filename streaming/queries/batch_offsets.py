@@ -1,4 +1,4 @@
-"""From where to where in the lane a batch goes, as its checkpoint says before it begins: without a look at a record."""
+"""Offsets of a micro-batch in the alert partition, from the query's checkpoint, without reading a record."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from schemas.tick_messages import ALERT_PARTITION
 
 
 def alert_offsets(spark: SparkSession, checkpoint: str, batch_id: int | None) -> tuple[int, int] | None:
-    """Return the offset in the alert lane that a batch begins with, and the one it ends before.
+    """Return the first offset of a batch in the alert partition, and its end (exclusive).
 
     Args:
         spark: session.
-        checkpoint: folder or URL of the checkpoint of a query over the lane.
-        batch_id: number of the batch; None: it is of no query.
+        checkpoint: folder or URL of the checkpoint of a query over the alert partition.
+        batch_id: number of the batch; None if it belongs to no query.
 
     Returns:
-        None: the checkpoint does not say, as of the first batch of all.
+        Both offsets; None if the checkpoint does not contain them, as for the first batch.
     """
     if batch_id is None or batch_id < 1:
         return None
     try:
         first, end = (_end_of(spark, checkpoint, number) for number in (batch_id - 1, batch_id))
     except (Py4JJavaError, PySparkException, ValueError, LookupError, TypeError):
-        # It is Spark's own, which may come to look otherwise.
+        # The format is internal to Spark and may change.
         return None
-    # Of a topic that was made anew it says nothing.
+    # Offsets that go back: the topic was created again, so the checkpoint is of no use.
     return (first, end) if first <= end else None
 
 
 def _end_of(spark: SparkSession, checkpoint: str, batch_id: int) -> int:
-    """Return the offset that a batch ends before: the last line of its file has one by topic and partition."""
+    """Return the end offset of a batch (exclusive): the last line of its file has one per topic and partition."""
     lines = [row[0] for row in spark.read.text(f"{checkpoint}/offsets/{batch_id}").collect()]
     (partitions,) = json.loads(lines[-1]).values()
     return int(partitions[str(ALERT_PARTITION)])

@@ -1,4 +1,4 @@
-"""Frames that a batch keeps in memory while it works on them."""
+"""DataFrames that a batch keeps in memory while it works on them."""
 
 from __future__ import annotations
 
@@ -7,34 +7,37 @@ from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import DataFrame
 
-Hold = Callable[[DataFrame], DataFrame]
+Cache = Callable[[DataFrame], DataFrame]
 
 
 @contextmanager
-def cached_frames() -> Iterator[Hold]:
-    """Give a function that keeps a frame, once it is computed, until the block ends, and returns it."""
-    with ExitStack() as held:
+def cached_frames() -> Iterator[Cache]:
+    """Yield a function that caches a frame and returns it; Spark fills the cache at the frame's first use.
 
-        def hold(frame: DataFrame) -> DataFrame:
-            held.callback(frame.persist().unpersist)
+    At the end of the block all frames are dropped from memory.
+    """
+    with ExitStack() as stack:
+
+        def cache(frame: DataFrame) -> DataFrame:
+            stack.callback(frame.persist().unpersist)
             return frame
 
-        yield hold
+        yield cache
 
 
 @contextmanager
-def computing() -> Iterator[Hold]:
-    """Give a function that computes a frame at once and returns its rows, which are kept until the block ends.
+def checkpointed_frames() -> Iterator[Cache]:
+    """Yield a function that computes a frame at once and returns its rows as a new frame, kept until the block ends.
 
-    What is made of them is planned from there on: a plan that is joined with itself several times, as for progress,
-    otherwise takes seconds to analyse.
+    The plans of later steps start at these rows. Without that, a plan that is joined with itself several times, as for
+    progress, takes seconds to analyse.
     """
-    with ExitStack() as kept:
+    with ExitStack() as stack:
 
         def compute(frame: DataFrame) -> DataFrame:
             rows = frame.localCheckpoint()
-            # Spark lets go of them only when the garbage of the JVM is collected.
-            kept.callback(rows._jdf.queryExecution().logical().rdd().unpersist, False)
+            # Otherwise Spark frees the rows only after a garbage collection of the JVM.
+            stack.callback(rows._jdf.queryExecution().logical().rdd().unpersist, False)
             return rows
 
         yield compute

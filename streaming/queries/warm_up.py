@@ -1,7 +1,8 @@
-"""Rehearsals of a tick while nothing else is to do, until the JVM has compiled what it takes.
+"""JIT warm-up: runs the last batch again while the query is idle, until the JVM has compiled its code.
 
-A batch is mostly planning: code that runs once per batch, of which the JVM interprets the first dozens. With a tick
-every ten seconds the first minutes of a watch, when a reassignment has just begun, would be the slowest.
+Most of a batch is query planning: code that runs once per batch, which the JVM interprets for the first dozens of
+batches. With a tick every ten seconds the first minutes of a watch would be the slowest. That is when a reassignment
+has just begun.
 """
 
 from __future__ import annotations
@@ -13,34 +14,34 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-# From here on a round takes no less than the one before; of a large cluster, whose history needs the processors too,
-# it is fewer.
+# After 40 rounds a batch gets no faster. With a large cluster, whose history needs the processors too, the time limit
+# allows fewer.
 _ROUNDS = 40
 _MOST_S = 20.0
-# Ticks that come every second are rehearsal enough.
+# Ticks that come every second need no warm-up.
 _QUIET_S = 1.0
 _POLL_S = 0.1
 _STOP_S = 30.0
 
 
 class WarmUp:
-    """Plays the last tick again, some dozen times, in a thread of its own.
+    """Runs the last batch again, some dozen times, on a thread of its own.
 
     Args:
-        idle_s: gives for how many seconds there was no real batch.
+        idle_s: returns the seconds since the last real batch.
     """
 
     def __init__(self, idle_s: Callable[[], float]) -> None:
         self._idle_s = idle_s
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._batch: Callable[[], None] = _nothing
+        self._batch: Callable[[], None] = lambda: None
 
-    def play(self, batch: Callable[[], None]) -> None:
-        """Take this batch from now on; the first call begins.
+    def schedule(self, batch: Callable[[], None]) -> None:
+        """Run this batch from now on; the first call starts the thread.
 
         Args:
-            batch: does it again, without effect.
+            batch: runs the batch again and discards its result.
         """
         self._batch = batch
         if self._thread is None:
@@ -55,17 +56,13 @@ class WarmUp:
                 try:
                     self._batch()
                 except Exception:
-                    # What is wrong with it is told by the real one.
-                    log.debug("a rehearsal failed", exc_info=True)
+                    # The real batch reports the same error.
+                    log.debug("a warm-up batch failed", exc_info=True)
                     return
                 rounds, took_s = rounds + 1, took_s + time.monotonic() - began_s
 
     def stop(self) -> None:
-        """Begin no more, and return when the last is done, or takes too long."""
+        """Start no further batch, and wait for the one in progress, at most 30 s."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=_STOP_S)
-
-
-def _nothing() -> None:
-    """Play nothing."""

@@ -1,4 +1,4 @@
-"""What a job knows of the ticks that its tables have."""
+"""Ticks that the tables of a job have."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from streaming.transforms.tick_status import Tick
 
 
 class Written:
-    """How far the ticks of each cluster are written.
+    """Progress of a job: the newest written tick of each cluster.
 
     Attributes:
         first_batch: whether the next batch may be one that an earlier process has written in part.
-        last_tick: newest tick that is written, epoch milliseconds, by cluster.
+        last_tick: newest written tick, epoch milliseconds, by cluster.
     """
 
     def __init__(self) -> None:
         self.first_batch = True
         self.last_tick: dict[str, int] = {}
-        # Of a cluster that was not heard of lately: nobody knows how far its ticks are written.
-        self._unheard_ms = sys.maxsize
+        # For clusters without recent ticks in the table: any of their ticks may be written already.
+        self._unknown_ms = sys.maxsize
 
-    def learn(self, store: Store, tables: Sequence[Table]) -> None:
-        """Make the tables where they are not there yet, and learn what is written.
+    def load(self, store: Store, tables: Sequence[Table]) -> None:
+        """Create missing tables, and read the newest ticks of the existing ones.
 
         Args:
             store: tables.
-            tables: what the job writes; the last one says which ticks are written.
+            tables: tables that the job writes. The last one is written last and shows which ticks are written.
         """
         if store.ensure(*tables):
-            self.first_batch, self.last_tick, self._unheard_ms = False, {}, 0
+            self.first_batch, self.last_tick, self._unknown_ms = False, {}, 0
         else:
-            # A query that starts once more may repeat a batch that was written in part.
+            # A query that starts again may repeat a batch that was written in part.
             self.first_batch = True
             self.last_tick = store.last_ticks(tables[-1])
 
     def may_have(self, ticks: Iterable[Tick]) -> bool:
-        """Return whether one of some ticks may be written already: a tick may be delivered again."""
-        return any(tick_ms <= self.last_tick.get(cluster, self._unheard_ms) for cluster, tick_ms in ticks)
+        """Return whether one of some ticks may be written: it may be delivered twice, or a batch may repeat."""
+        return any(tick_ms <= self.last_tick.get(cluster, self._unknown_ms) for cluster, tick_ms in ticks)
 
     def add(self, ticks: Iterable[Tick]) -> None:
-        """Note that a batch with these ticks is written."""
+        """Record that a batch with these ticks is written."""
         self.first_batch = False
         for cluster, tick_ms in ticks:
             self.last_tick[cluster] = max(tick_ms, self.last_tick.get(cluster, 0))

@@ -1,4 +1,4 @@
-"""Where Spark reads ticks: the topic as a stream, a range of it, or bronze."""
+"""The ticks topic as a source of Spark queries: as a stream, or a range of offsets."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from schemas.errors import HeadroomError
 from schemas.tick_messages import ALERT_PARTITION
 from streaming.sources.trust import ANY, Trust
 
-# How long Spark tries to learn the offsets before its query fails: longer than a cluster takes to restart its brokers.
+# How long Spark tries to read offsets before its query fails: longer than a cluster takes to restart its brokers.
 _OFFSETS_MS = 180_000
 _BETWEEN_ATTEMPTS_MS = 200
-# Of the alert lane: a cluster gives a dead broker's partitions new leaders within some ten seconds, and the first tick
-# after that has to be read before its absence is an alert.
-_LANE_ATTEMPT_MS = 3_000
-# Whenever Spark has polled, it asks where the partition ends, on the same connection behind the fetch of what comes
-# next: that one waits at the broker for records that are not there yet, half a second by default for each partition.
+# For the alert partition: a cluster elects new leaders for a dead broker's partitions within some ten seconds. The
+# first tick after that must be read before missing ticks raise an alert.
+_ALERT_ATTEMPT_MS = 3_000
+# After each poll Spark asks for the end offset of the partition, on the connection of the next fetch. That fetch waits
+# at the broker for new records, by default 500 ms per partition, and the question waits behind it.
 _FETCH_WAIT_MS = 10
-# Spark keeps all records of a poll, for each partition and query that reads it, until the last one is used: of the
-# largest messages, as of 10,000 rows, Kafka's default of 500 are half a gigabyte.
+# Spark keeps all records of a poll, for each partition and query, until the last one is used. With the largest messages
+# (10,000 rows) Kafka's default of 500 records is half a gigabyte.
 _POLL_RECORDS = 20
 
 
@@ -32,15 +32,15 @@ def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, st
     """Return the options of Spark's Kafka connector for one cluster.
 
     Args:
-        settings: how to reach it.
-        password: the SASL password; None unless SASL is used.
+        settings: connection settings of the cluster.
+        password: SASL password; None unless SASL is used.
     """
     options = {
         "kafka.bootstrap.servers": settings.bootstrap_servers,
         "kafka.security.protocol": settings.security_protocol.value,
         "kafka.fetch.max.wait.ms": str(_FETCH_WAIT_MS),
         "kafka.max.poll.records": str(_POLL_RECORDS),
-        **_patience(settings.request_timeout_ms),
+        **_offset_options(settings.request_timeout_ms),
     }
     if settings.security_protocol in (SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT):
         options |= _sasl_options(settings, password or "")
@@ -49,11 +49,14 @@ def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, st
     return options
 
 
-def _patience(attempt_ms: int) -> dict[str, str]:
-    """Return the options by which Spark asks for offsets: attempts that are short, for a few minutes in all.
+def _offset_options(attempt_ms: int) -> dict[str, str]:
+    """Return the options for Spark's reads of offsets: short attempts, for 3 minutes in all.
 
-    Kafka's admin client waits for a leader that died until its API timeout, though there is a new one by then; only
-    Spark's next attempt asks that one.
+    Kafka's admin client waits for a dead leader until its API timeout, although there is a new one by then. Only
+    Spark's next attempt asks the new leader.
+
+    Args:
+        attempt_ms: timeout of one attempt, milliseconds.
     """
     return {
         "kafka.request.timeout.ms": str(attempt_ms),
@@ -92,7 +95,7 @@ def _ssl_options(settings: KafkaSettings) -> dict[str, str]:
             "kafka.ssl.keystore.certificate.chain": _pem(settings.ssl_certfile),
             "kafka.ssl.keystore.key": key,
         }
-        # With a password Java takes every key for an encrypted one (DefaultSslEngineFactory.PemStore.privateKey).
+        # With a password Java treats every key as an encrypted one (DefaultSslEngineFactory.PemStore.privateKey).
         if settings.ssl_key_password and "BEGIN ENCRYPTED" in key:
             options["kafka.ssl.key.password"] = settings.ssl_key_password
     return options
@@ -107,16 +110,16 @@ def _pem(file: str) -> str:
 
 
 class TicksTopic:
-    """The ticks topic as Spark reads it.
+    """Reader of the ticks topic.
 
     Args:
         spark: session.
-        topic: name.
-        options: of ``kafka_options``.
-        trust: which ticks are believed.
+        topic: name of the topic.
+        options: result of ``kafka_options``.
+        trust: conditions of trusted ticks.
 
     Attributes:
-        trust: the same.
+        trust: conditions of trusted ticks. The reader does not apply them.
     """
 
     def __init__(self, spark: SparkSession, topic: str, options: dict[str, str], trust: Trust = ANY) -> None:
@@ -124,30 +127,32 @@ class TicksTopic:
         self._spark = spark
         self._topic = topic
         self._options = options
-        # Spark would name a group for each range that is read, and keep consumers by group: for minutes, with all that
-        # they have fetched. No group is joined under this name.
+        # By default Spark invents a group name per range, and keeps the consumers of a group for minutes with all
+        # fetched records. Nothing joins a group of this name.
         self._range_group = f"headroom-ranges-{uuid.uuid4()}"
-        self._lane_options = options | _patience(min(_LANE_ATTEMPT_MS, int(options["kafka.request.timeout.ms"])))
+        self._alert_options = options | _offset_options(
+            min(_ALERT_ATTEMPT_MS, int(options["kafka.request.timeout.ms"]))
+        )
 
     def alert_stream(self, starting: str, max_offsets: int | None = None) -> DataFrame:
-        """Return the alert lane as a stream of Kafka records.
+        """Return the alert partition as a stream of Kafka records.
 
         Args:
-            starting: latest or earliest: where a new checkpoint begins.
-            max_offsets: most records in one micro-batch; None: no limit.
+            starting: start of a new checkpoint: latest or earliest.
+            max_offsets: most records in one micro-batch; None if there is no limit.
         """
-        reader = self._spark.readStream.format("kafka").options(**self._lane_options)
+        reader = self._spark.readStream.format("kafka").options(**self._alert_options)
         reader = reader.option("assign", json.dumps({self._topic: [ALERT_PARTITION]})).option(
             "startingOffsets", starting
         )
-        # The alert path is about now: what retention took while it was away must not keep it away.
+        # Alerts are about the present: records that retention deleted meanwhile must not stop the query.
         reader = reader.option("failOnDataLoss", "false")
         if max_offsets:
             reader = reader.option("maxOffsetsPerTrigger", max_offsets)
         return reader.load()
 
     def stream(self, max_offsets: int) -> DataFrame:
-        """Return the whole topic as a stream of Kafka records, from its beginning; lost records stop it loudly.
+        """Return the whole topic as a stream of Kafka records, from its beginning; lost records fail the query.
 
         Args:
             max_offsets: most records in one micro-batch.
@@ -157,25 +162,30 @@ class TicksTopic:
         return reader.option("startingOffsets", "earliest").load()
 
     def alert_messages_since(self, first: int) -> DataFrame:
-        """Return the records of the alert lane that are there from offset ``first`` on."""
+        """Return the present records of the alert partition from offset ``first`` on."""
         return self._from({ALERT_PARTITION: first}, "latest")
 
     def alert_range(self, first: int, end: int) -> DataFrame:
-        """Return the records of the alert lane from offset ``first`` up to, not including, ``end``."""
+        """Return the records of the alert partition from offset ``first`` up to, not including, ``end``."""
         return self.ranges({ALERT_PARTITION: (first, end)})
 
     def ranges(self, offsets: Mapping[int, tuple[int, int]]) -> DataFrame:
         """Return the records of some partitions, each from its first offset up to, not including, its end.
 
         Args:
-            offsets: first offset and end by partition; there is at least one.
+            offsets: partition to first offset and end (exclusive); at least one.
         """
-        first, end = ({partition: both[n] for partition, both in offsets.items()} for n in (0, 1))
+        first, end = ({partition: span[n] for partition, span in offsets.items()} for n in (0, 1))
         return self._from(first, json.dumps({self._topic: end}))
 
     def _from(self, first: Mapping[int, int], end: str) -> DataFrame:
-        """Return the records of some partitions from an offset of each on, up to ``end`` as Spark has it."""
-        reader = self._spark.read.format("kafka").options(**self._lane_options)
+        """Return the records of some partitions, each from its first offset on.
+
+        Args:
+            first: partition to first offset.
+            end: Spark's option endingOffsets: latest, or JSON.
+        """
+        reader = self._spark.read.format("kafka").options(**self._alert_options)
         return (
             reader.option("assign", json.dumps({self._topic: list(first)}))
             .option("startingOffsets", json.dumps({self._topic: first}))

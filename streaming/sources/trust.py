@@ -1,4 +1,7 @@
-"""Which ticks are believed: whoever may write to the topic could else silence a cluster, or make one up."""
+"""Trust in ticks: which ones are evaluated.
+
+Without these checks, anybody with write access to the topic could hide the state of a cluster, or invent a cluster.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,22 @@ from schemas.bounds import TICK_OFF_S
 
 @dataclass(frozen=True)
 class Trust:
-    """What is known of ticks that may come.
+    """Conditions of trusted ticks.
 
     Attributes:
-        clusters: names of those that are configured here; none: ticks of any are believed.
-        clock_ms: gives the time now, epoch milliseconds; None: it is not known.
+        clusters: names of the configured clusters. Empty: ticks of all clusters are trusted.
+        clock_ms: returns the time now, epoch milliseconds; None if ticks are not compared with a clock.
     """
 
     clusters: Collection[str] = ()
     clock_ms: Callable[[], int] | None = None
 
-    def doubt(self, cluster: str, tick_ms: int, record_ms: int) -> str | None:
-        """Return why a tick is not believed; None: it is.
+    def distrust(self, cluster: str, tick_ms: int, record_ms: int) -> str | None:
+        """Return why a tick is not trusted; None if it is.
 
         Args:
-            cluster: whose tick it is, by its own word.
-            tick_ms: its time, epoch milliseconds.
+            cluster: cluster that the tick names.
+            tick_ms: time of the tick, epoch milliseconds.
             record_ms: time of its record in the topic, epoch milliseconds.
         """
         if self.clusters and cluster not in self.clusters:
@@ -37,5 +40,5 @@ class Trust:
         return None
 
 
-# Ticks of any cluster and time, as far as their records bear them out.
+# Trust in ticks of any cluster, and of any time near that of their records.
 ANY = Trust()

@@ -1,1 +1,1 @@
-"""Jobs and JVMs that fail: why, how often, and starting them again."""
+"""Supervision of jobs and JVMs: causes of failures, their number, restarts."""

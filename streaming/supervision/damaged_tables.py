@@ -1,4 +1,4 @@
-"""What is left of tables that a disk has damaged: who can do with that goes on, and who cannot waits."""
+"""Handling of tables that a disk has damaged: readers continue with the undamaged files, writers wait for a repair."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from streaming.delta.store import Store
 
 log = logging.getLogger(__name__)
 
+# Interval of checks while a table is damaged.
 _EVERY_S = 30.0
 _T = TypeVar("_T")
 
 
 def damage_of(store: Store, tables: Sequence[Table]) -> str | None:
-    """Return in words what is damaged of the first of some tables that can be mended; None: of none anything is.
+    """Return a description of the damage to the first of some tables; None if no table has damage that can be repaired.
 
-    What cannot be mended may be something else that somebody put there.
+    Damage that cannot be repaired is ignored: another program may have put something else there.
     """
     for table in tables:
         found = damages(store.location(table))
@@ -29,14 +30,14 @@ def damage_of(store: Store, tables: Sequence[Table]) -> str | None:
     return None
 
 
-def what_is_left(store: Store, tables: Sequence[Table], read: Callable[[], _T], nothing: _T) -> _T:
-    """Return what is read of some tables; where they are damaged, without the damaged files, or else nothing.
+def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T], empty: _T) -> _T:
+    """Return what ``read`` returns; if tables are damaged, without their damaged files.
 
     Args:
         store: tables.
-        tables: those that are read.
+        tables: tables that ``read`` reads.
         read: reads them by Spark.
-        nothing: what it would return of empty tables.
+        empty: result if nothing can be read.
     """
     try:
         return read()
@@ -46,20 +47,20 @@ def what_is_left(store: Store, tables: Sequence[Table], read: Callable[[], _T], 
             raise
     log.error("%s; it goes on with what is left", damage)
     try:
-        with store.passing_over_damage():
+        with store.skipping_damage():
             return read()
     except Exception:
         log.error("nothing of it could be read")
-        return nothing
+        return empty
 
 
-class Damaged:
-    """Whether tables that a job writes are damaged: it waits then, and is not counted as failing.
+class DamageCheck:
+    """Check of the tables that a job writes. While one is damaged the job waits, and is not counted as failing.
 
     Args:
         store: tables.
-        tables: those of the job.
-        now_s: gives seconds that pass evenly.
+        tables: tables of the job.
+        now_s: monotonic clock, seconds.
     """
 
     def __init__(self, store: Store, tables: Sequence[Table], now_s: Callable[[], float] = time.monotonic) -> None:
@@ -69,8 +70,8 @@ class Damaged:
         self._damage: str | None = None
         self._again_s = 0.0
 
-    def look(self) -> bool:
-        """Return whether one is damaged; told once, and looked at every half minute while it is."""
+    def is_damaged(self) -> bool:
+        """Return whether a table is damaged. It is logged once, and checked every 30 s while it lasts."""
         if self._damage is not None and self._now_s() < self._again_s:
             return True
         before, self._damage = self._damage, damage_of(self._store, self._tables)

@@ -1,4 +1,4 @@
-"""How often something has failed lately: what is started again has a limit."""
+"""Number of recent failures: the limit on automatic restarts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Failures:
     """The failures of the last ten minutes.
 
     Args:
-        most: so many are chances of the moment; more need a person.
-        now_s: gives seconds that pass evenly.
+        most: number of failures that may be transient. More of them need an operator.
+        now_s: monotonic clock, seconds.
     """
 
     WITHIN_S = 600.0
@@ -22,22 +22,22 @@ class Failures:
         self._failed_s: deque[float] = deque()
 
     def add(self) -> None:
-        """Count one."""
+        """Count one failure, and drop those older than ten minutes."""
         now_s = self._now_s()
         self._failed_s.append(now_s)
         while now_s - self._failed_s[0] > self.WITHIN_S:
             self._failed_s.popleft()
 
     def forget(self) -> None:
-        """Count from none again: their cause is known, and has been told."""
+        """Reset the count, because the cause is known and was reported."""
         self._failed_s.clear()
 
     @property
     def count(self) -> int:
-        """Return how many there were."""
+        """Return the number of failures in the ten minutes before the last one."""
         return len(self._failed_s)
 
     @property
     def are_too_many(self) -> bool:
-        """Return whether there were more than chance brings."""
+        """Return whether there were more failures than may be transient."""
         return self.count > self._most

@@ -1,4 +1,4 @@
-"""Spark's JVM as a job sees it fail."""
+"""Errors of Spark and its JVM as Headroom's own errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log
 
 
 class JvmEnded(HeadroomError):
-    """Spark's JVM is no more."""
+    """Spark's JVM has ended; the process needs a new one."""
 
     def __init__(self) -> None:
         super().__init__("Spark", "its JVM has ended", AGAIN)
@@ -23,11 +23,11 @@ class JvmEnded(HeadroomError):
 
 @contextmanager
 def spark_failures() -> Iterator[None]:
-    """Let what fails in Spark be one error that names the cause.
+    """Convert errors of Spark in the block to one error that names the cause.
 
     Raises:
-        HeadroomError: something failed.
-        JvmEnded: Spark's JVM has ended, which every call into it finds in a way of its own.
+        HeadroomError: Spark reported an error.
+        JvmEnded: Spark's JVM has ended. Different calls into it raise different errors then.
     """
     try:
         yield

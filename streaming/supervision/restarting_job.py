@@ -1,4 +1,4 @@
-"""Jobs that are started again when they fail, in the same Spark."""
+"""Jobs that restart in the same Spark session after a failure."""
 
 from __future__ import annotations
 
@@ -18,85 +18,86 @@ from streaming.supervision.jvm import AGAIN
 
 log = logging.getLogger(__name__)
 
-_AGAIN_S = 2.0
+# Pause before a restart, seconds.
+_RESTART_S = 2.0
 _FAILURES = (HeadroomError, Py4JJavaError, PySparkException)
-# More failures than these are no chance of the moment, and need a person.
+# Number of failures in ten minutes that may be transient. More of them need an operator.
 _MOST = 5
 
 
 class RestartingJob:
-    """A job with its queries, which is started again when one of them has stopped.
+    """A job with its queries, which restarts after one of them has stopped.
 
     Args:
-        name: what messages call it.
-        start: starts it, and returns its queries.
-        is_awaited: whether something that it cannot do without is awaited: it is not started then.
-        now_s: gives seconds that pass evenly.
+        name: name of the job in messages.
+        start: starts the job and returns its queries.
+        is_blocked: returns whether the job must wait, because its tables are damaged. It is not restarted then.
+        now_s: monotonic clock, seconds.
 
     Attributes:
-        queries: those that were started last.
-        down: whether it does not run just now.
+        queries: queries of the last start.
+        down: whether the job has stopped and waits for a restart.
     """
 
     def __init__(
         self,
         name: str,
         start: Callable[[], Sequence[StreamingQuery]],
-        is_awaited: Callable[[], bool] = lambda: False,
+        is_blocked: Callable[[], bool] = lambda: False,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self.queries: Sequence[StreamingQuery] = ()
         self.down = False
         self._start = start
-        self._is_awaited = is_awaited
+        self._is_blocked = is_blocked
         self._now_s = now_s
-        self._again_s, self._reason = 0.0, ""
+        self._restart_at_s, self._reason = 0.0, ""
         self._failures = Failures(_MOST, now_s)
 
     def start(self) -> None:
-        """Start it; what goes wrong is raised."""
+        """Start the job; all errors are raised."""
         self.queries = self._start()
         self.down = False
 
-    def begin(self) -> None:
-        """Start it; what goes wrong is raised, unless it is what it has to wait for."""
+    def start_or_wait(self) -> None:
+        """Start the job; errors are raised, unless the job must wait for its tables."""
         try:
             self.start()
         except _FAILURES as error:
-            if not self._is_awaited():
+            if not self._is_blocked():
                 raise
             self._note_failure(cause_of(error))
 
-    def look(self) -> None:
-        """Note whether it has stopped, and let go of what is left of it."""
+    def check(self) -> None:
+        """Record a failure if a query has stopped, and stop the job's other queries."""
         if not self.down and not all(query.isActive for query in self.queries):
             reason = next(reason_of(query) for query in self.queries if not query.isActive)
             for query in self.queries:
                 query.stop()
             self._note_failure(reason)
 
-    def excuse(self) -> None:
-        """Forget its failures: their cause is known, and has been told."""
+    def forget_failures(self) -> None:
+        """Reset the count of failures, because their cause is known and was reported."""
         self._failures.forget()
 
-    def go_on(self) -> None:
-        """Start it again, if it is down and it is time.
+    def restart_if_due(self) -> None:
+        """Start the job again if it is down and the pause is over.
 
         Raises:
-            HeadroomError: it has failed too often.
+            HeadroomError: the job has failed too often.
         """
         if not self.down:
             return
-        if self._is_awaited():
-            self.excuse()
+        if self._is_blocked():
+            self.forget_failures()
             return
         if self._failures.are_too_many:
             rule = (
                 f"has stopped {self._failures.count} times within {format_duration(Failures.WITHIN_S)}: {self._reason}"
             )
             raise HeadroomError(f"job {self.name}", rule, _remedy(self._reason))
-        if self._now_s() < self._again_s:
+        if self._now_s() < self._restart_at_s:
             return
         try:
             self.start()
@@ -106,13 +107,13 @@ class RestartingJob:
             log.warning("job %s goes on", self.name)
 
     def _note_failure(self, reason: str) -> None:
-        self.down, self._reason, self._again_s = True, reason, self._now_s() + _AGAIN_S
+        self.down, self._reason, self._restart_at_s = True, reason, self._now_s() + _RESTART_S
         self._failures.add()
         log.error("job %s has stopped, and is started again: %s", self.name, reason)
 
 
 def reason_of(query: StreamingQuery) -> str:
-    """Return why a query has stopped."""
+    """Return the cause of a query's stop in one line."""
     error = query.exception()
     return "it was stopped from outside" if error is None else cause_of(error)
 

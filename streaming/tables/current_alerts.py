@@ -1,4 +1,4 @@
-"""Where every alert stands, from ``alerts/events`` and ``alerts/marks``, without Spark."""
+"""Current state of all alerts, from ``alerts/events`` and ``alerts/marks``, without Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming.tables.suppression_rows import now_ms, read_suppressions
 
 _COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
 
-# The newest event of each alert; of events of one tick, the state that comes later in an alert's life.
+# The newest event of each alert. Among events of one tick the latest state counts: pending, firing, resolved.
 _LATEST = f"""
 SELECT {_COLUMNS}, fired > 0 AS fired FROM (
   SELECT *, row_number() OVER (PARTITION BY alert_id ORDER BY tick_ms DESC,
@@ -26,14 +26,13 @@ SELECT {_COLUMNS}, fired > 0 AS fired FROM (
 
 @dataclass(frozen=True)
 class CurrentAlert:
-    """Where an alert stands.
+    """Current state of an alert.
 
     Attributes:
         event: its newest event.
-        fired: whether it has ever fired; False of one that is resolved: it passed while it was pending.
-        silenced_until_ms: until when receivers are not told of it, epoch milliseconds; None: they are, or it is
-            resolved.
-        ack: the acknowledgement that holds for it; None: there is none.
+        fired: whether it has ever fired. False of a resolved alert: its condition cleared while it was pending.
+        silenced_until_ms: end of its silence, epoch milliseconds; None if it is not silenced, or resolved.
+        ack: acknowledgement in force; None if there is none.
     """
 
     event: AlertEvent
@@ -42,13 +41,13 @@ class CurrentAlert:
     ack: SuppressionRecord | None
 
     @property
-    def stands(self) -> bool:
+    def is_active(self) -> bool:
         """Return whether it is pending or firing."""
         return self.event.state != AlertState.RESOLVED.value
 
 
 def read_current_alerts(settings: Settings) -> list[CurrentAlert] | None:
-    """Return where every alert stands, the one that changed last first; None while there is no table of them.
+    """Return the state of every alert, the last changed one first; None if the table of events does not exist yet.
 
     Raises:
         HeadroomError: a table cannot be read.
@@ -56,17 +55,17 @@ def read_current_alerts(settings: Settings) -> list[CurrentAlert] | None:
     rows = query(settings.store.path, ALERT_EVENTS.path, _LATEST)
     if rows is None:
         return None
-    marks, at_ms = read_suppressions(settings), now_ms()
-    found = []
+    suppressions, at_ms = read_suppressions(settings), now_ms()
+    alerts = []
     for row in rows:
         fired, event = row.pop("fired"), AlertEvent(**row)
-        silenced = None if event.state == AlertState.RESOLVED.value else marks.suppressed_until_ms(event, at_ms)
-        found.append(CurrentAlert(event, fired, silenced, marks.acknowledgement(event)))
-    return found
+        silenced = None if event.state == AlertState.RESOLVED.value else suppressions.suppressed_until_ms(event, at_ms)
+        alerts.append(CurrentAlert(event, fired, silenced, suppressions.acknowledgement(event)))
+    return alerts
 
 
 def as_json(alert: CurrentAlert) -> dict[str, Any]:
-    """Return an alert ready for JSON: its newest event, with objects in it, and what people say of it."""
+    """Return an alert for JSON: its newest event with nested objects, its silence and its acknowledgement."""
     return {
         **alert.event.as_objects(),
         "fired": alert.fired,

@@ -1,4 +1,4 @@
-"""The table of alert events, and what the lifecycle has to know of it at a start."""
+"""Table of alert events, with the query that restores the lifecycle at a start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_EVENTS
 from streaming.delta.low_latency_table import LowLatencyTable
 from streaming.delta.store import Store
-from streaming.supervision.damaged_tables import damage_of, what_is_left
+from streaming.supervision.damaged_tables import damage_of, read_undamaged
 from streaming.supervision.failure import cause_of
 from streaming.supervision.in_time import InTime, NoAnswer
 
@@ -34,19 +34,21 @@ class EventLog:
         self._in_time = InTime[None](store.location(ALERT_EVENTS))
 
     def last_events(self) -> list[AlertEvent]:
-        """Return all that the lifecycle needs: the first and the last event of the latest alert of each subject, and,
-        of the last FLAP_MS, those by which alerts began to fire. Of a table that is damaged, what can still be read.
+        """Return the events that the lifecycle needs at a start.
+
+        These are the first and the last event of the latest alert of each subject, and the first firing events of the
+        last FLAP_MS. Damaged files are skipped.
 
         Raises:
-            HeadroomError: something else is at the table's place.
+            HeadroomError: something else is at the table's location.
         """
-        return what_is_left(self._store, [ALERT_EVENTS], self._last_events, [])
+        return read_undamaged(self._store, [ALERT_EVENTS], self._last_events, [])
 
     def _last_events(self) -> list[AlertEvent]:
         if not self._table.prepare():
             return []
         subject = ["cluster", "kind", "subject"]
-        # Of one tick an alert has at most pending, then firing.
+        # In one tick an alert has at most two events: pending, then firing.
         latest = (
             self._store.read(ALERT_EVENTS)
             .groupBy(*subject, "alert_id")
@@ -58,7 +60,7 @@ class EventLog:
             .agg(F.expr("max_by(struct(first, last), last.tick_ms) AS latest"))
             .selectExpr("explode(array(latest.first, latest.last)) AS e")
         )
-        lately = (
+        recent = (
             self._store.read(ALERT_EVENTS)
             .where("state = 'firing'")
             .groupBy("alert_id")
@@ -66,18 +68,19 @@ class EventLog:
             .where(F.expr(f"e.tick_ms >= unix_millis(current_timestamp()) - {FLAP_MS}"))
             .select("e")
         )
-        return [AlertEvent(**row["e"].asDict()) for row in latest.unionByName(lately).collect()]
+        return [AlertEvent(**row["e"].asDict()) for row in latest.unionByName(recent).collect()]
 
     def append(self, events: Sequence[AlertEvent], writer: str, version: int) -> None:
-        """Append events, once for each writer and version however often it is called.
+        """Append events; a second append with the same writer and version is skipped.
 
         Args:
             events: events.
-            writer: names the stream for ever.
+            writer: permanent name of the stream.
             version: number of the micro-batch.
 
         Raises:
-            NoAnswer: the disk hangs. They may be appended yet, which the next call with the same two finds out.
+            NoAnswer: the disk hangs. The append may still succeed later; a repetition with the same writer and version
+                is safe.
         """
         if self._table.path is None:
             # Clients of object stores have deadlines of their own.
@@ -86,7 +89,7 @@ class EventLog:
             self._in_time.call(lambda: self._table.append(events, (writer, version)))
 
     def trouble(self, error: BaseException) -> str:
-        """Return in a few words why events could not be appended."""
+        """Return the cause of a failed append in a few words: damage of the table, or the error."""
         if isinstance(error, NoAnswer):
             return cause_of(error)
         return damage_of(self._store, [ALERT_EVENTS]) or cause_of(error)

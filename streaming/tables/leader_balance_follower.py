@@ -1,6 +1,6 @@
-"""The newest rows of leader imbalance, with the elections against it, for the rules.
+"""Follower of the tables of leader imbalance and election plans, for the alert rules.
 
-They are read from their tables by the process that judges.
+The process that evaluates alerts polls both tables, because another process may write them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
 from planning.elections.summary import ElectionPlanSummary
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
-from streaming.delta import query as plain_sql
+from streaming.delta import query as delta_query
 from streaming.delta.append import without_panic
 from streaming.delta.locations import local_path
 from streaming.delta.store import Store
@@ -28,14 +28,14 @@ from streaming.transforms.tick_status import Tick
 
 log = logging.getLogger(__name__)
 
-Take = Callable[[str, int, Sequence[LeaderBalance]], None]
-TakePlan = Callable[[str, ElectionPlanSummary], None]
+OnBalances = Callable[[str, int, Sequence[LeaderBalance]], None]
+OnPlan = Callable[[str, ElectionPlanSummary], None]
 
-# A look at a folder costs less than a millisecond; through Spark it is a small batch.
+# Polling a local folder takes less than 1 ms. Through Spark it is a small job.
 _EVERY_S, _EVERY_BY_SPARK_S = 1.0, 5.0
 _VIEW = "data"
-# So far clusters may be apart in time, by their clocks or a backlog, for all of them to be found.
-_REACH_MS = 15 * 60 * 1000
+# Ticks of clusters may differ in time by this much, because of their clocks or a backlog, and are still all found.
+_CLUSTER_SPREAD_MS = 15 * 60 * 1000
 _LAST_SQL = f"SELECT max(tick_ms) AS tick_ms FROM {_VIEW}"
 
 _Row = Mapping[str, Any]
@@ -59,116 +59,125 @@ def tick_sql(ticks_ms: Collection[int]) -> str:
 
 
 class NewestTicks:
-    """Finds each cluster's newest tick in a table that grows, also after the clock of its ticks was set back.
+    """Finds each cluster's newest tick in a growing table, also after the cluster's clock was set back.
 
-    Then times of new ticks are among those of old ones, so that only what was not there before tells them. Like the
-    rules it takes two such ticks in a row for a clock that was set back: one may be late, or of a second collector.
+    After that, new ticks have times among those of old ones, and can only be recognized because they were not in the
+    table before. As for the rules, two such ticks in a row mean that the clock was set back. A single one may be late,
+    or come from a second collector.
     """
 
     def __init__(self) -> None:
-        # By cluster: the newest tick that was handed over; an older one that came after it; and, once a look found
-        # nothing newer, all ticks that are there, with the time that they are later than.
-        self._seen: dict[str, int] = {}
+        # All by cluster, in epoch milliseconds. The newest tick that was passed on:
+        self._newest: dict[str, int] = {}
+        # A tick that came later but has an earlier time:
         self._older: dict[str, int] = {}
-        self._there: dict[str, tuple[int, set[int]]] = {}
+        # After a poll without a newer tick: the start of the polled range, and all ticks in it.
+        self._known: dict[str, tuple[int, set[int]]] = {}
 
     @property
     def last_ms(self) -> int | None:
-        """Return the latest tick that was handed over; None: none was."""
-        return max(self._seen.values(), default=None)
+        """Return the latest tick that was passed on, epoch milliseconds; None if there is none."""
+        return max(self._newest.values(), default=None)
 
-    def look(self, query: Callable[[str], Sequence[_Row]], since_ms: int) -> list[_Row]:
-        """Return the rows of each cluster's newest tick that was not handed over yet.
+    def poll(self, query: Callable[[str], Sequence[_Row]], since_ms: int) -> list[_Row]:
+        """Return the rows of each cluster's newest tick, unless it was passed on before.
 
         Args:
-            query: gives the rows of a query of the table.
-            since_ms: the tick is later than this.
+            query: runs a query over the table and returns its rows.
+            since_ms: only later ticks count, epoch milliseconds.
         """
         rows = query(newest_sql(since_ms))
         newest = {(row["cluster"], row["tick_ms"]) for row in rows}
         new = {(cluster, tick_ms) for cluster, tick_ms in newest if self._is_newer(cluster, tick_ms)}
         for cluster, _ in new:
-            self._there.pop(cluster, None)
+            self._known.pop(cluster, None)
             self._older.pop(cluster, None)
-        of_before = {cluster for cluster, _ in newest - new}
-        among = self._among_old(of_before, query(ticks_sql(since_ms)), since_ms) if of_before else set()
-        if among:
-            rows = [*rows, *query(tick_sql({tick_ms for _, tick_ms in among}))]
-        return [row for row in rows if (row["cluster"], row["tick_ms"]) in new | among]
+        unchanged = {cluster for cluster, _ in newest - new}
+        set_back = self._ticks_set_back(unchanged, query(ticks_sql(since_ms)), since_ms) if unchanged else set()
+        if set_back:
+            rows = [*rows, *query(tick_sql({tick_ms for _, tick_ms in set_back}))]
+        return [row for row in rows if (row["cluster"], row["tick_ms"]) in new | set_back]
 
-    def took(self, ticks: Collection[Tick]) -> None:
-        """Take up that these were handed over."""
-        self._seen.update(ticks)
+    def passed_on(self, ticks: Collection[Tick]) -> None:
+        """Record that these ticks were passed on."""
+        self._newest.update(ticks)
 
     def _is_newer(self, cluster: str, tick_ms: int) -> bool:
-        _, there = self._there.get(cluster, (0, ()))
-        return tick_ms > self._seen.get(cluster, -1) and tick_ms not in there
+        _, known = self._known.get(cluster, (0, ()))
+        return tick_ms > self._newest.get(cluster, -1) and tick_ms not in known
 
-    def _among_old(self, clusters: Collection[str], rows: Sequence[_Row], since_ms: int) -> set[Tick]:
+    def _ticks_set_back(self, clusters: Collection[str], rows: Sequence[_Row], since_ms: int) -> set[Tick]:
+        """Return the newest ticks of clusters whose clocks were set back.
+
+        Args:
+            clusters: clusters without a tick of a later time.
+            rows: all ticks later than ``since_ms``.
+            since_ms: start of the polled range, epoch milliseconds.
+        """
         ticks: dict[str, set[int]] = defaultdict(set)
         for row in rows:
             ticks[row["cluster"]].add(row["tick_ms"])
-        found = set()
+        set_back = set()
         for cluster in clusters:
-            # What lies before the ticks that were looked at is not new because it is looked at.
-            looked_ms, there = self._there.get(cluster, (None, set()))
-            self._there[cluster] = (since_ms, ticks[cluster])
-            come = {tick_ms for tick_ms in ticks[cluster] - there if looked_ms is not None and tick_ms > looked_ms}
-            if come and self._is_taken(cluster, max(come)):
-                found.add((cluster, max(come)))
-        return found
+            # A tick before the range of the last poll is not new: it was not in that range.
+            polled_ms, known = self._known.get(cluster, (None, set()))
+            self._known[cluster] = (since_ms, ticks[cluster])
+            added = {tick_ms for tick_ms in ticks[cluster] - known if polled_ms is not None and tick_ms > polled_ms}
+            if added and self._is_set_back(cluster, max(added)):
+                set_back.add((cluster, max(added)))
+        return set_back
 
-    def _is_taken(self, cluster: str, tick_ms: int) -> bool:
-        """Return whether a tick that came among older ones is the newest, by the clock as it is now."""
+    def _is_set_back(self, cluster: str, tick_ms: int) -> bool:
+        """Return whether a new tick with an earlier time is the newest one, by a clock that was set back."""
         older_ms = self._older.pop(cluster, None)
-        if tick_ms > self._seen[cluster] or (older_ms is not None and tick_ms > older_ms):
+        if tick_ms > self._newest[cluster] or (older_ms is not None and tick_ms > older_ms):
             return True
         self._older[cluster] = tick_ms
         return False
 
 
 class LeaderBalanceFollower:
-    """Hands over how leaders are shared out whenever a newer tick tells, on a thread of its own.
+    """Passes on the leader balances of each newer tick, on a thread of its own.
 
     Args:
-        spark: session, for a store that is no folder of this machine.
+        spark: session, for a store at a URL.
         store: tables.
-        take: is given cluster, tick and the balance of each broker.
-        take_plan: is given cluster and its last plan of elections, before balances of which one is out of balance.
-        clock_ms: gives the time now, epoch milliseconds.
+        on_balances: gets cluster, time of the tick and the balance of each broker.
+        on_plan: gets cluster and its last election plan, before balances with a broker out of balance.
+        clock_ms: returns the time now, epoch milliseconds.
     """
 
     def __init__(
         self,
         spark: SparkSession,
         store: Store,
-        take: Take,
-        update_election_plan: TakePlan,
+        on_balances: OnBalances,
+        on_plan: OnPlan,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._spark = spark
         self._store = store
-        self._take = take
-        self._take_plan = update_election_plan
+        self._on_balances = on_balances
+        self._on_plan = on_plan
         self._clock_ms = clock_ms
         self._path = local_path(store.location(LEADER_IMBALANCE))
         self._table: DeltaTable | None = None
         self._version = -1
         self._newest, self._newest_plans = NewestTicks(), NewestTicks()
-        self._lost = self._lost_plans = False
+        self._is_unreadable = self._are_plans_unreadable = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="balances", daemon=True)
 
     def start(self) -> None:
-        """Start; what is there already is handed over at once."""
+        """Start the thread; the newest existing ticks are passed on at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop following."""
         self._stop.set()
 
-    def look(self) -> None:
-        """Hand over what is newer than at the last look."""
+    def poll(self) -> None:
+        """Read the tables, and pass on ticks and plans that are newer than at the last read."""
         try:
             with without_panic(self._store.location(LEADER_IMBALANCE)):
                 newer = _by_tick(self._rows())
@@ -176,44 +185,47 @@ class LeaderBalanceFollower:
         except Exception as error:
             self._failed(error)
             return
-        self._lost = False
+        self._is_unreadable = False
         for cluster, plan in plans.items():
-            self._take_plan(cluster, plan)
+            self._on_plan(cluster, plan)
         for (cluster, tick_ms), balances in newer.items():
-            self._newest.took([(cluster, tick_ms)])
-            self._take(cluster, tick_ms, balances)
+            self._newest.passed_on([(cluster, tick_ms)])
+            self._on_balances(cluster, tick_ms, balances)
 
     def _run(self) -> None:
-        self.look()
+        self.poll()
         while not self._stop.wait(_EVERY_S if self._path is not None else _EVERY_BY_SPARK_S):
-            self.look()
+            self.poll()
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of each cluster's newest tick that was not handed over, if the table has changed."""
+        """Return the rows of each cluster's newest tick that was not passed on, if the table has changed."""
         if not self._changed():
             return []
         last_ms = self._newest.last_ms or self._query(LEADER_IMBALANCE, _LAST_SQL)[0]["tick_ms"]
         if last_ms is None:
             return []
-        # After the clock was set back ticks go on from now.
-        since_ms = min(last_ms, self._clock_ms()) - _REACH_MS
-        return self._newest.look(lambda sql: self._query(LEADER_IMBALANCE, sql), since_ms)
+        # After a clock was set back, new ticks have times from now on.
+        since_ms = min(last_ms, self._clock_ms()) - _CLUSTER_SPREAD_MS
+        return self._newest.poll(lambda sql: self._query(LEADER_IMBALANCE, sql), since_ms)
 
     def _plans(self, ticks: Mapping[Tick, Sequence[LeaderBalance]]) -> dict[str, ElectionPlanSummary]:
-        """Return each cluster's last plan, if that is new, where a broker is out of balance in one of these ticks."""
-        out = [state.tick_ms for balances in ticks.values() for state in balances if state.is_out_of_balance]
-        if not out:
+        """Return the last plan of each cluster if it is new and a broker is out of balance in one of these ticks."""
+        out_of_balance_ms = [
+            state.tick_ms for balances in ticks.values() for state in balances if state.is_out_of_balance
+        ]
+        if not out_of_balance_ms:
             return {}
         try:
-            rows = self._newest_plans.look(lambda sql: self._query(ELECTION_PLAN, sql), min(out) - _REACH_MS)
+            since_ms = min(out_of_balance_ms) - _CLUSTER_SPREAD_MS
+            rows = self._newest_plans.poll(lambda sql: self._query(ELECTION_PLAN, sql), since_ms)
         except Exception as error:
-            if not self._lost_plans:
-                self._lost_plans = True
+            if not self._are_plans_unreadable:
+                self._are_plans_unreadable = True
                 _warn(self._store.location(ELECTION_PLAN), "alerts name no batches of elections", error)
             return {}
-        self._lost_plans = False
+        self._are_plans_unreadable = False
         plans = {row["cluster"]: plan_summary(row) for row in rows}
-        self._newest_plans.took([(cluster, plan.tick_ms) for cluster, plan in plans.items()])
+        self._newest_plans.passed_on([(cluster, plan.tick_ms) for cluster, plan in plans.items()])
         return plans
 
     def _query(self, table: Table, sql: str) -> Sequence[Mapping[str, Any]]:
@@ -221,10 +233,10 @@ class LeaderBalanceFollower:
             self._store.read(table).createOrReplaceTempView(_VIEW)
             return [row.asDict() for row in self._spark.sql(sql).collect()]
         followed = self._table if table is LEADER_IMBALANCE else None
-        return plain_sql.rows({_VIEW: followed or str(local_path(self._store.location(table)))}, sql)
+        return delta_query.rows({_VIEW: followed or str(local_path(self._store.location(table)))}, sql)
 
     def _changed(self) -> bool:
-        """Return whether there may be rows that were not looked at."""
+        """Return whether the table may have new rows."""
         if self._path is None:
             return self._store.exists(LEADER_IMBALANCE)
         if self._table is None:
@@ -239,13 +251,13 @@ class LeaderBalanceFollower:
 
     def _failed(self, error: Exception) -> None:
         self._table, self._version = None, -1
-        if not self._lost:
-            self._lost = True
+        if not self._is_unreadable:
+            self._is_unreadable = True
             _warn(self._store.location(LEADER_IMBALANCE), "nothing is known of leader imbalance", error)
 
 
-def _warn(location: str, so: str, error: Exception) -> None:
-    log.warning("%s cannot be read, so %s: %s", location, so, cause_of(error))
+def _warn(location: str, consequence: str, error: Exception) -> None:
+    log.warning("%s cannot be read, so %s: %s", location, consequence, cause_of(error))
 
 
 def _by_tick(rows: Sequence[Mapping[str, Any]]) -> dict[Tick, list[LeaderBalance]]:

@@ -1,4 +1,4 @@
-"""How many messages were not believed: counted in their table's log, without a look at a row."""
+"""Number of quarantined messages, from the log of their table, without reading rows."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _EVERY_S = 10.0
 
 
 class QuarantineCount:
-    """Rows of ``silver/quarantine``, looked up when they are asked for, and not more often than every ten seconds.
+    """Number of rows in ``silver/quarantine``, read on demand, at most every ten seconds.
 
     Args:
         store_path: ``store.path``: a folder or URL.
-        now_s: gives seconds that pass evenly.
+        now_s: monotonic clock, seconds.
     """
 
     def __init__(self, store_path: str, now_s: Callable[[], float] = time.monotonic) -> None:
         self._url = table_url(store_path, QUARANTINE.path)
         self._now_s = now_s
         self._table: DeltaTable | None = None
-        self._again_s: float | None = None
+        self._expires_s: float | None = None
         self._count: int | None = None
 
     def __call__(self) -> int | None:
-        """Return how many there are; None: there is no such table yet, or it cannot be read."""
+        """Return the number of rows; None if the table does not exist yet, or cannot be read."""
         now_s = self._now_s()
-        if self._again_s is None or now_s >= self._again_s:
-            self._count = self._looked_up()
-            self._again_s = self._now_s() + _EVERY_S
+        if self._expires_s is None or now_s >= self._expires_s:
+            self._count = self._read_count()
+            self._expires_s = self._now_s() + _EVERY_S
         return self._count
 
-    def _looked_up(self) -> int | None:
+    def _read_count(self) -> int | None:
         try:
             if self._table is None:
                 self._table = DeltaTable(self._url)
@@ -50,7 +50,7 @@ class QuarantineCount:
             rows: list[int | None] = self._table.get_add_actions().column("num_records").to_pylist()
         except TableNotFoundError:
             return None
-        # The library raises what its storage does wrong, and a scrape must not fail for it.
+        # Any error of the storage: a scrape of /metrics must not fail because of it.
         except Exception as error:
             log.debug("%s cannot be read: %s", self._url, cause_of(error))
             self._table = None

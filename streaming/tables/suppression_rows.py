@@ -1,4 +1,4 @@
-"""What people have said of alerts, as commands read and say it."""
+"""Silences and acknowledgements, as commands read and write them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_suppressions(settings: Settings) -> Suppressions:
-    """Return all that holds: what people have said, and the windows of the settings.
+    """Return all suppressions: those of the table, and the maintenance windows of the settings.
 
     Raises:
         HeadroomError: the table cannot be read.
@@ -27,18 +27,18 @@ def read_suppressions(settings: Settings) -> Suppressions:
     return Suppressions.of([record_of(row) for row in rows], settings.alerts.maintenance)
 
 
-def append_suppression(settings: Settings, mark: SuppressionRecord) -> None:
-    """Keep a mark; the watch finds it within seconds.
+def append_suppression(settings: Settings, record: SuppressionRecord) -> None:
+    """Append a record; the watch process reads it within seconds.
 
     Raises:
         HeadroomError: the table cannot be written.
     """
     location = table_url(settings.store.path, ALERT_MARKS.path)
     try:
-        append_record(location, mark)
+        append_record(location, record)
     except HeadroomError:
         raise
-    # The library raises its own errors, OSError and bare Exceptions, for all that storage can do wrong.
+    # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
     except Exception as error:
         logger.debug("writing %s", location, exc_info=True)
         remedy = "Look at store.path and the rights on it."

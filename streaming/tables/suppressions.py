@@ -1,4 +1,4 @@
-"""The table of marks, written by commands and read by the watch, both without Spark."""
+"""Table of silences and acknowledgements: written by commands, followed by the watch process, without Spark."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from alerts.delivery.suppression import DAY_MS, SuppressionRecord, Suppressions
 from schemas.config import MaintenanceWindow
 from schemas.tables import ALERT_MARKS
-from streaming.delta import append as plain_table
-from streaming.delta import query as plain_sql
+from streaming.delta import append as delta_append
+from streaming.delta import query as delta_query
 from streaming.delta.locations import require_absent, require_writable
 from streaming.supervision.failure import cause_of
 
@@ -23,60 +23,62 @@ log = logging.getLogger(__name__)
 ALL_SQL = "SELECT * FROM data"
 
 _ATTEMPTS = 5
-# Each mark is a file of its own; this many are put together.
+# Each record is a file of its own. From this number on they are compacted.
 _MOST_FILES = 100
 _EVERY_S = 3.0
-# What was read holds for so long when it can no longer be read: a storage that is away for a moment lets nothing go.
-_HOLDS_MS = 60_000
-# Silences that ended before are of no use to an event that is still to be told.
+# While the table cannot be read, the last read stays in force for this time: a short outage must not end a silence.
+_VALID_MS = 60_000
+# Silences that ended earlier do not affect undelivered events.
 _SINCE_MS = 7 * DAY_MS
 
 
 def record_of(row: Mapping[str, Any]) -> SuppressionRecord:
-    """Return a row as what it stands for; columns of a newer version are left out."""
+    """Return the record of a row; columns of a newer version are ignored."""
     return SuppressionRecord(**{name: row[name] for name in ALERT_MARKS.names()})
 
 
-def append_record(location: str, mark: SuppressionRecord) -> None:
-    """Append a row, to a new table if there is none; what goes wrong is raised as the library raises it.
+def append_record(location: str, record: SuppressionRecord) -> None:
+    """Append a record, and create the table if necessary; errors of the library are raised unchanged.
 
     Args:
         location: folder or URL of the table.
-        mark: the row; it is durable when this returns.
+        record: the record. It is durable when this returns.
 
     Raises:
-        HeadroomError: it cannot be written, by what can be seen before it is tried, or the library panicked.
+        HeadroomError: the location is not writable, or the library panicked.
     """
     require_writable(location)
-    with plain_table.without_panic(location):
-        table = _appended(location, mark, _ATTEMPTS)
+    with delta_append.without_panic(location):
+        table = _append(location, record, _ATTEMPTS)
     try:
-        with plain_table.without_panic(location):
-            _keep_small(table)
+        with delta_append.without_panic(location):
+            _compact_if_large(table)
     except Exception as error:
-        # The mark is kept, and the next one finds as many files.
+        # The record is durable. The next one tries the compaction again.
         log.warning("%s could not be compacted: %s", location, cause_of(error))
 
 
-def _appended(location: str, mark: SuppressionRecord, attempts: int) -> DeltaTable:
-    table = _opened(location)
+def _append(location: str, record: SuppressionRecord, attempts: int) -> DeltaTable:
+    """Append a record and return the table."""
+    table = _open(location)
     try:
-        plain_table.append(table, [mark], ALERT_MARKS)
+        delta_append.append(table, [record], ALERT_MARKS)
     except CommitFailedError:
-        # Nothing was committed: two commands made the table at once.
+        # Nothing was committed: two commands have created the table at the same time.
         if attempts == 1:
             raise
-        return _appended(location, mark, attempts - 1)
+        return _append(location, record, attempts - 1)
     return table
 
 
-def _opened(location: str) -> DeltaTable:
+def _open(location: str) -> DeltaTable:
+    """Return the table, created if necessary."""
     try:
         return DeltaTable(location)
     except TableNotFoundError as error:
         require_absent(location, error)
     try:
-        plain_table.create(location, ALERT_MARKS)
+        delta_append.create(location, ALERT_MARKS)
     except DeltaError:
         # Another command may have been faster.
         if not DeltaTable.is_deltatable(location):
@@ -84,8 +86,8 @@ def _opened(location: str) -> DeltaTable:
     return DeltaTable(location)
 
 
-def _keep_small(table: DeltaTable) -> None:
-    """Put the files together once there are many, and remove those that nobody reads any more."""
+def _compact_if_large(table: DeltaTable) -> None:
+    """Compact the files if there are many, and remove unreferenced ones."""
     table.update_incremental()
     if len(table.file_uris()) > _MOST_FILES:
         table.optimize.compact()
@@ -93,72 +95,72 @@ def _keep_small(table: DeltaTable) -> None:
 
 
 class SuppressionFollower:
-    """Hands over what holds of marks whenever that changes, on a thread of its own.
+    """Follows the table on a thread of its own, and passes on the suppressions in force whenever they change.
 
-    While the table cannot be read, everything is told: a silence that is not known must hide nothing.
+    While the table cannot be read, all events are notified, because an unknown silence must not hide an alert.
 
     Args:
         location: folder or URL of the table.
-        windows: maintenance windows, which hold whether or not the table can be read.
-        take: is given what holds.
-        clock_ms: gives the time now, epoch milliseconds.
+        windows: maintenance windows. They stay in force while the table cannot be read.
+        on_change: gets the suppressions in force.
+        clock_ms: returns the time now, epoch milliseconds.
     """
 
     def __init__(
         self,
         location: str,
         windows: Sequence[MaintenanceWindow],
-        take: Callable[[Suppressions], None],
+        on_change: Callable[[Suppressions], None],
         clock_ms: Callable[[], int],
     ) -> None:
         self._location = location
         self._windows = windows
-        self._take = take
+        self._on_change = on_change
         self._clock_ms = clock_ms
         self._table: DeltaTable | None = None
-        # Version that was handed over; None: what comes next is handed over in any case.
+        # Version that was passed on last; None: the next read is passed on in any case.
         self._version: int | None = None
         self._read_ms: int | None = None
-        self._lost = False
+        self._is_unreadable = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="marks", daemon=True)
 
     def start(self) -> None:
-        """Hand over what holds now, and start."""
-        self.look()
+        """Read the table once, and start the thread."""
+        self.poll()
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop following."""
         self._stop.set()
 
-    def look(self) -> None:
-        """Hand over what holds if it has changed since the last look."""
+    def poll(self) -> None:
+        """Read the table, and pass the suppressions on if they have changed since the last read."""
         try:
-            with plain_table.without_panic(self._location):
+            with delta_append.without_panic(self._location):
                 changed = self._changed()
         except Exception as error:
             self._failed(error)
             return
-        self._read_ms, self._lost = self._clock_ms(), False
+        self._read_ms, self._is_unreadable = self._clock_ms(), False
         if changed is not None:
-            self._take(Suppressions.of(changed, self._windows).since(self._read_ms - _SINCE_MS))
+            self._on_change(Suppressions.of(changed, self._windows).since(self._read_ms - _SINCE_MS))
 
     def _run(self) -> None:
         while not self._stop.wait(_EVERY_S):
-            self.look()
+            self.poll()
 
     def _changed(self) -> list[SuppressionRecord] | None:
-        """Return all marks; None: they are as they were."""
-        version = self._newest()
+        """Return all records; None if they have not changed."""
+        version = self._current_version()
         if version == self._version:
             return None
-        rows = [] if self._table is None else plain_sql.rows({"data": self._table}, ALL_SQL)
+        rows = [] if self._table is None else delta_query.rows({"data": self._table}, ALL_SQL)
         self._version = version
         return [record_of(row) for row in rows]
 
-    def _newest(self) -> int:
-        """Return the version of the table, brought up to date; -1: it is not there, for nobody made a mark."""
+    def _current_version(self) -> int:
+        """Update the table and return its version; -1 if it does not exist yet."""
         if self._table is not None:
             self._table.update_incremental()
             return self._table.version()
@@ -170,12 +172,13 @@ class SuppressionFollower:
         return self._table.version()
 
     def _failed(self, error: Exception) -> None:
+        """End all silences and acknowledgements if the last read is too old, and log that once."""
         self._table = self._version = None
-        held = self._read_ms is not None and self._clock_ms() - self._read_ms < _HOLDS_MS
-        if held or self._lost:
+        is_valid = self._read_ms is not None and self._clock_ms() - self._read_ms < _VALID_MS
+        if is_valid or self._is_unreadable:
             return
-        self._lost = True
+        self._is_unreadable = True
         log.warning(
             "%s cannot be read, so silences and acknowledgements do not hold: %s", self._location, cause_of(error)
         )
-        self._take(Suppressions(windows=self._windows))
+        self._on_change(Suppressions(windows=self._windows))

@@ -1,4 +1,4 @@
-"""What receivers are still owed, as SQL over the tables ``events`` and ``deliveries``, for Spark and without it."""
+"""Undelivered events, as SQL over the tables ``events`` and ``deliveries`` that runs with and without Spark."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 
 Row = Mapping[str, Any]
 
-# An alert that has fired and either is not resolved, so that what was told of it is still needed, or has an event that
-# not all receivers have got.
+# Alerts that have fired and are not resolved, because later events refer to their notifications, or that have an event
+# that not all receivers have got.
 _OPEN = """
 SELECT alert_id FROM (
   SELECT e.alert_id, e.state, coalesce(d.receivers, 0) AS receivers FROM events e LEFT JOIN (
@@ -20,7 +20,7 @@ SELECT alert_id FROM (
     WHERE state IN ({settled}) AND receiver IN ({names}) GROUP BY event_key
   ) d ON d.event_key = concat(e.alert_id, '/', CAST(e.tick_ms AS STRING), '/', e.state)
   WHERE e.state <> 'pending'
-) told
+) notifiable
 GROUP BY alert_id
 HAVING max(CASE WHEN state = 'firing' THEN 1 ELSE 0 END) = 1
   AND (max(CASE WHEN state = 'resolved' THEN 1 ELSE 0 END) = 0 OR min(receivers) < {count})
@@ -28,26 +28,26 @@ HAVING max(CASE WHEN state = 'firing' THEN 1 ELSE 0 END) = 1
 
 
 def events_sql(receivers: Sequence[str]) -> str:
-    """Return the query of every event but the pending ones of open alerts."""
+    """Return the query of all events of open alerts, except for pending ones."""
     return f"SELECT * FROM events WHERE state <> 'pending' AND alert_id IN ({_open(receivers)})"
 
 
-def steps_sql(receivers: Sequence[str]) -> str:
-    """Return the query of every step in the delivery of open alerts."""
+def attempts_sql(receivers: Sequence[str]) -> str:
+    """Return the query of all delivery attempts of open alerts."""
     return f"SELECT * FROM deliveries WHERE alert_id IN ({_open(receivers)})"
 
 
 def without_deliveries(sql: str) -> str:
-    """Return a query of events that takes the table of deliveries, which is not there yet, for empty."""
+    """Return a query of events that works while the table of deliveries does not exist yet: it counts as empty."""
     columns = ", ".join(f"CAST(NULL AS STRING) AS {name}" for name in ("receiver", "event_key", "state"))
     return f"WITH deliveries AS (SELECT {columns} WHERE 1 = 0) {sql}"
 
 
-def backlog_from(events: Iterable[Row], steps: Iterable[Row]) -> Backlog:
-    """Return the rows of both queries as what they stand for; columns of a newer version are left out."""
+def backlog_from(events: Iterable[Row], attempts: Iterable[Row]) -> Backlog:
+    """Return the backlog from the rows of both queries; columns of a newer version are ignored."""
     return Backlog(
         [AlertEvent(**{name: row[name] for name in ALERT_EVENTS.names()}) for row in events],
-        [DeliveryAttempt(**{name: row[name] for name in ALERT_DELIVERIES.names()}) for row in steps],
+        [DeliveryAttempt(**{name: row[name] for name in ALERT_DELIVERIES.names()}) for row in attempts],
     )
 
 

@@ -1,10 +1,10 @@
-"""Queries that are planned once, and run on the rows of every batch.
+"""Queries that are planned once and run on the rows of every batch.
 
-Spark analyses a plan at every step that makes it, and optimizes it before it runs: for the few rows of a tick that is
-most of what a batch takes, and it comes to the same plan each time, but for where the rows are. A streaming query has
-its own plan analysed once and puts each batch's rows in; what ``foreachBatch`` makes of a batch has no such way. Here
-it has: the physical plan is kept, and its leaves are exchanged. That uses what Spark has for itself; where it is not
-there, the plan is made anew for every batch, as always.
+Spark analyses a plan at every step that builds it, and optimizes it before it runs. For the few rows of a tick that is
+most of a batch's time, and the plan is the same each time except for its input rows. A streaming query is analysed once
+and then gets each batch's rows. Spark has no such way for queries that ``foreachBatch`` builds. This module adds it: it
+keeps the physical plan and replaces its leaves. It uses Spark's internal classes. If they are missing, each batch gets
+a new plan, as without this module.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from pyspark.sql import DataFrame, SparkSession
 log = logging.getLogger(__name__)
 
 _LEAF = "org.apache.spark.sql.execution.RDDScanExec"
-# Rows that a plan has elsewhere than at such a leaf, where they would stay those of the first batch.
-_KEPT_ROWS = ("ReusedExchangeExec", "InMemoryTableScanExec")
-# Of the constructors of a leaf, before and after it is planned.
+# Nodes that keep rows of their own: they would stay those of the first batch.
+_CACHING_NODES = ("ReusedExchangeExec", "InMemoryTableScanExec")
+# Positions of two constructor arguments of a leaf: of the planned leaf, and of the logical one.
 _RDD, _PARTITIONING = 1, 2
 
 
 class Prepared:
-    """A query over frames of one partition each.
+    """A query over DataFrames of one partition each.
 
     Args:
-        make: makes the query of the frames; what it makes depends on their columns alone, and not on the time.
+        make: builds the query from the frames. The query must depend on their columns only, not on rows or time.
+
+    Attributes:
+        works: False after Spark's internals have turned out to be missing.
     """
 
     def __init__(self, make: Callable[..., DataFrame]) -> None:
@@ -40,7 +43,7 @@ class Prepared:
         self.works = True
 
     def on(self, *frames: DataFrame) -> DataFrame:
-        """Return the query over some frames, which have the same columns every time."""
+        """Return the query over some frames, which must have the same columns in every call."""
         if self.works:
             try:
                 return self._on(frames)
@@ -53,22 +56,22 @@ class Prepared:
         session = frames[0].sparkSession
         rdds = [frame._jdf.queryExecution().toRdd() for frame in frames]
         if any(rdd.getNumPartitions() != 1 for rdd in rdds):
-            # The plan shuffles nothing, because all of its rows are in one place.
+            # The kept plan has no shuffles, because it assumes that all rows are in one partition.
             return self._make(*frames)
         if self._plan is None:
-            self._plan = _planned(self._make, frames, rdds)
+            self._plan = _plan_of(self._make, frames, rdds)
         return self._plan.over(session, rdds)
 
 
 @dataclass(frozen=True)
 class _Java:
-    """Names of Spark's, looked up once: the JVM looks through all jars for each part of a name.
+    """Java classes, looked up once: the JVM searches all jars for each part of a name.
 
     Attributes:
-        gateway: to the JVM.
-        sessions: ``SparkSession``.
-        sequences: what makes a Scala sequence of a list.
-        single: the partitioning of rows in one place.
+        gateway: gateway to the JVM.
+        sessions: Spark's ``SparkSession``.
+        sequences: utility class that converts a list to a Scala sequence.
+        single: Spark's ``SinglePartition``: all rows in one partition.
     """
 
     gateway: Any
@@ -77,7 +80,7 @@ class _Java:
     single: Any
 
     def copy(self, node: Any, changed: dict[int, Any]) -> Any:
-        """Return a node with other arguments of its constructor, by their places."""
+        """Return a copy of a plan node with some constructor arguments replaced, by position."""
         arguments = self.gateway.new_array(self.gateway.jvm.Object, node.productArity())
         for n in range(node.productArity()):
             arguments[n] = changed[n] if n in changed else node.productElement(n)
@@ -94,12 +97,12 @@ def _java(session: SparkSession) -> _Java:
 
 @dataclass(frozen=True)
 class _Node:
-    """A node of a physical plan, with those below it that lead to a leaf with the rows.
+    """A node of a physical plan on a path to a leaf with input rows.
 
     Attributes:
-        node: the node, Spark's own.
-        below: its children: as here, or as they are where no rows come from; of a leaf none.
-        frame: of a leaf, which frame's rows it has.
+        node: Spark's node.
+        below: its children: a ``_Node`` on a path to input rows, otherwise Spark's node. Empty for a leaf.
+        frame: number of the frame with a leaf's rows; None if it is not a leaf.
     """
 
     node: Any
@@ -107,7 +110,7 @@ class _Node:
     frame: int | None = None
 
     def over(self, java: _Java, rdds: Sequence[Any]) -> Any:
-        """Return the node with other rows at its leaves."""
+        """Return Spark's node with these rows at its leaves."""
         if self.frame is not None:
             return java.copy(self.node, {_RDD: rdds[self.frame]})
         children = [child.over(java, rdds) if isinstance(child, _Node) else child for child in self.below]
@@ -116,12 +119,12 @@ class _Node:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A physical plan.
+    """A physical plan that was kept.
 
     Attributes:
-        java: names of Spark's.
+        java: Java classes.
         root: its last node.
-        schema: columns of its rows, Spark's own.
+        schema: Spark's schema of its rows.
     """
 
     java: _Java
@@ -129,23 +132,24 @@ class _Plan:
     schema: Any
 
     def over(self, session: SparkSession, rdds: Sequence[Any]) -> DataFrame:
-        """Return the rows that the plan makes of others; a node belongs to the session that is active."""
+        """Return the plan's result for these input rows."""
+        # A copied node belongs to the active session.
         self.java.sessions.setActiveSession(session._jsparkSession)
         rows = self.root.over(self.java, rdds).execute()
         return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, self.schema, False), session)
 
 
-def _planned(make: Callable[..., DataFrame], frames: Sequence[DataFrame], rdds: Sequence[Any]) -> _Plan:
+def _plan_of(make: Callable[..., DataFrame], frames: Sequence[DataFrame], rdds: Sequence[Any]) -> _Plan:
     java = _java(frames[0].sparkSession)
-    made = make(*[_leaf(java, frame, rdd) for frame, rdd in zip(frames, rdds, strict=True)])
-    root = _leading_to(java, made._jdf.queryExecution().executedPlan(), rdds)
+    query = make(*[_leaf(java, frame, rdd) for frame, rdd in zip(frames, rdds, strict=True)])
+    root = _leading_to(java, query._jdf.queryExecution().executedPlan(), rdds)
     if root is None:
         raise TypeError("the plan has no rows of the batch")
-    return _Plan(java, root, made._jdf.schema())
+    return _Plan(java, root, query._jdf.schema())
 
 
 def _leaf(java: _Java, frame: DataFrame, rdd: Any) -> DataFrame:
-    """Return a frame whose plan is a leaf with the rows, and tells nothing of them but that they are in one place."""
+    """Return a frame whose plan is one leaf. Spark knows only that its rows are in one partition, not size or order."""
     session = frame.sparkSession
     rows = session._jsparkSession.internalCreateDataFrame(rdd, frame._jdf.schema().asNullable(), False)
     single = java.copy(rows.queryExecution().analyzed(), {_PARTITIONING: java.single})
@@ -154,16 +158,16 @@ def _leaf(java: _Java, frame: DataFrame, rdd: Any) -> DataFrame:
 
 
 def _leading_to(java: _Java, node: Any, rdds: Sequence[Any]) -> _Node | None:
-    """Return the part of a plan that has the rows; None: it has none of them.
+    """Return the part of a plan that leads to input rows; None if it has no such leaf.
 
     Raises:
-        TypeError: rows are elsewhere too.
+        TypeError: the plan would keep rows of this batch elsewhere.
     """
     if is_instance_of(java.gateway, node, _LEAF):
         number = next((n for n, rdd in enumerate(rdds) if node.rdd().equals(rdd)), None)
         return None if number is None else _Node(node, frame=number)
     name = node.getClass().getSimpleName()
-    if name in _KEPT_ROWS or node.subqueries().size():
+    if name in _CACHING_NODES or node.subqueries().size():
         raise TypeError(f"rows of a batch would stay in {name}")
     children = list(_each(node.children()))
     leading = [_leading_to(java, child, rdds) for child in children]
@@ -173,5 +177,6 @@ def _leading_to(java: _Java, node: Any, rdds: Sequence[Any]) -> _Node | None:
 
 
 def _each(sequence: Any) -> Iterator[Any]:
+    """Yield the elements of a Scala sequence."""
     for n in range(sequence.size()):
         yield sequence.apply(n)

@@ -1,4 +1,4 @@
-"""From decoded messages to the rows of the silver tables."""
+"""Rows of the silver tables, from the rows of decoded messages."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from schemas.tables import (
 )
 from streaming.transforms.gold import as_table
 
+# Time between the two readings, milliseconds.
 _WINDOW_MS = "CASE WHEN read_ms > prev_read_ms THEN read_ms - prev_read_ms END"
+# Bytes per second; a gauge reports the rate itself.
 _METER_RATE = """CASE WHEN count_total IS NULL THEN gauge_value
     WHEN window_ms > 0 AND count_total >= prev_count_total
     THEN (count_total - prev_count_total) * 1000D / window_ms END"""
 
 
 def fetcher_lag(lags: DataFrame) -> DataFrame:
-    """Return the rows of ``silver/fetcher_lag`` from the rows of the kind ``lags``."""
+    """Return the rows of ``silver/fetcher_lag`` from those of the kind ``lags``."""
     return as_table(lags, FETCHER_LAG)
 
 
@@ -34,12 +36,18 @@ def bytes_per_sec(meters: DataFrame) -> DataFrame:
 
 
 def with_meter_rate(meters: DataFrame) -> DataFrame:
-    """Return the rows of the kind ``meters`` with ``window_ms`` and ``bytes_per_s``; a fallen counter has no rate."""
+    """Return the rows of the kind ``meters`` with ``window_ms`` and ``bytes_per_s``.
+
+    A counter that fell (the broker has restarted) has no rate: null.
+    """
     return meters.withColumn("window_ms", F.expr(_WINDOW_MS)).withColumn("bytes_per_s", F.expr(_METER_RATE))
 
 
 def log_end_offsets(logs: DataFrame) -> DataFrame:
-    """Return the rows of ``silver/log_end_offsets`` from those of the kind ``logs``; a log that was cut has no rate."""
+    """Return the rows of ``silver/log_end_offsets`` from those of the kind ``logs``.
+
+    A log that was truncated has no rate: null.
+    """
     rate = """CASE WHEN window_ms > 0 AND log_end_offset >= prev_log_end_offset
         THEN (log_end_offset - prev_log_end_offset) * 1000D / window_ms END"""
     rows = logs.withColumn("window_ms", F.expr(_WINDOW_MS)).withColumn("offsets_per_s", F.expr(rate))
@@ -79,7 +87,7 @@ def topic_throttles(lists: DataFrame) -> DataFrame:
     return as_table(rows, THROTTLES)
 
 
-# Which rows of which message kind make which table.
+# Table to message kind to the function that makes rows of the table from rows of the kind.
 SILVER: Mapping[Table, Mapping[str, Callable[[DataFrame], DataFrame]]] = {
     FETCHER_LAG: {"lags": fetcher_lag},
     BYTES_PER_SEC: {"meters": bytes_per_sec},

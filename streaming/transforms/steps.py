@@ -1,8 +1,8 @@
-"""Steps on a DataFrame whose expressions are text.
+"""Steps on a DataFrame with expressions as text.
 
-Every step has the plan analysed, and every Column made in Python is several calls into the JVM. A query that is
-prepared (``streaming.transforms.prepared``) takes them once; any other one in every batch: as text, and with fewer
-steps, they take a third less.
+Spark analyses the plan at every step, and each Column made in Python is several calls into the JVM. A prepared query
+(``streaming.transforms.prepared``) pays for that once, any other one in every batch. Text and fewer steps take a third
+less time.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ def with_columns(frame: DataFrame, columns: Mapping[str, str], without: Sequence
 
     Args:
         frame: rows.
-        columns: expressions by name; a name that the rows have already has to be in ``without``.
-        without: columns that the rows then have no more, or only as one of the new ones.
+        columns: name to expression. A name that the rows already have must be in ``without``.
+        without: columns to drop. One of the new columns may have the same name.
     """
     rest = f"* EXCEPT ({', '.join(without)})" if without else "*"
     return frame.selectExpr(rest, *named(columns))
 
 
 def named(columns: Mapping[str, str]) -> list[str]:
-    """Return expressions with their names, as ``selectExpr`` takes them."""
+    """Return expressions with their names, for ``selectExpr``."""
     return [f"{expression} AS {name}" for name, expression in columns.items()]
 
 

@@ -1,8 +1,9 @@
-"""Whole ticks only: a sum over half a tick would be a false verdict.
+"""Status of the ticks in a micro-batch, and the selection of complete ones.
 
-A micro-batch may end in the middle of a tick. Nothing is held back between batches: a tick counts in the batch that has
-its ``tick_end``, which says at which offset of the lane the tick begins; what came in an earlier batch is read again
-from there. So no state is kept, a restart loses nothing, and a replay gives the same rows.
+Only complete ticks have verdicts, because a sum over half a tick would give a false one. A micro-batch may end in the
+middle of a tick. A tick belongs to the batch with its ``tick_end``, which contains the offset in the alert partition
+where the tick begins. Records of earlier batches are read again from that offset. So no state is kept between batches,
+a restart loses nothing, and a replay gives the same rows.
 """
 
 from __future__ import annotations
@@ -20,37 +21,44 @@ from pyspark.sql import functions as F
 Tick = tuple[str, int]
 
 TICK = ["cluster", "tick_ms"]
-NOTHING_BESIDES: Mapping[str, str] = MappingProxyType({})
+NO_EXTRA_COLUMNS: Mapping[str, str] = MappingProxyType({})
 
 
-def in_ticks(ticks: Sequence[Tick], under: str = "") -> Column:
-    """Return the condition that a row is of one of these ticks.
+def in_ticks(ticks: Sequence[Tick], prefix: str = "") -> Column:
+    """Return the condition that a row belongs to one of these ticks.
 
     Args:
         ticks: ticks.
-        under: what stands before the names of its columns, such as the struct that they are in, with its dot.
+        prefix: prefix of the two column names, such as a struct's name and a dot.
     """
-    # As text: a number stands in the code that is compiled for a plan, and every tick would have it compiled anew.
+    # As text: a number would be part of the code that is compiled for a plan, so every tick would compile it again.
     times: dict[str, list[str]] = defaultdict(list)
     for cluster, tick_ms in ticks:
         times[cluster].append(str(tick_ms))
     of_clusters = [
-        (F.col(f"{under}cluster") == cluster) & F.col(f"{under}tick_ms").cast("string").isin(*times_ms)
+        (F.col(f"{prefix}cluster") == cluster) & F.col(f"{prefix}tick_ms").cast("string").isin(*times_ms)
         for cluster, times_ms in times.items()
     ]
     return reduce(or_, of_clusters, F.lit(False))
 
 
-def tick_status(messages: DataFrame, besides: Mapping[str, str] = NOTHING_BESIDES) -> DataFrame:
-    """Return one row per tick, by time.
-
-    Columns: ``ended`` (its ``tick_end`` is there), ``first_offset``, ``end_offset`` and ``record_ms`` (where it begins
-    and ends in the lane, and the time of the record that ends it), ``whole``, ``any_moves``, and of its ``tick_end``
-    ``skipped_ticks``, ``collect_ms`` and ``unanswered_brokers`` (0, null and 0 if not told).
+def tick_status(messages: DataFrame, extra_columns: Mapping[str, str] = NO_EXTRA_COLUMNS) -> DataFrame:
+    """Return one row per tick, in order of time.
 
     Args:
-        messages: of ``streaming.transforms.decode.lane_messages``.
-        besides: further columns: what to aggregate, by name.
+        messages: rows of ``streaming.transforms.decode.alert_messages``.
+        extra_columns: further aggregates: name to expression.
+
+    Returns:
+        ``cluster``, ``tick_ms`` and these columns:
+
+        - ``ended``: whether the tick's ``tick_end`` was read.
+        - ``first_offset``, ``end_offset``: offsets of its first and last record in the alert partition.
+        - ``record_ms``: time of its last record, epoch milliseconds.
+        - ``whole``: whether all of its messages were read.
+        - ``any_moves``: whether it has a message of the kind ``moves``.
+        - ``skipped_ticks``, ``collect_ms``, ``unanswered_brokers``: values of ``tick_end``; 0, null and 0 without them.
+        - the extra columns.
     """
     return (
         messages.groupBy(*TICK)
@@ -64,7 +72,7 @@ def tick_status(messages: DataFrame, besides: Mapping[str, str] = NOTHING_BESIDE
             F.expr("max(skipped_ticks) AS skipped_ticks"),
             F.expr("max(collect_ms) AS collect_ms"),
             F.expr("max(unanswered_brokers) AS unanswered_brokers"),
-            *[F.expr(f"{what} AS {name}") for name, what in besides.items()],
+            *[F.expr(f"{aggregate} AS {name}") for name, aggregate in extra_columns.items()],
         )
         .selectExpr(
             *TICK,
@@ -77,31 +85,31 @@ def tick_status(messages: DataFrame, besides: Mapping[str, str] = NOTHING_BESIDE
             "coalesce(skipped_ticks, 0) AS skipped_ticks",
             "collect_ms",
             "greatest(unanswered_brokers, 0) AS unanswered_brokers",
-            *besides,
+            *extra_columns,
         )
         .orderBy("tick_ms", "cluster")
     )
 
 
 def complete_ticks(messages: DataFrame) -> DataFrame:
-    """Return the messages of the ticks that are there from the first message to ``tick_end``.
+    """Return the messages of the ticks that were read from the first message to ``tick_end``.
 
     Args:
-        messages: of ``streaming.transforms.decode.lane_messages``.
+        messages: rows of ``streaming.transforms.decode.alert_messages``.
     """
     in_tick = Window.partitionBy(*TICK)
     counted = messages.withColumns(
         {
             "_sent": F.max("lane_messages").over(in_tick),
-            "_there": F.sum(F.expr("CAST(kind != 'tick_end' AS INT)")).over(in_tick),
+            "_read": F.sum(F.expr("CAST(kind != 'tick_end' AS INT)")).over(in_tick),
         }
     )
-    return counted.where("_sent = _there").drop("_sent", "_there")
+    return counted.where("_sent = _read").drop("_sent", "_read")
 
 
 def rows_of(messages: DataFrame, kind: str) -> DataFrame:
-    """Return the rows of the lane's messages of one kind, with ``cluster`` and ``tick_ms``.
+    """Return the rows of the alert messages of one kind, with ``cluster`` and ``tick_ms``.
 
-    The lane's schema has the columns of all its kinds: those of the others are null.
+    All alert kinds share one schema, so the columns of the other kinds are null.
     """
     return messages.where(f"kind = '{kind}'").selectExpr(*TICK, "inline(rows)")

@@ -13,7 +13,7 @@ from planning.elections.planner import BatchLimits
 from planning.elections.summary import ElectionPlanSummary
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.delta.store import Store
-from streaming.jobs.leader_imbalance import LeaderImbalanceJob, TickEnd, offset_ranges, parts
+from streaming.jobs.leader_imbalance import LeaderImbalanceJob, TickEnd, chunked, offset_ranges
 from streaming.tables.leader_balance_follower import LeaderBalanceFollower
 from streaming.transforms.prepared import Prepared
 from tests.spark.leaders import history, lane
@@ -107,7 +107,7 @@ def test_where_no_elections_can_be_planned_the_imbalance_is_told_and_why(
     def failing(*of_tick: Any) -> None:
         raise ModuleNotFoundError("No module named 'planning'")
 
-    monkeypatch.setattr("streaming.transforms.leaders.election_plan.planned", failing)
+    monkeypatch.setattr("streaming.transforms.leaders.election_plan.plan_of_tick", failing)
     monkeypatch.setattr(failing, "__module__", "__main__")
     store = MemoryStore(spark)
     run(spark, topic(spark), store, tmp_path, size=2)
@@ -153,7 +153,7 @@ def test_a_crash_between_two_parts_of_a_batch_leaves_no_row_out_or_twice(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A tick of history: three messages of leaders, one of logs, one of meters. Each is a part.
-    monkeypatch.setattr("streaming.jobs.leader_imbalance._PART_RECORDS", 5)
+    monkeypatch.setattr("streaming.jobs.leader_imbalance._CHUNK_RECORDS", 5)
     source, store = topic(spark), MemoryStore(spark)
     with pytest.raises(Crash):
         run(spark, source, DyingStore(store, 4), tmp_path)
@@ -217,10 +217,10 @@ def test_rows_of_a_real_table_are_what_the_follower_reads(spark: SparkSession, t
         plans.append((name, plan))
 
     for location in (str(tmp_path / "store"), f"file://{tmp_path}/store"):
-        LeaderBalanceFollower(spark, Store(spark, location), take, update_election_plan).look()
+        LeaderBalanceFollower(spark, Store(spark, location), take, update_election_plan).poll()
     by_spark = LeaderBalanceFollower(spark, store, take, update_election_plan)
     by_spark._path = None
-    by_spark.look()
+    by_spark.poll()
     assert taken == [("c1", TICK_MS + 2000, {1: 2, 2: 0})] * 3
     assert [(name, plan.tick_ms, plan.first_batch) for name, plan in plans] == [
         ("c1", TICK_MS + 2000, (("a", 0), ("a", 1)))
@@ -234,8 +234,8 @@ ENDS = [TickEnd(("c", n), 1, {1: (10 * n, 10 * n + 4), 2: (5 * n, 5 * n + 2)}) f
 def test_ticks_go_in_parts_of_a_bounded_number_of_records_and_one_tick_at_least() -> None:
     # Six records each.
     for most, sizes in ((24, [4]), (17, [2, 2]), (12, [2, 2]), (11, [1] * 4), (1, [1] * 4)):
-        assert [len(part) for part in parts(ENDS, most)] == sizes
-    assert list(parts([], 10)) == []
+        assert [len(part) for part in chunked(ENDS, most)] == sizes
+    assert list(chunked([], 10)) == []
 
 
 def test_what_is_read_of_a_partition_reaches_from_the_first_tick_to_the_last() -> None:

@@ -16,7 +16,7 @@ from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, Settings
 from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table
 from streaming.delta.store import Store
-from streaming.jobs.alert_path import AlertPath, Listeners
+from streaming.jobs.alert_path import AlertPath, AlertPathListener
 from streaming.jobs.gold import TABLES, GoldJob
 from streaming.jobs.silver import HistoryJob, bronze
 from streaming.tables.events import EventLog
@@ -121,8 +121,8 @@ class Told:
         self.ticks: list[tuple[str, int]] = []
         self.events: list[AlertEvent] = []
 
-    def listeners(self) -> Listeners:
-        return Listeners(lambda cluster, tick_ms, sides: self.ticks.append((cluster, tick_ms)), self.events.extend)
+    def listeners(self) -> AlertPathListener:
+        return AlertPathListener(lambda cluster, tick_ms, _: self.ticks.append((cluster, tick_ms)), self.events.extend)
 
 
 def alert_path(spark: SparkSession, folder: Path, messages: list[dict[str, Any]], told: Told) -> AlertPath:
@@ -144,8 +144,8 @@ def test_an_alert_is_that_of_its_own_cluster_also_after_a_restart(spark: SparkSe
     checkpoint(tmp_path, "alerts")
     before, after = Told(), Told()
     # Of six messages a tick two ticks before the restart, when the alerts are pending, and three after it.
-    alert_path(spark, tmp_path, messages, before)._decide(records(spark, messages[:12]), 0)
-    alert_path(spark, tmp_path, messages, after)._decide(records(spark, messages[12:], 12), 1)
+    alert_path(spark, tmp_path, messages, before)._process_batch(records(spark, messages[:12]), 0)
+    alert_path(spark, tmp_path, messages, after)._process_batch(records(spark, messages[12:], 12), 1)
     assert before.ticks + after.ticks == [(c, TICK_MS + n * 1000) for n in range(5) for c in CLUSTERS]
     # Of one cause with broker 2 as destination, for which it speaks.
     assert [(e.cluster, e.subject, e.state) for e in before.events] == [("payments", "broker 1 as leader", "pending")]
@@ -168,7 +168,7 @@ def test_of_a_long_backlog_the_newest_ticks_are_judged(
     told = Told()
     path = alert_path(spark, tmp_path, messages, told)
     with caplog.at_level("INFO"):
-        path._decide(records(spark, messages), 0)
+        path._process_batch(records(spark, messages), 0)
     assert [event for event in told.events if event.kind.startswith("throttle")] == []
     # Of the oldest tick the first of three messages is beyond the 1,000; it is read again, for both clusters.
     assert len(told.ticks) == 2 * 167
@@ -178,10 +178,10 @@ def test_of_a_long_backlog_the_newest_ticks_are_judged(
     later = [m | {"tick_ms": m["tick_ms"] + 220_000} for m in messages]
     for m in later:
         m |= {"first_offset": m["first_offset"] + len(messages)} if m["kind"] == "tick_end" else {}
-    path._decide(records(spark, later, len(messages)), 1)
+    path._process_batch(records(spark, later, len(messages)), 1)
     assert len(told.ticks) == 2 * 167 + 2 * 220
     # What comes again is not judged again.
-    path._decide(records(spark, later, len(messages)), 1)
+    path._process_batch(records(spark, later, len(messages)), 1)
     assert len(told.ticks) == 2 * 167 + 2 * 220
 
 
@@ -197,7 +197,7 @@ def test_the_first_batch_after_each_start_is_a_backlog_whose_length_the_checkpoi
         (folder / "offsets" / str(batch_id)).write_text("\n".join(lines))
     told = Told()
     path = alert_path(spark, tmp_path, messages, told)
-    path._decide(records(spark, messages[:120]), 0)
+    path._process_batch(records(spark, messages[:120]), 0)
     assert len(told.ticks) == 2 * 20
     # As far as a start gets without a broker.
     monkeypatch.setattr(path, "_restored", True)
@@ -205,7 +205,7 @@ def test_the_first_batch_after_each_start_is_a_backlog_whose_length_the_checkpoi
     path.start()
     unread: Any = MagicMock(spec=[])
     with caplog.at_level("INFO"):
-        path._decide(unread, 1)
+        path._process_batch(unread, 1)
     assert "200 older records of a backlog are not judged" in caplog.text
     # As above: 167 ticks of each, the first of which is read again in part.
     assert len(told.ticks) == 2 * 20 + 2 * 167
@@ -216,7 +216,7 @@ def test_the_same_alert_of_two_clusters_is_two_alerts(spark: SparkSession, tmp_p
     messages = lane(*CLUSTERS, ticks=1, throttles=dict.fromkeys(CLUSTERS, MB))
     checkpoint(tmp_path, "alerts")
     told = Told()
-    alert_path(spark, tmp_path, messages, told)._decide(records(spark, messages), 0)
+    alert_path(spark, tmp_path, messages, told)._process_batch(records(spark, messages), 0)
     ids = {cluster: {e.alert_id for e in told.events if e.cluster == cluster} for cluster in CLUSTERS}
     assert [len(ids[cluster]) for cluster in CLUSTERS] == [1, 1]
     assert ids["orders"].isdisjoint(ids["payments"])

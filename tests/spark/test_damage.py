@@ -87,6 +87,6 @@ def test_what_is_owed_is_taken_up_as_far_as_it_is_left(spark: SparkSession, stor
     backlog = DeliveryTable(spark, store).backlog(["log"])
     left = {"eta_slipping", "under_replicated"}
     assert kinds(backlog.events) == (left if table is ALERT_EVENTS else set(KINDS))
-    assert {step.alert_id for step in backlog.steps} == {f"id-{kind}" for kind in left}
+    assert {attempt.alert_id for attempt in backlog.records} == {f"id-{kind}" for kind in left}
     last_commit(store, table).write_text("{")
     assert not DeliveryTable(spark, store).backlog(["log"]).events

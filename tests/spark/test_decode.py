@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from schemas.bounds import BOUNDS, MOST_IN_ARRAY
 from schemas.tick_messages import KINDS, REQUIRED, array_columns, row_columns, samples, scalar_columns
-from streaming.transforms.decode import lane_messages, with_headers, with_message
+from streaming.transforms.decode import alert_messages, with_headers, with_message
 from streaming.transforms.gold import headroom_rows
 from tests.spark.ticks import RECORDS_DDL, TICK_MS, broker, envelope, log, message, move, records, tick
 
@@ -194,7 +194,7 @@ def test_a_number_that_no_broker_can_mean_is_a_reason_in_every_column_of_every_k
 
 
 def test_no_number_that_no_broker_can_mean_reaches_the_alert_path(spark: SparkSession) -> None:
-    rows = lane_messages(records(spark, OUTSIDE, 10)).collect()
+    rows = alert_messages(records(spark, OUTSIDE, 10)).collect()
     assert [OUTSIDE[row["record_offset"] - 10] for row in rows] == []
 
 
@@ -223,12 +223,12 @@ def test_an_array_that_no_partition_can_mean_is_a_reason_in_every_column(spark: 
 # With each of 20,000 replicas all 20,000 would stand once more, 80 kB: 1.6 GB in all.
 def test_no_row_of_20000_replicas_reaches_the_alert_path(spark: SparkSession) -> None:
     whole = tick([broker(1, 5, None)], [move("t", 0, 1, [1, 2]), move("t", 1, 0, range(20_000))])
-    assert [row["kind"] for row in lane_messages(records(spark, whole)).collect()] == ["brokers", "tick_end"]
+    assert [row["kind"] for row in alert_messages(records(spark, whole)).collect()] == ["brokers", "tick_end"]
     longest = [m for m in with_arrays(MOST_IN_ARRAY) if m["kind"] == "moves"]
     # One message of each column is there twice over: once of a partition that moves, and once of one that lacks.
-    assert lane_messages(records(spark, longest)).count() == 9
+    assert alert_messages(records(spark, longest)).count() == 9
     too_long = [m for m in with_arrays(MOST_IN_ARRAY + 1) if m["kind"] == "moves"]
-    assert lane_messages(records(spark, too_long)).count() == 0
+    assert alert_messages(records(spark, too_long)).count() == 0
 
 
 def test_numbers_at_their_bounds_pass(spark: SparkSession) -> None:
@@ -242,8 +242,8 @@ def test_numbers_at_their_bounds_pass(spark: SparkSession) -> None:
             message("moves", 1, [move("t", 0, 1, [1, 2], logs=logs, adding=[2])]),
         ]
         there = records(spark, lane, 10)
-        assert lane_messages(there).count() == 2
-        assert headroom_rows(lane_messages(there)).count() > 0
+        assert alert_messages(there).count() == 2
+        assert headroom_rows(alert_messages(there)).count() > 0
         for kind in ("meters", "logs", "lags", "leaders"):
             row = {"broker": 1, "topic": "t", "partition": 0, "meter": "m", "replicas": [1], "isr": [1]}
             row = {name: row.get(name) for name in row_columns(kind)} | at_bound(scalar_columns(kind), end)
@@ -285,5 +285,5 @@ def test_the_alert_lane_takes_each_message_once_and_passes_over_what_is_not_its_
     others = [message("logs", 7, []), message("brokers", 8, None)]
     # What lacks the ISR, or the broker, has no place in a verdict.
     others += [message("moves", 9, [move("t", 0, 1, [1], isr=None)]), message("brokers", 10, [{"alive": True}])]
-    rows = lane_messages(records(spark, [*whole, *whole, *bad, *others])).collect()
+    rows = alert_messages(records(spark, [*whole, *whole, *bad, *others])).collect()
     assert sorted((row["kind"], row["seq"]) for row in rows) == [("brokers", 0), ("moves", 1), ("tick_end", 2)]

@@ -12,7 +12,7 @@ from planning.elections.summary import ElectionPlanSummary, summarize
 from planning.throttles.load import PartitionTraffic
 from schemas.alerts import Role
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.transforms.decode import lane_messages, message_rows, with_headers
+from streaming.transforms.decode import alert_messages, message_rows, with_headers
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.election_plan import election_plans
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
@@ -32,9 +32,9 @@ def plans(spark: SparkSession, messages: list[dict[str, Any]], limits: BatchLimi
     raw = records(spark, messages)
     heads = with_headers(raw).where("reason IS NULL")
     told = (message_rows(heads, kind) for kind in ("leaders", "logs", "meters"))
-    seen = ImbalanceInputs(*told, rows_of(lane_messages(raw), "brokers"))
+    seen = ImbalanceInputs(*told, rows_of(alert_messages(raw), "brokers"))
     balances = as_table(leader_imbalance(seen, 0.1), LEADER_IMBALANCE)
-    rows = as_table(election_plans(seen, rows_of(lane_messages(raw), "moves"), balances, limits), ELECTION_PLAN)
+    rows = as_table(election_plans(seen, rows_of(alert_messages(raw), "moves"), balances, limits), ELECTION_PLAN)
     return {row["cluster"]: plan_summary(row.asDict()) for row in rows.collect()}
 
 

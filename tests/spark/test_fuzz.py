@@ -15,4 +15,4 @@ def test_ticks_in_which_nothing_is_replaced_are_judged(spark: SparkSession) -> N
         for cluster, tick_ms in (("orders", TICK_MS), ("payments", TICK_MS + 1), ("orders", TICK_MS + 1000))
     ]
     reader.read(ticks)
-    assert reader.judged == 3
+    assert reader.evaluated == 3

@@ -11,7 +11,7 @@ from pyspark.sql import Row, SparkSession
 
 from planning.elections import planner as planning
 from schemas.tables import LEADER_IMBALANCE
-from streaming.transforms.decode import lane_messages, message_rows, with_headers
+from streaming.transforms.decode import alert_messages, message_rows, with_headers
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.tick_status import rows_of
@@ -32,7 +32,7 @@ def imbalance(spark: SparkSession, messages: Iterable[dict[str, Any]]) -> dict[t
     raw = records(spark, list(messages))
     heads = with_headers(raw).where("reason IS NULL")
     told = (message_rows(heads, kind) for kind in ("leaders", "logs", "meters"))
-    rows = leader_imbalance(ImbalanceInputs(*told, rows_of(lane_messages(raw), "brokers")), SETTING)
+    rows = leader_imbalance(ImbalanceInputs(*told, rows_of(alert_messages(raw), "brokers")), SETTING)
     return {(row["cluster"], row["broker"]): row for row in as_table(rows, LEADER_IMBALANCE).collect()}
 
 
@@ -103,7 +103,9 @@ def _read_known(cluster: Leadership, p: PartitionState) -> bool:
     """Whether it can be told what is read of a partition: nothing where nothing is written, or read of its leader."""
     leader = cluster.brokers[p.leader or 0]
     written = sum(other.write_bytes_per_s for other in cluster.partitions if other.leader == p.leader)
-    return (leader.metered and not leader.reads * written) or (p.reported and (leader.metered or not p.write_bytes_per_s))
+    return (leader.metered and not leader.reads * written) or (
+        p.reported and (leader.metered or not p.write_bytes_per_s)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from alerts.metrics import Collected
 from streaming.queries.whole_ticks import CompleteTicksReader
-from streaming.transforms.decode import lane_messages
+from streaming.transforms.decode import alert_messages
 from streaming.transforms.tick_status import complete_ticks, rows_of, tick_status
 from tests.spark.support import ListTopic
 from tests.spark.ticks import TICK_MS, broker, move, records, tick
@@ -32,7 +32,7 @@ def at(number: int, cluster: str = "c1") -> tuple[str, int]:
 def of_batch(spark: SparkSession, messages: list[dict[str, Any]], first: int, end: int, kept_from: int = 0) -> Ticks:
     """Ticks of the batch of the records from ``first`` up to, not including, ``end``, each with its messages."""
     batch = records(spark, messages[first:end], first)
-    with CompleteTicksReader(ListTopic(spark, messages, kept_from)).whole(batch) as whole:  # type: ignore[arg-type]
+    with CompleteTicksReader(ListTopic(spark, messages, kept_from)).read(batch) as whole:  # type: ignore[arg-type]
         counts = {(row["cluster"], row["tick_ms"]): row["count"] for row in _counted(whole.messages)}
         assert {t: counts.get(t) for t in whole.ticks} == dict.fromkeys(whole.ticks, 3)
         assert set(counts) == set(whole.ticks)
@@ -59,7 +59,7 @@ def test_how_a_tick_was_collected_is_told_with_it(spark: SparkSession) -> None:
     silent = [{"broker": 3, "reason": "refused"}, {"broker": 4, "reason": "refused"}]
     first[-1] |= {"started_ms": 5_000, "ended_ms": 5_250, "unanswered": silent, "skipped_ticks": 7}
     messages = [*first, *second]
-    with CompleteTicksReader(ListTopic(spark, messages, 0)).whole(records(spark, messages)) as whole:  # type: ignore[arg-type]
+    with CompleteTicksReader(ListTopic(spark, messages, 0)).read(records(spark, messages)) as whole:  # type: ignore[arg-type]
         # One that tells nothing of it has failed at nothing.
         assert whole.collected == {at(0): Collected(0.25, 2, 7), at(1): Collected(None, 0, 0)}
 
@@ -90,7 +90,7 @@ def test_clusters_that_share_a_lane_keep_apart(spark: SparkSession) -> None:
 
 def test_the_status_of_a_tick_and_its_rows(spark: SparkSession) -> None:
     half = [m for m in lane(1) if m["kind"] != "moves"]
-    messages = lane_messages(records(spark, [*lane(0), *half, *lane(2)[:2]]))
+    messages = alert_messages(records(spark, [*lane(0), *half, *lane(2)[:2]]))
     status = [
         (row["tick_ms"], row["ended"], row["first_offset"], row["end_offset"], row["whole"])
         for row in tick_status(messages).collect()

@@ -11,7 +11,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from streaming.transforms.decode import lane_messages
+from streaming.transforms.decode import alert_messages
 from streaming.transforms.gold import GoldQueries, headroom_rows
 from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import tick_status
@@ -113,7 +113,7 @@ def test_a_session_of_another_thread_takes_it_too(spark: SparkSession) -> None:
 
 def test_the_queries_of_every_tick_are_planned_once(spark: SparkSession) -> None:
     queries = GoldQueries()
-    every = [Prepared(make) for make in (lane_messages, tick_status, headroom_rows)]
+    every = [Prepared(make) for make in (alert_messages, tick_status, headroom_rows)]
     messages, status, headroom = every
     for number in range(3):
         logs = [log(1, 9000, 2e6), log(2, 9000, 2e6), log(3, 1000, 1e6)]

@@ -14,7 +14,7 @@ from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, Settings
 from schemas.tables import ALERT_EVENTS
 from streaming.delta.store import Store
-from streaming.jobs.alert_path import AlertPath, Listeners
+from streaming.jobs.alert_path import AlertPath, AlertPathListener
 from streaming.jobs.gold import TABLES, GoldJob
 from streaming.tables.events import EventLog
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
@@ -48,7 +48,7 @@ class Run:
         self.told: list[AlertEvent] = []
         self.ticks: list[int] = []
         topic: Any = ListTopic(spark, LANE)
-        listeners = Listeners(lambda _, tick_ms, __: self.ticks.append(tick_ms), self.told.extend)
+        listeners = AlertPathListener(lambda _, tick_ms, __: self.ticks.append(tick_ms), self.told.extend)
         self.desk = AlertEngine(SETTINGS, lambda: TICK_MS)
         path = checkpoint(folder, "alert_path")
         self.alert_path = AlertPath(spark, topic, EventLog(spark, self.store), self.desk, listeners, path)
@@ -57,7 +57,7 @@ class Run:
     def over(self, size: int) -> Run:
         for number, first in enumerate(range(0, len(LANE), size)):
             batch = records(self.spark, LANE[first : first + size], first)
-            self.alert_path._decide(batch, number)
+            self.alert_path._process_batch(batch, number)
             self.gold.write(batch, number)
         return self
 

@@ -24,7 +24,7 @@ from schemas.tables import (
     THROTTLE_HEADROOM,
 )
 from streaming.jobs.silver import bronze, header_rejected, ledger, quarantine, silver_rows, value_rejected
-from streaming.transforms.decode import lane_messages, message_rows, with_headers
+from streaming.transforms.decode import alert_messages, message_rows, with_headers
 from streaming.transforms.gold import GoldQueries, as_table
 from streaming.transforms.leaders.election_plan import election_plans
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
@@ -144,11 +144,11 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
     raw = records(spark, [])
     stored = bronze(raw)
     heads = with_headers(stored)
-    rows = GoldQueries().rows(lane_messages(raw))
+    rows = GoldQueries().rows(alert_messages(raw))
     kinds = [message_rows(heads, kind) for kind in ("leaders", "logs", "meters")]
-    seen = ImbalanceInputs(*kinds, rows_of(lane_messages(raw), "brokers"))
+    seen = ImbalanceInputs(*kinds, rows_of(alert_messages(raw), "brokers"))
     imbalance = as_table(leader_imbalance(seen, 0.1), LEADER_IMBALANCE)
-    plans = election_plans(seen, rows_of(lane_messages(raw), "moves"), imbalance, BatchLimits())
+    plans = election_plans(seen, rows_of(alert_messages(raw), "moves"), imbalance, BatchLimits())
     written = [
         *[(table, silver_rows(heads, table, list(kinds))) for table, kinds in SILVER.items()],
         (BRONZE_TICKS, stored),

@@ -29,7 +29,7 @@ def test_the_counts_of_leaders_are_the_true_ones(spark: SparkSession) -> None:
     rows = leader_imbalance(ImbalanceInputs(*kinds, rows_of(alert_messages(raw), "brokers")), 0.1).collect()
     counts = ("preferred_partitions", "non_preferred_partitions", "waiting_for_move")
     assert {(row["tick_ms"], row["broker"]): tuple(row[name] for name in counts) for row in rows} == truth
-    assert any(balance.waiting for balance in truth.values())
+    assert any(balance.waiting_for_move for balance in truth.values())
 
 
 @pytest.mark.parametrize(("seed", "replication_factor"), [(1, 2), (2, 3), (3, 4)])

@@ -1,8 +1,9 @@
-"""The plan of preferred elections of a tick, made on the executors: the table has only what does not grow.
+"""Plan of preferred leader elections of a tick, computed on the executors.
 
-To put elections in order takes turns and heaps, which no built-in function has; so a function of Python gets a tick's
-partitions at once: those that their preferred broker does not lead, and those that throttles limit. Nearly all others
-are led as preferred, and are in the counts of ``gold/leader_imbalance``.
+The planner uses turns and heaps, for which Spark has no built-in functions. So a Python function gets all partitions of
+a tick that matter: those with a non-preferred leader, and those that throttles limit. Nearly all others have their
+preferred leader, and are in the counts of ``gold/leader_imbalance``. The table has only a summary, whose size does not
+grow with the number of partitions.
 """
 
 from __future__ import annotations
@@ -44,91 +45,94 @@ _BALANCE = (
     "write_bytes_per_s",
     "preferred_write_bytes_per_s",
 )
-_MADE = [column for column in ELECTION_PLAN.columns if column.name not in ("cluster", "tick_ms", "date")]
+_PLAN_COLUMNS = [column for column in ELECTION_PLAN.columns if column.name not in ("cluster", "tick_ms", "date")]
 
 
-def election_plans(seen: ImbalanceInputs, moves: DataFrame, balances: DataFrame, limits: BatchLimits) -> DataFrame:
-    """Return the rows of ``gold/election_plan`` but for ``date``, one per tick.
+def election_plans(inputs: ImbalanceInputs, moves: DataFrame, balances: DataFrame, limits: BatchLimits) -> DataFrame:
+    """Return the rows of ``gold/election_plan`` without ``date``, one per tick.
 
     Args:
-        seen: of whole ticks, all of which are planned.
-        moves: their rows of the kind ``moves``.
-        balances: their rows of ``gold/leader_imbalance``.
-        limits: of one batch.
+        inputs: rows of complete ticks. Each of them gets a plan.
+        moves: rows of the kind ``moves`` of these ticks.
+        balances: rows of ``gold/leader_imbalance`` of these ticks.
+        limits: limits of one batch of elections.
     """
-    columns = ", ".join(f"{c.name} {c.type}" for c in _MADE)
-    # Without Arrow, which nothing else needs.
-    made = F.udf(lambda *of_tick: planned(limits, *of_tick), columns, useArrow=False)
+    columns = ", ".join(f"{c.name} {c.type}" for c in _PLAN_COLUMNS)
+    # Without Arrow, because nothing else needs it.
+    plan = F.udf(lambda *of_tick: plan_of_tick(limits, *of_tick), columns, useArrow=False)
     balanced = balances.groupBy(*TICK).agg(_all(_BALANCE, "balances"))
-    brokers = seen.brokers.groupBy(*TICK).agg(_all(_BROKER, "brokers"))
-    away = _away(seen).groupBy(*TICK).agg(_all((*_PARTITION, "min_insync_replicas"), "away"))
-    watched = (
+    brokers = inputs.brokers.groupBy(*TICK).agg(_all(_BROKER, "brokers"))
+    non_preferred = (
+        _non_preferred(inputs).groupBy(*TICK).agg(_all((*_PARTITION, "min_insync_replicas"), "non_preferred"))
+    )
+    throttled = (
         with_write_rate(moves.where(MOVES_OR_LISTED))
         .groupBy(*TICK)
-        .agg(_all((*_PARTITION, "leader_listed", "follower_listed"), "watched"))
+        .agg(_all((*_PARTITION, "leader_listed", "follower_listed"), "throttled"))
     )
-    ticks = balanced.join(brokers, TICK).join(away, TICK).join(watched, TICK, "left")
-    plans = ticks.select(*TICK, made("tick_ms", "balances", "brokers", "away", "watched").alias("plan"))
+    ticks = balanced.join(brokers, TICK).join(non_preferred, TICK).join(throttled, TICK, "left")
+    plans = ticks.select(*TICK, plan("tick_ms", "balances", "brokers", "non_preferred", "throttled").alias("plan"))
     return plans.select(*TICK, "plan.*")
 
 
 def _all(columns: Sequence[str], name: str) -> Column:
+    """Return the aggregate that collects some columns of all rows as an array of structs."""
     return F.expr(f"collect_list(struct({', '.join(columns)})) AS {name}")
 
 
-def _away(seen: ImbalanceInputs) -> DataFrame:
-    """Return the partitions that their preferred broker does not lead, with what is written to them (null: unknown)."""
-    leaders = seen.leaders.where("size(replicas) > 0 AND NOT leader <=> get(replicas, 0)")
-    rates = non_preferred_traffic(seen.logs, seen.meters).select(
+def _non_preferred(inputs: ImbalanceInputs) -> DataFrame:
+    """Return the partitions with a non-preferred leader or none, with their write rate (null if unknown)."""
+    leaders = inputs.leaders.where("size(replicas) > 0 AND NOT leader <=> get(replicas, 0)")
+    rates = non_preferred_traffic(inputs.logs, inputs.meters).select(
         *TICK, "topic", "partition", "leader", "write_bytes_per_s"
     )
     return leaders.join(rates, [*TICK, "topic", "partition", "leader"], "left")
 
 
-def planned(
+def plan_of_tick(
     limits: BatchLimits,
     tick_ms: int,
     balances: Sequence[Fields],
     brokers: Sequence[Fields],
-    away: Sequence[Fields],
-    watched: Sequence[Fields] | None,
+    non_preferred: Sequence[Fields],
+    moves: Sequence[Fields] | None,
 ) -> dict[str, Any]:
     """Return the columns of one tick's plan.
 
     Args:
-        limits: of one batch.
-        tick_ms: the tick, epoch milliseconds.
+        limits: limits of one batch.
+        tick_ms: time of the tick, epoch milliseconds.
         balances: its rows of ``gold/leader_imbalance``.
         brokers: its rows of the kind ``brokers``.
-        away: its rows of the kind ``leaders`` that their preferred broker does not lead, with ``write_bytes_per_s``.
-        watched: its rows of the kind ``moves`` that move or are listed, with ``write_bytes_per_s``; None: there are
+        non_preferred: its rows of the kind ``leaders`` without the preferred leader, with ``write_bytes_per_s``.
+        moves: its rows of the kind ``moves`` that move or are listed, with ``write_bytes_per_s``; None if there are
             none.
     """
     alive = frozenset(b["broker"] for b in brokers if b["alive"])
-    throttled = tuple(_throttled(p, alive) for p in watched or ())
-    # Of a partition that moves or is listed more is read.
+    throttled = tuple(_throttled(p, alive) for p in moves or ())
+    # The rate of a partition that moves or is listed comes from more samples, and replaces the other one.
     rates = {(p.topic, p.partition): p.write_bytes_per_s for p in throttled}
-    partitions = [_led(p, rates.get((p["topic"], p["partition"]))) for p in away]
-    around = ClusterConstraints(alive, throttled, _throttles(brokers))
-    plan = plan_from_non_preferred(_standings(balances, partitions), partitions, limits, around)
+    partitions = [_partition_state(p, rates.get((p["topic"], p["partition"]))) for p in non_preferred]
+    constraints = ClusterConstraints(alive, throttled, _throttles(brokers))
+    plan = plan_from_non_preferred(_leadership(balances, partitions), partitions, limits, constraints)
     return _columns(summarize(plan, tick_ms))
 
 
-def _standings(balances: Sequence[Fields], away: Sequence[PartitionState]) -> dict[int, BrokerLeadership]:
-    """Return what every broker leads and is preferred for."""
-    read_current_alerts = {b["broker"]: _standing(b) for b in balances}
-    preferred = set(read_current_alerts)
-    for p in away:
+def _leadership(balances: Sequence[Fields], non_preferred: Sequence[PartitionState]) -> dict[int, BrokerLeadership]:
+    """Return the leader counts and rates of every broker."""
+    leadership = {b["broker"]: _leadership_of(b) for b in balances}
+    preferred = set(leadership)
+    for p in non_preferred:
         if p.leader is not None and p.leader not in preferred:
-            # One that no partition prefers leads these alone.
-            own = read_current_alerts.setdefault(p.leader, BrokerLeadership())
+            # A broker that is the preferred leader of no partition has no row of balance, and leads only these.
+            own = leadership.setdefault(p.leader, BrokerLeadership())
             own.leads += 1
             own.led_bytes_per_s += p.write_bytes_per_s or 0.0
             own.unknown_led += p.write_bytes_per_s is None
-    return dict(sorted(read_current_alerts.items()))
+    return dict(sorted(leadership.items()))
 
 
-def _standing(balance: Fields) -> BrokerLeadership:
+def _leadership_of(balance: Fields) -> BrokerLeadership:
     led, preferred = balance["write_bytes_per_s"], balance["preferred_write_bytes_per_s"]
     return BrokerLeadership(
         preferred=balance["preferred_partitions"],
@@ -143,7 +147,7 @@ def _standing(balance: Fields) -> BrokerLeadership:
     )
 
 
-def _led(p: Fields, watched_bytes_per_s: float | None) -> PartitionState:
+def _partition_state(p: Fields, moves_bytes_per_s: float | None) -> PartitionState:
     own = p["write_bytes_per_s"]
     return PartitionState(
         topic=p["topic"],
@@ -153,7 +157,7 @@ def _led(p: Fields, watched_bytes_per_s: float | None) -> PartitionState:
         isr=tuple(p["isr"]),
         moving=bool(p["adding"] or p["removing"]),
         min_insync_replicas=p["min_insync_replicas"],
-        write_bytes_per_s=own if watched_bytes_per_s is None else watched_bytes_per_s,
+        write_bytes_per_s=own if moves_bytes_per_s is None else moves_bytes_per_s,
     )
 
 
@@ -175,15 +179,15 @@ def _throttles(brokers: Sequence[Fields]) -> dict[BrokerRole, float | None]:
     return {(b["broker"], role): b[f"{role.value}_throttle_bytes_per_s"] for b in known for role in Role}
 
 
-def _columns(short: ElectionPlanSummary) -> dict[str, Any]:
+def _columns(summary: ElectionPlanSummary) -> dict[str, Any]:
     return {
-        "batches": short.batches,
-        "elections": short.elections,
-        "write_bytes_per_s": short.write_bytes_per_s,
-        "first_batch": [{"topic": topic, "partition": partition} for topic, partition in short.first_batch],
-        "first_batch_write_bytes_per_s": short.first_batch_write_bytes_per_s,
-        "outlooks": [outlook._asdict() for outlook in short.outlooks],
-        "left_out": [{"reason": reason, "partitions": count} for reason, count in short.left_out],
+        "batches": summary.batches,
+        "elections": summary.elections,
+        "write_bytes_per_s": summary.write_bytes_per_s,
+        "first_batch": [{"topic": topic, "partition": partition} for topic, partition in summary.first_batch],
+        "first_batch_write_bytes_per_s": summary.first_batch_write_bytes_per_s,
+        "outlooks": [outlook._asdict() for outlook in summary.outlooks],
+        "left_out": [{"reason": reason, "partitions": count} for reason, count in summary.left_out],
         "raise_first": [
             {
                 "broker": raised.broker_role[0],
@@ -191,6 +195,6 @@ def _columns(short: ElectionPlanSummary) -> dict[str, Any]:
                 "throttle_bytes_per_s": float(raised.throttle_bytes_per_s),
                 "required_bytes_per_s": float(raised.required_bytes_per_s),
             }
-            for raised in short.raise_first
+            for raised in summary.raise_first
         ],
     }

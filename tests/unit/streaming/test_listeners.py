@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from alerts.metrics import Collected
-from streaming.jobs.alert_path import Listeners, in_turn
+from streaming.jobs.alert_path import AlertPathListener, combined
 
 
 def test_every_listener_is_told_all_and_the_first_one_first() -> None:
     told: list[Any] = []
 
-    def listener(name: str) -> Listeners:
-        return Listeners(
+    def listener(name: str) -> AlertPathListener:
+        return AlertPathListener(
             lambda cluster, tick_ms, sides: told.append((name, cluster, tick_ms, sides)),
             lambda events: told.append((name, events)),
             lambda seconds: told.append((name, seconds)),
@@ -20,7 +20,7 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
             lambda cluster, tick_ms, balances: told.append((name, cluster, tick_ms, balances)),
         )
 
-    both = in_turn([listener("people"), listener("metrics")])
+    both = combined([listener("people"), listener("metrics")])
     both.on_tick("orders", 1, [])
     both.on_events([])
     both.on_batch(0.5)
@@ -42,6 +42,6 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
 
 
 def test_who_does_not_care_for_batches_or_balances_need_not_listen() -> None:
-    careless = in_turn([Listeners(lambda cluster, tick_ms, sides: None, lambda events: None)])
+    careless = combined([AlertPathListener(lambda cluster, tick_ms, sides: None, lambda events: None)])
     careless.on_batch(1.0)
     careless.on_balances("orders", 1, [])

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from alerts.delivery.delivery_log import event_key
 from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
-from streaming.jobs.alert_path import Listeners
+from streaming.jobs.alert_path import AlertPathListener
 from streaming.pipeline import Pipeline, PipelineConfig
 from streaming.queries.batch_gate import BatchGate
 from streaming.supervision.restarting_job import RestartingJob
@@ -61,13 +61,13 @@ class Path:
     name = "alert_path"
 
     def __init__(self, *given: Any, **_: Any) -> None:
-        self.listeners: Listeners = given[4]
-        self.gate = self.rehearsal = None
+        self.listeners: AlertPathListener = given[4]
+        self.gate = self.warm_up = None
 
     def start(self) -> None:
         """Nothing runs."""
 
-    def end_without_store(self) -> None:
+    def stop_without_store(self) -> None:
         """It never began."""
 
 
@@ -77,7 +77,7 @@ def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monke
     monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *_: log)
     gone: Any = Gone(Py4JError("gone"))
     pipeline = Pipeline(gone, PipelineConfig(Settings(), KafkaSettings(), receivers=[inbox]))
-    pipeline.start_alert_path(Listeners(lambda *_: None, told.extend))
+    pipeline.start_alert_path(AlertPathListener(lambda *_: None, told.extend))
     path: Any = pipeline._alert_path
     path.listeners.on_events([event()])
     until(lambda: "delivered" in log.states(), log.states)
@@ -97,7 +97,7 @@ def test_what_is_silenced_before_the_start_is_not_told(monkeypatch: pytest.Monke
     gone: Any = Gone(Py4JError("gone"))
     settings = Settings(store=StoreSettings(path=str(tmp_path)))
     pipeline = Pipeline(gone, PipelineConfig(settings, KafkaSettings(), receivers=[inbox]))
-    pipeline.start_alert_path(Listeners())
+    pipeline.start_alert_path(AlertPathListener())
     until(lambda: "delivered" in log.states(), log.states)
     assert inbox.got == [event_key(other)]
     with pytest.raises(HeadroomError):
@@ -163,7 +163,7 @@ def test_history_is_kept_once_every_gold_job_has_written(recording: Callable[...
     for gold in list(Job.started):
         pipeline.check()
         assert not recorded()
-        gold.gate.through(lambda *_: None)(MagicMock(), 0)
+        gold.gate.wrap(lambda *_: None)(MagicMock(), 0)
     pipeline.check()
     assert recorded()
     pipeline.check()

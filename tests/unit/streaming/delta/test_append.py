@@ -10,7 +10,7 @@ from deltalake.schema import ArrayType, PrimitiveType
 
 from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_EVENTS
-from streaming.delta import append as plain_table
+from streaming.delta import append as delta_append
 from streaming.delta.query import rows
 
 EVENT = AlertEvent("a", "no_data", "critical", "firing", "orders", "ticks", "…", "{}", "{}", 1, 2)
@@ -21,9 +21,9 @@ def test_columns_that_a_newer_version_added_are_null_in_what_this_one_appends(tm
     columns = [Field(c.name, PrimitiveType({"BIGINT": "long"}.get(c.type, "string"))) for c in ALERT_EVENTS.columns]
     newer = [Field("not_yet_known", PrimitiveType("string")), Field("nor_this", ArrayType("long", True))]
     # Added in the middle, as a table is that the newer version made.
-    plain_table.create(path, ALERT_EVENTS, Schema([*columns[:3], *newer, *columns[3:]]))
+    delta_append.create(path, ALERT_EVENTS, Schema([*columns[:3], *newer, *columns[3:]]))
     guard = CommitProperties(app_transactions=[Transaction("w", 7)])
-    plain_table.append(DeltaTable(path), [EVENT], ALERT_EVENTS, guard)
+    delta_append.append(DeltaTable(path), [EVENT], ALERT_EVENTS, guard)
     (row,) = rows({"data": path}, "SELECT * FROM data")
     assert row == vars(EVENT) | {"not_yet_known": None, "nor_this": None}
     assert DeltaTable(path).transaction_version("w") == 7

@@ -16,7 +16,7 @@ from deltalake.schema import PrimitiveType
 
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, LEADER_IMBALANCE, PROMPT_TABLES
-from streaming.delta import append as plain_table
+from streaming.delta import append as delta_append
 from streaming.delta.maintenance import MaintenanceResult, maintain_prompt
 from streaming.delta.query import rows
 from tests.unit.streaming.delta.test_damage import event
@@ -29,10 +29,10 @@ _WRITER = """
 import sys
 from tests.unit.streaming.delta.test_damage import event
 from schemas.tables import ALERT_EVENTS
-from streaming.delta import append as plain_table
+from streaming.delta import append as delta_append
 from deltalake import DeltaTable
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
-    plain_table.append(DeltaTable(sys.argv[1]), [event(number)], ALERT_EVENTS)
+    delta_append.append(DeltaTable(sys.argv[1]), [event(number)], ALERT_EVENTS)
 """
 
 
@@ -62,7 +62,7 @@ def balances(path: Path) -> str:
     """A table of leader imbalance, made as the store makes it."""
     types = _TYPES | {"DATE": "date"}
     schema = Schema([Field(c.name, PrimitiveType(types[c.type])) for c in LEADER_IMBALANCE.columns])
-    plain_table.create(str(path), LEADER_IMBALANCE, schema)
+    delta_append.create(str(path), LEADER_IMBALANCE, schema)
     return str(path)
 
 
@@ -93,7 +93,7 @@ def test_the_log_of_a_table_is_cleaned_up(tmp_path: Path) -> None:
     path = balances(tmp_path / "imbalance")
     # A checkpoint at every fiftieth version, from which on the log is needed.
     for number in range(52):
-        plain_table.append(DeltaTable(path), [balance(TODAY, number)], LEADER_IMBALANCE)
+        delta_append.append(DeltaTable(path), [balance(TODAY, number)], LEADER_IMBALANCE)
     log = tmp_path / "imbalance" / "_delta_log"
     for file in log.iterdir():
         os.utime(file, (OLD_MS / 1000, OLD_MS / 1000))
@@ -118,7 +118,7 @@ def test_a_panic_of_the_library_is_an_error_of_one_table(tmp_path: Path, monkeyp
 
 def test_no_row_is_lost_or_doubled_by_a_compaction_in_another_process(tmp_path: Path) -> None:
     path = str(tmp_path / "events")
-    plain_table.create(path, ALERT_EVENTS)
+    delta_append.create(path, ALERT_EVENTS)
     writers = [
         subprocess.Popen([sys.executable, "-c", _WRITER, path, str(n * APPENDS), str((n + 1) * APPENDS)])
         for n in range(WRITERS)
@@ -137,9 +137,9 @@ def test_no_row_is_lost_or_doubled_by_a_compaction_in_another_process(tmp_path: 
 
 def test_files_that_a_compaction_left_behind_are_removed_once_they_are_old(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    plain_table.create(str(path), ALERT_EVENTS)
+    delta_append.create(str(path), ALERT_EVENTS)
     for number in range(3):
-        plain_table.append(DeltaTable(str(path)), [event(number)], ALERT_EVENTS)
+        delta_append.append(DeltaTable(str(path)), [event(number)], ALERT_EVENTS)
     maintain_prompt(str(path), ALERT_EVENTS, attempts=1)
     assert len(list(path.glob("*.parquet"))) == 4
     # Older than two hours, in the log and on the disk.

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from schemas.alerts import AlertEvent
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS
-from streaming.delta import append as plain_table
+from streaming.delta import append as delta_append
 from streaming.delta.damage import damages, mend
 from streaming.delta.query import rows
 
@@ -30,7 +30,7 @@ def event(number: int) -> AlertEvent:
 def table(tmp_path: Path) -> Path:
     """A table of five commits of three rows each."""
     path = tmp_path / "store" / "alerts" / "events"
-    plain_table.create(str(path), ALERT_EVENTS)
+    delta_append.create(str(path), ALERT_EVENTS)
     for commit in range(COMMITS):
         append(path, commit)
     return path
@@ -38,7 +38,7 @@ def table(tmp_path: Path) -> Path:
 
 def append(path: Path, commit: int) -> None:
     records = [event(ROWS * commit + n) for n in range(ROWS)]
-    plain_table.append(DeltaTable(str(path)), records, ALERT_EVENTS)
+    delta_append.append(DeltaTable(str(path)), records, ALERT_EVENTS)
 
 
 def commit_file(path: Path, version: int) -> Path:

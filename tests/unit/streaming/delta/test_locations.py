@@ -15,7 +15,7 @@ from cli.alerts.command import alerts
 from cli.check.local import local_store
 from cli.check.result import CheckStatus
 from cli.maintain.command import maintain
-from cli.watch.pipeline import build_pipeline, configured
+from cli.watch.pipeline import build_pipeline, load_clusters
 from schemas.errors import HeadroomError
 from streaming.delta.locations import require_writable
 from streaming.tables.suppressions import SuppressionFollower, append_record
@@ -77,7 +77,7 @@ def test_a_store_that_is_a_file_is_an_error(store: Path, monkeypatch: pytest.Mon
     file = store / "file"
     file.write_text("x")
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(file))
-    watch = partial(build_pipeline, configured([]), "headroom watch")
+    watch = partial(build_pipeline, load_clusters([]), "headroom watch")
     for run in (_shown, watch, lambda: CliRunner().invoke(maintain, [], catch_exceptions=False)):
         with pytest.raises(HeadroomError) as told:
             run()
@@ -94,7 +94,7 @@ def test_marks_that_may_not_be_read_are_not_taken_for_none(store: Path, caplog: 
     table.chmod(0)
     taken: list[Suppressions] = []
     with without_root():
-        SuppressionFollower(str(table), (), taken.append, lambda: 5).look()
+        SuppressionFollower(str(table), (), taken.append, lambda: 5).poll()
     assert [marks.silences for marks in taken] == [()]
     assert "silences and acknowledgements do not hold: " in caplog.text
     assert "Permission denied" in caplog.text
@@ -132,7 +132,7 @@ def test_a_table_that_is_to_be_made_needs_the_right_in_the_folder_above(store: P
 
 def test_the_check_names_a_store_that_may_not_be_written_or_looked_into(store: Path) -> None:
     with without_root():
-        assert local_store(store / "new").answer is CheckStatus.NO
+        assert local_store(store / "new").answer is CheckStatus.FAILED
     store.chmod(0)
     with without_root():
-        assert local_store(store / "alerts").answer is CheckStatus.NO
+        assert local_store(store / "alerts").answer is CheckStatus.FAILED

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streaming.queries import batch_gate as gates
-from streaming.queries.batch_gate import BatchGate, Stopping, wait_idle
+from streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
 
 
 def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> None:
@@ -21,7 +21,7 @@ def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> No
 
     assert gate.batch_s is None
     with pytest.raises(ValueError, match="7"):
-        gate.through(batch)(None, 7)  # type: ignore[arg-type]
+        gate.wrap(batch)(None, 7)  # type: ignore[arg-type]
     assert seen[0] is not None
     assert seen[0] >= 0
     assert gate.batch_s is None
@@ -35,8 +35,8 @@ def test_a_batch_that_is_broken_off_says_no_more_than_that(monkeypatch: pytest.M
         gate.close()
         raise ValueError("at org.apache.spark.Something " * 10_000)
 
-    with pytest.raises(Stopping) as caught:
-        gate.through(batch)(None, 7)  # type: ignore[arg-type]
+    with pytest.raises(StopRequested) as caught:
+        gate.wrap(batch)(None, 7)  # type: ignore[arg-type]
     assert "org.apache.spark" not in "".join(traceback.format_exception(caught.value))
 
 
@@ -49,9 +49,9 @@ def test_it_tells_how_long_a_batch_took_that_was_done_and_of_no_other() -> None:
             raise ValueError(batch_id)
 
     with pytest.raises(ValueError, match="7"):
-        gate.through(batch)(None, 7)  # type: ignore[arg-type]
+        gate.wrap(batch)(None, 7)  # type: ignore[arg-type]
     assert took == []
-    gate.through(batch)(None, 8)  # type: ignore[arg-type]
+    gate.wrap(batch)(None, 8)  # type: ignore[arg-type]
     assert len(took) == 1
     assert took[0] >= 0
 
@@ -64,7 +64,7 @@ def busy(gate: BatchGate) -> tuple[threading.Thread, threading.Event]:
         within.set()
         done.wait(10)
 
-    thread = threading.Thread(target=gate.through(batch), args=(None, 1))
+    thread = threading.Thread(target=gate.wrap(batch), args=(None, 1))
     thread.start()
     assert within.wait(10)
     return thread, done

@@ -23,11 +23,11 @@ class Stage:
     def __init__(self) -> None:
         self.idle_s = 10.0
         self.played: list[str] = []
-        self.rehearsal = WarmUp(lambda: self.idle_s)
+        self.warm_up = WarmUp(lambda: self.idle_s)
 
     def take(self, name: str) -> None:
         """Take a batch of this name."""
-        self.rehearsal.play(lambda: self.played.append(name))
+        self.warm_up.schedule(lambda: self.played.append(name))
 
     def wait(self, rounds: int) -> None:
         """Wait until so many rounds were played."""
@@ -53,7 +53,7 @@ def test_nothing_is_played_while_ticks_come_in_quick_succession() -> None:
     stage.idle_s = 0.9
     stage.take("first")
     time.sleep(0.05)
-    stage.rehearsal.stop()
+    stage.warm_up.stop()
     assert stage.played == []
 
 
@@ -64,7 +64,7 @@ def test_one_that_fails_is_the_last() -> None:
         stage.played.append("failed")
         raise ValueError
 
-    stage.rehearsal.play(fail)
+    stage.warm_up.schedule(fail)
     stage.wait(1)
     time.sleep(0.05)
     assert stage.played == ["failed"]
@@ -78,9 +78,9 @@ def test_a_stop_waits_for_the_round_that_is_under_way() -> None:
         time.sleep(0.05)
         stage.played.append("done")
 
-    stage.rehearsal.play(slow)
+    stage.warm_up.schedule(slow)
     assert began.wait(5)
-    stage.rehearsal.stop()
+    stage.warm_up.stop()
     assert stage.played == ["done"]
     time.sleep(0.05)
     assert stage.played == ["done"]

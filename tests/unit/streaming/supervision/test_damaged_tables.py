@@ -12,7 +12,7 @@ import pytest
 
 from schemas.tables import ALERT_EVENTS, Table
 from streaming.delta.damage import mend
-from streaming.supervision.damaged_tables import Damaged, what_is_left
+from streaming.supervision.damaged_tables import DamageCheck, read_undamaged
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, table
 
 __all__ = ["table"]
@@ -29,7 +29,7 @@ class Tables:
         return str(self._path)
 
     @contextmanager
-    def passing_over_damage(self) -> Iterator[None]:
+    def skipping_damage(self) -> Iterator[None]:
         self.passes_over = True
         try:
             yield
@@ -56,7 +56,7 @@ def test_of_a_damaged_table_what_is_left_is_read(
 ) -> None:
     data_file(table, 1).unlink()
     store: Any = Tables(table)
-    assert what_is_left(store, [ALERT_EVENTS], Reader(store, failures), []) == found
+    assert read_undamaged(store, [ALERT_EVENTS], Reader(store, failures), []) == found
     assert not store.passes_over
     assert ("maintain --repair" in caplog.text) is bool(failures)
 
@@ -64,7 +64,7 @@ def test_of_a_damaged_table_what_is_left_is_read(
 def test_what_fails_for_another_reason_fails(table: Path) -> None:
     store: Any = Tables(table)
     with pytest.raises(RuntimeError):
-        what_is_left(store, [ALERT_EVENTS], Reader(store, 1), [])
+        read_undamaged(store, [ALERT_EVENTS], Reader(store, 1), [])
 
 
 def test_a_job_waits_until_its_table_is_mended_and_it_is_told_once(
@@ -73,16 +73,16 @@ def test_a_job_waits_until_its_table_is_mended_and_it_is_told_once(
     caplog.set_level(logging.ERROR)
     now_s = [0.0]
     store: Any = Tables(table)
-    damaged = Damaged(store, [ALERT_EVENTS], lambda: now_s[0])
-    assert not damaged.look()
+    damaged = DamageCheck(store, [ALERT_EVENTS], lambda: now_s[0])
+    assert not damaged.is_damaged()
     cut(commit_file(table, 3))
     looks = []
     for _ in range(100):
         now_s[0] += 1
-        looks.append(damaged.look())
+        looks.append(damaged.is_damaged())
     assert all(looks)
     assert len(caplog.records) == 1
     assert f"alerts/events is damaged: its file _delta_log/{3:020d}.json is cut off" in caplog.text
     mend(str(table))
     now_s[0] += 30
-    assert not damaged.look()
+    assert not damaged.is_damaged()

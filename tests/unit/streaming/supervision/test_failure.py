@@ -117,8 +117,8 @@ def test_a_job_that_stops_again_and_again_is_told_with_its_cause() -> None:
 
     def wait(seconds: int) -> None:
         for _ in range(seconds):
-            job.look()
-            job.go_on()
+            job.check()
+            job.restart_if_due()
             now_s[0] += 1
 
     with pytest.raises(HeadroomError) as told:

@@ -12,8 +12,8 @@ import pytest
 from deltalake import write_deltalake
 
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
-from streaming.delta import append as plain_table
-from streaming.delta import query as plain_sql
+from streaming.delta import append as delta_append
+from streaming.delta import query as delta_query
 from streaming.supervision.in_time import InTime, NoAnswer
 from streaming.tables.deliveries import DeliveryTable
 from streaming.tables.events import EventLog
@@ -76,7 +76,7 @@ def test_events_and_steps_of_a_disk_that_hangs_are_given_up_and_events_kept_once
     nothing: Any = None
     store: Any = PlainStore(tmp_path)
     events, deliveries = EventLog(nothing, store), DeliveryTable(nothing, store)
-    monkeypatch.setattr(plain_table, "write_deltalake", hang)
+    monkeypatch.setattr(delta_append, "write_deltalake", hang)
     monkeypatch.setattr("streaming.supervision.in_time.DEADLINE_S", 0.05)
     began_s = time.monotonic()
     for _ in range(2):
@@ -93,4 +93,4 @@ def test_events_and_steps_of_a_disk_that_hangs_are_given_up_and_events_kept_once
     # The one that hung came to its end.
     events.append([event()], "w", 1)
     for table in (ALERT_EVENTS, ALERT_DELIVERIES):
-        assert len(plain_sql.rows({"data": store.location(table)}, "SELECT * FROM data")) == 1
+        assert len(delta_query.rows({"data": store.location(table)}, "SELECT * FROM data")) == 1
