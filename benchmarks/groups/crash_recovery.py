@@ -163,8 +163,8 @@ class SupervisedWatch:
     def await_alert(self, starving: bool) -> None:
         """Return once the leader's alert fires, or has resolved, according to the table of events."""
         wanted = AlertState.FIRING.value if starving else AlertState.RESOLVED.value
-        what = f"alert on {self._leaders.subject} {wanted}"
-        self._watch.wait(lambda: self._state() == wanted, _ALERT_S, what, _POLL_S)
+        description = f"alert on {self._leaders.subject} {wanted}"
+        self._watch.wait(lambda: self._state() == wanted, _ALERT_S, description, _POLL_S)
 
     def change_throttle(self, starving: bool) -> None:
         """Change the leader's throttle, and return once its alert has followed."""
@@ -198,8 +198,8 @@ class SupervisedWatch:
 
     def await_delivered(self) -> list[AlertEvent]:
         """Return the events for receivers, once all receivers show all of them, or after a timeout."""
-        give_up = time.monotonic() + _SETTLE_S
-        while lost_and_doubled(self._notifiable_events(), self._receivers.shown())[0] and time.monotonic() < give_up:
+        deadline = time.monotonic() + _SETTLE_S
+        while lost_and_doubled(self._notifiable_events(), self._receivers.shown())[0] and time.monotonic() < deadline:
             self._watch.require_running()
             time.sleep(_POLL_S)
         return self._notifiable_events()

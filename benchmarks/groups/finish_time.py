@@ -83,7 +83,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     recorded_moves.print_promises(moves)
     delay_s = percentile([recorded.delay_s for recorded in moves], 0.5)
     return [
-        *figures([_outcome(recorded) for recorded in moves]),
+        *figures([Outcome(one.promise(one.delay_s), one.promised.get("finish_s"), one.real_s) for one in moves]),
         Figure("finish_apply_delay_s_median", delay_s, "s", len(moves)),
     ]
 
@@ -114,10 +114,6 @@ def figures(outcomes: Sequence[Outcome]) -> list[Figure]:
         *(Figure(name, value, "ratio", len(printed)) for name, value in printed_values.items()),
         unknown,
     ]
-
-
-def _outcome(recorded: recorded_moves.RecordedMove) -> Outcome:
-    return Outcome(recorded.promise(recorded.delay_s), recorded.promised.get("finish_s"), recorded.real_s)
 
 
 def _record_moves(
@@ -246,9 +242,9 @@ def _now_ms() -> int:
 
 def _end_ms(move: ThrottledMove, name: str) -> int:
     """Return the time at which Kafka's list of reassignments no longer had the topic, epoch milliseconds."""
-    give_up = time.monotonic() + 600
+    deadline = time.monotonic() + 600
     while move.moving():
-        if time.monotonic() > give_up:
+        if time.monotonic() > deadline:
             raise failure(f"{name}: not finished 600 s after the recommended throttle")
         time.sleep(_FINISH_POLL_S)
     return _now_ms()

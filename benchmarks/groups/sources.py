@@ -125,7 +125,7 @@ def _create(admin: KafkaAdminClient, topics: list[str]) -> None:
 
 def _write_one_each(bench: BenchCluster, names: list[TopicPartition]) -> None:
     """Write one record to each partition, because a topic without records has no meters."""
-    give_up = time.monotonic() + _TIMEOUT_S
+    deadline = time.monotonic() + _TIMEOUT_S
     patience_ms = int(_TIMEOUT_S * 1000)
     producer = KafkaProducer(
         bootstrap_servers=bench.bootstrap_servers,
@@ -136,7 +136,7 @@ def _write_one_each(bench: BenchCluster, names: list[TopicPartition]) -> None:
     try:
         for name in names:
             producer.send(name.topic, bytes(100), partition=name.partition)
-        producer.flush(timeout=max(1.0, give_up - time.monotonic()))
+        producer.flush(timeout=max(1.0, deadline - time.monotonic()))
     except KafkaError as error:
         raise failure(f"the partitions could not be written ({type(error).__name__})") from error
     finally:
@@ -147,9 +147,9 @@ def _await_complete(bench: BenchCluster, plan: ReadPlan) -> None:
     """Return once every source returns all metrics."""
     for source in Source:
         with _reading(bench, source) as read:
-            give_up = time.monotonic() + _TIMEOUT_S
+            deadline = time.monotonic() + _TIMEOUT_S
             while (missing := _missing_readings(read, plan)) is not None:
-                if time.monotonic() > give_up:
+                if time.monotonic() > deadline:
                     raise failure(f"{source.value}: incomplete: {missing}")
                 time.sleep(1)
 

@@ -47,4 +47,6 @@ def _start(bench: BenchCluster, number: int, on_progress: OnProgress) -> tuple[f
 
 def _first(watch: WatchLines, accepts: Callable[[str], bool]) -> Line | None:
     lines = (line for line in watch.lines if line.fields["type"] == "verdicts")
-    return next((line for line in lines if any(accepts(side["verdict"]) for side in line.fields["sides"])), None)
+    return next(
+        (line for line in lines if any(accepts(broker_role["verdict"]) for broker_role in line.fields["sides"])), None
+    )

@@ -113,8 +113,11 @@ class NewestTick:
         commit = max((path.name for path in self._log.glob("*.json")), default="")
         if commit != self._commit:
             rows = query(self._store, LEADER_IMBALANCE.path, _NEWEST) or []
-            self._counts = {row["broker"]: (row["preferred_partitions"], _electable_count(row)) for row in rows}
-            self._commit = commit
+            counts: dict[int, tuple[int, int]] = {}
+            for row in rows:
+                count = row["non_preferred_partitions"]
+                counts[row["broker"]] = (row["preferred_partitions"], count if row["electable_now"] == count else -1)
+            self._counts, self._commit = counts, commit
         return self._counts
 
 
@@ -126,13 +129,9 @@ def _await_counts(table: NewestTick, watch: WatchProcess, expected: Counts) -> f
 
 
 def _await(condition: Callable[[], bool], watch: WatchProcess, table: NewestTick, expected: str = "") -> None:
-    give_up_s = time.monotonic() + _TABLE_S
+    deadline_s = time.monotonic() + _TABLE_S
     while not condition():
         watch.require_running()
-        if time.monotonic() > give_up_s:
+        if time.monotonic() > deadline_s:
             raise failure(f"{_TABLE_S:.0f} s later the table shows {dict(table.counts())}{expected}")
         time.sleep(0.05)
-
-
-def _electable_count(row: Mapping[str, int]) -> int:
-    return row["non_preferred_partitions"] if row["electable_now"] == row["non_preferred_partitions"] else -1

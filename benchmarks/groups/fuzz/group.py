@@ -82,7 +82,7 @@ def _ticks(count: int, on_progress: OnProgress) -> tuple[int, int, int]:
         crashed += _crashes(reader, waiting, on_progress)
         read += len(waiting)
         waiting.clear()
-        on_progress(f"{read} ticks read, {reader.evaluated} judged, {crashed} crashed")
+        on_progress(f"{read} ticks read, {reader.evaluated} evaluated, {crashed} crashed")
 
     def use(tick: list[Record]) -> None:
         waiting.append(tick)

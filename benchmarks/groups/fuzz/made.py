@@ -90,8 +90,8 @@ def _records(
 ) -> list[Record]:
     tick_ms = TICK_MS + after
     messages = tick(cluster, tick_ms)
-    for which, value in replaced:
-        where, number = divmod(which, len(messages))
+    for location, value in replaced:
+        where, number = divmod(location, len(messages))
         replace_value(messages[number], where, value)
     made = [record(message, tick_ms) for message in messages]
     for number, garbage, at in garbled:
@@ -108,16 +108,16 @@ def record(message: dict[str, Any], tick_ms: int) -> Record:
     return Record(json.dumps(key).encode(), json.dumps(message).encode(), tick_ms)
 
 
-def replace_value(whole: Any, which: int, value: Any) -> None:
+def replace_value(message: Any, location: int, value: Any) -> None:
     """Replace one value at any depth.
 
     Args:
-        whole: objects and arrays; changed in place.
-        which: number of the location, modulo the number of locations.
+        message: objects and arrays; changed in place.
+        location: number of the location, modulo the number of locations.
         value: new value.
     """
-    locations = list(_locations(whole))
-    holder, key = locations[which % len(locations)]
+    locations = list(_locations(message))
+    holder, key = locations[location % len(locations)]
     # A copy, because a later replacement may change a container in place.
     holder[key] = copy.deepcopy(value)
 

@@ -58,7 +58,15 @@ import psutil
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
-from benchmarks.groups.nasty.record import Outcome, is_kept, keep, kept, outcome, print_outcomes, problems
+from benchmarks.groups.nasty.record import (
+    Outcome,
+    is_recorded,
+    outcome,
+    print_outcomes,
+    problems,
+    store_record,
+    stored_record,
+)
 from benchmarks.groups.nasty.scenes.base import BROKERS, NastyScene
 from benchmarks.groups.nasty.schedule import schedule
 from benchmarks.groups.nasty.scoring.advice import CommandRotation
@@ -90,7 +98,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     """
     each = os.environ.get("BENCH_SCENES_EACH")
     wanted = schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
-    scenes = [scene for scene in wanted if not is_kept(scene, _folder(scene))]
+    scenes = [scene for scene in wanted if not is_recorded(scene, _folder(scene))]
     outcomes: list[Outcome] = []
     with BenchCluster(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as bench:
         bench.add_section("alerts", _ALERTS)
@@ -98,9 +106,9 @@ def measure(on_progress: OnProgress) -> list[Figure]:
         _pin_ticks_topic(bench)
         for scene in scenes:
             outcomes.append(_play(tools, scene))
-            keep(outcomes[-1], _folder(scene))
+            store_record(outcomes[-1], _folder(scene))
     print_outcomes(outcomes)
-    return figures([record for scene in schedule() if (record := kept(scene, _folder(scene))) is not None])
+    return figures([record for scene in schedule() if (record := stored_record(scene, _folder(scene))) is not None])
 
 
 def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:

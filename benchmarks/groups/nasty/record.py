@@ -15,7 +15,6 @@ from benchmarks.groups.nasty.scoring.scoring import Score, ScoredAlert, score
 from benchmarks.groups.nasty.scoring.truth import Announcement, Cause
 from benchmarks.groups.nasty.stage.stage import SceneContext
 from cli.common.output import print_table
-from cli.common.watch_output import Line
 
 
 @dataclass(frozen=True)
@@ -53,19 +52,19 @@ def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> Outco
     )
 
 
-def keep(one: Outcome, folder: Path) -> None:
+def store_record(one: Outcome, folder: Path) -> None:
     """Write the record of a scene."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _file(one.scene)).write_text(json.dumps(one.record, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
-def is_kept(scene: NastyScene, folder: Path) -> bool:
+def is_recorded(scene: NastyScene, folder: Path) -> bool:
     """Return whether a scene has a record that counts."""
-    record = kept(scene, folder)
+    record = stored_record(scene, folder)
     return record is not None and record["void"] is None
 
 
-def kept(scene: NastyScene, folder: Path) -> dict[str, Any] | None:
+def stored_record(scene: NastyScene, folder: Path) -> dict[str, Any] | None:
     """Return the record of a scene; None if it has not run."""
     path = folder / _file(scene)
     record: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
@@ -145,7 +144,9 @@ def _record(scene: NastyScene, context: SceneContext, void: str | None, scored: 
         "infos": [_announcement(one, context.began_s) for one in context.announcements() if not one.is_page],
         "advice": [_followed(followed, context.began_s) for followed in context.followed],
         "verdicts": [
-            _verdicts(line, context.began_s) for line in context.watch.lines if line.fields["type"] == "verdicts"
+            {"s": round(line.at_s - context.began_s, 1), "brokers": line.fields["sides"]}
+            for line in context.watch.lines
+            if line.fields["type"] == "verdicts"
         ],
         "checked_numbers": context.checked,
         "wrong_numbers": list(context.wrong_numbers),
@@ -210,7 +211,3 @@ def _followed(followed: FollowedAdvice, began_s: float) -> dict[str, Any]:
 
 def _rates(rates: RatesInForce) -> dict[str, float | None]:
     return {f"{broker} {role.value}": rate for (broker, role), rate in sorted(rates.items())}
-
-
-def _verdicts(line: Line, began_s: float) -> dict[str, Any]:
-    return {"s": round(line.at_s - began_s, 1), "brokers": line.fields["sides"]}

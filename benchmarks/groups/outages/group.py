@@ -67,7 +67,15 @@ from kafka.errors import KafkaError
 from benchmarks.fixtures.bench_cluster import OnProgress, failure
 from benchmarks.groups.outages import schedule
 from benchmarks.groups.outages.play import play_once
-from benchmarks.groups.outages.record import Record, figures, is_kept, keep, kept, print_records, problems
+from benchmarks.groups.outages.record import (
+    Record,
+    figures,
+    is_recorded,
+    print_records,
+    problems,
+    store_record,
+    stored_record,
+)
 from benchmarks.groups.outages.scenarios.arrangement import Void
 from benchmarks.groups.outages.schedule import Play, batches
 from benchmarks.groups.outages.session import Tools, configure, session
@@ -87,10 +95,10 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     """
     each = int(os.environ.get("BENCH_OUTAGES_EACH", "2"))
     wanted = schedule.schedule(os.environ.get("BENCH_OUTAGES", ""), each)
-    left = [play for play in wanted if not is_kept(play, _folder(play))]
+    left = [play for play in wanted if not is_recorded(play, _folder(play))]
     if left:
         print_records(_play_batches(left, on_progress))
-    records = (kept(play, _folder(play)) for play in schedule.schedule(each=each))
+    records = (stored_record(play, _folder(play)) for play in schedule.schedule(each=each))
     return figures([record for record in records if record is not None])
 
 
@@ -126,7 +134,9 @@ def _play_batch(tools: Tools, batch: Sequence[Play], numbers: count[int]) -> lis
                 for play in batch:
                     tools.on_progress(f"{play.name}: {play.scenario.title}")
                     records.append(_stored(play, play_once(context, play), tools.on_progress))
-                    if _needs_new_watch(records[-1]) or play.scenario.fresh_after:
+                    # A play that did not complete leaves its watch in an unknown state.
+                    is_complete = records[-1].failed is None and records[-1].void is None
+                    if not is_complete or play.scenario.fresh_after:
                         break
             return records
         except Void as void:
@@ -138,14 +148,9 @@ def _play_batch(tools: Tools, batch: Sequence[Play], numbers: count[int]) -> lis
     return []
 
 
-def _needs_new_watch(record: Record) -> bool:
-    """Return whether a play did not complete, so that the next one needs a new watch."""
-    return record.failed is not None or record.void is not None
-
-
 def _stored(play: Play, record: Record, on_progress: OnProgress) -> Record:
     """Store a record, print it, and return it."""
-    keep(record, play, _folder(play))
+    store_record(record, play, _folder(play))
     blind = "" if record.blind_s is None else f"blind for {record.blind_s:.1f} s, "
     on_progress(f"    {blind}{record.events} events, {record.lost} lost, {record.doubled} doubled")
     for problem in problems(record):

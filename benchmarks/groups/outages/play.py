@@ -128,8 +128,8 @@ def _await_resolved(context: ScenarioContext, known: set[str]) -> None:
 
 def _await_shown(context: ScenarioContext) -> None:
     """Return once receivers show every event, or after a timeout."""
-    give_up = time.monotonic() + _SETTLE_S
-    while context.notifications.missing() and time.monotonic() < give_up:
+    deadline = time.monotonic() + _SETTLE_S
+    while context.notifications.missing() and time.monotonic() < deadline:
         context.supervise()
         time.sleep(_POLL_S)
 
@@ -162,7 +162,10 @@ def record(context: ScenarioContext, play: Play, progress: PlayProgress) -> Reco
         "events": len(after.keys - progress.before.keys),
         "lost": max(0, after.lost - progress.before.lost),
         "doubled": max(0, after.doubled - progress.before.doubled),
-        "critical": [_critical(event, explained(event, context.starved, play, no_ticks)) for event in events],
+        "critical": [
+            Critical(one.kind, one.subject, one.summary, explained(one, context.starved, play, no_ticks))
+            for one in events
+        ],
         "missing": context.notifications.missing(),
         "notes": list(context.notes),
     }
@@ -206,7 +209,3 @@ def explained(event: AlertEvent, starved: set[str], play: Play, no_ticks: bool) 
     if event.kind == AlertKind.NO_DATA.value and event.subject == TICKS and no_ticks:
         return True
     return event.kind in {kind.value for kind in play.scenario.true_critical}
-
-
-def _critical(event: AlertEvent, true: bool) -> Critical:
-    return Critical(event.kind, event.subject, event.summary, true)

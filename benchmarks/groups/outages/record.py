@@ -83,14 +83,14 @@ class Record:
         return sum(not one.true for one in self.critical)
 
 
-def keep(record: Record, play: Play, folder: Path) -> None:
+def store_record(record: Record, play: Play, folder: Path) -> None:
     """Write the record of a run."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(asdict(record), separators=(",", ":")) + "\n"
     (folder / _file(play)).write_text(text, encoding="utf-8")
 
 
-def kept(play: Play, folder: Path) -> Record | None:
+def stored_record(play: Play, folder: Path) -> Record | None:
     """Return the record of a run; None if it has not run."""
     path = folder / _file(play)
     if not path.exists():
@@ -100,12 +100,12 @@ def kept(play: Play, folder: Path) -> Record | None:
     return Record(**{**fields, **lists, "critical": tuple(Critical(**one) for one in fields["critical"])})
 
 
-def is_kept(play: Play, folder: Path) -> bool:
+def is_recorded(play: Play, folder: Path) -> bool:
     """Return whether a run has a record and is not void, failed or not.
 
     Failed runs are not repeated until they succeed. To repeat one, remove its file.
     """
-    record = kept(play, folder)
+    record = stored_record(play, folder)
     return record is not None and record.void is None
 
 

@@ -30,7 +30,8 @@ class Play:
 
     Attributes:
         scenario: the scenario.
-        number: number of the run, from 0. In even ones an alert begins to fire during the fault, in odd ones it resolves.
+        number: number of the run, from 0. During the fault an alert begins to fire in even runs, and resolves in odd
+            runs.
     """
 
     scenario: Scenario

@@ -39,10 +39,11 @@ class FaultContext:
 
     def await_health(self) -> None:
         """Return once every broker and role of the running move is catching up."""
-        self.watch.wait(self._healthy, _HEALTH_S, f"a healthy move of {self.move.topic}")
 
-    def _healthy(self) -> bool:
-        return set((self.watch.verdicts() or {}).values()) == {"catching_up"}
+        def is_healthy() -> bool:
+            return set((self.watch.verdicts() or {}).values()) == {"catching_up"}
+
+        self.watch.wait(is_healthy, _HEALTH_S, f"a healthy move of {self.move.topic}")
 
 
 @dataclass(frozen=True)

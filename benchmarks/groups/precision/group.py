@@ -88,7 +88,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
             healthy_from_s = time.time()
             run.move_healthily(healthy_s)
             pages = run.pages()
-    _keep(windows, pages, healthy_from_s)
+    _write_record(windows, pages, healthy_from_s)
     _print(windows, pages, healthy_from_s)
     return _figures(windows, pages, healthy_s)
 
@@ -185,10 +185,10 @@ class _Run:
 
     def _await_quiet(self) -> None:
         """Return once no alert of Headroom fires, infos included, so that the next one is about the next fault."""
-        give_up = time.monotonic() + _QUIET_S
+        deadline = time.monotonic() + _QUIET_S
         while self._watch.firing(informing=True):
             self._watch.require_running()
-            if time.monotonic() > give_up:
+            if time.monotonic() > deadline:
                 self._on_progress(f"still firing {_QUIET_S:.0f} s later: {self._watch.summary()}")
                 return
             time.sleep(_POLL_S)
@@ -227,7 +227,7 @@ def _figures(windows: Sequence[Window], pages: Sequence[AlertPage], healthy_s: f
     return [*measured, Figure("precision_healthy_s", healthy_s, "s", 1)]
 
 
-def _keep(windows: Sequence[Window], pages: Sequence[AlertPage], healthy_from_s: float) -> None:
+def _write_record(windows: Sequence[Window], pages: Sequence[AlertPage], healthy_from_s: float) -> None:
     RECORD.parent.mkdir(exist_ok=True)
     record = {
         "healthy_from_s": healthy_from_s,

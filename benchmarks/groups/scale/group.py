@@ -167,10 +167,10 @@ def prepared(size: int, bench: BenchCluster, count: int, now: int) -> Sequence[P
     """
     began_s = time.monotonic()
     cluster = SyntheticCluster(workload(size, bench, 0))
-    made_s = time.monotonic() - began_s
+    creation_s = time.monotonic() - began_s
     prepare(cluster, 1)
-    takes_s = made_s + (time.monotonic() - began_s - made_s) * count
-    begin_ms = int((time.time() + takes_s - now * _INTERVAL_S) * 1000)
+    preparation_s = creation_s + (time.monotonic() - began_s - creation_s) * count
+    begin_ms = int((time.time() + preparation_s - now * _INTERVAL_S) * 1000)
     return prepare(SyntheticCluster(workload(size, bench, begin_ms)), count)
 
 

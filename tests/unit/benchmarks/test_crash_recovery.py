@@ -1,4 +1,4 @@
-"""What the recording receivers keep over a kill, and how lost and doubled events are counted."""
+"""Recording receivers across a kill, and counts of lost and doubled events."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tests.unit.fakes.receivers import Asked, event
 FIRED, ENDED = event("a", "firing", 1000), event("a", "resolved", 2000)
 
 
-def post(told: AlertEvent, key: str | None = None) -> Asked:
-    body = json.dumps({"event": told.as_objects()}).encode()
-    return Asked(HOOK_PATH, {KEY_HEADER: key or event_key(told)}, body)
+def post(fired: AlertEvent, key: str | None = None) -> Asked:
+    body = json.dumps({"event": fired.as_objects()}).encode()
+    return Asked(HOOK_PATH, {KEY_HEADER: key or event_key(fired)}, body)
 
 
-def message(told: AlertEvent) -> Asked:
-    body = json.dumps({"channel": "C0", "text": "t", "metadata": metadata([event_key(told)])}).encode()
+def message(fired: AlertEvent) -> Asked:
+    body = json.dumps({"channel": "C0", "text": "t", "metadata": metadata([event_key(fired)])}).encode()
     return Asked(f"{SLACK_PATH}chat.postMessage", {"Authorization": "Bearer t"}, body)
 
 
-def test_what_was_taken_is_known_after_a_kill_and_what_was_cut_off_is_not(tmp_path: Path) -> None:
+def test_complete_requests_survive_a_kill_and_truncated_ones_do_not(tmp_path: Path) -> None:
     journal = tmp_path / "received.jsonl"
     first = Recorder(journal)
     for asked in (post(FIRED), message(FIRED)):
@@ -54,7 +54,7 @@ def test_a_post_under_a_known_key_is_not_shown_again_and_a_message_is(tmp_path: 
     assert read(journal)[0].shown()["webhook"] == {event_key(FIRED): 2}
 
 
-def test_questions_to_slack_are_answered_from_what_was_taken_and_not_kept(tmp_path: Path) -> None:
+def test_reads_of_slack_are_answered_from_the_journal_and_not_recorded(tmp_path: Path) -> None:
     journal = tmp_path / "received.jsonl"
     Recorder(journal)(message(FIRED))
     kept = journal.read_text(encoding="utf-8")
@@ -68,9 +68,7 @@ def test_questions_to_slack_are_answered_from_what_was_taken_and_not_kept(tmp_pa
     ("slack", "lost", "doubled"),
     [([FIRED, ENDED], 0, 0), ([FIRED], 1, 0), ([FIRED, FIRED, FIRED, ENDED], 0, 2), ([], 2, 0)],
 )
-def test_lost_is_what_a_receiver_does_not_show_and_doubled_what_it_shows_again(
-    slack: list[AlertEvent], lost: int, doubled: int
-) -> None:
+def test_missing_events_are_lost_and_repeated_ones_doubled(slack: list[AlertEvent], lost: int, doubled: int) -> None:
     shown = {"webhook": Counter(map(event_key, (FIRED, ENDED))), "slack": Counter(map(event_key, slack))}
     assert lost_and_doubled([FIRED, ENDED], shown) == (lost, doubled)
 
@@ -92,13 +90,11 @@ def fires(alert_id: str, tick_ms: int, severity: str = "warning", throttle: floa
         ([fires("a", 1, throttle=None), fires("a", 2), fires("a", 3, throttle=6.0), fires("a", 4, throttle=6.0)], 1, 1),
     ],
 )
-def test_an_alert_is_announced_again_only_where_it_has_grown_worse(
-    events: list[AlertEvent], starved: int, again: int
-) -> None:
+def test_a_repeat_is_needless_unless_the_alert_is_worse(events: list[AlertEvent], starved: int, again: int) -> None:
     assert announced_again(events, starved) == again
 
 
-def test_everybody_is_killed_once_before_anybody_again_and_always_in_the_same_order() -> None:
+def test_every_process_is_killed_once_before_any_is_repeated_in_a_fixed_order() -> None:
     chosen = victims(20, random.Random(1))
     assert chosen == victims(20, random.Random(1))
     assert Counter(chosen) == dict.fromkeys(("collector", "watch", "history", "receivers"), 5)

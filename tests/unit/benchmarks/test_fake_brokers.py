@@ -1,4 +1,4 @@
-"""Metadata over Kafka's own protocol: the bytes and the connection are real, the cluster is made up."""
+"""Metadata of simulated brokers in Kafka's protocol, over a real connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas.config import ClusterSettings
 BROKERS, PARTITIONS = 5, 1000
 
 
-def test_pages_names_and_all_at_once_tell_the_same_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paged_named_and_full_reads_return_the_same_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", 500)
     monkeypatch.setattr(cluster.metadata.topic_refresh, "_REQUEST_PARTITIONS", 130)
     made = SyntheticCluster(workload(BROKERS, PARTITIONS))

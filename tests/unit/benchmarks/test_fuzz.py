@@ -1,4 +1,4 @@
-"""What the fuzz benchmark reads: valid where nothing was replaced, and a crash is counted as one."""
+"""Inputs of the group fuzz: valid where nothing is replaced, and crashes are counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_tick_has_a_message_of_every_kind_with_columns_of_its_contract() -> No
             assert set(REQUIRED[kind]) <= row.keys() <= set(row_columns(kind))
 
 
-def test_drawn_ticks_are_eight_records_and_not_all_as_they_should_be() -> None:
+def test_generated_ticks_have_eight_records_and_some_are_malformed() -> None:
     drawn: list[list[Record]] = []
     _run_examples(records(), 200, drawn.append)
     assert {len(tick) for tick in drawn} == {len(KINDS)}
@@ -36,7 +36,7 @@ def test_drawn_ticks_are_eight_records_and_not_all_as_they_should_be() -> None:
     assert {valid(record.value) for tick in drawn for record in tick} == {True, False}
 
 
-def test_whatever_a_reader_raises_but_its_refusal_is_a_crash() -> None:
+def test_any_exception_but_a_documented_refusal_is_a_crash() -> None:
     def read(text: bytes) -> None:
         if text == b"1":
             raise ValueError("refused")
@@ -50,8 +50,8 @@ def test_whatever_a_reader_raises_but_its_refusal_is_a_crash() -> None:
     assert all("KeyError" in line for line in progress)
 
 
-def test_what_is_as_it_should_be_is_read() -> None:
+def test_valid_inputs_crash_no_reader() -> None:
     with readings() as found:
         for reading in found:
-            # The strategies shrink towards what is not replaced; here it is enough that nothing crashes.
+            # The strategies shrink towards valid inputs. Here it suffices that nothing crashes.
             assert _read(reading, 5, print)[1] == 0

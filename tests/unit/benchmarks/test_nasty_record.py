@@ -1,4 +1,4 @@
-"""Scenes that are kept: which count, and what they come to together."""
+"""Records of scenes: which ones count, and the figures over them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.groups.nasty.group import figures
-from benchmarks.groups.nasty.record import is_kept, kept
+from benchmarks.groups.nasty.record import is_recorded, stored_record
 from benchmarks.groups.nasty.scenes.near import NearThreshold
 from benchmarks.results import code
 
@@ -42,16 +42,16 @@ def test_figures_are_over_the_scenes_that_count() -> None:
     }
 
 
-def test_a_scene_that_counted_is_kept_and_one_that_is_void_is_played_again(tmp_path: Path) -> None:
+def test_a_counted_scene_is_recorded_and_a_void_one_runs_again(tmp_path: Path) -> None:
     scene = NearThreshold.drawn(2)
-    assert not is_kept(scene, tmp_path)
+    assert not is_recorded(scene, tmp_path)
     path = tmp_path / "near-2.json"
     path.write_text(json.dumps(record(void="the lag did not grow")))
-    assert not is_kept(scene, tmp_path)
+    assert not is_recorded(scene, tmp_path)
     path.write_text(json.dumps(record()))
-    assert is_kept(scene, tmp_path)
-    assert kept(scene, tmp_path) == record()
-    assert kept(NearThreshold.drawn(3), tmp_path) is None
+    assert is_recorded(scene, tmp_path)
+    assert stored_record(scene, tmp_path) == record()
+    assert stored_record(NearThreshold.drawn(3), tmp_path) is None
 
 
 def test_the_name_of_the_code_is_the_same_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

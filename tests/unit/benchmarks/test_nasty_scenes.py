@@ -1,4 +1,4 @@
-"""What the nasty scenes promise: traffic, rates and sizes, counted by hand, and the same in every run."""
+"""Loads, rates and sizes of the nasty scenes, computed by hand, and the same in every run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SIZE = (1_000_000, 2_000_000)
 
 
 def rate_of(scene: NastyScene, role: Role) -> float:
-    """The rate of all brokers in one role."""
+    """Return the rate of all brokers in one role."""
     found = {rate for (_, of), rate in scene.rates().items() if of is role}
     assert len(found) == 1
     return found.pop()
@@ -55,7 +55,7 @@ def test_a_leader_sends_to_old_and_new_followers_of_what_it_leads_and_moves() ->
     assert inbound_load(groups, 3) == Load(0.0, 0.0)
 
 
-def test_who_takes_over_is_the_first_in_the_order_of_the_target_that_is_in_sync() -> None:
+def test_the_new_leader_is_the_first_in_sync_replica_in_target_order() -> None:
     group = Group(1, (1, 2, 3), (4, 3, 2), 0.0, *SIZE)
     assert group.leader() == 1
     assert group.leader({1}) == 3
@@ -98,7 +98,7 @@ def test_scenes_can_be_chosen_by_class_and_number() -> None:
 
 
 @pytest.mark.parametrize("scene", ALL, ids=lambda scene: scene.name)
-def test_a_scene_uses_its_four_brokers_and_says_what_happens(scene: NastyScene) -> None:
+def test_a_scene_uses_its_four_brokers_and_has_a_title(scene: NastyScene) -> None:
     assert sorted((scene.a, scene.b, scene.c, scene.d)) == [1, 2, 3, 4]
     assert scene.title
     used = {broker for group in scene.groups() for broker in (*group.before, *group.after)}
@@ -171,7 +171,7 @@ def test_a_throttle_is_enough_before_the_leader_dies_and_too_low_or_not_after(
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_each_of_those_that_take_over_has_the_same_load(number: int) -> None:
+def test_all_new_leaders_have_the_same_load(number: int) -> None:
     scene = death(number)
     loads = [leader_load(scene.groups(), broker, {1}) for broker in scene.new_leaders()]
     assert scene.new_leaders() == ((2, 3) if number % 2 else (2,))
@@ -188,7 +188,7 @@ def test_a_dead_destination_has_replicas_that_move_to_it_and_others() -> None:
     assert rate_of(scene, Role.LEADER) == rate_of(scene, Role.FOLLOWER) == pytest.approx(2.72e6)
 
 
-def test_after_rolling_restarts_the_leader_requires_twice_what_is_written_whoever_it_is() -> None:
+def test_after_rolling_restarts_either_leader_requires_twice_the_write_rate() -> None:
     for number, ratio in ((0, 1.375), (1, 0.65)):
         scene = RestartBefore(number, 1, 2, 3, 4, extent=0.5, load=0.5)
         assert approx(scene.load_of_leader()) == (2.0e6, 4.0e6)
@@ -196,7 +196,7 @@ def test_after_rolling_restarts_the_leader_requires_twice_what_is_written_whoeve
         assert rate_of(scene, Role.LEADER) == rate_of(scene, Role.FOLLOWER) == pytest.approx(ratio * 2.0e6)
 
 
-def test_a_rolling_restart_leaves_a_healthy_throttle_enough_whoever_leads() -> None:
+def test_during_a_rolling_restart_the_throttle_suffices_for_any_leaders() -> None:
     for number in range(2):
         scene = RestartDuring.drawn(number)
         written = sum(group.writes_bytes_per_s for group in scene.groups())
@@ -258,7 +258,7 @@ def test_rates_near_a_threshold_are_a_few_percent_off_it(number: int, ratio: flo
     # Of 1000 bytes/s: a lag that falls by more than 50 will be gone; one that grows by more than 20 never.
     [(-51, True, False), (-50, False, False), (0, False, False), (20, False, False), (21, False, True)],
 )
-def test_what_happened_near_a_threshold_decides(growth: float, finishes: bool, fails: bool) -> None:
+def test_growth_of_the_lag_decides_near_a_threshold(growth: float, finishes: bool, fails: bool) -> None:
     assert move_outcome(growth, 1000.0) == (finishes, fails)
 
 
@@ -274,17 +274,17 @@ def test_only_the_one_replica_is_in_the_directory_that_fails(bench: BenchCluster
         scene = GrowingFault.drawn(number)
         log_dirs = scene.log_dirs(bench)
         assert log_dirs[0, scene.d] == bench.log_dir(scene.d, second=True)
-        held = [n for n, g in enumerate(partitions(scene.groups())) if scene.d in (*g.before, *g.after)]
-        assert sorted(n for n, _ in log_dirs) == held
+        affected = [n for n, g in enumerate(partitions(scene.groups())) if scene.d in (*g.before, *g.after)]
+        assert sorted(n for n, _ in log_dirs) == affected
         assert {path for (n, _), path in log_dirs.items() if n} == {bench.log_dir(scene.d)}
-        assert len(held) == 221
+        assert len(affected) == 221
         assert leader_load(scene.groups(), scene.b).required_bytes_per_s < 0.35 * min(scene.rates().values())
     lost = LeaderlessPartition.drawn(0)
     assert lost.log_dirs(bench) == {(0, lost.d): bench.log_dir(lost.d, second=True)}
     assert lost.groups()[0].before == (lost.d,)
 
 
-def test_two_log_directories_are_the_brokers_own_and_another(bench: BenchCluster) -> None:
+def test_a_broker_has_its_usual_log_directory_and_a_second_one(bench: BenchCluster) -> None:
     assert bench.log_dir(1) == bench.folder / "kafka" / "data" / "broker-1"
     assert bench.log_dir(1, second=True) == bench.folder / "kafka" / "second" / "broker-1"
 
@@ -301,7 +301,7 @@ def test_a_move_between_directories_changes_no_number(number: int) -> None:
     assert scene.required(Sample(0.0, 40, 0)) == pytest.approx(1.7e6 / 60 * 100)
 
 
-def test_the_numbers_of_an_alert_are_held_against_those_counted() -> None:
+def test_numbers_of_an_alert_are_compared_with_those_computed_by_hand() -> None:
     checks = number_checks(3e6, Load(2e6, 4e6), 100e6, 4e6)
     right = {
         "throttle_bytes_per_s": 3e6,

@@ -1,4 +1,4 @@
-"""What alerts of the nasty scenes are worth, worked out by hand: causes, doubled ones, wrong numbers, advice."""
+"""Scores of alerts and advice in nasty scenes, computed by hand."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def dead(from_s: float = 100, **claim: Any) -> Cause:
 
 
 @pytest.mark.parametrize(
-    ("one", "true", "seen"),
+    ("one", "true", "detected"),
     [
         (announcement(100), True, True),
         (announcement(130), True, True),
@@ -69,16 +69,16 @@ def dead(from_s: float = 100, **claim: Any) -> Cause:
         (announcement(110, kind=AlertKind.THROTTLE_BELOW_INBOUND), False, False),
     ],
 )
-def test_an_alert_is_true_if_its_cause_is_there_and_the_cause_seen_if_it_came_in_time(
-    one: Announcement, true: bool, seen: bool
+def test_an_alert_is_true_during_its_cause_and_detects_it_if_in_time(
+    one: Announcement, true: bool, detected: bool
 ) -> None:
     scored = score([low()], [one])
     assert [alert.wrong is None for alert in scored.alerts] == [true]
-    assert scored.missing == (() if seen else ("low",))
+    assert scored.missing == (() if detected else ("low",))
     assert scored.required == 1
 
 
-def test_an_info_pages_nobody_and_announces_nothing() -> None:
+def test_an_info_neither_pages_nor_announces() -> None:
     scored = score([low()], [announcement(110, severity="info")])
     assert scored.alerts == ()
     assert scored.missing == ("low",)
@@ -109,7 +109,7 @@ def test_a_cause_that_need_not_be_announced_is_never_missing_and_makes_an_alert_
     assert score([cause], [announcement(110)]).false == []
 
 
-def test_a_number_that_is_wrong_makes_an_alert_false_and_leaves_its_cause_unseen() -> None:
+def test_a_wrong_number_makes_an_alert_false_and_its_cause_missing() -> None:
     # 15 % of 6.0 MB/s: 5.1 to 6.9.
     cause = low(check=near("required_bytes_per_s", 6e6, 0.15))
     assert score([cause], [announcement(110, required_bytes_per_s=5.1e6)]).false == []
@@ -119,7 +119,7 @@ def test_a_number_that_is_wrong_makes_an_alert_false_and_leaves_its_cause_unseen
     assert score([cause], [announcement(110, required_bytes_per_s=None)]).missing == ("low",)
 
 
-def test_an_update_with_a_wrong_number_makes_the_alert_false_but_its_cause_was_seen() -> None:
+def test_an_update_with_a_wrong_number_makes_the_alert_false_but_its_cause_is_detected() -> None:
     cause = low(check=near("required_bytes_per_s", 6e6, 0.15))
     fired = [announcement(110, required_bytes_per_s=6e6), announcement(120, required_bytes_per_s=9e6)]
     scored = score([cause], fired)
@@ -153,7 +153,7 @@ def test_a_small_alert_that_stays_as_it_is_does_not_announce_the_large_fault() -
         ("is throttled to 5.60 MB/s", False),
     ],
 )
-def test_the_extent_is_what_a_sentence_counts(summary: str, shown: bool) -> None:
+def test_the_extent_is_the_number_in_a_summary(summary: str, shown: bool) -> None:
     assert shows_extent(50)(announcement(0, summary=summary)) is shown
 
 
@@ -229,7 +229,7 @@ def test_headroom_in_that_shell_is_the_code_of_this_checkout(tmp_path: Path) -> 
     assert f"PYTHONPATH={CHECKOUT} " in tool_scripts()["headroom"]
 
 
-def test_a_broker_that_is_up_again_has_lost_replicas_but_stalls_no_move() -> None:
+def test_a_restarted_broker_has_replicas_out_of_sync_but_stalls_no_move() -> None:
     restarts = Cause(
         "restarts", broker_claims(4, stalled=Downtime(until_s=150).applies), 100, 0, required=False, until_s=180
     )

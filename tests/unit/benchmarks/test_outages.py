@@ -1,4 +1,4 @@
-"""The group outages: which scenarios there are, what plays come to, who is blind how long, and its proxies."""
+"""The group outages: scenarios, records and figures of plays, blind time, and proxies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from alerts.delivery.delivery_log import event_key
 from benchmarks.fixtures.leaders_in_turn import PARTITIONS, LeadersInTurn
 from benchmarks.groups.outages import group, play
 from benchmarks.groups.outages.play import explained
-from benchmarks.groups.outages.record import Critical, Record, figures, is_kept, keep, kept
+from benchmarks.groups.outages.record import Critical, Record, figures, is_recorded, store_record, stored_record
 from benchmarks.groups.outages.scenarios import messages
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement, Void
 from benchmarks.groups.outages.scenarios.scenario import Scenario
@@ -83,12 +83,12 @@ def test_scenarios_are_chosen_by_name() -> None:
     assert [play.name for play in schedule("store_full, kill_watch,store_full", 1)] == ["store_full-0", "kill_watch-0"]
 
 
-def test_a_name_that_is_none_is_an_error_that_tells_all_names() -> None:
+def test_an_unknown_name_is_an_error_that_lists_all_names() -> None:
     with pytest.raises(HeadroomError, match=r"BENCH_OUTAGES names 'kill_wach'; there are kill_collector, kill_watch,"):
         schedule("kill_watch,kill_wach")
 
 
-def test_only_what_kills_the_process_that_evaluates_is_measured_apart() -> None:
+def test_only_kills_of_the_evaluating_process_are_measured_separately() -> None:
     apart = {scenario.name for scenario in SCENARIOS if scenario.restarts_judging}
     assert apart == {"kill_watch", "kill_watch_jvm", "events_file_removed"}
 
@@ -104,7 +104,7 @@ def test_plays_share_a_watch_where_they_may(each: int) -> None:
         assert not any(play.scenario.fresh_after for play in batch[:-1])
 
 
-def test_what_needs_a_fresh_watch_afterwards_ends_a_batch_each_and_no_plays_are_no_batch() -> None:
+def test_a_play_that_needs_a_new_watch_afterwards_ends_its_batch() -> None:
     assert batches([]) == []
     plays = schedule("ticks_deleted,records_deleted,kill_watch", 1)
     assert [[play.scenario.name for play in batch] for batch in batches(plays)] == [
@@ -127,7 +127,7 @@ def test_figures_are_over_all_plays_but_void_ones() -> None:
         record("a", 1, blind_s=4.5, doubled=2),
         record("b", 0, blind_s=0.5, failed="no alert came"),
         record("c", 0, blind_s=17.0, restarts_judging=True),
-        # No fault began: nobody was blind for it.
+        # Without a fault there is no blind time.
         record("d", 0, blind_s=None, failed="no verdict came", events=0),
         record("e", 0, blind_s=99.0, void="no right to mount", events=9, lost=9),
     ]
@@ -157,16 +157,16 @@ def test_of_no_plays_there_is_no_time() -> None:
     ]
 
 
-def test_a_play_is_kept_however_it_went_and_only_a_void_one_is_played_again(tmp_path: Path) -> None:
+def test_failed_and_complete_plays_are_recorded_and_only_void_ones_run_again(tmp_path: Path) -> None:
     (one_play,) = schedule("kill_watch", 1)
-    assert kept(one_play, tmp_path) is None
-    assert not is_kept(one_play, tmp_path)
+    assert stored_record(one_play, tmp_path) is None
+    assert not is_recorded(one_play, tmp_path)
     for one, again in ((record(void="no right"), True), (record(failed="no alert"), False), (record(), False)):
         found = replace(one, critical=(Critical("no_data", "ticks", "s", True),), notes=("a",))
-        keep(found, one_play, tmp_path)
-        assert kept(one_play, tmp_path) == found
-        assert is_kept(one_play, tmp_path) is not again
-    assert kept(Play(one_play.scenario, 1), tmp_path) is None
+        store_record(found, one_play, tmp_path)
+        assert stored_record(one_play, tmp_path) == found
+        assert is_recorded(one_play, tmp_path) is not again
+    assert stored_record(Play(one_play.scenario, 1), tmp_path) is None
 
 
 # --- Blind time
@@ -180,7 +180,7 @@ def test_gaps_reach_from_the_last_verdict_before_a_fault_to_the_recovery() -> No
     assert gaps([], Span(3.5, 12.0)) == [Span(3.5, 12.0)]
 
 
-def test_blind_is_the_longest_gap_less_an_interval_and_what_kafka_needed_in_it() -> None:
+def test_blind_time_is_the_longest_gap_minus_an_interval_and_kafkas_outage() -> None:
     moments = [0.0, 1.0, 2.0, 12.0, 13.0, 19.0]
     over = Span(2.5, 19.0)
     found = blind(moments, over, 1.0, [])
@@ -188,7 +188,7 @@ def test_blind_is_the_longest_gap_less_an_interval_and_what_kafka_needed_in_it()
     # Kafka needed 8.5 of the first ten seconds, and nothing of the six later ones, which are longest then.
     found = blind(moments, over, 1.0, [Span(2.5, 11.0), Span(13.0, 13.0)])
     assert (found.blind_s, found.gap) == (5.0, Span(13.0, 19.0))
-    # It needed longer than the gap lasted: nobody was blind but for the other one.
+    # Kafka's outage covers all gaps.
     assert blind([0.0, 1.0, 2.0], Span(0.5, 2.5), 1.0, [Span(0.0, 9.0)]).blind_s == 0.0
 
 
@@ -196,7 +196,7 @@ def test_times_that_overlap_count_once() -> None:
     assert merged([Span(5, 7), Span(0, 2), Span(1, 3), Span(3, 4)]) == [Span(0, 4), Span(5, 7)]
 
 
-def test_a_tick_is_fresh_that_is_newer_or_of_a_clock_that_was_set_back() -> None:
+def test_a_tick_is_fresh_if_it_is_newer_or_of_a_clock_that_was_set_back() -> None:
     assert is_fresh(None, 1000.0)
     assert is_fresh(1000.0, 1000.5)
     assert not is_fresh(1000.0, 1000.0)
@@ -205,7 +205,7 @@ def test_a_tick_is_fresh_that_is_newer_or_of_a_clock_that_was_set_back() -> None
     assert is_fresh(1000.0, 401.0)
 
 
-def test_the_time_of_the_last_tick_is_read_from_what_a_watch_answers() -> None:
+def test_the_time_of_the_last_tick_is_read_from_metrics() -> None:
     scene = Scene()
     assert tick_of(generate_latest(scene.registry).decode(), "orders") is None
     scene.live.on_tick("orders", TICK_MS + 250, ())
@@ -232,7 +232,7 @@ def topic(*partitions: tuple[int, list[int]], error: int = 0) -> Any:
     )
 
 
-def test_kafka_is_done_with_a_broker_when_no_partition_needs_it_any_more() -> None:
+def test_the_failover_ends_when_no_partition_depends_on_the_broker() -> None:
     assert depends_on(topic((4, [4, 1])), 4)
     assert depends_on(topic((1, [1, 2]), (2, [2, 4])), 4)
     assert not depends_on(topic((1, [1, 2]), (2, [2, 1])), 4)
@@ -250,7 +250,7 @@ def test_partitions_are_led_as_preferred_with_all_replicas_in_sync() -> None:
     assert not is_led([one(0, 1, 1), one(1, 2, 2, 3)], wanted)
 
 
-def test_the_ticks_are_led_by_a_broker_outside_of_the_move_and_the_destination_holds_none() -> None:
+def test_the_ticks_leader_is_outside_the_move_and_the_destination_has_no_ticks_replica() -> None:
     moving = {broker for moved in PARTITIONS for broker in (*moved.before, *moved.after)}
     assert TICKS_LEADER not in moving
     assert TICKS_REPLICAS[0][0] == TICKS_LEADER
@@ -259,7 +259,7 @@ def test_the_ticks_are_led_by_a_broker_outside_of_the_move_and_the_destination_h
     assert all(len(set(replicas)) == 3 for replicas in TICKS_REPLICAS)
 
 
-def test_the_next_leader_starves_that_the_fault_does_not_take_away() -> None:
+def test_leaders_take_turns_except_for_excluded_ones() -> None:
     leaders = LeadersInTurn(Settings(), 8e6)
     turns = []
     for excluded_leaders in ((), (), (), (1,), (3,), (4,)):
@@ -285,7 +285,7 @@ def test_each_broker_has_a_listener_that_is_advertised_as_its_proxy(tmp_path: Pa
 # --- Events
 
 
-def test_an_announcement_is_news_when_its_matter_is_another() -> None:
+def test_an_announcement_is_news_if_the_situation_changed() -> None:
     def fired(cause: str | None, action: str = "check", **evidence: Any) -> AlertEvent:
         found = {"evidence": json.dumps({"cause": cause, **evidence}), "recommendation": json.dumps({"action": action})}
         return event(**found)
@@ -350,11 +350,13 @@ def played(context: ScenarioContext, number: int = 0, **changes: Any) -> Record:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_in_a_play_an_alert_fires_and_resolves_and_everybody_is_notified(context: ScenarioContext, number: int) -> None:
+def test_in_a_play_an_alert_fires_and_resolves_and_receivers_are_notified(
+    context: ScenarioContext, number: int
+) -> None:
     begun: list[int] = []
     found = played(context, number, injects=lambda on: begun.append(len(list(on.live.lines()))))
     assert (found.failed, found.events, found.lost, found.doubled, found.false_critical) == (None, 2, 0, 0, 0)
-    # Pending and firing were said before the fault; in the second play the end too, for a fake is quick.
+    # Pending and firing come before the fault. In the second play resolved does too, because a fake is quick.
     assert begun == [2 + number]
     assert [(one.kind, one.subject, one.true) for one in found.critical] == [
         ("throttle_below_leader_write", "broker 1 as leader", True)
@@ -365,7 +367,7 @@ def test_in_a_play_an_alert_fires_and_resolves_and_everybody_is_notified(context
     assert played(context, number).events == 2
 
 
-def test_an_alert_that_does_not_come_is_a_play_that_failed(context: ScenarioContext) -> None:
+def test_a_play_fails_if_its_alert_does_not_fire(context: ScenarioContext) -> None:
     leaders: Any = context.leaders
     leaders.is_heard = False
     found = played(context)
@@ -374,7 +376,7 @@ def test_an_alert_that_does_not_come_is_a_play_that_failed(context: ScenarioCont
     assert found.blind_s is not None
 
 
-def test_what_receivers_miss_is_lost_and_what_they_show_twice_is_doubled(context: ScenarioContext) -> None:
+def test_missing_notifications_are_lost_and_repeated_ones_doubled(context: ScenarioContext) -> None:
     watch: Any = context.live
     watch.notifies = 0
     found = played(context)
@@ -384,12 +386,12 @@ def test_what_receivers_miss_is_lost_and_what_they_show_twice_is_doubled(context
     assert (found.lost, found.doubled) == (0, 4)
 
 
-def test_events_that_are_not_kept_in_the_end_are_a_play_that_failed(context: ScenarioContext) -> None:
+def test_a_play_fails_if_events_are_not_stored(context: ScenarioContext) -> None:
     watch: Any = context.live
     watch.keeps = False
     found = played(context)
     assert found.failed is not None
-    assert "every event kept" in found.failed
+    assert "every event stored" in found.failed
     assert played(context, loses_rows=True).failed is None
 
 
@@ -403,7 +405,7 @@ def test_critical_alerts_that_nothing_explains_are_false(context: ScenarioContex
     assert played(context, injects=lambda on: None).false_critical == 0
 
 
-def test_what_kafka_needs_is_no_blind_time(context: ScenarioContext) -> None:
+def test_kafkas_outage_is_no_blind_time(context: ScenarioContext) -> None:
     fresh: Any = context.fresh
 
     def go(on: ScenarioContext) -> None:
@@ -418,7 +420,7 @@ def test_what_kafka_needs_is_no_blind_time(context: ScenarioContext) -> None:
     assert found.blind_s == pytest.approx(1, abs=1)
 
 
-def test_a_fault_that_cannot_be_made_here_is_void_and_one_that_is_not_put_right_has_failed(
+def test_a_fault_that_cannot_run_here_is_void_and_one_without_recovery_has_failed(
     context: ScenarioContext,
 ) -> None:
     def cannot(on: ScenarioContext) -> None:
@@ -434,7 +436,7 @@ def test_a_fault_that_cannot_be_made_here_is_void_and_one_that_is_not_put_right_
     assert "does not come back" in found.failed
 
 
-def test_what_this_machine_cannot_mount_is_void_with_the_reason(
+def test_a_scenario_without_the_right_to_mount_is_void_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mount = tmp_path / "mount"
@@ -445,7 +447,7 @@ def test_what_this_machine_cannot_mount_is_void_with_the_reason(
         OwnDisk(tmp_path / "disk").mount()
 
 
-def test_plays_whose_arrangement_is_not_to_be_had_are_kept_as_void(
+def test_plays_with_an_unavailable_arrangement_are_recorded_as_void(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
@@ -461,9 +463,7 @@ def test_plays_whose_arrangement_is_not_to_be_had_are_kept_as_void(
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["store_full-0.json", "store_full-1.json"]
 
 
-def test_after_a_play_that_failed_the_next_one_has_another_watch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_play_after_a_failed_one_gets_a_new_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sessions: list[int] = []
 
     @contextmanager
@@ -496,7 +496,7 @@ def store_of(tmp_path: Path, *commits: AlertEvent) -> Path:
     return tmp_path / "store"
 
 
-def test_of_alerts_that_are_over_the_newest_file_is_lost_and_what_is_active_keeps_its_own(tmp_path: Path) -> None:
+def test_the_newest_file_of_resolved_alerts_is_removed_and_active_alerts_keep_theirs(tmp_path: Path) -> None:
     store = store_of(tmp_path, event("a", tick_ms=1), event("b", tick_ms=2), event("a", "resolved", 3))
     gone = remove_events_of_the_past(store)
     assert not gone.exists()
@@ -507,14 +507,14 @@ def test_of_alerts_that_are_over_the_newest_file_is_lost_and_what_is_active_keep
     assert newest_tick_ms(store, ALERT_EVENTS.path) == 2
 
 
-def test_without_an_alert_that_is_over_no_file_is_lost(tmp_path: Path) -> None:
+def test_without_a_resolved_alert_no_file_is_removed(tmp_path: Path) -> None:
     store = store_of(tmp_path, event("a", tick_ms=1))
     with pytest.raises(HeadroomError, match="resolved alerts alone"):
         remove_events_of_the_past(store)
     assert not damaged(store, ALERT_EVENTS.path)
 
 
-def test_a_commit_that_is_cut_off_is_damage_that_a_repair_mends(tmp_path: Path) -> None:
+def test_a_truncated_commit_is_damage_that_a_repair_fixes(tmp_path: Path) -> None:
     store = store_of(tmp_path, event("a", tick_ms=1), event("b", tick_ms=2))
     assert cut_newest_commit(store, ALERT_EVENTS.path).name == f"{2:020d}.json"
     assert damaged(store, ALERT_EVENTS.path)
@@ -546,7 +546,7 @@ def _out_of_bounds(value: Any, name: str = "") -> bool:
 
 
 class Written(messages.Forger):
-    """Keeps what would be written; offsets count from a hundred."""
+    """A producer that stores its records; offsets begin at 100."""
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes | None, bytes | None, int]] = []
@@ -574,7 +574,7 @@ def test_a_forged_tick_begins_where_its_first_record_is() -> None:
         (messages.write_unknown_clusters, 240),
     ],
 )
-def test_whoever_forges_writes_what_a_producer_takes(write: Any, least: int) -> None:
+def test_a_producer_accepts_all_forged_records(write: Any, least: int) -> None:
     written = Written()
     write(written, "embedded", TICK_MS)
     assert len(written.records) >= least
@@ -583,7 +583,7 @@ def test_whoever_forges_writes_what_a_producer_takes(write: Any, least: int) -> 
 # --- Clocks
 
 
-def test_a_clock_is_off_by_what_its_file_says(tmp_path: Path) -> None:
+def test_a_clock_has_the_offset_in_its_file(tmp_path: Path) -> None:
     file = tmp_path / "watch.clock"
     clock = SetClock(file)
 
@@ -611,7 +611,7 @@ BODY = b'{"ok": true, "text": "' + b"x" * 500 + b'"}'
 
 @contextmanager
 def proxied(http: bool = True, answer: Any = None) -> Iterator[tuple[ProxyProcess, int]]:
-    """Give a proxy before a real HTTP server, and the port where it listens."""
+    """Yield a proxy in front of a real HTTP server, and its port."""
     port = free_ports(1)[1].client
     with serving(answer or (lambda asked: Said(body=BODY))) as url:
         target = int(url.rpartition(":")[2])
@@ -637,7 +637,7 @@ def test_a_proxy_passes_everything_on(http: bool) -> None:
 
 
 @BOTH
-def test_a_proxy_that_is_cut_resets_what_is_open_and_refuses_what_comes_until_it_passes_again(http: bool) -> None:
+def test_a_cut_proxy_resets_open_connections_and_refuses_new_ones_until_it_passes_again(http: bool) -> None:
     came, go_on = threading.Event(), threading.Event()
 
     def answer(asked: Asked) -> Said:
@@ -660,7 +660,7 @@ def test_a_proxy_that_is_cut_resets_what_is_open_and_refuses_what_comes_until_it
 
 
 @BOTH
-def test_a_proxy_that_stalls_accepts_and_says_nothing_until_it_passes_again(http: bool) -> None:
+def test_a_stalled_proxy_accepts_and_sends_nothing_until_it_passes_again(http: bool) -> None:
     with proxied(http) as (proxy, port):
         proxy.order("stall")
         with closing(HTTPConnection("127.0.0.1", port, timeout=0.3)) as connection:
@@ -724,7 +724,7 @@ def test_a_proxy_replaces_one_log_end_offset_of_an_answer_of_jolokia() -> None:
         assert json.loads(ask(port, question)) == [*results[:2], {"status": 200, "value": ABSURD}]
 
 
-def test_of_a_pattern_one_offset_is_replaced_and_what_is_no_bulk_read_stays() -> None:
+def test_one_offset_of_a_pattern_is_replaced_and_other_answers_stay() -> None:
     question = json.dumps([{"mbean": "kafka.log:type=Log,name=LogEndOffset,*"}]).encode()
     value = {"kafka.log:a": {"Value": 5}, "kafka.log:b": {"Value": 6}}
     answer = json.dumps([{"status": 200, "value": value}]).encode()
@@ -734,7 +734,7 @@ def test_of_a_pattern_one_offset_is_replaced_and_what_is_no_bulk_read_stays() ->
         assert with_absurd_offset(asked, said) == said
 
 
-def test_a_kept_connection_takes_answers_in_chunks_one_after_the_other() -> None:
+def test_a_kept_alive_connection_gets_chunked_answers_one_after_another() -> None:
     def in_chunks(connection: Agent) -> None:
         connection.send_response(200)
         connection.send_header("Transfer-Encoding", "chunked")
@@ -749,9 +749,9 @@ def test_a_kept_connection_takes_answers_in_chunks_one_after_the_other() -> None
             for order, body in (("pass", BODY), ("garble", garbled(BODY)), ("pass", BODY)):
                 proxy.order(order)
                 connection.request("POST", "/", b"[]")
-                kept = connection.sock
+                first_socket = connection.sock
                 assert connection.getresponse().read() == body
-                assert connection.sock is kept
+                assert connection.sock is first_socket
         assert len(server.asked) == 3
 
 

@@ -1,4 +1,4 @@
-"""What pages are worth, worked out by hand; the faults' order; and that the stock rules are rules."""
+"""Precision and recall, computed by hand; the order of the faults; and the syntax of the stock rules."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def values(tool: str, windows: list[Window], pages: list[AlertPage]) -> dict[str
         (page(200 + GRACE_S), True, True),
         (page(99.9), False, False),
         (page(200.1 + GRACE_S), False, False),
-        # Of its kind, but on another broker: not false, and not what was to be told.
+        # The right kind, but another broker: true, and no detection.
         (page(150, subject="broker 2 as leader"), True, False),
         (page(150, name="throttle_below_inbound"), True, False),
         (page(150, name="no_data"), False, False),
-        # A stock rule does not say what it is about.
+        # A stock rule names no broker.
         (page(150, name="UnderReplicatedPartitions", tool="strimzi"), True, True),
         (page(99, name="UnderReplicatedPartitions", tool="strimzi"), False, False),
     ],
@@ -69,14 +69,14 @@ def test_a_page_is_true_in_the_time_of_a_fault_that_it_is_about(fired: AlertPage
     assert (first_detection(fired.tool, window(), [fired]) is not None) is detected
 
 
-def test_any_subject_will_do_where_the_fault_names_none() -> None:
+def test_any_subject_detects_a_fault_without_one() -> None:
     fault = window(expects={"throttle_left_behind": ANY})
     assert fault.is_detected_by(page(150, name="throttle_left_behind", subject="topic orders"))
 
 
 def test_precision_is_of_pages_recall_of_faults_and_delay_the_median_of_first_ones() -> None:
     faults = [window(100, 200), window(300, 400), window(500, 600)]
-    # Two of three seen, after 10 and 40 s, the second twice; one of four called for nothing.
+    # Two of three detected, after 10 and 40 s, the second twice; one of four alerts is false.
     pages = [page(110), page(350), page(340), page(50)]
     assert values(HEADROOM, faults, pages) == {
         "x_precision": (0.75, 4),
@@ -85,7 +85,7 @@ def test_precision_is_of_pages_recall_of_faults_and_delay_the_median_of_first_on
     }
 
 
-def test_information_calls_nobody_but_tells_of_a_fault() -> None:
+def test_an_info_does_not_page_but_detects_a_fault() -> None:
     fired = [page(110, severity="info"), page(50, severity="info")]
     assert values(HEADROOM, [window()], fired) == {
         "x_precision": (1.0, 0),
@@ -94,11 +94,11 @@ def test_information_calls_nobody_but_tells_of_a_fault() -> None:
     }
 
 
-def test_a_tool_that_says_nothing_was_never_wrong_and_saw_nothing() -> None:
+def test_a_tool_without_alerts_has_precision_1_and_recall_0() -> None:
     assert values("strimzi", [window()], [page(110)]) == {"x_precision": (1.0, 0), "x_recall": (0.0, 1)}
 
 
-def test_alerts_of_one_rule_that_begin_together_are_one_call() -> None:
+def test_alerts_of_one_rule_that_begin_together_count_once() -> None:
     fired = [AlertPage("strimzi", name, about, "warning", at_s, at_s + 5) for at_s, name, about in _FIRED]
     assert [(call.at_s, call.until_s, call.name, call.subject) for call in grouped(fired)] == [
         (100, 120, "Down", "b1; b2"),
@@ -191,7 +191,7 @@ def test_an_alert_that_is_gone_for_more_than_a_late_evaluation_is_another_one() 
     assert {(f.group, f.name, f.about, f.severity) for f in found} == {("strimzi", "Down", "instance=b:1", "major")}
 
 
-def test_prometheus_that_cannot_be_had_is_told_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_prometheus_is_an_error_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prometheus_tools, "TOOLS", tmp_path / "tools")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HeadroomError, match="is not on the PATH") as raised, Prometheus(tmp_path / "data", []):

@@ -1,4 +1,4 @@
-"""Prometheus' programs are found where they are, and a machine that has none is told why."""
+"""Location of the programs of Prometheus, and the errors if there are none."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "bin"
 
 
-def test_what_is_on_the_path_is_taken(machine: Path) -> None:
+def test_a_program_on_the_path_is_used(machine: Path) -> None:
     there = program(machine / "promtool")
     assert tool("promtool") == there
 
 
-def test_what_was_unpacked_before_is_not_fetched_again(machine: Path) -> None:
+def test_an_unpacked_program_is_not_downloaded_again(machine: Path) -> None:
     unpacked = program(prometheus_tools.TOOLS / "prometheus" / "usr" / "bin" / "promtool")
     assert tool("promtool") == unpacked
 
 
-def test_a_machine_without_debians_tools_is_told_so(machine: Path) -> None:
+def test_a_machine_without_debians_tools_is_an_error_with_the_reason(machine: Path) -> None:
     with pytest.raises(ToolNotFound, match="no apt-get"):
         tool("amtool")
 
 
-def test_a_package_that_cannot_be_fetched_is_told_with_the_reason_and_does_not_count(machine: Path) -> None:
+def test_a_failed_download_is_an_error_with_the_reason_and_is_not_used(machine: Path) -> None:
     program(machine / "apt-get", "echo 'E: Unable to locate package'; exit 100")
     program(machine / "dpkg-deb")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""The page of figures says what the results file says, and the picture shows it."""
+"""The page of figures and its pictures match the results file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def result(name: str, value: float, group: str = "scale", unit: str = "s") -> di
     return {"name": name, "value": value, "unit": unit, "n": 5} | origin
 
 
-# Of ten times the partitions the pipeline takes ten times as long.
+# The time of the pipeline is proportional to the partitions.
 SCALED = [
     result("sustained_interval_s_2k", 0.5),
     result("sustained_interval_s_200k", 50.0),
@@ -34,7 +34,7 @@ SCALED = [
 ]
 
 
-def test_the_page_is_the_one_that_the_results_make() -> None:
+def test_the_page_is_generated_from_the_results() -> None:
     assert PAGE.read_text(encoding="utf-8") == markdown(read(), GROUPS), "write it anew: python -m benchmarks.report"
 
 
@@ -85,7 +85,7 @@ def test_without_figures_there_is_no_picture() -> None:
     assert precision_and_recall([result("memory_peak_bytes", 1.0)]) is None
 
 
-def test_the_page_tells_which_goal_is_reached_which_falls_short_and_which_is_not_measured() -> None:
+def test_the_page_shows_goals_that_are_reached_missed_and_not_measured() -> None:
     # The goals: at most 10, at least 0.4, at most 0.05.
     measured = [
         result("sustained_interval_s_200k", 12.3),
@@ -113,11 +113,11 @@ def test_the_page_has_a_section_for_every_group_with_its_own_figures() -> None:
     ("sign", "met"),
     [("at most", [True, True, False]), ("at least", [False, True, True]), ("under", [True, False, False])],
 )
-def test_a_goal_is_met_on_its_side_of_the_limit(sign: str, met: list[bool]) -> None:
+def test_a_goal_is_met_within_its_limit(sign: str, met: list[bool]) -> None:
     assert [Goal(sign, 1.0).is_met(value) for value in (0.9, 1.0, 1.1)] == met
 
 
-def test_a_goal_may_lie_on_either_side_of_nothing() -> None:
+def test_a_goal_may_limit_the_distance_from_zero() -> None:
     assert [Goal("within", 1.0).is_met(value) for value in (-1.1, -1.0, 0.0, 1.0, 1.1)] == [
         False,
         True,

@@ -1,4 +1,4 @@
-"""The results file and the statistics of the benchmarks, worked out by hand."""
+"""The results file and the statistics of the benchmarks, computed by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FIELDS = ["command", "commit", "date", "machine", "n", "name", "unit", "value"]
 
 
 def verdicts(case: MoveCase, switched: int | None = None) -> set[Verdict]:
-    """What the throttle of a move means, with the preferred leader of one partition elected if it is given."""
+    """Return the verdicts under the throttle of a move, before or after the election of one preferred leader."""
     rates = {(broker, role): case.throttle_bytes_per_s for broker in range(1, 5) for role in Role}
     partitions = []
     for number, moved in enumerate(case.partitions):
@@ -54,7 +54,7 @@ def verdicts(case: MoveCase, switched: int | None = None) -> set[Verdict]:
 
 # A throttle that only makes a move slow has no alert that a finish could be promised in.
 @pytest.mark.parametrize("case", [*CASES, *SITUATIONS], ids=lambda case: case.name)
-def test_every_move_that_throttles_are_tried_on_goes_wrong(case: MoveCase) -> None:
+def test_the_throttle_of_every_move_case_is_too_low(case: MoveCase) -> None:
     wrong = {Verdict.STARVED, Verdict.LOSING}
     assert bool(verdicts(case) & wrong) == (case.switch is None)
     assert verdicts(case, case.switch) & wrong
@@ -72,7 +72,7 @@ def test_a_group_replaces_its_own_names_and_no_other() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a checkout with two benchmarks that share a module, and a product of one."""
+    """Return a checkout with two benchmarks that share a module, and a product of one module."""
     made = {
         "planning/sums.py": "",
         "benchmarks/harness.py": "",
@@ -101,7 +101,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("tests/test_one.py", False, False, False),
     ],
 )
-def test_parts_count_together_until_something_changes_that_they_depend_on(
+def test_parts_count_together_until_their_code_changes(
     checkout: Path, changed: str, one: bool, two: bool, two_without: bool
 ) -> None:
     def now() -> list[str]:
@@ -114,7 +114,7 @@ def test_parts_count_together_until_something_changes_that_they_depend_on(
     assert [old != new for old, new in zip(before, now(), strict=True)] == [one, two, two_without]
 
 
-def test_comments_and_docstrings_are_not_what_is_measured(checkout: Path) -> None:
+def test_comments_and_docstrings_do_not_change_the_hash_of_the_code(checkout: Path) -> None:
     module = checkout / "planning" / "sums.py"
     module.write_text('"""Sums."""\n\n\ndef one():\n    """Return it."""\n    return 1  # why\n')
     before = results.code()
@@ -151,7 +151,7 @@ def test_a_percentile_lies_between_its_neighbours(values: list[float], ratio: fl
     assert percentile(values, ratio) == pytest.approx(expected)
 
 
-def test_no_values_have_no_percentile() -> None:
+def test_a_percentile_needs_values() -> None:
     with pytest.raises(ValueError, match="no values"):
         percentile([], 0.5)
 
@@ -179,7 +179,7 @@ def test_the_warm_up_does_not_count() -> None:
     assert after_warm_up([(0, 1), (20, 2), (25, 3), (100, 4)]) == [(25, 3), (100, 4)]
 
 
-def test_promises_are_held_against_what_came() -> None:
+def test_predictions_are_compared_with_real_times() -> None:
     outcomes = [
         # 10 % late and in the range, 20 % early and out of it, 5 % late and at its end.
         Outcome(Finish(80, 100, 120), 50, 110),
@@ -204,7 +204,7 @@ def test_promises_are_held_against_what_came() -> None:
 
 
 def week(files: list[int]) -> list[dict[str, Any]]:
-    """Days of a silver table with so many files, and of one that is kept for ever and grows."""
+    """Return days of a silver table with the given files, and of a table that is kept forever and grows."""
     tables = [("silver/messages", n, n * 100) for n in files], [("alerts/events", n, n) for n in range(len(files))]
     names = ("table", "files_after", "bytes_after")
     return [
@@ -220,18 +220,18 @@ def test_a_table_may_grow_until_all_days_are_there_and_no_further() -> None:
         require_bounded(week([1, 2, 3, 4, 4, 5]))
 
 
-def test_latencies_of_both_ways_are_told_over_all_rounds_together() -> None:
+def test_latencies_are_percentiles_over_all_rounds() -> None:
     batched = [LatencyRun((0.1,), (0.1, 0.1), 5.0), LatencyRun((0.3,), (0.1, 0.3), 5.0)]
     at_once = [LatencyRun((0.4,), (0.2,), 1.0), LatencyRun((0.4,), (0.2,), 1.0)]
-    told = {figure.name: figure.value for figure in election_figures(batched, at_once)}
+    values = {figure.name: figure.value for figure in election_figures(batched, at_once)}
     # Place 0.99 x 1 of 0.1 to 0.3, and 0.99 x 3 = 2.97 of 0.1, 0.1, 0.1, 0.3.
-    assert told["produce_p99_batched_s"] == pytest.approx(0.298)
-    assert told["produce_p99_all_at_once_s"] == pytest.approx(0.4)
-    assert told["produce_p99_ratio_batched_over_all_at_once"] == pytest.approx(0.745)
-    assert told["produce_p99_same_window_ratio"] == pytest.approx(0.294 / 0.2)
+    assert values["produce_p99_batched_s"] == pytest.approx(0.298)
+    assert values["produce_p99_all_at_once_s"] == pytest.approx(0.4)
+    assert values["produce_p99_ratio_batched_over_all_at_once"] == pytest.approx(0.745)
+    assert values["produce_p99_same_window_ratio"] == pytest.approx(0.294 / 0.2)
 
 
-def test_the_cluster_whose_elections_are_planned_is_the_same_each_time_and_has_something_of_everything() -> None:
+def test_the_planned_cluster_is_always_the_same_and_has_all_cases() -> None:
     made = elections.cluster(4000, non_preferred_ratio=0.5)
     assert made == elections.cluster(4000, non_preferred_ratio=0.5)
     non_preferred = [p for p in made.partitions if p.leader != p.replicas[0]]

@@ -1,4 +1,4 @@
-"""Synthetic ticks: the same for the same seed, of the size that was asked for, with the columns of their kinds."""
+"""Synthetic ticks: the same for the same seed, of the requested size, with the columns of their kinds."""
 
 from __future__ import annotations
 

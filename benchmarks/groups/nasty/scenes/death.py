@@ -111,9 +111,9 @@ class LeaderDeath(NastyScene):
         led = [group for group in moving if group.leader({self.a}) == self.b]
         enough = max(load.required_bytes_per_s, inbound_load(groups, self.d).required_bytes_per_s)
         throttle = min(self.rates().values())
-        right = all_of(*number_checks(throttle, load, context.topic.logs.to_copy_bytes(led), enough))
+        checks = all_of(*number_checks(throttle, load, context.topic.logs.to_copy_bytes(led), enough))
         return context.expect(
-            "throttle too low for who leads now", leader_throttle_claims(self.new_leaders(), right), SWITCHED_S
+            "throttle too low for who leads now", leader_throttle_claims(self.new_leaders(), checks), SWITCHED_S
         )
 
 

@@ -95,8 +95,8 @@ class LogDirectories(NastyScene):
     def play(self, context: SceneContext) -> None:
         """Start both moves, follow the advice of true alerts, and compare the numbers with the true ones."""
         load, to_copy = self.load_of_leader(), context.topic.logs.to_copy_bytes(self.groups())
-        right = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
-        claims = leader_throttle_claims([self.a], right)
+        checks = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
+        claims = leader_throttle_claims([self.a], checks)
         low = [context.expect(f"throttle of broker {self.a} too low", claims, ALERT_S)] if self.low else []
         start_move(context, self.rates())
         context.observe(_STEADY_S)

@@ -77,8 +77,8 @@ class LeaderlessPartition(NastyScene):
         await_true(lambda: context.topic.leaders()[0] == _NO_LEADER, _LEADERLESS_S, "a partition without a leader")
         context.note(f"{context.topic.name}-0 has no leader")
         load, to_copy = self.load_of_leader(), context.topic.logs.to_copy_bytes(self.groups()[1:])
-        right = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
-        low = context.expect(f"throttle of broker {self.a} too low", leader_throttle_claims([self.a], right), ALERT_S)
+        checks = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
+        low = context.expect(f"throttle of broker {self.a} too low", leader_throttle_claims([self.a], checks), ALERT_S)
         claims = [
             *leaderless_claims(self.c),
             *broker_claims(self.d, lambda one: f"{context.topic.name}-0" in one.summary),

@@ -88,13 +88,13 @@ class NearThreshold(NastyScene):
         context.observe(BURST_S)
         growth = self._growth_bytes_per_s(context)
         finishes, fails = move_outcome(growth, self.groups()[0].writes_bytes_per_s)
-        what = "finishes" if finishes else "does not finish" if fails else "may finish or not"
-        context.note(f"the lag grows by {growth / 1e6:.2f} MB/s: the move {what}")
+        outcome = "finishes" if finishes else "does not finish" if fails else "may finish or not"
+        context.note(f"the lag grows by {growth / 1e6:.2f} MB/s: the move {outcome}")
         if not finishes:
             load = self.load_of_leader()
-            right = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
+            checks = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
             name = f"throttle of broker {self.a} too low"
-            context.expect(name, leader_throttle_claims([self.a], right), ALERT_S, required=fails, from_s=began_s)
+            context.expect(name, leader_throttle_claims([self.a], checks), ALERT_S, required=fails, from_s=began_s)
         follow_advice(context)
         context.end_causes(*context.causes)
         context.observe(_AFTER_S)

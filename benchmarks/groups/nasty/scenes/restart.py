@@ -102,8 +102,8 @@ class RestartBefore(NastyScene):
             raise failure(f"the moving partitions have several leaders after the restarts: {sorted(led)}")
         leader, throttle, load = led.pop(), next(iter(self.rates().values())), self.load_of_leader()
         to_copy = context.topic.logs.to_copy_bytes(self.groups())
-        right = all_of(*number_checks(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
-        low = context.expect(f"throttle of broker {leader} too low", leader_throttle_claims([leader], right), ALERT_S)
+        checks = all_of(*number_checks(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
+        low = context.expect(f"throttle of broker {leader} too low", leader_throttle_claims([leader], checks), ALERT_S)
         run_losing_move(context, self.rates(), low, LOSING_S)
 
 

@@ -71,11 +71,11 @@ class LowThrottle(NastyScene):
         """Start the move, wait for its alert, and follow the advice."""
         throttle, load = self.throttle_bytes_per_s(), self.load_of_leader()
         to_copy = context.topic.logs.to_copy_bytes(self.groups())
-        right = all_of(
+        checks = all_of(
             *number_checks(throttle, load, to_copy, load.required_bytes_per_s),
             has_severity(severity_of(throttle, load)),
         )
-        low = context.expect(f"throttle of broker {self.a} too low", leader_throttle_claims([self.a], right), ALERT_S)
+        low = context.expect(f"throttle of broker {self.a} too low", leader_throttle_claims([self.a], checks), ALERT_S)
         run_losing_move(context, self.rates(), low, LOSING_S)
 
 

@@ -83,8 +83,8 @@ class UnevenThrottles(NastyScene):
         load = self.load_of_low_rate()
         affected_groups = self.groups() if self.inbound else self.groups()[:1]
         to_copy = context.topic.logs.to_copy_bytes(affected_groups)
-        right = all_of(*number_checks(self.rates()[broker, role], load, to_copy, load.required_bytes_per_s))
-        claims = inbound_throttle_claims([broker], right) if self.inbound else leader_throttle_claims([broker], right)
+        checks = all_of(*number_checks(self.rates()[broker, role], load, to_copy, load.required_bytes_per_s))
+        claims = inbound_throttle_claims([broker], checks) if self.inbound else leader_throttle_claims([broker], checks)
         low = context.expect(f"rate of broker {broker} as {role.value} too low", claims, ALERT_S)
         start_move(context, self.rates())
         context.observe(BURST_S)

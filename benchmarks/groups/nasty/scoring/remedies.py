@@ -22,7 +22,9 @@ def follow_advice(context: SceneContext) -> None:
     one is not followed.
     """
     known = {one.announcement.alert_id for one in context.followed}
-    while waiting := [one for one in _firing(context) if one.alert_id not in known and _commands(one)]:
+    while waiting := [
+        one for one in _firing(context) if one.alert_id not in known and one.recommendation.get("commands")
+    ]:
         chosen = min(waiting, key=lambda one: (Severity(one.severity).rank, one.at_s))
         known.add(chosen.alert_id)
         context.followed.append(_follow(context, chosen))
@@ -79,8 +81,8 @@ def _follow(context: SceneContext, announcement: Announcement) -> FollowedAdvice
 
 def _await_resolved(context: SceneContext, followed: FollowedAdvice) -> None:
     """Return once an alert has resolved, or its time is over."""
-    alert_id, give_up_s = followed.announcement.alert_id, followed.done_s + followed.limit_s
-    while (line := context.watch.resolved(alert_id)) is None and time.monotonic() < give_up_s:
+    alert_id, deadline_s = followed.announcement.alert_id, followed.done_s + followed.limit_s
+    while (line := context.watch.resolved(alert_id)) is None and time.monotonic() < deadline_s:
         context.watch.require_running()
         time.sleep(_POLL_S)
     followed.resolved_s = line.at_s if line is not None else None
@@ -91,10 +93,6 @@ def _await_resolved(context: SceneContext, followed: FollowedAdvice) -> None:
 def _firing(context: SceneContext) -> Sequence[Announcement]:
     """Return the last announcement of every firing alert, infos included."""
     return [announcement_of(line) for line in context.watch.firing(informing=True)]
-
-
-def _commands(announcement: Announcement) -> Sequence[str]:
-    return announcement.recommendation.get("commands") or []
 
 
 def _limit_s(context: SceneContext) -> float:

@@ -70,10 +70,9 @@ class Damage:
         with suppress(KafkaError):
             self._bench.admin.elect_leaders(_PREFERRED, [topic])
             found = self._bench.admin.describe_topics([topic])[0]["partitions"]
-            return all(_is_restored(one["replica_nodes"], one["isr_nodes"], one["leader_id"]) for one in found)
+            return all(
+                set(one["isr_nodes"]) == set(one["replica_nodes"]) and one["leader_id"] == one["replica_nodes"][0]
+                for one in found
+            )
         self._bench.reconnect()
         return False
-
-
-def _is_restored(replicas: list[int], isr: list[int], leader: int) -> bool:
-    return set(isr) == set(replicas) and leader == replicas[0]

@@ -39,7 +39,7 @@ class Network(Scenario):
 
 SCENARIOS: tuple[Scenario, ...] = (
     Network(name="agent_cut", title="agent of one broker out of reach for 8 s", proxy="jolokia", order="cut"),
-    Network(name="agent_stalls", title="agent of one broker says nothing for 8 s", proxy="jolokia", order="stall"),
+    Network(name="agent_stalls", title="agent of one broker does not answer for 8 s", proxy="jolokia", order="stall"),
     Network(name="agent_drips", title="agent of one broker answers byte by byte", proxy="jolokia", order="drip"),
     Network(name="agent_garbled", title="answers of one agent are garbled", proxy="jolokia", order="garble"),
     Network(
@@ -51,7 +51,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Network(name="receivers_cut", title="receivers out of reach for 8 s", proxy="receivers", order="cut"),
     Network(
         name="receivers_stall",
-        title="receivers accept and say nothing for 12 s",
+        title="receivers accept connections without answering for 12 s",
         proxy="receivers",
         order="stall",
         length_s=_RECEIVERS_S,

@@ -113,8 +113,8 @@ class BrokerFaults:
                 failover.broker_is_back()
 
     def _lead(self, wanted: Mapping[str, Sequence[Sequence[int]]]) -> None:
-        what = f"preferred leaders of {', '.join(wanted)}, with all replicas in sync"
-        await_true(lambda: self._is_led(wanted), _BACK_S, what)
+        description = f"preferred leaders of {', '.join(wanted)}, with all replicas in sync"
+        await_true(lambda: self._is_led(wanted), _BACK_S, description)
 
     def _is_led(self, wanted: Mapping[str, Sequence[Sequence[int]]]) -> bool:
         """Return whether topics are led by their preferred leaders. If not, an election is requested.

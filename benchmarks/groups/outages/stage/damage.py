@@ -28,9 +28,9 @@ def remove_newest_file(store: Path, table: str) -> Path:
     """Remove the file with the newest rows of a table, and return its path."""
     location = store / table
     paths, newest = _files(location)
-    gone = location / max(paths, key=lambda path: newest[path][1])
-    gone.unlink()
-    return gone
+    removed = location / max(paths, key=lambda path: newest[path][1])
+    removed.unlink()
+    return removed
 
 
 def cut_newest_commit(store: Path, table: str) -> Path:
@@ -53,17 +53,16 @@ def remove_events_of_the_past(store: Path) -> Path:
     events = stored_events(str(store))
     ended = {event.alert_id for event in events if event.state == AlertState.RESOLVED.value}
     paths, ticks_ms = _files(location)
-    own = {path: {e.alert_id for e in events if _within(e.tick_ms, ticks_ms[path])} for path in paths}
+    own: dict[str, set[str]] = {}
+    for path in paths:
+        first_ms, last_ms = ticks_ms[path]
+        own[path] = {event.alert_id for event in events if first_ms <= event.tick_ms <= last_ms}
     past = [path for path in paths if own[path] <= ended]
     if not past:
         raise failure("no file of alerts/events is about resolved alerts alone")
-    gone = location / max(past, key=lambda path: ticks_ms[path][1])
-    gone.unlink()
-    return gone
-
-
-def _within(tick_ms: int, span_ms: tuple[int, int]) -> bool:
-    return span_ms[0] <= tick_ms <= span_ms[1]
+    removed = location / max(past, key=lambda path: ticks_ms[path][1])
+    removed.unlink()
+    return removed
 
 
 def _files(location: Path) -> tuple[list[str], dict[str, tuple[int, int]]]:

@@ -228,16 +228,13 @@ async def read_message(reader: asyncio.StreamReader, is_answer: bool = False) ->
         asyncio.IncompleteReadError: the connection ended before.
     """
     head = await reader.readuntil(_END_OF_HEAD)
-    fields = {name.strip().lower(): value.strip() for name, _, value in map(_halves, head.split(b"\r\n")[1:])}
+    pairs = (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    fields = {name.strip().lower(): value.strip() for name, _, value in pairs}
     if b"chunked" in fields.get(b"transfer-encoding", b"").lower():
         return head, await _chunks(reader)
     if b"content-length" in fields:
         return head, await reader.readexactly(int(fields[b"content-length"]))
     return head, await reader.read() if is_answer else b""
-
-
-def _halves(line: bytes) -> tuple[bytes, bytes, bytes]:
-    return line.partition(b":")
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
@@ -254,8 +251,8 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 def with_length(head: bytes, body: bytes) -> bytes:
     """Return an HTTP message with its body in one piece and the right Content-Length."""
     lines = head.removesuffix(_END_OF_HEAD).split(b"\r\n")
-    kept = [line for line in lines if not line.lower().startswith((b"content-length:", b"transfer-encoding:"))]
-    return b"\r\n".join([*kept, b"Content-Length: %d" % len(body)]) + _END_OF_HEAD + body
+    headers = [line for line in lines if not line.lower().startswith((b"content-length:", b"transfer-encoding:"))]
+    return b"\r\n".join([*headers, b"Content-Length: %d" % len(body)]) + _END_OF_HEAD + body
 
 
 async def _serve(arguments: list[str]) -> None:

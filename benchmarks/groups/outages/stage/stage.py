@@ -98,13 +98,13 @@ class ScenarioContext:
             self.supervise()
             time.sleep(min(_POLL_S, left_s))
 
-    def await_true(self, condition: Callable[[], object], deadline_s: float, what: str) -> None:
+    def await_true(self, condition: Callable[[], object], deadline_s: float, description: str) -> None:
         """Return once a condition holds. An error of the condition counts as not holding.
 
         Raises:
             HeadroomError: it did not hold in time; the text has the last output of the watch.
         """
-        give_up = time.monotonic() + deadline_s
+        deadline = time.monotonic() + deadline_s
         while True:
             self.supervise()
             why = ""
@@ -113,8 +113,8 @@ class ScenarioContext:
                     return
             except (KafkaError, HeadroomError) as error:
                 why = f" ({error})"
-            if time.monotonic() > give_up:
-                raise failure(f"not within {deadline_s:.0f} s: {what}{why}; last: {self.live.watch.summary()}")
+            if time.monotonic() > deadline:
+                raise failure(f"not within {deadline_s:.0f} s: {description}{why}; last: {self.live.watch.summary()}")
             time.sleep(_POLL_S)
 
     def await_fresh(self, deadline_s: float) -> None:
@@ -136,7 +136,7 @@ class ScenarioContext:
         Raises:
             HeadroomError: the brokers did not accept the rate in time.
         """
-        give_up = time.monotonic() + _THROTTLE_S
+        deadline = time.monotonic() + _THROTTLE_S
         if starving:
             self.starved.add(self.leaders.subject)
         while True:
@@ -144,7 +144,7 @@ class ScenarioContext:
                 self.leaders.starve() if starving else self.leaders.restore()
                 return
             except HeadroomError:
-                if time.monotonic() > give_up:
+                if time.monotonic() > deadline:
                     raise
             self.wait(_RETRY_S)
 

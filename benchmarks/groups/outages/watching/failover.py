@@ -15,7 +15,7 @@ from cluster.connection.admin_connection import AdminConnection
 from schemas.errors import HeadroomError
 
 _EVERY_S = 0.2
-_ASK_S = 1.0
+_REQUEST_TIMEOUT_S = 1.0
 _JOIN_S = 5.0
 
 
@@ -84,7 +84,7 @@ class Failover:
         topics = [MetadataRequest.MetadataRequestTopic(name=self._topic)]
         try:
             answer = self._connection.send(
-                MetadataRequest(topics=topics, allow_auto_topic_creation=False), node, _ASK_S
+                MetadataRequest(topics=topics, allow_auto_topic_creation=False), node, _REQUEST_TIMEOUT_S
             )
         except (KafkaError, HeadroomError):
             return None

@@ -115,9 +115,9 @@ class LiveWatch:
         Raises:
             HeadroomError: it does not run in time.
         """
-        give_up = time.monotonic() + _CHILD_S
+        deadline = time.monotonic() + _CHILD_S
         while (found := find_child(self.watch, word)) is None:
-            if time.monotonic() > give_up:
+            if time.monotonic() > deadline:
                 raise failure(f"not within {_CHILD_S:.0f} s: a child of the watch that runs {word}")
             time.sleep(_POLL_S)
         return found

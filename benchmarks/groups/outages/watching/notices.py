@@ -92,7 +92,9 @@ class Notifications:
     def missing(self) -> list[str]:
         """Return receiver and key of every event that a receiver does not show."""
         keys = {event_key(event) for event in self.events()}
-        return [f"{name} {key}" for name, seen in self._receivers.shown().items() for key in sorted(keys - seen.keys())]
+        return [
+            f"{name} {key}" for name, counts in self._receivers.shown().items() for key in sorted(keys - counts.keys())
+        ]
 
 
 def is_news(before: AlertEvent, now: AlertEvent) -> bool:
