@@ -156,7 +156,7 @@ class OtherCollectors:
                 self._follow(consumer)
         # The check is optional: a collector needs no read permission on the topic.
         except (KafkaError, HeadroomError, OSError, ValueError) as error:
-            log.debug("other collectors are not looked for: %s", type(error).__name__)
+            log.debug("the check for other collectors is skipped: %s", type(error).__name__)
 
     def _follow(self, consumer: KafkaConsumer) -> None:
         partition = TopicPartition(self._settings.ticks.topic, ALERT_PARTITION)

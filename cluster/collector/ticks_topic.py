@@ -74,7 +74,7 @@ def _failure(settings: Settings, error: KafkaError | RuntimeError, tried_s: floa
     if _is_transient(error):
         rule = f"its cluster did not answer, or has no controller, for {tried_s:.0f} s ({why})"
         return HeadroomError(subject, rule, "Look for a controller or broker that hangs; then start again.")
-    remedy = "Create it beforehand; the log of the controller says what it did not like."
+    remedy = "Create it beforehand; the controller's log has the reason."
     if isinstance(error, AuthorizationError):
         remedy = "Grant Create and Describe on it, or create it beforehand."
     elif isinstance(error, InvalidReplicationFactorError):

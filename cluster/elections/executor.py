@@ -143,7 +143,7 @@ class ElectionExecutor:
             if deadline_s is None:
                 deadline_s = self._clock() + self._policy.settle_s
             elif self._clock() >= deadline_s:
-                rule = f"cannot begin, for after {self._policy.settle_s:g} s {problem}"
+                rule = f"cannot begin: after {self._policy.settle_s:g} s {problem}"
                 raise HeadroomError(f"batch {number}", rule, RESUME)
             self._on_step(f"batch {number}: {problem}")
             self._sleep(_POLL_S)

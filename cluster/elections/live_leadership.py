@@ -103,7 +103,7 @@ class LiveLeadership:
     def _snapshot(self) -> Snapshot:
         snapshot = read_snapshot_once(self._metadata)
         if max(snapshot.ages_ms.values(), default=0) > _MAX_AGE_MS:
-            rule = f"did not tell all of its partitions within {_MAX_AGE_MS // 1000} s"
+            rule = f"did not return all of its partitions within {_MAX_AGE_MS // 1000} s"
             raise HeadroomError("the cluster", rule, "See that its brokers are not overloaded, then try again.")
         return snapshot
 
@@ -120,5 +120,5 @@ def _existing(snapshot: Snapshot, names: Collection[Name]) -> list[Partition]:
 def _sample(reads: Mapping[int, BrokerRead]) -> CounterSample:
     metrics = {broker: read.metrics for broker, read in reads.items() if read.metrics is not None}
     return CounterSample(
-        metrics, {b: read.error or "did not tell" for b, read in reads.items() if read.metrics is None}
+        metrics, {b: read.error or "did not answer" for b, read in reads.items() if read.metrics is None}
     )

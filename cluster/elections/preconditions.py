@@ -65,7 +65,7 @@ def require_preferred_kept(before: LeadershipSnapshot, now: LeadershipSnapshot) 
     for name, led in before.partitions.items():
         then, current = is_led_by_preferred(led), now.partitions.get(name)
         if then and current is not None and current.replicas == led.replicas and not is_led_by_preferred(current):
-            leader = "nobody" if current.leader is None else f"broker {current.leader}"
+            leader = "no broker" if current.leader is None else f"broker {current.leader}"
             raise HeadroomError(
                 list_partitions([name]), f"went from broker {led.leader} to {leader}, which no election did", RESUME
             )
@@ -86,7 +86,7 @@ def list_partitions(names: Iterable[Name]) -> str:
 def _require_replicas_in_sync(start: LeadershipSnapshot, now: LeadershipSnapshot) -> None:
     under_replicated = now.under_replicated - start.under_replicated
     if under_replicated:
-        rule = "lack replicas in sync that they had when the plan was made"
+        rule = "have out-of-sync replicas that were in sync when the plan was made"
         raise HeadroomError(list_partitions(under_replicated), rule, RESUME)
 
 

@@ -118,7 +118,7 @@ class BrokerMetricsReader:
         described = describe_missing(lasting, self._collect.source)
         missing = " ".join(text for text in (describe_impossible(metrics), described) if text) or None
         if missing != self._last_missing.get(broker):
-            log.warning("broker %d: %s", broker, missing or "leaves out nothing any more")
+            log.warning("broker %d: %s", broker, missing or "no metrics are missing any more")
         self._last_missing[broker] = missing
         return missing
 

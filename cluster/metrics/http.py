@@ -143,7 +143,11 @@ class HttpReader:
         token = secret(collect.http_token, collect.http_token_file, "collect.http_token_file")
         if token is not None:
             if not token.isascii() or not token.isprintable():
-                raise HeadroomError("collect.http_token", "has a character that no header can carry", "Put it right.")
+                raise HeadroomError(
+                    "collect.http_token",
+                    "has a character that no header can carry",
+                    "Remove that character from the token.",
+                )
             return {"Authorization": f"Bearer {token}"}
         if collect.http_username:
             password = secret(collect.http_password, collect.http_password_file, "collect.http_password_file")
@@ -175,7 +179,9 @@ def tls_context(collect: CollectSettings) -> ssl.SSLContext:
 
 def _unusable(key: str, file: str | None, error: OSError) -> HeadroomError:
     reason = "it does not hold what it should, or its password is wrong" if isinstance(error, ssl.SSLError) else ""
-    return HeadroomError(f"collect.{key}", f"cannot use {file}: {reason or error.strerror}", "Put the file right.")
+    return HeadroomError(
+        f"collect.{key}", f"cannot use {file}: {reason or error.strerror}", "Check the file and its password."
+    )
 
 
 class _HttpError(Exception):
@@ -211,7 +217,7 @@ def _body(response: HTTPResponse) -> bytes:
         size += len(chunk)
         if size > MAX_BYTES:
             rule = f"the answer is larger than {MAX_BYTES // 1_000_000} MB"
-            raise _HttpError(rule, "Let the agent tell less: docker/jmx_exporter.yml names all that is needed.")
+            raise _HttpError(rule, "Let the agent export less: docker/jmx_exporter.yml names all that is needed.")
     if response.length:
         raise IncompleteRead(b"", response.length)
     # Closes only the response, so that the connection can be reused.

@@ -65,7 +65,7 @@ def describe_impossible(metrics: Metrics) -> str | None:
 
 def _iterate_missing(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
     if metrics.started_ms is None:
-        yield MissingMetric("java.lang:type=Runtime StartTime", "no rate, for a restart would not be seen")
+        yield MissingMetric("java.lang:type=Runtime StartTime", "no rate, because a restart would not be detected")
     yield from _missing_logs(plan, metrics)
     yield from _missing_topic_meters(plan, metrics)
     if plan.follows and not metrics.lags:
@@ -88,7 +88,11 @@ def _missing_logs(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
     missing = len(wanted - metrics.logs.keys())
     # A few logs may be missing because topics are created and deleted between metadata and metrics.
     if wanted and missing > max(len(wanted) // 10, 3 if metrics.logs else 0):
-        scope = " of these; those of partitions just made or deleted lack for a tick or two" if metrics.logs else ""
+        scope = (
+            " of these; those of partitions just created or deleted are missing for a tick or two"
+            if metrics.logs
+            else ""
+        )
         consequence = f"no write rate, progress or verdict{scope}"
         yield MissingMetric(f"Log LogEndOffset of {missing} of {len(wanted)} logs", consequence)
     watched = [metrics.logs[name] for name in plan.watched if name in metrics.logs]

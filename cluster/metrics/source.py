@@ -63,7 +63,7 @@ def check_plausible(metrics: Metrics, plan: ReadPlan, source: str) -> Metrics:
     if plan.replicas is not None and len(metrics.lags) > _LAGS_PER_REPLICA * plan.replicas + _MIN_LAGS_LIMIT:
         raise MetricsError(
             source,
-            f"tells {len(metrics.lags)} lags, but the broker has {plan.replicas} replicas",
-            "See that [collect.endpoints] names this broker's own agent, and one that tells of no other broker.",
+            f"reports {len(metrics.lags)} lags, but the broker has {plan.replicas} replicas",
+            "See that [collect.endpoints] names this broker's own agent, and that the agent reports no other broker.",
         )
     return metrics

@@ -1,4 +1,4 @@
-"""A cluster of many topics behind a fake admin link, and a clock."""
+"""A fake admin connection to a cluster of many topics, and a clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNKNOWN_TOPIC, NOT_AUTHORIZED, SERVER_ERROR = 3, 29, -1
 
 
 class Clock:
-    """Seconds that pass when the test says so."""
+    """Monotonic clock that the test advances."""
 
     now_s = 0.0
 
@@ -22,7 +22,7 @@ class Clock:
 
 
 class ManyTopics:
-    """Brokers that tell topics whole, by name, or in pages of ``page`` partitions, and what they were asked.
+    """Brokers that return all topics, topics by name, or pages of ``page`` partitions; records the requests.
 
     Attributes:
         sizes: partitions of each topic; each has the replicas 1 and 2.
@@ -30,7 +30,7 @@ class ManyTopics:
         epochs: leader epoch of a (topic, partition), 0 if it is not among them.
         isrs: in-sync replicas of a (topic, partition), both replicas if it is not among them.
         ids: id of a topic, its name if it is not among them.
-        errors: topics of which the brokers tell an error by name.
+        errors: error code by topic.
         moving: (topic, partition) that a reassignment moves to broker 3.
         pages: whether the brokers know DescribeTopicPartitions.
         silent: kinds of request that are not answered.
@@ -71,7 +71,7 @@ class ManyTopics:
         return getattr(self, kind)(request)
 
     def topics_asked(self) -> list[str]:
-        """Return what was asked of topics since the last call: names, ``whole``, or ``page`` with where it begins."""
+        """Return the topic requests since the last call: names, ``whole``, or ``page`` with its start."""
         asked, self.asked = self.asked, []
         return asked
 
@@ -95,10 +95,10 @@ class ManyTopics:
             if left == 0:
                 return Answer(topics=topics, next_cursor=Answer(topic_name=name, partition_index=0))
             topics.append(self._topic(name, begin, begin + left))
-            told = len(topics[-1].partitions)
-            left -= told
-            if begin + told < self.sizes[name]:
-                return Answer(topics=topics, next_cursor=Answer(topic_name=name, partition_index=begin + told))
+            count = len(topics[-1].partitions)
+            left -= count
+            if begin + count < self.sizes[name]:
+                return Answer(topics=topics, next_cursor=Answer(topic_name=name, partition_index=begin + count))
         return Answer(topics=topics, next_cursor=None)
 
     def _topic(self, name: str, begin: int = 0, end: int = 10_000) -> Any:

@@ -1,4 +1,4 @@
-"""Web servers that answer as no server should, on this machine: byte for byte what a test writes."""
+"""Local servers with invalid answers, which a test writes byte by byte."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _request(connection: socket.socket) -> bytes:
 
 
 def _received(connection: socket.socket) -> bytes:
-    """Return what came; a client that is gone in the midst of its request would else be read for ever."""
+    """Return the received bytes; stops when the client disconnects in the middle of a request."""
     data = connection.recv(65536)
     if not data:
         raise ConnectionError("the client has gone")
@@ -72,7 +72,7 @@ def _received(connection: socket.socket) -> bytes:
 
 @contextmanager
 def bad_server(handler: Handler, reads: bool = True) -> Iterator[BadServer]:
-    """Run such a server for the length of the block."""
+    """Run such a server for the duration of the block."""
     server = BadServer(handler, reads)
     try:
         yield server
@@ -86,7 +86,7 @@ def saying(answer: bytes) -> Handler:
 
 
 def dripping(first: bytes, piece: bytes, every_s: float = 0.05) -> Handler:
-    """Return a handler that writes something, and then a piece again and again until nobody reads."""
+    """Return a handler that writes a start, then repeats a chunk until the client disconnects."""
 
     def drip(connection: socket.socket, _: bytes) -> None:
         connection.sendall(first)

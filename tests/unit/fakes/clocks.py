@@ -1,4 +1,4 @@
-"""A clock of a test's own: wall time that the test sets, and time that passes when the test says so."""
+"""A fake clock: the test sets the wall clock and advances the elapsed time."""
 
 from __future__ import annotations
 

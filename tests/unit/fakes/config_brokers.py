@@ -1,4 +1,4 @@
-"""Brokers that keep dynamic configurations, behind a fake admin link."""
+"""A fake admin connection to brokers with dynamic configurations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ConfigBrokers:
         configs: dynamic configuration by entity.
         down: brokers that cannot be connected to.
         hanging: brokers that answer nothing.
-        losing: brokers that make a change whose answer is lost.
+        losing: brokers that make a change, but whose answer does not arrive.
         deaf: brokers that accept a change and do not make it.
         refusing: brokers that refuse a change.
         requests: entity and new value by key, None to delete, of every change that was asked for.

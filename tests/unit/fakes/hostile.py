@@ -1,4 +1,4 @@
-"""Names as nobody should choose them, and text that would act on a terminal."""
+"""Hostile names and texts, for example with terminal escape sequences."""
 
 from __future__ import annotations
 

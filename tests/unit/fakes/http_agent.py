@@ -37,7 +37,7 @@ class Agent(BaseHTTPRequestHandler):
         super().setup()
 
     def say(self, body: bytes, status: int = 200, length: int | None = None) -> None:
-        """Answer with a body; ``length`` is what the head promises, None: the truth."""
+        """Answer with a body; ``length`` is the Content-Length header, None for the real length."""
         self.send_response(status)
         self.send_header("Content-Length", str(len(body) if length is None else length))
         self.end_headers()
@@ -71,7 +71,7 @@ class AgentServer(ThreadingHTTPServer):
         return f"127.0.0.1:{self.server_port}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that gave up is what some tests are about."""
+        """Ignore errors of clients that disconnected, which some tests provoke."""
 
 
 @contextmanager
@@ -89,5 +89,5 @@ def agent(answers: ElectionResults, tls: ssl.SSLContext | None = None) -> Iterat
 
 
 def saying(body: bytes, status: int = 200) -> ElectionResults:
-    """Return what answers with a body."""
+    """Return a behaviour that answers with a body."""
     return lambda connection: connection.say(body, status)

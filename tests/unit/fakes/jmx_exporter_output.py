@@ -54,7 +54,7 @@ kafka_server_leaderreplication_byte_rate 1500000.5
 """
 )
 
-# Without rules: the type stands in the name, every other key in a label, and every attribute has a metric.
+# Without rules: the type is in the name, every other key in a label, and every attribute has a metric.
 NO_RULES = """# TYPE java_lang_Runtime_StartTime untyped
 java_lang_Runtime_StartTime 1.7E12
 # TYPE kafka_log_Log_Value untyped

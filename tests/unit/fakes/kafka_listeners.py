@@ -33,7 +33,7 @@ class Listener:
     tokens: list[bytes] = field(default_factory=list)
 
     def serve(self, connection: socket.socket) -> None:
-        """Answer until the client goes, or says what this listener does not understand."""
+        """Answer until the client disconnects, or sends a request that this listener does not understand."""
         # As a broker does with bytes that are no request of Kafka's: it ends the connection.
         with contextlib.suppress(OSError, struct.error, ValueError), connection:
             spoken = _secured(connection, self.tls) if self.tls else connection

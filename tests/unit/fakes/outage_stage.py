@@ -101,7 +101,7 @@ class FakeLeaders(LeadersInTurn):
 
 
 class FakeBrokers:
-    """Brokers of whom one may be gone.
+    """Brokers, one of which may be down.
 
     Attributes:
         spans: times in which Kafka could take no tick.

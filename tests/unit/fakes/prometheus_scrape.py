@@ -1,4 +1,4 @@
-"""What a scrape of a hand-made state gives, as Prometheus reads it."""
+"""Scrape of a hand-made state, parsed as by Prometheus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Series = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Scene:
-    """A state of cluster ``orders`` at a clock that stands still until it is moved."""
+    """A state of cluster ``orders`` with a clock that the test advances."""
 
     def __init__(self, top_n: int = 50) -> None:
         self.now_ms = TICK_MS

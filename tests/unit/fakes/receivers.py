@@ -25,7 +25,7 @@ class Asked:
 
 @dataclass
 class Said:
-    """What is answered; ``lose``: the connection is closed without a word, though the request was taken."""
+    """An HTTP answer; with ``lose`` the connection is closed without it, although the request was processed."""
 
     status: int = 200
     body: bytes = b"{}"
@@ -37,16 +37,16 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = Asked(self.path, dict(self.headers), self.rfile.read(int(self.headers.get("Content-Length", "0"))))
         server: Any = self.server
-        said = server.answer(asked)
-        if said.lose:
+        scripted = server.answer(asked)
+        if scripted.lose:
             self.close_connection = True
             return
-        self.send_response(said.status)
-        for name, value in {"Content-Type": "application/json", **said.headers}.items():
+        self.send_response(scripted.status)
+        for name, value in {"Content-Type": "application/json", **scripted.headers}.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(said.body)))
+        self.send_header("Content-Length", str(len(scripted.body)))
         self.end_headers()
-        self.wfile.write(said.body)
+        self.wfile.write(scripted.body)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -60,7 +60,7 @@ class _Server(ThreadingHTTPServer):
         self.answer = answer
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that gave up is what some tests are about."""
+        """Ignore errors of clients that disconnected, which some tests provoke."""
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def serving(answer: Callable[[Asked], Said], port: int = 0) -> Iterator[str]:
 
 
 class Scripted:
-    """Takes what comes; answers as scripted, then 200.
+    """Accepts every request; answers as scripted, then with 200.
 
     Attributes:
         asked: the requests so far.
@@ -118,11 +118,11 @@ class FakeSlack:
         self.tokens.add(asked.headers["Authorization"])
         if method.startswith("conversations"):
             return _ok(self._page(method, dict(parse_qsl(asked.body.decode()))))
-        said = self.script.pop(0) if self.script else None
-        if said is not None and not said.lose:
-            return said
+        scripted = self.script.pop(0) if self.script else None
+        if scripted is not None and not scripted.lose:
+            return scripted
         answer = self._write(method, json.loads(asked.body))
-        return said or _ok(answer)
+        return scripted or _ok(answer)
 
     def _write(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if method == "chat.update":
@@ -169,7 +169,7 @@ _EVIDENCE = {
 
 
 def event(alert_id: str = "a", state: str = "firing", tick_ms: int = 1_800_000_000_000, **changes: Any) -> AlertEvent:
-    """An event of a throttle that is too small, unless told otherwise."""
+    """Return an event, by default of a throttle that is too low."""
     advice = {
         "throttle_bytes_per_s": 3_600_000,
         "finish_s": 90.0,

@@ -1,4 +1,4 @@
-"""Another user, for what this one may do everywhere as root."""
+"""Runs code as another user, because root passes every permission check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers' and topics' configuration answers mean."""
+"""Parsing of brokers' and topics' configuration answers."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def setting(name: str, value: str | None, source: int = FILE) -> Any:
 
 
 def test_a_rate_is_the_brokers_own_or_the_cluster_default() -> None:
-    told = rates_of([rate(LEADER_RATE, OWN, "5", "7"), rate(FOLLOWER_RATE, DEFAULT, "7")])
-    assert told == BrokerThrottles(True, 5, 7, "broker", "default", None, "none")
+    reported = rates_of([rate(LEADER_RATE, OWN, "5", "7"), rate(FOLLOWER_RATE, DEFAULT, "7")])
+    assert reported == BrokerThrottles(True, 5, 7, "broker", "default", None, "none")
 
 
 def test_a_rate_that_is_missing_or_unlimited_is_none() -> None:
@@ -55,16 +55,16 @@ def test_a_rate_that_is_missing_or_unlimited_is_none() -> None:
 @pytest.mark.parametrize("source", [FILE, UNSET, 0])
 def test_a_rate_that_is_not_set_dynamically_is_not_in_force(source: int) -> None:
     # BrokerConfigHandler: the broker's own dynamic value, else that of all brokers, else no limit.
-    told = rates_of([rate(LEADER_RATE, source, "5"), rate(FOLLOWER_RATE, OWN, "7", "6")])
+    reported = rates_of([rate(LEADER_RATE, source, "5"), rate(FOLLOWER_RATE, OWN, "7", "6")])
     in_file = (LEADER_RATE,) if source == FILE else ()
-    assert told == BrokerThrottles(True, None, 7, "none", "broker", None, "none", in_file)
-    # What the file holds is no number that Kafka has looked at.
+    assert reported == BrokerThrottles(True, None, 7, "none", "broker", None, "none", in_file)
+    # Kafka has not validated the value in the file, so it may be no number.
     assert rates_of([rate(LOG_DIRS_RATE, FILE, "10 MB")]).log_dirs_bytes_per_s is None
 
 
 def test_the_rate_between_log_directories_is_read_with_the_others() -> None:
-    seen = rates_of([rate(LOG_DIRS_RATE, OWN, "6", "5")])
-    assert (seen.log_dirs_bytes_per_s, seen.log_dirs_source) == (6, "broker")
+    reported = rates_of([rate(LOG_DIRS_RATE, OWN, "6", "5")])
+    assert (reported.log_dirs_bytes_per_s, reported.log_dirs_source) == (6, "broker")
     assert rates_of([rate(LOG_DIRS_RATE, DEFAULT, "5")]).log_dirs_source == "default"
 
 
@@ -74,22 +74,22 @@ def test_an_answer_from_the_midst_of_a_change_is_unknown() -> None:
     assert rates_of([config]) == BrokerThrottles(known=False)
 
 
-def test_other_keys_of_the_same_answer_say_nothing_of_the_rates() -> None:
+def test_other_keys_of_the_same_answer_do_not_affect_the_rates() -> None:
     auto = Answer(name=AUTO_REBALANCE, value="true", config_source=DEFAULT, synonyms=[Answer(value="false")])
     assert rates_of([rate(LEADER_RATE, OWN, "5"), auto]) == BrokerThrottles(
         True, 5, None, "broker", "none", None, "none"
     )
 
 
-def test_how_a_broker_balances_leaders_is_what_it_tells() -> None:
-    told = {AUTO_REBALANCE: "true", CHECK_INTERVAL: "300", IMBALANCE_PERCENTAGE: "15"}
-    assert leader_rebalance_of(setting(n, v) for n, v in told.items()) == LeaderRebalanceConfig(True, 300, 15)
+def test_leader_balancing_is_as_the_broker_reports_it() -> None:
+    reported = {AUTO_REBALANCE: "true", CHECK_INTERVAL: "300", IMBALANCE_PERCENTAGE: "15"}
+    assert leader_rebalance_of(setting(n, v) for n, v in reported.items()) == LeaderRebalanceConfig(True, 300, 15)
     # A broker of Kafka 4 has no percentage.
     assert leader_rebalance_of([setting(AUTO_REBALANCE, "false")]) == LeaderRebalanceConfig(False, None, None)
 
 
 @pytest.mark.parametrize(("source", "percentage"), [(OWN, 10), (DEFAULT, 10), (FILE, 10), (UNSET, None)])
-def test_a_percentage_that_is_not_set_says_nothing(source: int, percentage: int | None) -> None:
+def test_a_percentage_that_is_not_set_is_unknown(source: int, percentage: int | None) -> None:
     # Brokers of Kafka 3 report their default of 10 with the source DEFAULT_CONFIG.
     assert leader_rebalance_of([setting(IMBALANCE_PERCENTAGE, "10", source)]).percentage == percentage
 
@@ -107,9 +107,11 @@ def test_a_percentage_that_is_not_set_says_nothing(source: int, percentage: int 
     ],
 )
 def test_balancing_is_known_from_controllers_alone(roles: str | None, auto: bool | None, check_s: int | None) -> None:
-    told = [setting(AUTO_REBALANCE, "true", UNSET), setting(CHECK_INTERVAL, "300", UNSET)]
-    told += [] if roles is None else [setting(PROCESS_ROLES, roles)]
-    assert leader_rebalance_of([*told, setting(IMBALANCE_PERCENTAGE, "20")]) == LeaderRebalanceConfig(auto, check_s, 20)
+    reported = [setting(AUTO_REBALANCE, "true", UNSET), setting(CHECK_INTERVAL, "300", UNSET)]
+    reported += [] if roles is None else [setting(PROCESS_ROLES, roles)]
+    assert leader_rebalance_of([*reported, setting(IMBALANCE_PERCENTAGE, "20")]) == LeaderRebalanceConfig(
+        auto, check_s, 20
+    )
 
 
 def test_how_a_broker_replicates_is_what_it_reports() -> None:
@@ -139,7 +141,7 @@ def test_how_a_broker_replicates_is_what_it_reports() -> None:
         ({}, False, None),
     ],
 )
-def test_a_topic_says_where_its_segments_go_and_who_compresses_them(
+def test_a_topic_config_has_remote_storage_and_recompression(
     reported: dict[str, str], remote_storage: bool, recompressed: bool | None
 ) -> None:
     config = topic_config_of([setting(name, value) for name, value in reported.items()])
@@ -154,6 +156,6 @@ def test_a_topic_without_lists_has_none_and_may_be_compacted() -> None:
     assert topic_config_of([Answer(name=CLEANUP_POLICY, value="delete")]).compacted is False
 
 
-def test_what_a_topic_needs_in_sync_is_a_number_or_not_told() -> None:
+def test_min_insync_replicas_is_a_number_or_unknown() -> None:
     assert topic_config_of([Answer(name=MIN_INSYNC, value="2")]).min_insync_replicas == 2
     assert topic_config_of([]).min_insync_replicas is None

@@ -1,4 +1,4 @@
-"""Setting and clearing rates on brokers of which some are down, hang or refuse."""
+"""Setting and clearing rates while some brokers are down, hang or refuse."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_several_brokers_that_fail_are_all_named_each_with_its_reason(brokers: C
     assert (error.in_force, "others" in error.rule) == ({}, False)
 
 
-def test_a_change_whose_answer_was_lost_is_in_force_if_it_reads_back(brokers: ConfigBrokers) -> None:
+def test_a_change_without_an_answer_is_in_force_if_it_reads_back(brokers: ConfigBrokers) -> None:
     brokers.losing = {2}
     assert apply({1: 2 * MB, 2: 2 * MB})[2].leader_bytes_per_s == 2 * MB
 

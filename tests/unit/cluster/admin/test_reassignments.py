@@ -1,4 +1,4 @@
-"""Reading the reassignments that are running: a fake link plays the brokers."""
+"""Running reassignments, with a fake admin connection."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> FakeConnection:
 
 
 def test_the_target_is_the_replicas_without_those_removed_in_their_order() -> None:
-    # [1, 2] is moved to [3, 2]: the controller puts the target first, then what is removed.
+    # [1, 2] is moved to [3, 2]: the controller lists the target first, then the removing replicas.
     assert Reassignment("t", 0, 1, (3, 2, 1), (3,), (1,)).target == (3, 2)
     assert Reassignment("t", 0, 1, (1, 2, 3), (3,), ()).target == (1, 2, 3)
 

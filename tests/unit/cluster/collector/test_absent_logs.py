@@ -14,7 +14,7 @@ ALL = (1, 2, 3)
 
 
 def said(absent: AbsentLogs, *ticks: tuple[int, Collection[int], Collection[int]]) -> list[list[int]]:
-    """What is said in ticks of a second, broker that answered, and broker that showed a log."""
+    """Runs ticks one second apart, with the brokers that answered and those that reported a log."""
     return [absent.of(second * 1000, MOVING, answered, shown) for second, answered, shown in ticks]
 
 
@@ -31,10 +31,10 @@ def test_a_replica_is_without_a_log_once_its_broker_has_shown_none_for_ten_secon
     [((1, 2), (1, 2)), (ALL, ()), (ALL, (2,))],
     ids=["its broker does not answer", "nobody shows logs", "the leader's is not shown"],
 )
-def test_what_is_not_known_is_not_said(answered: Collection[int], shown: Collection[int]) -> None:
+def test_unknown_logs_are_not_reported_as_absent(answered: Collection[int], shown: Collection[int]) -> None:
     absent = AbsentLogs()
     assert said(absent, *[(second, answered, shown) for second in range(30)]) == [[]] * 30
-    # Nor does it end what is known: the broker had shown none before, and shows none now.
+    # The known absence does not end either: the broker reported no log before, and reports none now.
     absent = AbsentLogs()
     assert said(absent, (0, ALL, (1, 2)), (9, answered, shown), (10, ALL, (1, 2))) == [[], [], [3]]
 

@@ -1,4 +1,4 @@
-"""Steps of the wall clock: which count, and what is read while one is made."""
+"""Steps of the wall clock: their detection, and metrics that are read during a step."""
 
 from __future__ import annotations
 

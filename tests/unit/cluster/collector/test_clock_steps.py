@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 class Brokers(ManyTopics):
-    """Three brokers and topic a of two partitions, of which partition 0 gains broker 3."""
+    """Three brokers and topic a of two partitions; a reassignment adds broker 3 to partition 0."""
 
     def __init__(self) -> None:
         super().__init__({"a": 2})
@@ -121,7 +121,7 @@ class Running:
         self._collector = Collector(settings, self.rows, clock=self.now.clock)
 
     def tick(self, count: int = 1) -> Rows:
-        """Let so many ticks come, and return the rows of the last."""
+        """Run this many ticks and return the rows of the last one."""
         for _ in range(count):
             self.now.elapsed_s += 1
             report = self._collector.tick()

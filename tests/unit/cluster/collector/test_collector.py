@@ -1,4 +1,4 @@
-"""The collector when something fails that nobody foresaw: it costs a tick, and the next one goes well."""
+"""The collector after unexpected errors: each costs one tick, and the next tick succeeds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Source:
 
 
 class Failing:
-    """A sink whose ticks fail one after the other with what it was given, then are written."""
+    """A sink that raises the given errors one by one, then writes ticks."""
 
     def __init__(self, *errors: Exception) -> None:
         self._errors = list(errors)
@@ -65,7 +65,7 @@ class Failing:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> tuple[list[TickReport], Brokers]:
-    """Run a collector until a tick is written, and return what became of each."""
+    """Run a collector until a tick is written, and return the report of each tick."""
     brokers, reports, stop = Brokers(), [], threading.Event()
     monkeypatch.setattr(cluster.collector.collector, "AdminConnection", lambda settings: brokers)
     monkeypatch.setattr(cluster.collector.collector, "metrics_source", lambda collect: Source())
@@ -83,15 +83,15 @@ def run(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> tuple[list[TickR
 
 
 @pytest.mark.parametrize("error", [RuntimeError("loop closed"), ValueError("no number"), KeyError("topic")])
-def test_what_nobody_foresaw_costs_a_tick_and_its_connections(
+def test_an_unexpected_error_costs_a_tick_and_its_connections(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     with caplog.at_level(logging.ERROR, "cluster.collector.collector"):
         reports, brokers = run(monkeypatch, error)
     assert [report.failed for report in reports] == [f"unexpected {type(error).__name__}: {error}", None]
-    (told,) = (record for record in caplog.records if record.name == "cluster.collector.collector")
-    assert told.exc_info is not None
-    # Once to be made anew, and once at the end.
+    (record,) = (record for record in caplog.records if record.name == "cluster.collector.collector")
+    assert record.exc_info is not None
+    # Once to reconnect, and once at the end.
     assert brokers.closed == 2
 
 

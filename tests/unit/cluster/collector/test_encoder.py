@@ -10,7 +10,7 @@ from cluster.collector.rows.columns import Columns
 from cluster.collector.rows.encoder import MAX_BYTES, MAX_COLUMNAR_ROWS, MAX_ROWS, encode_end, encode_rows
 
 
-def test_the_alert_lane_goes_first_and_seq_counts_from_zero() -> None:
+def test_alert_messages_go_first_and_seq_counts_from_zero() -> None:
     rows = {kind: [{"a": 1}] for kind in ("logs", "leaders", "moves", "brokers")}
     messages = encode_rows("prod", 5, rows)
     assert [m.kind for m in messages] == ["brokers", "moves", "leaders", "logs"]

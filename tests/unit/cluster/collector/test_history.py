@@ -1,4 +1,4 @@
-"""Earlier samples: which one a rate is taken against, and when there is none."""
+"""Earlier samples: the one that a rate is computed from, and when there is none."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_samples_are_bounded_by_the_window() -> None:
     assert len(samples) == 11
 
 
-def test_a_counter_that_falls_starts_anew() -> None:
+def test_a_counter_that_falls_starts_again() -> None:
     samples = history()
     samples.add(1, "bytes", EarlierSample(0, (100,)))
     assert samples.add(1, "bytes", EarlierSample(1000, (7,))) is None
     assert samples.add(1, "bytes", EarlierSample(2000, (9,))) == EarlierSample(1000, (7,))
 
 
-def test_only_values_said_to_rise_are_held_to_it() -> None:
+def test_only_values_declared_as_rising_reset_the_history() -> None:
     samples = history(rising=1)
     samples.add(1, "log", EarlierSample(0, (100, 50)))
     assert samples.add(1, "log", EarlierSample(1000, (100, 20))) == EarlierSample(0, (100, 50))

@@ -34,7 +34,7 @@ def test_a_switch_names_the_leader_before_its_tick_and_its_last_samples() -> Non
     assert following(1, 1, 2).of(NAME, 2000) == Switch(1, 2000, UNDER_1)
 
 
-def test_samples_from_before_are_told_for_one_window() -> None:
+def test_samples_before_a_switch_are_reported_for_one_window() -> None:
     switches = following(1, 2)
     assert switches.of(NAME, 1000 + WINDOW_MS) == Switch(1, 1000, UNDER_1)
     assert switches.of(NAME, 1001 + WINDOW_MS) == Switch(1, 1000, None)
@@ -52,16 +52,16 @@ def test_a_leader_that_comes_back_is_no_switch() -> None:
     assert following(1, None, 1).of(NAME, 2000) is None
 
 
-def test_a_leader_never_seen_before_is_no_switch() -> None:
+def test_a_first_leader_is_no_switch() -> None:
     assert following(None, 1).of(NAME, 1000) is None
 
 
-def test_after_two_switches_in_a_row_the_samples_of_the_leader_that_had_some_are_told() -> None:
+def test_after_two_switches_in_a_row_the_samples_of_the_leader_that_had_some_are_reported() -> None:
     # 3 led for one tick and was never sampled.
     assert following(1, 3, 2).of(NAME, 2000) == Switch(3, 2000, UNDER_1)
 
 
-def test_a_switch_of_a_partition_that_nobody_watches_is_remembered_for_ten_minutes() -> None:
+def test_a_switch_of_an_unwatched_partition_is_kept_for_ten_minutes() -> None:
     switches = following(1, 2, watched=False)
     switches.observe(601_000, led_by(2), set())
     assert switches.of(NAME, 601_000) == Switch(1, 1000, None)
@@ -75,7 +75,7 @@ def test_a_switch_of_a_watched_partition_is_remembered_for_as_long_as_it_is_watc
     assert switches.of(NAME, 9_000_000) == Switch(1, 1000, None)
 
 
-def test_partitions_that_are_gone_or_made_anew_are_forgotten() -> None:
+def test_deleted_or_recreated_partitions_are_dropped() -> None:
     switches = following(1, 2)
     switches.forget([NAME])
     assert switches.of(NAME, 2000) is None

@@ -32,7 +32,7 @@ def end_of(collector: CollectorId | None, at_ms: int, cluster: str = "orders") -
 
 
 def heard(rivals: Rivals, collector: CollectorId | None, seconds: float, cluster: str = "orders") -> CollectorId | None:
-    """Return whom a collector yields to that hears another one's ticks for some seconds."""
+    """Return the collector that is yielded to after some seconds with another one's ticks."""
     ticks = [rivals.yields_to(end_of(collector, START_MS + n * 1000, cluster), n) for n in range(int(seconds) + 1)]
     return ticks[-1]
 
@@ -62,12 +62,14 @@ def test_it_does_not_yield_to_one_that_is_about_to_yield(rivals: Rivals) -> None
     assert heard(rivals, YOUNGER, 8) is None
 
 
-def test_it_yields_to_one_that_does_not_look_any_more_whatever_the_clocks_say(rivals: Rivals) -> None:
+def test_it_yields_to_one_that_no_longer_checks_whatever_the_clocks_are(rivals: Rivals) -> None:
     assert heard(rivals, replace(YOUNGER, collector_started_ms=START_MS + 1), 11) is not None
 
 
 @pytest.mark.parametrize("collector", [OWN, None])
-def test_its_own_ticks_and_those_that_tell_nothing_are_no_others(rivals: Rivals, collector: CollectorId | None) -> None:
+def test_its_own_ticks_and_those_without_an_identity_are_no_others(
+    rivals: Rivals, collector: CollectorId | None
+) -> None:
     assert heard(rivals, collector, 20) is None
 
 
@@ -105,12 +107,12 @@ def test_what_is_no_end_of_a_tick_is_passed_over(rivals: Rivals, end: bytes) -> 
 
 
 @pytest.mark.parametrize("end", [{"collector_pid": "x"}, {"collector_started_ms": None}])
-def test_a_collector_that_is_told_badly_is_none(end: dict[str, Any]) -> None:
+def test_an_invalid_collector_identity_is_ignored(end: dict[str, Any]) -> None:
     columns = ELDER.columns()
     assert CollectorId.of(columns) == ELDER
     assert CollectorId.of(columns | end) is None
 
 
-def test_it_is_told_on_one_printable_line() -> None:
+def test_an_identity_is_printed_on_one_line() -> None:
     assert str(ELDER) == "pid 4711 on host db-1"
     assert str(replace(ELDER, collector_host="\x1b[2J\nroot")).isprintable()

@@ -9,7 +9,7 @@ from cluster.collector.pacing import FixedRateSchedule, ScheduledTick
 
 
 class Clock:
-    """Monotonic seconds that pass when the test says so."""
+    """Monotonic clock that the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -32,18 +32,18 @@ class WaitingEvent(threading.Event):
 
 def run(durations_s: list[float], interval_s: float = 1.0) -> list[tuple[float, float, int]]:
     """Run ticks that last so long; return begin since the start, lateness and ticks left out before, of each."""
-    clock, seen = Clock(), []
+    clock, calls = Clock(), []
     stop = WaitingEvent(clock)
 
     def tick(due: ScheduledTick, lateness_s: float) -> bool:
-        seen.append((round(clock.now_s - 100.0, 3), round(lateness_s, 3), due.skipped))
-        clock.now_s += durations_s[len(seen) - 1]
-        if len(seen) == len(durations_s):
+        calls.append((round(clock.now_s - 100.0, 3), round(lateness_s, 3), due.skipped))
+        clock.now_s += durations_s[len(calls) - 1]
+        if len(calls) == len(durations_s):
             stop.set()
         return True
 
     run_paced(interval_s, tick, stop, clock)
-    return seen
+    return calls
 
 
 def test_ticks_begin_at_fixed_times_whatever_they_last() -> None:

@@ -43,7 +43,7 @@ def test_the_earlier_sample_is_the_newest_that_is_a_window_old_and_before_that_t
     assert given[24] == EarlierSample(14_000, (14,))
 
 
-def test_a_value_that_fell_was_reset_and_begins_anew_alone() -> None:
+def test_a_value_that_fell_was_reset_and_restarts_alone() -> None:
     kept = tracks()
     kept.add(1, readings(0, a=5, b=5))
     fallen = kept.add(1, readings(1, a=4, b=6))
@@ -53,7 +53,7 @@ def test_a_value_that_fell_was_reset_and_begins_anew_alone() -> None:
     assert (earlier(after, "a"), earlier(after, "b")) == (EarlierSample(1000, (4,)), EarlierSample(0, (5,)))
 
 
-def test_what_is_not_read_any_more_begins_anew_when_it_comes_back() -> None:
+def test_a_key_that_was_missing_restarts_when_it_comes_back() -> None:
     kept = tracks()
     kept.add(1, readings(0, a=1, b=1))
     kept.add(1, readings(1, b=2))

@@ -1,4 +1,4 @@
-"""From what a tick saw to its rows."""
+"""Rows of a tick, built from a snapshot and the brokers' metrics."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ def reads(tick_ms: int, *brokers: int, **of_metrics: Any) -> dict[int, BrokerRea
     return answered | silent
 
 
-def tick(builder: TickBuilder, tick_ms: int, seen: Snapshot, read: Mapping[int, BrokerRead]) -> Rows:
-    return builder.rows(tick_ms, seen, read, watched_partitions(seen))
+def tick(builder: TickBuilder, tick_ms: int, metadata: Snapshot, read: Mapping[int, BrokerRead]) -> Rows:
+    return builder.rows(tick_ms, metadata, read, watched_partitions(metadata))
 
 
 def moves(*ticks: tuple[Snapshot, Mapping[int, BrokerRead]]) -> dict[str, Any]:
     """Return the row of the move after these ticks, one a second."""
     builder = TickBuilder(WINDOW_MS, 1000)
-    for second, (seen, read) in enumerate(ticks):
-        rows = tick(builder, second * 1000, seen, read)
+    for second, (metadata, read) in enumerate(ticks):
+        rows = tick(builder, second * 1000, metadata, read)
     return rows["moves"][0]
 
 
@@ -140,7 +140,7 @@ def test_a_log_of_a_restarted_broker_is_unchanged_only_since_its_return() -> Non
     assert moves(*restarted)["logs"][0]["unchanged_since_ms"] == 2000
 
 
-def test_a_meter_that_was_gone_for_a_tick_starts_anew() -> None:
+def test_a_meter_that_was_missing_for_a_tick_starts_again() -> None:
     # A broker that leads nothing of a topic drops its meter: it counts from zero when it leads again.
     ticks = [(snapshot(), reads(0, 1, 2, 3)), (snapshot(), reads(1000, 1, 2, 3, topic=False))]
     row = moves(*ticks, (snapshot(), reads(2000, 1, 2, 3)))
@@ -148,21 +148,21 @@ def test_a_meter_that_was_gone_for_a_tick_starts_anew() -> None:
 
 
 def test_a_broker_that_did_not_answer_costs_only_its_own_rows() -> None:
-    builder, seen, read = TickBuilder(WINDOW_MS, 1000), snapshot(), reads(1000, 1, 2)
-    rows = tick(builder, 1000, seen, read)
+    builder, metadata, read = TickBuilder(WINDOW_MS, 1000), snapshot(), reads(1000, 1, 2)
+    rows = tick(builder, 1000, metadata, read)
     assert [log["broker"] for log in rows["moves"][0]["logs"]] == [2, 1]
     assert {row["broker"] for row in rows["meters"]} == {1, 2}
     silent = next(row for row in rows["brokers"] if row["broker"] == 3)
     assert (silent["alive"], silent["answered"], silent["throttles_known"]) == (True, False, False)
-    assert unanswered(seen, read) == [{"broker": 3, "reason": "hangs"}]
+    assert unanswered(metadata, read) == [{"broker": 3, "reason": "hangs"}]
 
 
 def test_rates_of_unknown_brokers_are_unknown_and_unset_ones_are_none() -> None:
     rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), reads(0, 1, 2))
-    told = {row["broker"]: row for row in rows["brokers"]}
-    assert (told[1]["leader_throttle_bytes_per_s"], told[1]["leader_throttle_source"]) == (5_000_000, "default")
-    assert (told[1]["follower_throttle_bytes_per_s"], told[1]["follower_throttle_source"]) == (None, "none")
-    assert (told[3]["leader_throttle_bytes_per_s"], told[3]["leader_throttle_source"]) == (None, None)
+    row_of = {row["broker"]: row for row in rows["brokers"]}
+    assert (row_of[1]["leader_throttle_bytes_per_s"], row_of[1]["leader_throttle_source"]) == (5_000_000, "default")
+    assert (row_of[1]["follower_throttle_bytes_per_s"], row_of[1]["follower_throttle_source"]) == (None, "none")
+    assert (row_of[3]["leader_throttle_bytes_per_s"], row_of[3]["leader_throttle_source"]) == (None, None)
 
 
 def test_a_switch_carries_the_last_samples_of_the_leader_before() -> None:
@@ -211,9 +211,9 @@ def test_a_listed_partition_that_does_not_move_is_watched_and_others_are_not() -
     assert watched_partitions(snapshot(still, TopicConfig(None, "*", compacted=False))) == {ORDERS}
 
 
-def test_a_topic_made_anew_has_no_earlier_samples_and_no_switch() -> None:
-    anew = snapshot(replace(MOVING, leader=2), topic_id="b")
-    row = moves((snapshot(), reads(0, 1, 2, 3)), (anew, reads(1000, 1, 2, 3)))
+def test_a_recreated_topic_has_no_earlier_samples_and_no_switch() -> None:
+    recreated = snapshot(replace(MOVING, leader=2), topic_id="b")
+    row = moves((snapshot(), reads(0, 1, 2, 3)), (recreated, reads(1000, 1, 2, 3)))
     assert [log["prev_read_ms"] for log in row["logs"]] == [None, None, None]
     assert row["previous_leader"] is None
 
@@ -230,16 +230,16 @@ def ended_at(tick_ms: int, end: int, *brokers: int) -> dict[int, BrokerRead]:
 
 
 def test_a_move_names_the_brokers_that_answer_and_have_no_log_of_it() -> None:
-    def lost(second: int) -> dict[int, BrokerRead]:
+    def missing_logs(second: int) -> dict[int, BrokerRead]:
         read = reads(second * 1000, 1, 2, 3)
         return read | {3: replace(read[3], metrics=replace(metrics(second * 1000, 0), logs={}))}
 
-    ticks = [(snapshot(), lost(s)) for s in range(11)]
+    ticks = [(snapshot(), missing_logs(s)) for s in range(11)]
     assert [moves(*ticks[:n])["without_log"] for n in (1, 10, 11)] == [None, None, [3]]
     # The clock was set back by an hour in between.
     builder = TickBuilder(WINDOW_MS, 1000)
-    for seen, read in ticks[:10]:
-        tick(builder, 5_000_000, seen, read)
+    for metadata, read in ticks[:10]:
+        tick(builder, 5_000_000, metadata, read)
     builder.shift(-3_600_000)
     assert tick(builder, 1_410_000, *ticks[10])["moves"][0]["without_log"] == [3]
     assert moves(*ticks, (snapshot(), reads(11_000, 1, 2, 3)))["without_log"] is None
@@ -266,9 +266,9 @@ def test_a_log_that_is_gone_for_a_tick_is_unchanged_since_it_came_back() -> None
     assert unchanged_since(row) == {3: 2000, 1: 0}
 
 
-def test_a_topic_made_again_is_unchanged_since_then() -> None:
-    anew = snapshot(topic_id="b")
-    row = moves((snapshot(), ended_at(0, 50, 1, 2, 3)), (anew, ended_at(1000, 50, 1, 2, 3)))
+def test_a_recreated_topic_is_unchanged_since_then() -> None:
+    recreated = snapshot(topic_id="b")
+    row = moves((snapshot(), ended_at(0, 50, 1, 2, 3)), (recreated, ended_at(1000, 50, 1, 2, 3)))
     assert unchanged_since(row) == {1: 1000, 2: 1000, 3: 1000}
 
 
@@ -279,7 +279,7 @@ def test_a_broker_that_was_taken_out_of_the_cluster_begins_again() -> None:
     assert unchanged_since(row) == {3: 2000}
 
 
-def test_a_broker_that_was_away_begins_again_though_its_source_does_not_tell_when_it_started() -> None:
+def test_a_broker_that_was_down_begins_again_even_without_a_start_time() -> None:
     def at(second: int, *brokers: int) -> tuple[Snapshot, Mapping[int, BrokerRead]]:
         read = ended_at(second * 1000, 50, *brokers)
         known = {b: replace(r, metrics=replace(r.metrics, started_ms=None)) for b, r in read.items() if r.metrics}
@@ -335,15 +335,15 @@ def test_a_log_that_the_metadata_does_not_know_costs_its_row_and_not_the_tick() 
     assert [(row["topic"], row["broker"]) for row in rows["logs"]] == [("orders", 1)]
 
 
-def test_a_log_says_who_is_preferred_only_where_another_leads() -> None:
-    # Broker 1 leads and 2 is preferred; broker 3 holds the log of a watched partition, and does not lead.
+def test_a_log_has_its_preferred_leader_only_if_another_broker_leads() -> None:
+    # Broker 1 leads and 2 is preferred; broker 3 has the log of a watched partition, and does not lead.
     rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), reads(0, 1, 2, 3))
     assert {row["broker"]: row["preferred"] for row in rows["logs"]} == {1: 2, 2: None, 3: None}
     rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(replace(MOVING, leader=2)), reads(0, 1, 2, 3))
     assert {row["preferred"] for row in rows["logs"]} == {None}
 
 
-def test_brokers_tell_how_they_balance_leaders() -> None:
+def test_broker_rows_have_their_leader_balancing() -> None:
     read = reads(0, 1)
     read[1] = replace(read[1], balancing=LeaderRebalanceConfig(True, 300, 10))
     rows = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(), read)["brokers"]
@@ -374,7 +374,7 @@ def test_brokers_report_how_they_replicate_and_what_limits_moves_between_their_d
     ]
 
 
-def test_moves_say_whether_segments_leave_the_log_unseen_and_who_compresses() -> None:
+def test_moves_have_remote_storage_and_recompression() -> None:
     config = replace(LISTS, remote_storage=True, recompressed=False)
     row = moves((snapshot(config=config), reads(0, 1)))
     assert (row["remote_storage"], row["recompressed"]) == (True, False)
@@ -382,26 +382,26 @@ def test_moves_say_whether_segments_leave_the_log_unseen_and_who_compresses() ->
     assert (row["remote_storage"], row["recompressed"]) == (None, None)
 
 
-def test_a_partition_that_lacks_a_replica_and_is_not_watched_has_the_columns_of_a_move() -> None:
+def test_an_under_replicated_partition_that_is_not_watched_has_the_columns_of_a_move() -> None:
     still = replace(MOVING, adding=(), removing=())
     (row,) = tick(TickBuilder(WINDOW_MS, 1000), 0, snapshot(still, None), reads(0, 1))["moves"]
     assert sorted(row) == sorted(names(ROWS["moves"]))
     assert (row["remote_storage"], row["recompressed"], row["logs"]) == (None, None, [])
 
 
-def test_leaders_tell_how_old_their_metadata_is() -> None:
-    seen = replace(snapshot(), ages_ms={"orders": 20_000})
-    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, seen, reads(0, 1))
+def test_leaders_have_the_age_of_their_metadata() -> None:
+    metadata = replace(snapshot(), ages_ms={"orders": 20_000})
+    rows = tick(TickBuilder(WINDOW_MS, 1000), 0, metadata, reads(0, 1))
     assert [row["metadata_age_ms"] for row in rows["leaders"]] == [20_000]
 
 
-def test_leaders_tell_min_insync_replicas_of_a_partition_that_lacks_a_replica() -> None:
+def test_leaders_have_min_insync_replicas_of_under_replicated_partitions() -> None:
     config = TopicConfig(None, None, False, min_insync_replicas=2)
-    for isr, told in ((MOVING.replicas, None), (MOVING.replicas[:1], 2)):
-        seen = replace(snapshot(replace(MOVING, isr=isr)), topic_configs={"orders": config})
-        rows = tick(TickBuilder(WINDOW_MS, 1000), 0, seen, reads(0, 1))
-        assert [row["min_insync_replicas"] for row in rows["leaders"]] == [told]
-    unknown = replace(seen, topic_configs={})
+    for isr, expected in ((MOVING.replicas, None), (MOVING.replicas[:1], 2)):
+        metadata = replace(snapshot(replace(MOVING, isr=isr)), topic_configs={"orders": config})
+        rows = tick(TickBuilder(WINDOW_MS, 1000), 0, metadata, reads(0, 1))
+        assert [row["min_insync_replicas"] for row in rows["leaders"]] == [expected]
+    unknown = replace(metadata, topic_configs={})
     assert tick(TickBuilder(WINDOW_MS, 1000), 0, unknown, reads(0, 1))["leaders"][0]["min_insync_replicas"] is None
 
 
@@ -424,7 +424,7 @@ def test_a_switch_of_a_partition_that_was_not_watched_has_its_samples_from_befor
     assert row["before_topic_counters"]["prev_bytes_in"] == 0
 
 
-def test_a_plan_is_made_anew_only_where_something_changed() -> None:
+def test_a_plan_is_replaced_only_where_something_changed() -> None:
     plans = ReadPlanner()
     first = plans.of(snapshot(), set())
     again = plans.of(snapshot(), set())
@@ -433,11 +433,11 @@ def test_a_plan_is_made_anew_only_where_something_changed() -> None:
     assert [broker for broker, plan in switched.items() if plan is first[broker]] == [3]
 
 
-def test_a_plan_tells_how_many_replicas_a_broker_holds_and_whether_it_follows_in_sync() -> None:
+def test_a_plan_has_the_replica_count_and_whether_the_broker_follows_in_sync() -> None:
     made = ReadPlanner().of(snapshot(), {ORDERS})
     # Broker 1 leads, 2 follows in sync, and 3 is being added.
-    told = [(plan.replicas, plan.follows) for plan in (made[1], made[2], made[3])]
-    assert told == [(1, False), (1, True), (1, False)]
+    expected = [(plan.replicas, plan.follows) for plan in (made[1], made[2], made[3])]
+    assert expected == [(1, False), (1, True), (1, False)]
     assert [(b, plan.leads, plan.watched) for b, plan in made.items()] == [
         (1, (ORDERS,), (ORDERS,)),
         (2, (), (ORDERS,)),
@@ -447,6 +447,6 @@ def test_a_plan_tells_how_many_replicas_a_broker_holds_and_whether_it_follows_in
 
 def test_a_list_is_looked_up_for_the_partitions_of_its_own_topic() -> None:
     other = Partition("other", 0, 1, 5, (1, 2), (1, 2), ())
-    seen = snapshot(replace(MOVING, adding=(), removing=()), TopicConfig("0:1", None, compacted=False))
-    seen.partitions[other.name] = other
-    assert watched_partitions(seen) == {ORDERS}
+    metadata = snapshot(replace(MOVING, adding=(), removing=()), TopicConfig("0:1", None, compacted=False))
+    metadata.partitions[other.name] = other
+    assert watched_partitions(metadata) == {ORDERS}

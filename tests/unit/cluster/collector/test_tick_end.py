@@ -15,7 +15,7 @@ from schemas.config import Settings
 from schemas.tick_messages import TICK_END
 
 
-def test_the_end_of_a_tick_says_all_that_its_message_holds() -> None:
+def test_the_end_of_a_tick_has_every_column_of_its_message() -> None:
     flat = TICK_END
     while "<" in flat:
         flat = re.sub(r"<[^<>]*>", "", flat)
@@ -45,7 +45,7 @@ def test_a_tick_lies_in_each_partition_from_its_first_record_to_its_last() -> No
     assert ranges_of([]) == {}
 
 
-def test_a_tick_begins_at_the_least_offset_of_its_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tick_begins_at_the_least_offset_of_its_alert_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     publisher = Publisher(Settings(), 1.0)
     # By the order in which they were sent; the first was sent again behind the second. The third is of the history.
     row_index = iter([(0, 12), (0, 11), (1, 3)])
@@ -55,5 +55,5 @@ def test_a_tick_begins_at_the_least_offset_of_its_lane(monkeypatch: pytest.Monke
         return SimpleNamespace(get=lambda timeout: SimpleNamespace(partition=partition, offset=offset))
 
     monkeypatch.setattr(publisher, "_send", sent)
-    told = publisher.send([Message(kind, b"", b"") for kind in ("brokers", "moves", "logs")])
-    assert (told.first_offset, told.lane_messages, told.ranges) == (11, 2, {1: (3, 4)})
+    sent = publisher.send([Message(kind, b"", b"") for kind in ("brokers", "moves", "logs")])
+    assert (sent.first_offset, sent.lane_messages, sent.ranges) == (11, 2, {1: (3, 4)})

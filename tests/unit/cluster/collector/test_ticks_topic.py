@@ -1,4 +1,4 @@
-"""The ticks topic at the start: what may pass is tried again, and what may not is told with its remedy."""
+"""Creation of the ticks topic: transient errors are retried, others are reported with a remedy."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_cluster_that_never_answers_is_given_up_with_a_remedy_of_its_own(monke
     ],
     ids=repr,
 )
-def test_a_refusal_is_told_at_once_with_its_remedy(
+def test_a_refusal_is_reported_at_once_with_its_remedy(
     monkeypatch: pytest.MonkeyPatch, error: Exception, remedy: str
 ) -> None:
     cluster = Cluster(error)

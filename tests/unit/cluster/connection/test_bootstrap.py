@@ -15,7 +15,7 @@ LONG_S = 60.0
 
 
 class Servers:
-    """Connects to servers: one named ``hangs`` answers when told to, one named ``refuses`` never lets anyone in."""
+    """Connects to servers: ``hangs`` answers when the test releases it, ``refuses`` refuses every connection."""
 
     def __init__(self) -> None:
         self.tried: list[str] = []
@@ -66,7 +66,7 @@ def test_a_refusal_sends_on_to_the_next_server(servers: Servers) -> None:
     assert servers.first("refuses", "b") == "b"
 
 
-def test_when_all_fail_the_refusal_is_told_rather_than_the_silence(servers: Servers) -> None:
+def test_when_all_fail_the_refusal_is_reported_rather_than_the_timeout(servers: Servers) -> None:
     with pytest.raises(SaslAuthenticationFailedError):
         servers.first("silent", "refuses", "silent too")
 

@@ -75,7 +75,7 @@ def test_an_encrypted_key_needs_its_password(tmp_path: Path) -> None:
 
 
 def test_what_spark_is_given_has_a_password_for_encrypted_keys_only(tmp_path: Path) -> None:
-    """Java takes a key with a password for an encrypted one; Python does not look at it."""
+    """Java treats a key with a password as encrypted; Python ignores the password."""
     (tmp_path / "encrypted").mkdir()
     plain = FORMS["PKCS 8, RSA"].make(tmp_path)
     encrypted = FORMS["PKCS 8, encrypted with 3DES"].make(tmp_path / "encrypted")
@@ -93,7 +93,7 @@ def test_a_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
     assert "is not the key of" in refused(settings(first.pem, other)).rule
 
 
-def test_a_file_that_is_missing_or_holds_something_else_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_has_other_content_is_named(tmp_path: Path) -> None:
     own = make_certificate(tmp_path, "own")
     missing = tmp_path / "none.pem"
     assert refused(settings(missing, own.key)).subject == "cluster.ssl_cafile"

@@ -51,8 +51,8 @@ def asked(server: str, protocol: str = "PLAINTEXT", **more: Any) -> Refusal | No
     return why_refused(kafka, options, options["bootstrap_servers"], "cluster")
 
 
-def told(server: str, protocol: str = "PLAINTEXT", **more: Any) -> str:
-    """What is said of a server, which is called SERVER in it."""
+def refusal_text(server: str, protocol: str = "PLAINTEXT", **more: Any) -> str:
+    """Return the refusal of a server, with its address replaced by SERVER."""
     found = asked(server, protocol, **more)
     assert found is not None
     return f"{found.rule}. {found.remedy}".replace(server, "SERVER")
@@ -81,7 +81,7 @@ def test_nothing_is_wrong_with_a_listener_that_takes_what_is_configured(certific
 )
 def test_a_wrong_password_is_named_with_user_and_mechanism_and_never_itself(answer: str | None, reason: str) -> None:
     with listening(Listener(USERS, refusal=answer)) as server:
-        text = told(server, "SASL_PLAINTEXT", **{**LOGIN, "sasl_password": "wrong-password"})
+        text = refusal_text(server, "SASL_PLAINTEXT", **{**LOGIN, "sasl_password": "wrong-password"})
     assert text.startswith(f"SERVER refused to authenticate user headroom by PLAIN ({reason}")
     assert "cluster.sasl_username" in text
     assert "wrong-password" not in text
@@ -90,7 +90,7 @@ def test_a_wrong_password_is_named_with_user_and_mechanism_and_never_itself(answ
 
 def test_a_mechanism_that_is_not_offered_is_named_with_those_that_are() -> None:
     with listening(Listener(USERS, ("PLAIN", "GSSAPI"))) as server:
-        text = told(server, "SASL_PLAINTEXT", **{**LOGIN, "sasl_mechanism": "SCRAM-SHA-512"})
+        text = refusal_text(server, "SASL_PLAINTEXT", **{**LOGIN, "sasl_mechanism": "SCRAM-SHA-512"})
     assert text == (
         "SERVER does not offer the mechanism SCRAM-SHA-512; it offers PLAIN, GSSAPI. "
         "Set cluster.sasl_mechanism to one of these."
@@ -101,15 +101,15 @@ def test_a_certificate_that_is_not_trusted_is_named_with_the_authorities(
     certificate: Certificate, of_another_host: Certificate
 ) -> None:
     with listening(Listener(tls=server_tls(certificate))) as server:
-        by_system = told(server, "SSL")
-        by_file = told(server, "SSL", ssl_cafile=str(of_another_host.pem))
+        by_system = refusal_text(server, "SSL")
+        by_file = refusal_text(server, "SSL", ssl_cafile=str(of_another_host.pem))
     assert by_system.startswith("the certificate of SERVER is not trusted by this system's authorities: self")
     assert f"not trusted by cluster.ssl_cafile ({of_another_host.pem}): self" in by_file
 
 
 def test_a_certificate_of_another_host_is_named_so(of_another_host: Certificate) -> None:
     with listening(Listener(tls=server_tls(of_another_host))) as server:
-        text = told(server, "SSL", ssl_cafile=str(of_another_host.pem))
+        text = refusal_text(server, "SSL", ssl_cafile=str(of_another_host.pem))
         unchecked = asked(server, "SSL", ssl_cafile=str(of_another_host.pem), ssl_check_hostname=False)
     assert text.startswith("the certificate of SERVER is not for this host (IP address mismatch")
     assert "advertised.listeners" in text
@@ -121,7 +121,7 @@ def test_a_port_of_tls_that_is_asked_in_plain_is_named_so(
     protocol: str, more: dict[str, Any], certificate: Certificate
 ) -> None:
     with listening(Listener(USERS, tls=server_tls(certificate))) as server:
-        text = told(server, protocol, **more)
+        text = refusal_text(server, protocol, **more)
     assert text.startswith(f"SERVER speaks TLS, but cluster.security_protocol is {protocol}. Set it to SSL")
 
 
@@ -131,7 +131,7 @@ def test_a_port_without_tls_that_is_asked_by_it_is_named_so_and_gets_no_password
 ) -> None:
     listener = Listener(USERS)
     with listening(listener) as server:
-        text = told(server, protocol, **more)
+        text = refusal_text(server, protocol, **more)
     assert text.startswith(f"SERVER does not speak TLS, but cluster.security_protocol is {protocol}. Set it without")
     assert listener.tokens == []
 
@@ -140,10 +140,12 @@ def test_sasl_that_is_missing_or_too_much_is_named(certificate: Certificate) -> 
     secured = {"ssl_cafile": str(certificate.pem)}
     tls = server_tls(certificate)
     with listening(Listener(USERS)) as sasl, listening(Listener()) as plain, listening(Listener(tls=tls)) as without:
-        assert told(sasl).startswith("SERVER asks for SASL (PLAIN), but cluster.security_protocol is PLAINTEXT.")
-        assert "Set it to SASL_PLAINTEXT" in told(sasl)
-        assert told(plain, "SASL_PLAINTEXT", **LOGIN).startswith("SERVER does not use SASL, but")
-        assert "Set it to SSL" in told(without, "SASL_SSL", **secured, **LOGIN)
+        assert refusal_text(sasl).startswith(
+            "SERVER asks for SASL (PLAIN), but cluster.security_protocol is PLAINTEXT."
+        )
+        assert "Set it to SASL_PLAINTEXT" in refusal_text(sasl)
+        assert refusal_text(plain, "SASL_PLAINTEXT", **LOGIN).startswith("SERVER does not use SASL, but")
+        assert "Set it to SSL" in refusal_text(without, "SASL_SSL", **secured, **LOGIN)
 
 
 def test_a_certificate_of_the_client_that_is_missing_or_not_trusted_is_named(
@@ -153,8 +155,10 @@ def test_a_certificate_of_the_client_that_is_missing_or_not_trusted_is_named(
     other = {"ssl_certfile": str(of_another_host.pem), "ssl_keyfile": str(of_another_host.key)}
     own = {"ssl_certfile": str(certificate.pem), "ssl_keyfile": str(certificate.key)}
     with listening(Listener(tls=server_tls(certificate, trusts=certificate.pem))) as server:
-        assert told(server, "SSL", **secured).startswith("SERVER asks for a certificate of the client (")
-        assert f"refused the client's certificate {of_another_host.pem}" in told(server, "SSL", **secured, **other)
+        assert refusal_text(server, "SSL", **secured).startswith("SERVER asks for a certificate of the client (")
+        assert f"refused the client's certificate {of_another_host.pem}" in refusal_text(
+            server, "SSL", **secured, **other
+        )
         assert asked(server, "SSL", **secured, **own) is None
 
 
@@ -184,11 +188,11 @@ def test_what_one_server_answers_is_worth_more_than_that_another_is_down() -> No
         pytest.param(dripping(b"", b"\x00"), id="drips"),
     ],
 )
-def test_what_is_no_broker_is_told_in_time(handler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_no_broker_is_reported_in_time(handler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refusal, "TIMEOUT_S", 0.5)
     began_s = time.monotonic()
     with bad_server(handler, reads=False) as server:
-        text = told(f"127.0.0.1:{server.port}")
+        text = refusal_text(f"127.0.0.1:{server.port}")
     assert time.monotonic() - began_s < 8
     assert "gave no answer of Kafka's" in text or "no answer in time" in text
 

@@ -1,4 +1,4 @@
-"""Asking for elections: a fake link plays the brokers."""
+"""Requests for preferred leader elections, with a fake admin connection."""
 
 from __future__ import annotations
 
@@ -83,21 +83,21 @@ def test_another_broker_is_asked_when_one_is_silent_or_not_the_controller() -> N
     assert connection.asked == [1, 2, 3]
 
 
-def test_in_zookeeper_mode_a_broker_says_of_each_partition_that_it_is_not_the_controller() -> None:
+def test_in_zookeeper_mode_a_broker_returns_not_controller_for_each_partition() -> None:
     connection = FakeConnection({("t", 0): NONE, ("t", 1): NOT_NEEDED})
     connection.of_each = {1: NOT_CONTROLLER, 2: NOT_CONTROLLER}
     assert elect(connection, ("t", 0), ("t", 1)) == ElectionResults((("t", 0),), (("t", 1),))
     assert connection.asked == [1, 2, 3]
 
 
-def test_who_may_not_ask_is_told_which_right_to_get() -> None:
+def test_a_missing_permission_is_named() -> None:
     connection = FakeConnection()
     connection.errors = {1: NOT_AUTHORIZED}
     with pytest.raises(HeadroomError, match="Grant ALTER on the cluster"):
         elect(connection, ("t", 0))
 
 
-def test_a_request_that_nobody_takes_says_what_each_broker_answered() -> None:
+def test_a_request_that_no_broker_accepts_reports_every_answer() -> None:
     connection = FakeConnection()
     connection.silent, connection.errors = {1}, {2: TIMED_OUT}
     with pytest.raises(HeadroomError, match=r"broker 1: KafkaTimeoutError; broker 2: RequestTimedOutError\)"):

@@ -1,4 +1,4 @@
-"""Carrying out a plan of elections on a cluster that does not always do as planned."""
+"""Execution of election plans on a cluster that deviates from the plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMITS = BatchLimits(partitions=2, capacity_bytes_per_s=120)
 
 
 class Time:
-    """Seconds that pass while somebody sleeps."""
+    """Monotonic clock that sleeping advances."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -63,8 +63,8 @@ class Running:
     """A plan for a cluster, and its execution.
 
     Attributes:
-        outcomes: of the batches that were begun.
-        steps: what was told meanwhile.
+        outcomes: results of the started batches.
+        steps: texts of the steps.
     """
 
     def __init__(self, cluster: FakeCluster, on: ExecutionPolicy | None = None, limits: BatchLimits = LIMITS) -> None:
@@ -130,7 +130,7 @@ def test_a_replica_out_of_sync_anywhere_stops_before_the_next_batch() -> None:
     cluster = three_away()
     running = Running(cluster)
     cluster.set("u", 0, isr=(2, 1))
-    assert running.fails(r"u-0: lack replicas in sync.*run the same command again") == []
+    assert running.fails(r"u-0: have out-of-sync replicas.*run the same command again") == []
     assert cluster.asked == []
 
 
@@ -150,7 +150,7 @@ def test_a_partition_that_changed_since_the_plan_stops_its_batch(change: dict[st
     assert cluster.asked == []
 
 
-def test_a_partition_that_lost_a_replica_that_was_lacking_others_already_names_the_broker() -> None:
+def test_a_further_out_of_sync_replica_is_named_by_its_broker() -> None:
     cluster = three_away()
     cluster.set("t", 0, isr=(1, 2))
     running = Running(cluster)
@@ -172,7 +172,7 @@ def test_a_broker_that_died_since_the_plan_stops_the_batch() -> None:
     running.fails("its preferred broker is not alive")
 
 
-def test_a_refusal_stops_and_is_told_with_what_was_elected() -> None:
+def test_a_refusal_stops_and_is_reported_with_the_elected_ones() -> None:
     cluster = three_away()
     running = Running(cluster)
     refused = running.plan.batches[0].partitions[1]
@@ -200,7 +200,7 @@ def test_followers_are_waited_for() -> None:
     assert any("replicas of 1 partitions are not in sync: t-3" in step for step in running.steps)
 
 
-def test_a_lead_lost_meanwhile_stops_at_once() -> None:
+def test_a_preferred_leader_lost_meanwhile_stops_at_once() -> None:
     cluster = three_away()
     running = Running(cluster)
     cluster.then = lambda: cluster.set("u", 0, leader=3)
@@ -210,7 +210,7 @@ def test_a_lead_lost_meanwhile_stops_at_once() -> None:
 
 
 @pytest.mark.parametrize("done", [0, 1])
-def test_a_lead_lost_before_a_batch_stops_it_though_all_are_in_sync_again(done: int) -> None:
+def test_a_preferred_leader_lost_before_a_batch_stops_it_though_all_are_in_sync_again(done: int) -> None:
     cluster = three_away()
     running = Running(cluster)
     outcomes = running.outcomes_one_by_one()
@@ -244,7 +244,7 @@ def test_a_batch_that_would_be_too_much_for_a_broker_by_now_stops_though_each_of
     cluster = two_in_one_out()
     running = Running(cluster)
     assert [set(batch.partitions) for batch in running.plan.batches] == [{("t", 0), ("t", 1)}, {("u", 0)}]
-    # 60 + 40 + 40 is too much; a plan made anew has room for the second of them once u-0 is gone.
+    # 60 + 40 + 40 is too much; a new plan has room for the second of them once u-0 is gone.
     for partition in (0, 1):
         cluster.set("t", partition, write_bytes_per_s=40.0)
     assert not plan(cluster.leadership_with_traffic()).left_out
@@ -273,7 +273,7 @@ def test_a_batch_waits_for_followers_of_it_and_of_the_one_before_that_are_behind
     cluster = three_away()
     running = Running(cluster)
     done = running.plan.batches[0].partitions[0]
-    # In sync still, as far as the ISR tells.
+    # Still in the ISR.
     cluster.then = lambda: cluster.behind.add(done)
     running.time.then = cluster.behind.clear
     assert len(running.run()) == 2
@@ -284,11 +284,11 @@ def test_followers_that_stay_behind_stop_before_the_next_batch() -> None:
     cluster = three_away()
     running = Running(cluster)
     cluster.then = lambda: cluster.behind.add(running.plan.batches[0].partitions[0])
-    assert len(running.fails(r"batch 2: cannot begin, for after 5 s followers in sync are behind: t-\d")) == 1
+    assert len(running.fails(r"batch 2: cannot begin: after 5 s followers in sync are behind: t-\d")) == 1
     assert len(cluster.asked) == 1
 
 
-def test_followers_of_other_partitions_hold_nothing_back() -> None:
+def test_followers_of_other_partitions_block_nothing() -> None:
     cluster = three_away()
     cluster.behind = {("u", 0)}
     assert len(Running(cluster).run()) == 2
@@ -308,7 +308,7 @@ def test_not_quiet_and_not_waiting_stops_before_anything() -> None:
     assert cluster.asked == []
 
 
-def test_a_quiet_time_is_waited_for_with_fresh_looks() -> None:
+def test_a_quiet_time_is_waited_for_with_new_reads() -> None:
     cluster = three_away()
 
     def calm_down() -> None:

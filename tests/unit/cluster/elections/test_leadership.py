@@ -1,4 +1,4 @@
-"""What a snapshot says of leaders, and of what speaks against another one."""
+"""Leadership of a snapshot, with the constraints on elections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def snapshot(*partitions: Partition) -> Snapshot:
     return Snapshot(BROKERS, {p.name: p for p in partitions}, {}, CONFIGS)
 
 
-def test_partitions_are_told_with_what_was_measured_of_them() -> None:
+def test_partitions_have_their_measured_traffic() -> None:
     traffic = Traffic({STILL.name: 100.0}, {STILL.name: 30.0})
     leadership = leadership_of(snapshot(STILL, MOVING), None, traffic)
     assert leadership.partitions[STILL.name] == PartitionState(
@@ -43,11 +43,11 @@ def test_partitions_are_told_with_what_was_measured_of_them() -> None:
     assert leadership.alive == {1, 2, 3}
 
 
-def test_replicas_that_a_move_brings_are_not_lacking() -> None:
+def test_adding_replicas_do_not_count_as_under_replicated() -> None:
     assert leadership_of(snapshot(STILL, MOVING)).under_replicated == {STILL.name}
 
 
-def test_what_throttles_see_is_told_with_the_followers_that_are_alive() -> None:
+def test_throttled_partitions_have_the_followers_that_are_alive() -> None:
     own = LeaderRebalanceConfig(auto=False, percentage=15)
     reads = {
         1: BrokerRead(1, BrokerThrottles(True, 5, None, "broker", "none"), None, None, own),
@@ -96,6 +96,6 @@ def test_only_a_follower_in_sync_that_is_behind_where_its_leader_was_has_fallen_
     assert not behind(1, (1, 3), b1=150, b2=99, b3=149)
     assert not behind(1, (1, 2, 3), b1=150, b3=149)
     assert not behind(None, (), b1=150, b2=99)
-    # Broker 2 has taken over: it is its log that counts, and nobody knows where that of broker 3 was.
+    # Broker 2 is the new leader, so its log counts; the earlier end of broker 3's log is unknown.
     assert not behind(2, (1, 2, 3), b1=70, b2=90, b3=70)
     assert not behind(3, (1, 2, 3), b1=1, b2=1, b3=90)

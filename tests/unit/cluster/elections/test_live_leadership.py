@@ -1,4 +1,4 @@
-"""Looking at a cluster for elections: fakes play its brokers and their metrics."""
+"""Leadership of a running cluster, with a fake admin connection and metrics source."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class FakeConnection(ManyTopics):
     """Brokers 1 to 3 that can be connected to and left."""
 
     def client(self) -> None:
-        """Need nothing."""
+        """Do nothing: the fake is always connected."""
 
     def close(self) -> None:
-        """Need nothing."""
+        """Do nothing: the fake is always connected."""
 
 
 class Source:
-    """Metrics of brokers that take 1,000 bytes of every topic between two readings, all in its partition 0.
+    """Metrics of brokers that receive 1,000 bytes of every topic between two reads, all in partition 0.
 
     Attributes:
-        refused: brokers that tell nothing.
+        refused: brokers whose metrics cannot be read.
         behind: by how many records the logs of a broker end before those of the leaders.
     """
 
@@ -51,7 +51,7 @@ class Source:
         return Metrics(1, counters, {}, (), logs)
 
     def stop(self) -> None:
-        """Need nothing."""
+        """Do nothing: there is no process to end."""
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def live() -> LiveLeadership:
     return LiveLeadership(Settings(cluster=ClusterSettings(bootstrap_servers="h:9092")), sleep=lambda seconds: None)
 
 
-def test_a_look_tells_leaders_with_the_traffic_between_two_readings(connection: FakeConnection, source: Source) -> None:
+def test_leadership_has_the_traffic_between_two_reads(connection: FakeConnection, source: Source) -> None:
     with live() as cluster:
         leadership = cluster.leadership_with_traffic()
     rates = {name: led.write_bytes_per_s for name, led in leadership.partitions.items()}
@@ -103,19 +103,19 @@ def test_followers_are_behind_when_they_end_before_where_the_leader_did_at_the_f
     source.behind = {2: 9}
     with live() as cluster:
         assert cluster.leadership_with_traffic(watched).behind == {("orders", 0)}
-        # What is not told is not behind.
+        # A log without a reading is not behind.
         source.refused = {2}
         assert cluster.leadership_with_traffic(watched).behind == frozenset()
 
 
-def test_a_glance_asks_for_no_metrics(connection: FakeConnection, source: Source) -> None:
+def test_leadership_alone_reads_no_metrics(connection: FakeConnection, source: Source) -> None:
     source.refused = {1, 2, 3}
     with live() as cluster:
         leadership = cluster.leadership()
     assert (len(leadership.partitions), dict(leadership.traffic.unmeasured)) == (3, {})
 
 
-def test_metadata_that_nobody_tells_is_an_error_with_a_remedy(connection: FakeConnection, source: Source) -> None:
+def test_metadata_without_an_answer_is_an_error_with_a_remedy(connection: FakeConnection, source: Source) -> None:
     connection.silent = {"MetadataRequest", "DescribeTopicPartitionsRequest"}
     with live() as cluster, pytest.raises(HeadroomError, match="the cluster: metadata could not be read"):
         cluster.leadership()
@@ -125,5 +125,5 @@ def test_leaders_that_were_read_too_long_ago_are_refused(
     connection: FakeConnection, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_leadership, "_MAX_AGE_MS", -1)
-    with live() as cluster, pytest.raises(HeadroomError, match="did not tell all of its partitions"):
+    with live() as cluster, pytest.raises(HeadroomError, match="did not return all of its partitions"):
         cluster.leadership()

@@ -17,7 +17,7 @@ def led(topic: str, partition: int, leader: int | None = 1) -> Partition:
     return Partition(topic, partition, leader, 0, (1, 2), (1, 2), ())
 
 
-def told(
+def metrics_at(
     read_ms: int, counts: dict[Meter, float], ends: dict[tuple[str, int], int] | None = None, started_ms: int = 1
 ) -> Metrics:
     counters = {meter: Reading(read_ms, count) for meter, count in counts.items()}
@@ -27,8 +27,8 @@ def told(
 
 def test_what_a_broker_takes_in_of_a_topic_goes_to_partitions_by_the_records_they_took() -> None:
     # 6,000 bytes in 2 s are 3,000 a second; 30 of 40 records went to partition 0.
-    earlier = told(0, {BROKER_BYTES: 500, topic_bytes("t"): 1_000}, {("t", 0): 100, ("t", 1): 50})
-    later = told(2_000, {BROKER_BYTES: 8_500, topic_bytes("t"): 7_000}, {("t", 0): 130, ("t", 1): 60})
+    earlier = metrics_at(0, {BROKER_BYTES: 500, topic_bytes("t"): 1_000}, {("t", 0): 100, ("t", 1): 50})
+    later = metrics_at(2_000, {BROKER_BYTES: 8_500, topic_bytes("t"): 7_000}, {("t", 0): 130, ("t", 1): 60})
     found = traffic_between([led("t", 0), led("t", 1)], CounterSample({1: earlier}), CounterSample({1: later}))
     assert found.written == {("t", 0): 2_250.0, ("t", 1): 750.0}
     assert found.cluster_written == 4_000.0
@@ -36,18 +36,18 @@ def test_what_a_broker_takes_in_of_a_topic_goes_to_partitions_by_the_records_the
 
 
 def test_without_all_log_ends_it_is_divided_evenly() -> None:
-    earlier = told(0, {topic_bytes("t"): 0}, {("t", 0): 100})
-    later = told(1_000, {topic_bytes("t"): 3_000}, {("t", 0): 130})
+    earlier = metrics_at(0, {topic_bytes("t"): 0}, {("t", 0): 100})
+    later = metrics_at(1_000, {topic_bytes("t"): 3_000}, {("t", 0): 130})
     found = traffic_between([led("t", 0), led("t", 1)], CounterSample({1: earlier}), CounterSample({1: later}))
     assert found.written == {("t", 0): 1_500.0, ("t", 1): 1_500.0}
 
 
 def test_a_topic_whose_logs_did_not_grow_is_written_nothing_even_without_a_counter() -> None:
-    sample = told(0, {}, {("t", 0): 100, ("t", 1): 0})
+    sample = metrics_at(0, {}, {("t", 0): 100, ("t", 1): 0})
     found = traffic_between(
         [led("t", 0), led("t", 1)],
         CounterSample({1: sample}),
-        CounterSample({1: told(1_000, {}, {("t", 0): 100, ("t", 1): 0})}),
+        CounterSample({1: metrics_at(1_000, {}, {("t", 0): 100, ("t", 1): 0})}),
     )
     assert found.written == {("t", 0): 0.0, ("t", 1): 0.0}
 
@@ -55,8 +55,8 @@ def test_a_topic_whose_logs_did_not_grow_is_written_nothing_even_without_a_count
 def test_what_grows_without_a_counter_is_unknown() -> None:
     found = traffic_between(
         [led("t", 0)],
-        CounterSample({1: told(0, {}, {("t", 0): 1})}),
-        CounterSample({1: told(1_000, {}, {("t", 0): 2})}),
+        CounterSample({1: metrics_at(0, {}, {("t", 0): 1})}),
+        CounterSample({1: metrics_at(1_000, {}, {("t", 0): 2})}),
     )
     assert found.written == {}
     assert found.cluster_written is None
@@ -64,7 +64,7 @@ def test_what_grows_without_a_counter_is_unknown() -> None:
 
 def test_what_consumers_read_of_a_topic_is_divided_evenly() -> None:
     # 1,000 bytes in 1 s from two partitions.
-    earlier, later = told(0, {topic_consumed("t"): 5_000}), told(1_000, {topic_consumed("t"): 6_000})
+    earlier, later = metrics_at(0, {topic_consumed("t"): 5_000}), metrics_at(1_000, {topic_consumed("t"): 6_000})
     found = traffic_between([led("t", 0), led("t", 1)], CounterSample({1: earlier}), CounterSample({1: later}))
     assert found.read == {("t", 0): 500.0, ("t", 1): 500.0}
 
@@ -73,32 +73,35 @@ def test_what_consumers_read_of_a_topic_is_divided_evenly() -> None:
     ("later", "reason"),
     [
         (CounterSample({}, {1: "refused"}), "refused"),
-        (CounterSample({1: told(1_000, {topic_bytes("t"): 9}, started_ms=2)}), "was restarted between two samples"),
+        (
+            CounterSample({1: metrics_at(1_000, {topic_bytes("t"): 9}, started_ms=2)}),
+            "was restarted between two samples",
+        ),
     ],
 )
 def test_a_broker_that_was_not_measured_is_named_and_leaves_the_sum_unknown(later: CounterSample, reason: str) -> None:
-    other = told(0, {BROKER_BYTES: 0})
-    earlier = CounterSample({1: told(0, {topic_bytes("t"): 0}), 2: other})
-    later = replace(later, metrics={**later.metrics, 2: told(1_000, {BROKER_BYTES: 100})})
+    other = metrics_at(0, {BROKER_BYTES: 0})
+    earlier = CounterSample({1: metrics_at(0, {topic_bytes("t"): 0}), 2: other})
+    later = replace(later, metrics={**later.metrics, 2: metrics_at(1_000, {BROKER_BYTES: 100})})
     found = traffic_between([led("t", 0), led("t", 1, leader=None)], earlier, later)
     assert found.unmeasured == {1: reason}
     assert (found.written, found.cluster_written) == ({}, None)
 
 
 def test_a_counter_that_fell_gives_no_rate() -> None:
-    earlier, later = told(0, {BROKER_BYTES: 100}), told(1_000, {BROKER_BYTES: 50})
+    earlier, later = metrics_at(0, {BROKER_BYTES: 100}), metrics_at(1_000, {BROKER_BYTES: 50})
     assert traffic_between([], CounterSample({1: earlier}), CounterSample({1: later})).cluster_written is None
 
 
-def test_of_a_topic_that_was_never_read_nothing_is_read_where_that_is_told_of_others() -> None:
+def test_a_topic_without_a_read_counter_has_rate_zero_if_others_have_one() -> None:
     def read(counts: dict[Meter, float]) -> object:
-        earlier, later = (told(ms, {meter: count + ms for meter, count in counts.items()}) for ms in (0, 1_000))
+        earlier, later = (metrics_at(ms, {meter: count + ms for meter, count in counts.items()}) for ms in (0, 1_000))
         return traffic_between([led("t", 0), led("u", 0)], CounterSample({1: earlier}), CounterSample({1: later})).read
 
     assert read({topic_consumed("u"): 0}) == {("t", 0): 0.0, ("u", 0): 1000.0}
-    # Who tells it of no topic may leave it out altogether.
+    # A source with this counter for no topic may not export it at all.
     assert read({}) == {}
     broker_out = Meter("BrokerTopicMetrics.BytesOutPerSec")
     assert read({broker_out: 0}) == {}
-    still = told(0, {broker_out: 7}), told(1_000, {broker_out: 7})
+    still = metrics_at(0, {broker_out: 7}), metrics_at(1_000, {broker_out: 7})
     assert traffic_between([led("t", 0)], *(CounterSample({1: sample}) for sample in still)).read == {("t", 0): 0.0}

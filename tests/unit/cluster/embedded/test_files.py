@@ -1,4 +1,4 @@
-"""What the embedded cluster writes before a broker starts, and what it starts a broker with."""
+"""Files and commands of the embedded cluster's brokers."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def test_the_config_of_a_cluster_reads_its_agents_if_it_has_any(tmp_path: Path) 
     assert collect_of(write_config(plain)) == (Source.JMX, {"1": "127.0.0.1:3"})  # type: ignore[arg-type]
     config = write_config(with_agents)  # type: ignore[arg-type]
     assert collect_of(config) == (Source.JOLOKIA, {"1": "127.0.0.1:4"})
-    told = describe(with_agents, config)["brokers"]  # type: ignore[arg-type]
-    assert isinstance(told, list)
-    assert (told[0]["jmx_port"], told[0]["jolokia_port"], told[0]["exporter_port"]) == (3, 4, 5)
+    described = describe(with_agents, config)["brokers"]  # type: ignore[arg-type]
+    assert isinstance(described, list)
+    assert (described[0]["jmx_port"], described[0]["jolokia_port"], described[0]["exporter_port"]) == (3, 4, 5)
     exporters = write_config(with_agents, Source.PROMETHEUS)  # type: ignore[arg-type]
     assert collect_of(exporters) == (Source.PROMETHEUS, {"1": "127.0.0.1:5"})
 

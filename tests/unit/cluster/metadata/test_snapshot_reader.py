@@ -1,4 +1,4 @@
-"""Reading the cluster's metadata when brokers fail: a fake admin link plays the brokers."""
+"""Snapshots of the metadata when brokers fail, with a fake admin connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHER = TopicPartition("other", 0)
 
 
 class FakeConnection:
-    """Brokers 1 to 3 with two topics; what is in ``silent`` does not answer: a broker, or a kind of request."""
+    """Brokers 1 to 3 with two topics; ``silent`` has the broker ids and kinds of request without an answer."""
 
     def __init__(self) -> None:
         self.forwarding = self
@@ -81,7 +81,7 @@ class FakeConnection:
 
 
 class Clock:
-    """Seconds that pass when the test says so."""
+    """Monotonic clock that the test advances."""
 
     now_s = 0.0
 
@@ -111,7 +111,7 @@ def test_when_no_broker_answers_the_tick_is_left_out_and_the_error_names_each() 
         reader(connection).snapshot()
 
 
-def test_reassignments_that_nobody_can_tell_are_those_of_before_while_replicas_stay() -> None:
+def test_reassignments_that_cannot_be_listed_stay_the_same_while_replicas_stay() -> None:
     connection = FakeConnection()
     connection.replicas, connection.adding = [1, 2, 3], [3]
     read = reader(connection)
@@ -123,7 +123,7 @@ def test_reassignments_that_nobody_can_tell_are_those_of_before_while_replicas_s
         read.snapshot()
 
 
-def test_a_partition_made_after_the_last_reading_is_told_as_new() -> None:
+def test_a_partition_created_after_the_last_read_is_reported_as_new() -> None:
     connection = FakeConnection()
     connection.topics = ["other"]
     read = reader(connection)
@@ -140,14 +140,14 @@ def test_reassignments_never_read_are_not_invented() -> None:
         reader(connection).snapshot()
 
 
-def test_reassignments_that_are_denied_are_told_as_denied() -> None:
+def test_denied_reassignments_are_reported_as_denied() -> None:
     connection = FakeConnection()
     # 31 is CLUSTER_AUTHORIZATION_FAILED: https://kafka.apache.org/protocol#protocol_error_codes
     connection.refused = 31
     with pytest.raises(MetadataError) as failed:
         reader(connection).snapshot()
-    told = "reassignments could not be read (ClusterAuthorizationFailedError), and there is no earlier reading"
-    assert str(failed.value) == told
+    expected = "reassignments could not be read (ClusterAuthorizationFailedError), and there is no earlier reading"
+    assert str(failed.value) == expected
 
 
 def test_lists_are_read_every_tick_where_there_are_some_and_in_turn_elsewhere() -> None:

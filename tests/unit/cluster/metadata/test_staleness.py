@@ -1,4 +1,4 @@
-"""What brokers' metrics say against the metadata."""
+"""Contradictions between brokers' metrics and the metadata."""
 
 from __future__ import annotations
 
@@ -26,43 +26,43 @@ def snapshot(leader: int | None = 1) -> Snapshot:
 def reads(lag: Lag | None = None, logs: tuple[TopicPartition, ...] = (ORDERS,)) -> dict[int, BrokerRead]:
     """Broker 1 has these logs, broker 2 this lag gauge."""
     ends = {name: LogReading(0, 5, None, None) for name in logs}
-    said = {1: Metrics(7, {}, {}, (), ends), 2: Metrics(7, {}, {}, () if lag is None else (lag,), {})}
-    return {b: BrokerRead(b, BrokerThrottles(True), metrics, None) for b, metrics in said.items()}
+    metrics_of = {1: Metrics(7, {}, {}, (), ends), 2: Metrics(7, {}, {}, () if lag is None else (lag,), {})}
+    return {b: BrokerRead(b, BrokerThrottles(True), metrics, None) for b, metrics in metrics_of.items()}
 
 
 def fetching(source: int, name: TopicPartition = ORDERS) -> Lag:
     return Lag(name, source, f"ReplicaFetcherThread-0-{source}", 0)
 
 
-def test_metrics_that_agree_raise_no_doubt() -> None:
+def test_metrics_that_agree_are_no_contradiction() -> None:
     assert StalenessDetector().contradicted_topics(snapshot(), reads(fetching(1))) == set()
 
 
-def test_a_follower_that_fetches_from_another_broker_tells_of_a_switch() -> None:
+def test_a_follower_that_fetches_from_another_broker_shows_a_switch() -> None:
     assert StalenessDetector().contradicted_topics(snapshot(), reads(fetching(3))) == {"orders"}
 
 
-def test_a_follower_that_fetches_tells_of_a_leader_where_there_was_none() -> None:
+def test_a_follower_that_fetches_shows_a_leader_where_there_was_none() -> None:
     assert StalenessDetector().contradicted_topics(snapshot(leader=None), reads(fetching(1))) == {"orders"}
 
 
-def test_a_follower_tells_of_partitions_and_topics_that_are_new() -> None:
+def test_a_follower_shows_new_partitions_and_topics() -> None:
     staleness = StalenessDetector()
     assert staleness.contradicted_topics(snapshot(), reads(fetching(1, TopicPartition("orders", 1)))) == {"orders"}
     assert staleness.contradicted_topics(snapshot(), reads(fetching(1, TopicPartition("new", 0)))) == {"new"}
 
 
-def test_a_leader_without_the_log_tells_of_a_topic_that_is_gone() -> None:
+def test_a_leader_without_the_log_shows_a_deleted_topic() -> None:
     assert StalenessDetector().contradicted_topics(snapshot(), reads(logs=())) == {"orders"}
 
 
-def test_a_broker_that_did_not_answer_tells_nothing() -> None:
+def test_a_broker_that_did_not_answer_contradicts_nothing() -> None:
     silent = {b: BrokerRead(b, BrokerThrottles(False), None, "hangs") for b in (1, 2)}
     assert StalenessDetector().contradicted_topics(snapshot(), silent) == set()
 
 
-def test_the_same_doubt_is_raised_once_until_it_was_gone() -> None:
-    # A gauge that names the old leader for ever, or a configuration that exports no logs, must not cost every tick.
+def test_the_same_contradiction_is_reported_once_until_it_was_gone() -> None:
+    # A gauge that always names the old leader, or a configuration that exports no logs, must not cost every tick.
     staleness = StalenessDetector()
     raised = [
         staleness.contradicted_topics(snapshot(), reads(lag)) for lag in (fetching(3), fetching(3), None, fetching(3))

@@ -1,4 +1,4 @@
-"""Many topics: those that change first, the rest in turn, and how old what is known may become."""
+"""Refresh of many topics: changing topics first, the others in turn, and their maximum age."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def ticks(sizes: dict[str, int] | None = None, first: int = 1, **connection: obj
 
 def test_first_all_topics_are_read_page_by_page() -> None:
     made = ticks(first=0)
-    seen = made.next()
-    assert len(seen.partitions) == 24
+    snapshot = made.next()
+    assert len(snapshot.partitions) == 24
     assert made.connection.topics_asked() == [f"page {first}-0" for first in ("", "t02", "t04", "t06", "t08", "t10")]
-    assert set(seen.ages_ms.values()) == {0}
+    assert set(snapshot.ages_ms.values()) == {0}
 
 
 def test_then_a_sixth_of_them_a_tick_and_none_grows_older_than_the_limit() -> None:
@@ -65,10 +65,10 @@ def test_then_a_sixth_of_them_a_tick_and_none_grows_older_than_the_limit() -> No
     assert set(ages) == {50_000}
 
 
-def test_ages_are_told_by_topic() -> None:
+def test_ages_are_reported_by_topic() -> None:
     made = ticks()
-    seen = made.next()
-    assert (seen.ages_ms["t00"], seen.ages_ms["t01"], seen.ages_ms["t02"]) == (0, 0, 10_000)
+    snapshot = made.next()
+    assert (snapshot.ages_ms["t00"], snapshot.ages_ms["t01"], snapshot.ages_ms["t02"]) == (0, 0, 10_000)
 
 
 def test_after_ticks_that_were_left_out_the_rest_is_caught_up() -> None:
@@ -82,18 +82,18 @@ def test_after_ticks_that_were_left_out_the_rest_is_caught_up() -> None:
 def test_topics_that_move_or_have_lists_are_read_in_every_tick() -> None:
     made = ticks(moving=[("t11", 1)], lists={"t09": "0:1"})
     for _ in range(3):
-        seen = made.next()
+        snapshot = made.next()
         assert [topic for topic in made.connection.topics_asked() if not topic.startswith("page")] == ["t09", "t11"]
-        assert (seen.ages_ms["t09"], seen.ages_ms["t11"]) == (0, 0)
-        assert seen.partitions[TopicPartition("t11", 1)].adding == (3,)
+        assert (snapshot.ages_ms["t09"], snapshot.ages_ms["t11"]) == (0, 0)
+        assert snapshot.partitions[TopicPartition("t11", 1)].adding == (3,)
 
 
 def test_a_topic_that_begins_to_move_is_read_at_once() -> None:
     made = ticks()
     made.connection.moving = [("t11", 0)]
-    seen = made.next()
-    assert seen.partitions[TopicPartition("t11", 0)].replicas == (1, 2, 3)
-    assert seen.ages_ms["t11"] == 0
+    snapshot = made.next()
+    assert snapshot.partitions[TopicPartition("t11", 0)].replicas == (1, 2, 3)
+    assert snapshot.ages_ms["t11"] == 0
 
 
 def test_a_topic_that_changed_is_read_again_in_the_next_ticks() -> None:
@@ -123,9 +123,9 @@ def test_a_deleted_topic_is_gone_when_its_page_is_read() -> None:
     made = ticks()
     del made.connection.sizes["t03"]
     assert "t03" in made.next().topic_ids
-    seen = made.next()
-    assert "t03" not in seen.topic_ids
-    assert TopicPartition("t03", 0) not in seen.partitions
+    snapshot = made.next()
+    assert "t03" not in snapshot.topic_ids
+    assert TopicPartition("t03", 0) not in snapshot.partitions
 
 
 @pytest.mark.parametrize("deleted", ["t00", "t11"])
@@ -133,15 +133,15 @@ def test_the_first_and_the_last_topic_can_be_deleted_too(deleted: str) -> None:
     made = ticks()
     del made.connection.sizes[deleted]
     for _ in range(6):
-        seen = made.next()
-    assert deleted not in seen.topic_ids
+        snapshot = made.next()
+    assert deleted not in snapshot.topic_ids
 
 
 def test_a_moving_topic_that_is_deleted_is_gone_at_once() -> None:
     made = ticks(moving=[("t11", 0)])
     del made.connection.sizes["t11"]
-    seen = made.next()
-    assert TopicPartition("t11", 0) not in seen.partitions
+    snapshot = made.next()
+    assert TopicPartition("t11", 0) not in snapshot.partitions
 
 
 def test_partitions_that_grow_are_known_when_a_follower_names_the_topic() -> None:
@@ -152,19 +152,19 @@ def test_partitions_that_grow_are_known_when_a_follower_names_the_topic() -> Non
 
 
 def test_a_topic_of_several_pages_is_read_to_its_end() -> None:
-    # "b" has 11 partitions, pages have 4: what begins with "a" goes on until "b" ends.
+    # "b" has 11 partitions, pages have 4: the page that starts with "a" continues to the end of "b".
     made = ticks({"a": 1, "b": 11, "c": 1}, first=0)
-    seen = made.next()
-    assert len(seen.partitions) == 13
+    snapshot = made.next()
+    assert len(snapshot.partitions) == 13
     assert made.connection.topics_asked() == ["page -0", "page b-3", "page b-7", "page c-0"]
 
 
-def test_an_error_of_one_topic_leaves_what_is_known_of_it_and_its_age_tells() -> None:
+def test_an_error_of_one_topic_keeps_its_cached_state_and_its_age_grows() -> None:
     made = ticks(lists={"t09": "0:1", "t10": "0:1"})
     made.connection.errors = {"t09": SERVER_ERROR}
-    seen = made.next()
-    assert (seen.ages_ms["t09"], seen.ages_ms["t10"]) == (10_000, 0)
-    assert TopicPartition("t09", 1) in seen.partitions
+    snapshot = made.next()
+    assert (snapshot.ages_ms["t09"], snapshot.ages_ms["t10"]) == (10_000, 0)
+    assert TopicPartition("t09", 1) in snapshot.partitions
 
 
 def test_a_topic_that_may_not_be_described_any_more_is_gone() -> None:
@@ -173,15 +173,15 @@ def test_a_topic_that_may_not_be_described_any_more_is_gone() -> None:
     assert "t09" not in made.next().topic_ids
 
 
-def test_when_a_broker_goes_what_it_holds_is_read_at_once() -> None:
+def test_when_a_broker_leaves_its_topics_are_read_at_once() -> None:
     made = ticks()
     made.connection.alive = [1, 3]
-    seen = made.next()
-    assert {broker for broker, told in seen.brokers.items() if not told.alive} == {2}
-    assert set(seen.ages_ms.values()) == {0}
+    snapshot = made.next()
+    assert {broker for broker, info in snapshot.brokers.items() if not info.alive} == {2}
+    assert set(snapshot.ages_ms.values()) == {0}
 
 
-def test_brokers_that_know_no_pages_tell_all_topics_when_it_is_time() -> None:
+def test_brokers_without_pages_are_asked_for_all_topics_when_it_is_time() -> None:
     made = ticks(first=1, pages=False)
     asked = [(made.next(), made.connection.topics_asked())[1] for _ in range(12)]
     # At 60 s the next tick would find them older than 60 s.
@@ -196,17 +196,17 @@ def test_few_partitions_are_read_whole_in_every_tick() -> None:
     assert made.connection.topics_asked() == ["whole"] * 3
 
 
-def test_pages_that_are_not_told_leave_topics_as_last_read() -> None:
+def test_unanswered_pages_leave_topics_as_last_read() -> None:
     made = ticks()
     made.connection.silent = {"DescribeTopicPartitionsRequest"}
     assert set(made.next().ages_ms.values()) == {10_000}
     made.connection.silent = set()
-    # What was owed is read now.
-    seen = made.next()
-    assert [seen.ages_ms[topic] for topic in ("t00", "t03", "t04")] == [0, 0, 20_000]
+    # The pages that were not answered before are read now.
+    snapshot = made.next()
+    assert [snapshot.ages_ms[topic] for topic in ("t00", "t03", "t04")] == [0, 0, 20_000]
 
 
-def test_topics_that_must_be_known_and_are_not_told_leave_the_tick_out() -> None:
+def test_required_topics_without_an_answer_skip_the_tick() -> None:
     made = ticks(moving=[("t11", 0)])
     made.connection.silent = {"MetadataRequest"}
     with pytest.raises(MetadataError, match=r"metadata could not be read \(broker 1: KafkaTimeoutError"):
@@ -228,7 +228,7 @@ def test_a_first_reading_that_takes_too_long_goes_on_in_the_next_ticks() -> None
     assert len(made.next().partitions) == 24
 
 
-def test_a_broker_whose_pages_do_not_go_on_is_told() -> None:
+def test_a_broker_whose_pages_do_not_advance_is_reported() -> None:
     made = ticks({"a": 9}, first=0, page=0)
     with pytest.raises(MetadataError, match="no page after"):
         made.next()
@@ -252,9 +252,9 @@ def test_an_answer_of_a_broker_that_is_behind_is_no_leader_switch(sizes: dict[st
     answer_of(made.connection, leader=1, epoch=6, isr=[1, 2])
     made.connection.isrs["a", 1] = [1]
     behind = made.next()
-    seen = behind.partitions[SWITCHED]
-    assert (seen.leader, seen.leader_epoch, seen.isr) == (2, 7, (2,))
-    # The epoch of the other partition is the same: what is reported of it counts. The topic is as old as before.
+    snapshot = behind.partitions[SWITCHED]
+    assert (snapshot.leader, snapshot.leader_epoch, snapshot.isr) == (2, 7, (2,))
+    # The other partition has the same epoch, so its new state counts. The topic keeps its age.
     assert behind.partitions[STILL].isr == (1,)
     assert behind.ages_ms["a"] == 10_000
     answer_of(made.connection, leader=1, epoch=8, isr=[1, 2])
@@ -272,18 +272,18 @@ def test_pages_of_a_broker_that_is_behind_change_no_leader() -> None:
     assert leaders == [2] * 8
 
 
-def test_a_topic_made_again_begins_with_small_epochs() -> None:
+def test_a_recreated_topic_begins_with_small_epochs() -> None:
     made = ticks(FEW)
     answer_of(made.connection, leader=2, epoch=7, isr=[2])
     made.next()
     made.connection.ids["a"] = "made again"
     answer_of(made.connection, leader=1, epoch=0, isr=[1, 2])
-    seen = made.next().partitions[SWITCHED]
-    assert (seen.leader, seen.leader_epoch, seen.isr) == (1, 0, (1, 2))
+    snapshot = made.next().partitions[SWITCHED]
+    assert (snapshot.leader, snapshot.leader_epoch, snapshot.isr) == (1, 0, (1, 2))
 
 
 @pytest.mark.parametrize("no_id", [None, "00000000-0000-0000-0000-000000000000"])
-def test_without_topic_ids_a_small_epoch_may_be_that_of_a_topic_made_again(no_id: str | None) -> None:
+def test_without_topic_ids_a_small_epoch_may_be_that_of_a_recreated_topic(no_id: str | None) -> None:
     made = ticks(FEW, ids={"a": no_id}, epochs={("a", 0): 7})
     answer_of(made.connection, leader=2, epoch=0, isr=[1, 2])
     assert made.next().partitions[SWITCHED].leader == 2

@@ -40,7 +40,7 @@ Behaviour = Callable[[Agent, bytes], None]
 
 
 def mbeans(broker: int, sizes: dict[str, int]) -> Values:
-    """Return what a broker's MBeans say when topics have so many partitions."""
+    """Return a broker's MBean values for topics with this many partitions."""
     values: Values = {
         "java.lang:type=Runtime": 1.7e12,
         "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec": 5000,
@@ -72,7 +72,7 @@ def by_jolokia(values: Values, question: bytes) -> bytes:
 
 
 def by_exporter(values: Values) -> bytes:
-    """Return what jmx_exporter makes of these MBeans."""
+    """Return these MBeans in the text format of jmx_exporter."""
     lines = []
     for mbean, value in values.items():
         domain, _, keys = mbean.partition(":")
@@ -88,10 +88,10 @@ class Stage:
     """Three brokers with agents, and an observer of them.
 
     Attributes:
-        told: what each broker's MBeans say.
-        behaves: how an agent sends its answer; by default as it should.
-        topics: what the metadata says.
-        endpoints: where the agents listen.
+        told: MBean values of each broker.
+        behaves: behaviour of an agent that does not answer normally, by broker.
+        topics: fake admin connection with the metadata.
+        endpoints: addresses of the agents.
     """
 
     def __init__(self, source: Source, stack: ExitStack) -> None:
@@ -109,11 +109,11 @@ class Stage:
         self._observers = {limit_s: Observer(metadata, readers, builder, limit_s) for limit_s in (TIMEOUT_S, SHORT_S)}
 
     def observe(self, timeout_s: float = TIMEOUT_S) -> Observation:
-        """Return what one tick sees; it can be written, too."""
+        """Return the observation of one tick, checked to be encodable."""
         tick_ms = int(time.time() * 1000)
-        seen = self._observers[timeout_s].observe(tick_ms)
-        assert encode_rows("test", tick_ms, seen.rows)
-        return seen
+        observation = self._observers[timeout_s].observe(tick_ms)
+        assert encode_rows("test", tick_ms, observation.rows)
+        return observation
 
     def _answers(self, broker: int) -> Callable[[Agent], None]:
         def answer(connection: Agent) -> None:
@@ -130,13 +130,13 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
         yield Stage(request.param, stack)
 
 
-def of(seen: Observation, kind: str) -> list[dict[str, Any]]:
-    return list(seen.rows[kind])
+def of(observation: Observation, kind: str) -> list[dict[str, Any]]:
+    return list(observation.rows[kind])
 
 
-def ends(seen: Observation, topic: str) -> dict[int, int | None]:
-    """Return the earlier end of each log of a topic, as its leader tells it."""
-    leaders = [row for row in of(seen, "logs") if row["topic"] == topic and row["is_leader"]]
+def ends(observation: Observation, topic: str) -> dict[int, int | None]:
+    """Return the earlier end offset of each log of a topic, as its leader reports it."""
+    leaders = [row for row in of(observation, "logs") if row["topic"] == topic and row["is_leader"]]
     return {row["partition"]: row["prev_log_end_offset"] for row in leaders}
 
 
@@ -186,32 +186,32 @@ def with_an_error(connection: Agent, _body: bytes) -> None:
         (with_an_error, "answered 500", "See the log of the agent"),
     ],
 )
-def test_a_bad_answer_costs_its_brokers_rows_and_says_where_what_and_what_to_do(
+def test_a_bad_answer_costs_its_brokers_rows_and_reports_subject_rule_and_remedy(
     stage: Stage, behaves: Behaviour, rule: str, remedy: str
 ) -> None:
     stage.behaves[BAD] = behaves
     began = time.monotonic()
-    seen = stage.observe(SHORT_S if behaves in (slowly, silently) else TIMEOUT_S)
+    observation = stage.observe(SHORT_S if behaves in (slowly, silently) else TIMEOUT_S)
     # The slow one would take all day.
     assert time.monotonic() - began < TIMEOUT_S
-    (silent,) = seen.unanswered
+    (silent,) = observation.unanswered
     assert silent["broker"] == BAD
     assert re.search(f"{stage.endpoints[str(BAD)]}.*: .*({rule}).*\\. .*({remedy})", silent["reason"]), silent
-    assert {row["broker"] for row in of(seen, "meters")} == {1, 3}
-    assert len(ends(seen, "orders")) == 140
-    assert len(of(seen, "leaders")) == 150
+    assert {row["broker"] for row in of(observation, "meters")} == {1, 3}
+    assert len(ends(observation, "orders")) == 140
+    assert len(of(observation, "leaders")) == 150
 
 
 def test_after_a_bad_answer_the_next_one_counts(stage: Stage) -> None:
     stage.behaves[BAD] = cut
     assert stage.observe().unanswered
     stage.behaves.clear()
-    seen = stage.observe()
-    assert seen.unanswered == []
-    assert len(of(seen, "lags")) == 150
+    observation = stage.observe()
+    assert observation.unanswered == []
+    assert len(of(observation, "lags")) == 150
 
 
-def test_lags_that_lack_once_are_no_news_but_twice_they_are(stage: Stage) -> None:
+def test_lags_missing_once_are_not_reported_but_twice_they_are(stage: Stage) -> None:
     # A fetcher that just began has a lag only after its first fetch.
     stage.told[BAD] = {name: value for name, value in stage.told[BAD].items() if not name.startswith(LAG)}
     first, second = ({row["broker"]: row["error"] for row in of(stage.observe(), "brokers")} for _ in range(2))
@@ -223,30 +223,30 @@ def test_lags_that_lack_once_are_no_news_but_twice_they_are(stage: Stage) -> Non
 
 def test_ten_times_the_rows_are_refused_with_both_numbers(stage: Stage) -> None:
     stage.told[BAD] = mbeans(BAD, {topic: 10 * size for topic, size in SIZES.items()})
-    seen = stage.observe()
-    (silent,) = seen.unanswered
-    assert "tells 1500 lags, but the broker has 150 replicas. See that [collect.endpoints]" in silent["reason"]
-    assert of(seen, "lags") == []
+    observation = stage.observe()
+    (silent,) = observation.unanswered
+    assert "reports 1500 lags, but the broker has 150 replicas. See that [collect.endpoints]" in silent["reason"]
+    assert of(observation, "lags") == []
 
 
 def test_ten_times_the_logs_of_a_leader_are_passed_over(stage: Stage) -> None:
     stage.told[1] = mbeans(1, {topic: 10 * size for topic, size in SIZES.items()})
-    seen = stage.observe()
-    assert (seen.unanswered, len(of(seen, "logs"))) == ([], 150)
+    observation = stage.observe()
+    assert (observation.unanswered, len(of(observation, "logs"))) == ([], 150)
 
 
-def test_values_that_are_no_numbers_cost_their_rows_and_the_broker_says_what_is_lost(stage: Stage) -> None:
+def test_values_that_are_no_numbers_cost_their_rows_and_are_reported_as_missing(stage: Stage) -> None:
     for mbean in stage.told[1]:
         if "LogEndOffset" in mbean and "orders" in mbean:
             stage.told[1][mbean] = float("nan")
-    seen = stage.observe()
-    assert seen.unanswered == []
-    assert len(ends(seen, "pay")) == 10
-    assert ends(seen, "orders") == {}
-    (leader, *others) = of(seen, "brokers")
+    observation = stage.observe()
+    assert observation.unanswered == []
+    assert len(ends(observation, "pay")) == 10
+    assert ends(observation, "orders") == {}
+    (leader, *others) = of(observation, "brokers")
     assert "leaves out Log LogEndOffset of 140 of 150 logs (without it: no write rate" in leader["error"]
     assert "partitions just made or deleted" in leader["error"]
-    # What to do: the agent's own configuration that is shipped lets all of it through.
+    # The remedy names the shipped configuration of the agent, which allows all metrics.
     assert "docker/jmx_exporter.yml" in leader["error"] or "docker/jolokia-access.xml" in leader["error"]
     assert [row["error"] for row in others] == [None, None]
 
@@ -258,10 +258,10 @@ def test_a_number_that_no_broker_can_mean_costs_its_own_row_and_is_named(stage: 
     stage.told[1][mbean] = value
     stage.topics.moving = [("orders", 3)]
     stage.told[3] |= {name: 0 for name in mbeans(1, SIZES) if name.endswith("topic=orders,partition=3")}
-    seen = stage.observe()
-    assert seen.unanswered == []
-    assert ends(seen, "orders").keys() == set(range(140)) - ({3} if part == "LogEndOffset" else set())
-    (leader, *others) = of(seen, "brokers")
+    observation = stage.observe()
+    assert observation.unanswered == []
+    assert ends(observation, "orders").keys() == set(range(140)) - ({3} if part == "LogEndOffset" else set())
+    (leader, *others) = of(observation, "brokers")
     shown = float(value) if stage.source is Source.PROMETHEUS else value
     assert f"answers that {mbean} is {shown}, which no broker can mean" in leader["error"]
     assert "See what answers in the broker's place" in leader["error"]
@@ -281,10 +281,10 @@ def test_a_number_that_no_broker_can_mean_costs_its_own_row_and_is_named(stage: 
 )
 def test_no_number_of_an_agent_reaches_a_row_unless_a_broker_can_mean_it(stage: Stage, mbean: str) -> None:
     stage.told[1][mbean] = -(2**62)
-    seen = stage.observe()
-    assert seen.unanswered == []
-    assert of(seen, "brokers")[0]["error"].startswith(f"answers that {mbean}")
-    numbers = [value for kind in seen.rows for row in of(seen, kind) for value in row.values()]
+    observation = stage.observe()
+    assert observation.unanswered == []
+    assert of(observation, "brokers")[0]["error"].startswith(f"answers that {mbean}")
+    numbers = [value for kind in observation.rows for row in of(observation, kind) for value in row.values()]
     assert all(abs(value) <= 2**60 for value in numbers if isinstance(value, (int, float)))
 
 
@@ -302,9 +302,9 @@ def test_of_many_impossible_numbers_one_is_shown_and_the_others_are_counted(stag
 
 def test_a_gauge_of_what_is_gone_is_no_news(stage: Stage) -> None:
     stage.told[1]["kafka.log:type=Log,name=LogEndOffset,topic=orders,partition=3"] = -1
-    seen = stage.observe()
-    assert 3 not in ends(seen, "orders")
-    assert {row["error"] for row in of(seen, "brokers")} == {None}
+    observation = stage.observe()
+    assert 3 not in ends(observation, "orders")
+    assert {row["error"] for row in of(observation, "brokers")} == {None}
 
 
 def test_an_answer_of_nothing_but_no_numbers_is_none(stage: Stage) -> None:
@@ -319,19 +319,19 @@ def test_a_topic_that_is_deleted_within_a_tick_costs_its_own_rows(stage: Stage, 
     assert len(ends(stage.observe(), "pay")) == 10
     # The metadata has it still, the brokers do not.
     stage.told = {broker: mbeans(broker, {"orders": 140}) for broker in stage.told}
-    seen = stage.observe()
-    assert (seen.unanswered, ends(seen, "pay")) == ([], {})
-    assert [(row["topic"], row["logs"]) for row in of(seen, "moves")] == ([("pay", [])] if moving else [])
-    assert set(ends(seen, "orders").values()) == {900}
-    # And now nobody has.
+    observation = stage.observe()
+    assert (observation.unanswered, ends(observation, "pay")) == ([], {})
+    assert [(row["topic"], row["logs"]) for row in of(observation, "moves")] == ([("pay", [])] if moving else [])
+    assert set(ends(observation, "orders").values()) == {900}
+    # Now no broker has one.
     del stage.topics.sizes["pay"]
     stage.topics.moving = []
-    seen = stage.observe()
-    assert {row["topic"] for row in of(seen, "leaders")} == {"orders"}
-    assert [row["error"] for row in of(seen, "brokers")] == [None, None, None]
+    observation = stage.observe()
+    assert {row["topic"] for row in of(observation, "leaders")} == {"orders"}
+    assert [row["error"] for row in of(observation, "brokers")] == [None, None, None]
 
 
-def test_a_topic_that_is_deleted_and_made_anew_has_no_earlier_samples_of_the_old_one(stage: Stage) -> None:
+def test_a_recreated_topic_has_no_earlier_samples_of_the_old_one(stage: Stage) -> None:
     stage.observe()
     del stage.topics.sizes["pay"]
     stage.observe()
@@ -339,13 +339,13 @@ def test_a_topic_that_is_deleted_and_made_anew_has_no_earlier_samples_of_the_old
     assert set(ends(stage.observe(), "pay").values()) == {None}
 
 
-def test_partitions_that_grow_are_told_once_the_metadata_has_them_and_others_keep_their_samples(stage: Stage) -> None:
+def test_new_partitions_are_reported_once_the_metadata_has_them_and_others_keep_their_samples(stage: Stage) -> None:
     stage.observe()
     # First the brokers have them, then the metadata.
     grown = {"orders": 150, "pay": 10}
     stage.told = {broker: mbeans(broker, grown) for broker in stage.told}
-    seen = stage.observe()
-    assert (seen.unanswered, len(ends(seen, "orders"))) == ([], 140)
+    observation = stage.observe()
+    assert (observation.unanswered, len(ends(observation, "orders"))) == ([], 140)
     stage.topics.sizes |= grown
     found = ends(stage.observe(), "orders")
     assert found == {n: 900 if n < 140 else None for n in range(150)}
@@ -355,10 +355,10 @@ def test_partitions_that_grow_are_told_once_the_metadata_has_them_and_others_kee
 def test_partitions_that_the_metadata_has_before_their_brokers_cost_nothing_else(stage: Stage) -> None:
     stage.observe()
     stage.topics.sizes["orders"] = 143
-    seen = stage.observe()
-    assert (seen.unanswered, len(ends(seen, "orders"))) == ([], 140)
-    assert len(of(seen, "leaders")) == 153
-    assert [row["error"] for row in of(seen, "brokers")] == [None, None, None]
+    observation = stage.observe()
+    assert (observation.unanswered, len(ends(observation, "orders"))) == ([], 140)
+    assert len(of(observation, "leaders")) == 153
+    assert [row["error"] for row in of(observation, "brokers")] == [None, None, None]
 
 
 @pytest.mark.parametrize("key_first", [True, False])
@@ -369,11 +369,11 @@ def test_a_log_that_is_copied_to_another_directory_changes_no_row(stage: Stage, 
         copies = {f"kafka.log:type=Log,name={part},{keys}": 10 for part in ("LogEndOffset", "Size", "LogStartOffset")}
         # Before and after the MBeans of the log itself.
         stage.told[1] = {**copies, **stage.told[1]} if number else {**stage.told[1], **copies}
-    # One log is gone, so that all names of a pattern are looked at.
+    # One log is gone, so that all names of a pattern are parsed.
     del stage.told[1]["kafka.log:type=Log,name=LogEndOffset,topic=orders,partition=7"]
-    seen = stage.observe()
-    assert seen.unanswered == []
-    logs = {(row["topic"], row["partition"]): row["log_end_offset"] for row in of(seen, "logs")}
+    observation = stage.observe()
+    assert observation.unanswered == []
+    logs = {(row["topic"], row["partition"]): row["log_end_offset"] for row in of(observation, "logs")}
     assert set(logs.values()) == {900}
     assert len(logs) == 149
 
@@ -381,9 +381,9 @@ def test_a_log_that_is_copied_to_another_directory_changes_no_row(stage: Stage, 
 @pytest.mark.parametrize("number", ["", "0 is-future=true", "x"])
 def test_a_partition_that_is_no_number_costs_no_broker_its_rows(stage: Stage, number: str) -> None:
     stage.told[BAD][f"{LAG},topic=orders,partition={number}"] = 5
-    seen = stage.observe()
-    assert seen.unanswered == []
-    assert {(row["broker"], row["lag_offsets"]) for row in of(seen, "lags")} == {(BAD, 0)}
+    observation = stage.observe()
+    assert observation.unanswered == []
+    assert {(row["broker"], row["lag_offsets"]) for row in of(observation, "lags")} == {(BAD, 0)}
 
 
 def test_brokers_report_the_settings_that_shape_copies(stage: Stage) -> None:

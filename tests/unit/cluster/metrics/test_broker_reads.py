@@ -1,4 +1,4 @@
-"""Brokers that answer late: what they say counts in the tick that it comes in."""
+"""Brokers that answer late: their metrics count in the tick in which they arrive."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> tuple[Slow, BrokerMetricsReader]:
     return source, BrokerMetricsReader(connection, source, CollectSettings())
 
 
-def said(reads: Mapping[int, BrokerRead], broker: int = 2) -> int | str | None:
+def started_or_error(reads: Mapping[int, BrokerRead], broker: int = 2) -> int | str | None:
     """Number of the answer of a broker; of one without, why."""
     read = reads[broker]
     return read.error if read.metrics is None else read.metrics.started_ms
@@ -63,12 +63,12 @@ def settled(source: Slow) -> None:
 def test_what_comes_after_its_tick_counts_in_the_next_one_and_once(slow: tuple[Slow, BrokerMetricsReader]) -> None:
     source, readers = slow
     reads = readers.read(BROKERS, PLANS, WAIT_S)
-    assert said(reads, 1) == 0
-    assert "did not answer within 0.1 s" in str(said(reads))
+    assert started_or_error(reads, 1) == 0
+    assert "did not answer within 0.1 s" in str(started_or_error(reads))
     settled(source)
     # The answer is there; another one is asked for, and does not come.
-    assert said(readers.read(BROKERS, PLANS, WAIT_S)) == 1
-    assert "still hangs on the read of an earlier tick" in str(said(readers.read(BROKERS, PLANS, WAIT_S)))
+    assert started_or_error(readers.read(BROKERS, PLANS, WAIT_S)) == 1
+    assert "still hangs on the read of an earlier tick" in str(started_or_error(readers.read(BROKERS, PLANS, WAIT_S)))
     assert source.asked == 2
 
 
@@ -76,7 +76,7 @@ def test_what_comes_while_the_next_tick_waits_counts_there(slow: tuple[Slow, Bro
     source, readers = slow
     readers.read(BROKERS, PLANS, WAIT_S)
     threading.Timer(WAIT_S, source.let.release).start()
-    assert said(readers.read(BROKERS, PLANS, 10 * WAIT_S)) == 1
+    assert started_or_error(readers.read(BROKERS, PLANS, 10 * WAIT_S)) == 1
     assert source.asked == 1
 
 
@@ -85,7 +85,7 @@ def test_the_newest_answer_counts(slow: tuple[Slow, BrokerMetricsReader]) -> Non
     readers.read(BROKERS, PLANS, WAIT_S)
     settled(source)
     source.let.release()
-    assert said(readers.read(BROKERS, PLANS, 10 * WAIT_S)) == 2
+    assert started_or_error(readers.read(BROKERS, PLANS, 10 * WAIT_S)) == 2
 
 
 def test_a_broker_gets_three_seconds_though_ticks_wait_for_less(slow: tuple[Slow, BrokerMetricsReader]) -> None:
@@ -94,13 +94,13 @@ def test_a_broker_gets_three_seconds_though_ticks_wait_for_less(slow: tuple[Slow
     assert source.timeouts_s[0] == pytest.approx(3.0, abs=0.5)
 
 
-def test_a_broker_that_is_gone_is_not_told_of(slow: tuple[Slow, BrokerMetricsReader]) -> None:
+def test_a_broker_that_left_is_not_reported(slow: tuple[Slow, BrokerMetricsReader]) -> None:
     source, readers = slow
     readers.read(BROKERS, PLANS, WAIT_S)
     settled(source)
     one = {1: PLANS[1]}
     assert readers.read(BROKERS, one, WAIT_S).keys() == {1}
-    assert "did not answer" in str(said(readers.read(BROKERS, PLANS, WAIT_S)))
+    assert "did not answer" in str(started_or_error(readers.read(BROKERS, PLANS, WAIT_S)))
     source.let.release(5)
 
 
@@ -124,7 +124,7 @@ def test_rates_that_cannot_be_read_cost_one_broker_its_rates(
     assert "throttle rates" not in str(reads[1].error)
 
 
-def test_what_nobody_foresaw_of_one_broker_costs_its_rows_alone(
+def test_an_unexpected_error_of_one_broker_costs_its_rows_alone(
     slow: tuple[Slow, BrokerMetricsReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, readers = slow
@@ -138,8 +138,8 @@ def test_what_nobody_foresaw_of_one_broker_costs_its_rows_alone(
     monkeypatch.setattr(readers, "_read_one", failing)
     for _ in range(2):
         reads = readers.read(BROKERS, PLANS, 10 * WAIT_S)
-        assert said(reads, 1) == 0
-        assert "could not be read (RuntimeError)" in str(said(reads))
+        assert started_or_error(reads, 1) == 0
+        assert "could not be read (RuntimeError)" in str(started_or_error(reads))
 
 
 def test_a_machine_without_threads_costs_the_broker_one_tick(
@@ -149,8 +149,8 @@ def test_a_machine_without_threads_costs_the_broker_one_tick(
     one = {1: PLANS[1]}
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse_thread)
-        assert "could not be read (RuntimeError)" in str(said(readers.read(BROKERS, one, WAIT_S), 1))
-    assert said(readers.read(BROKERS, one, WAIT_S), 1) == 0
+        assert "could not be read (RuntimeError)" in str(started_or_error(readers.read(BROKERS, one, WAIT_S), 1))
+    assert started_or_error(readers.read(BROKERS, one, WAIT_S), 1) == 0
 
 
 def refuse_thread(_thread: threading.Thread) -> None:

@@ -1,4 +1,4 @@
-"""Agents that answer badly cost their own broker's rows, in time, and say why."""
+"""Agents with bad answers cost only their own broker's rows, in time and with a reason."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_connection_is_kept_from_tick_to_tick() -> None:
     assert [path for path, _ in server.asked] == ["/metrics"] * 3
 
 
-def test_a_connection_that_was_closed_since_is_made_anew() -> None:
+def test_a_connection_that_was_closed_meanwhile_is_opened_again() -> None:
     def once(connection: Agent) -> None:
         connection.say(SCRAPE)
         # As an agent does whose idle connections end, without a word in the answer before.
@@ -168,7 +168,7 @@ def cut_without_length(connection: Agent) -> None:
         (lambda connection: setattr(connection, "close_connection", True), "closed the connection without an answer"),
     ],
 )
-def test_a_bad_answer_says_what_is_bad(answers: ElectionResults, why: str) -> None:
+def test_a_bad_answer_is_reported_with_its_reason(answers: ElectionResults, why: str) -> None:
     assert why in scrape(answers)
 
 
@@ -180,7 +180,7 @@ def test_an_answer_without_end_is_given_up_at_its_size(monkeypatch: pytest.Monke
         while True:
             connection.wfile.write(b"# nothing\n" * 10_000)
 
-    assert "/metrics: the answer is larger than 1 MB. Let the agent tell less" in scrape(endless)
+    assert "/metrics: the answer is larger than 1 MB. Let the agent export less" in scrape(endless)
 
 
 def test_after_a_bad_answer_the_next_one_is_read() -> None:
@@ -193,7 +193,7 @@ def test_after_a_bad_answer_the_next_one_is_read() -> None:
         assert source.read(1, server.endpoint, PLAN, PATIENCE_S).logs
 
 
-def test_nobody_listening_and_nobody_of_that_name() -> None:
+def test_no_listener_and_no_such_host() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         endpoint = f"127.0.0.1:{free.getsockname()[1]}"
     http = HttpReader(CollectSettings())
@@ -203,7 +203,7 @@ def test_nobody_listening_and_nobody_of_that_name() -> None:
         http.ask(1, "broker.invalid:1", QUESTION, Deadline(PATIENCE_S))
 
 
-def test_a_port_that_takes_connections_and_says_nothing_is_given_up() -> None:
+def test_a_port_that_accepts_connections_and_never_answers_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         endpoint = f"127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(MetricsError, match="did not answer in time"):
@@ -217,7 +217,7 @@ def test_an_answer_that_is_not_jolokias_is_refused(body: bytes) -> None:
     assert server.asked[0][0].startswith("/jolokia/?maxCollectionSize=0")
 
 
-def test_jolokias_refusal_of_a_host_is_told() -> None:
+def test_jolokias_refusal_of_a_host_is_reported() -> None:
     body = b'{"status":403,"error":"java.lang.Exception: No access from client 10.0.0.1 allowed"}'
     with agent(saying(body)) as server, pytest.raises(MetricsError, match="No access from client"):
         JolokiaSource(HttpReader(CollectSettings()), "").read(1, server.endpoint, PLAN, PATIENCE_S)
@@ -239,7 +239,7 @@ def test_user_password_and_token_travel_as_headers(tmp_path: Path) -> None:
         assert server.asked[0][1]["Authorization"] == expected
 
 
-def test_a_token_that_no_header_can_carry_is_refused_without_telling_it() -> None:
+def test_a_token_that_no_header_can_carry_is_refused_without_printing_it() -> None:
     collect = CollectSettings(http_token="abc\r\nX-Other: 1")
     with pytest.raises(HeadroomError) as refused:
         HttpReader(collect).ask(1, "127.0.0.1:1", QUESTION, Deadline(PATIENCE_S))
@@ -259,7 +259,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 
 def server_context(server: Certificate, client: Certificate | None = None) -> ssl.SSLContext:
-    """Return what a server speaks TLS with; it asks for this client's certificate if there is one."""
+    """Return the TLS context of a server, which requires this client certificate if it is given."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(server.pem, server.key)
     if client is not None:
@@ -316,7 +316,7 @@ def test_a_file_that_cannot_be_used_is_named_with_its_setting(key: str, tmp_path
         assert (refused.value.subject, file in refused.value.rule) == (f"collect.{key}", True)
 
 
-def test_brokers_are_asked_side_by_side() -> None:
+def test_brokers_are_read_in_parallel() -> None:
     together = threading.Barrier(2, timeout=PATIENCE_S)
 
     def both(connection: Agent) -> None:

@@ -1,4 +1,4 @@
-"""Reading over JMX: what is asked of the bulk reader."""
+"""Metrics source JMX: requests to the bulk reader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FakeGateway:
         return f"{line}\t1000\t5"
 
 
-def test_a_plan_is_written_once_for_the_bulk_reader_and_another_one_anew() -> None:
+def test_the_bulk_request_is_built_once_per_plan() -> None:
     gateway = FakeGateway()
     source = JmxSource(gateway)  # type: ignore[arg-type]
     small, large = ReadPlan([], [], []), ReadPlan(["orders"], [TopicPartition("orders", 0)], [])
@@ -55,7 +55,7 @@ def test_ten_times_the_lags_are_refused() -> None:
         JmxSource(gateway).read(1, "host:9999", plan, 1.0)  # type: ignore[arg-type]
     assert (refused.value.subject, refused.value.rule) == (
         "JMX host:9999",
-        "tells 1500 lags, but the broker has 150 replicas",
+        "reports 1500 lags, but the broker has 150 replicas",
     )
     assert "[collect.endpoints]" in refused.value.remedy
 

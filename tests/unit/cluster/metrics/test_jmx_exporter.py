@@ -63,16 +63,16 @@ def test_a_mean_rate_under_the_name_of_a_count_is_no_count() -> None:
     assert metrics.rates_only == ("BrokerTopicMetrics.BytesInPerSec", "BrokerTopicMetrics.MessagesInPerSec")
 
 
-def test_what_a_configuration_leaves_out_is_told_with_what_is_lost() -> None:
-    said = describe_missing(find_missing_metrics(PLAN, parsed(expositions.RATES_ONLY)), Source.PROMETHEUS)
-    assert said is not None
+def test_metrics_missing_in_a_configuration_are_reported_with_their_consequences() -> None:
+    text_of_missing = describe_missing(find_missing_metrics(PLAN, parsed(expositions.RATES_ONLY)), Source.PROMETHEUS)
+    assert text_of_missing is not None
     for part in (
         "Log LogEndOffset of 2 of 2 logs (without it: no write rate, progress or verdict)",
         "BrokerTopicMetrics BytesInPerSec of topics as a count (only as a rate, which lags behind by minutes)",
         "FetcherLagMetrics ConsumerLag",
         "FetcherStats BytesPerSec",
     ):
-        assert part in said
+        assert part in text_of_missing
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_each_metric_that_is_left_out_is_named(left_out: str, missing: set[str])
     assert {metric.metric for metric in find_missing_metrics(PLAN, parsed(text))} == missing
 
 
-def test_topics_that_look_alike_in_a_name_are_not_guessed_at() -> None:
+def test_topics_with_the_same_spelling_are_not_guessed() -> None:
     name = f"{LAG}_clientid_replicafetcherthread_0_2_topic_a_b_partition_1_value"
     sure, unsure = ReadPlan(["a.b"], [], []), ReadPlan(["a.b", "a-b"], [], [])
     assert parsed(f"{name} 5\n", sure).lags == (Lag(TopicPartition("a.b", 1), 2, "ReplicaFetcherThread-0-2", 5),)
@@ -147,7 +147,7 @@ def test_a_line_that_matters_and_is_none_is_named(line: str) -> None:
 
 def test_lags_of_far_more_replicas_than_the_broker_has_are_refused() -> None:
     text = "".join(f'{LAG}{{clientId="ReplicaFetcherThread-0-2",topic="t",partition="{n}"}} 1\n' for n in range(1100))
-    with pytest.raises(MetricsError, match="tells 1100 lags, but the broker has 3 replicas"):
+    with pytest.raises(MetricsError, match="reports 1100 lags, but the broker has 3 replicas"):
         check_plausible(parsed(text), PLAN, "jmx_exporter h:1")
 
 

@@ -1,4 +1,4 @@
-"""What is asked of Jolokia, and what its answers mean."""
+"""Requests to Jolokia and the parsing of its answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOG = "kafka.log:type=Log,name={},topic=orders,partition={}"
 
 
 def answered(values: dict[str, Any], plan: ReadPlan = PLAN) -> tuple[Metrics, list[str]]:
-    """Return what becomes of answers in which these MBeans have these results and all others are not there."""
+    """Return metrics and errors from answers with these results; all other MBeans are missing."""
     accumulator, refusals = MetricsAccumulator(plan), []
     for reads in bulk_reads(plan):
         results = [{"status": 404, "error": "not found", **result(values.get(read.mbean))} for read in reads]
@@ -75,7 +75,7 @@ def test_of_very_many_watched_logs_the_ends_of_all_come_with_theirs() -> None:
 )
 def test_the_logs_of_a_pattern_are_found_however_the_agent_orders_the_keys(spelling: str) -> None:
     led = [TopicPartition("orders", n) for n in range(201)]
-    # Partition 7 was deleted since, 8 tells no number, and 201 is another broker's to lead.
+    # Partition 7 was deleted meanwhile, 8 has no number, and another broker leads 201.
     told = {spelling.format(n): {"Value": n if n != 8 else "NaN"} for n in range(202) if n != 7}
     metrics, _ = answered({"kafka.log:type=Log,name=LogEndOffset,*": told}, ReadPlan([], led, []))
     found = {name.partition: log.log_end_offset for name, log in metrics.logs.items()}
@@ -134,12 +134,12 @@ def test_what_is_no_number_is_no_value(value: Any) -> None:
     assert metrics.gauges == {}
 
 
-def test_what_the_policy_refuses_is_told() -> None:
+def test_reads_refused_by_the_policy_are_reported() -> None:
     _, refusals = answered({"java.lang:type=Runtime": {"status": 403, "error": "java.lang.Exception: denied\n at"}})
     assert refusals == ["java.lang.Exception: denied"]
 
 
-def test_a_refusal_of_the_whole_is_told() -> None:
+def test_a_refusal_of_the_whole_request_is_reported() -> None:
     whole = Response(1, json.dumps({"status": 403, "error": "no access from this host"}).encode())
     assert add_values(whole, [MBeanRead("Runtime", None, "StartTime")], MetricsAccumulator(PLAN)) == [
         "no access from this host"

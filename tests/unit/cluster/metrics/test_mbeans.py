@@ -1,4 +1,4 @@
-"""What is asked of a broker, and what its answers mean."""
+"""MBean reads of a broker and the meaning of their values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAN = ReadPlan({"orders"}, [LED, WATCHED], [WATCHED])
 
 
 def answered(values: dict[str, str]) -> Metrics:
-    """Return what the request makes of the bulk reader's answer when only these MBeans are there, read at 1,000."""
+    """Return the metrics of a bulk reader's answer with only these MBeans, read at 1,000 ms."""
     request = JmxRequest(PLAN)
     lines = [line.split("\t")[0] for line in request.text.splitlines()]
     texts = []
@@ -144,7 +144,7 @@ def test_the_keys_of_an_object_name_may_come_in_any_order() -> None:
     ("client_id", "source"),
     [("ReplicaFetcherThread-0-3", 3), ("ReplicaFetcherThread-1-12", 12), ("ReplicaAlterLogDirsThread-0", None)],
 )
-def test_the_source_broker_stands_last_in_the_fetchers_name(client_id: str, source: int | None) -> None:
+def test_the_source_broker_is_last_in_the_fetchers_name(client_id: str, source: int | None) -> None:
     assert source_broker(client_id) == source
 
 
