@@ -1,1 +1,1 @@
-"""Delivery of alert events: who is told, in which words, and that none is lost or told twice. No Spark, no tables."""
+"""Delivery of alert events to receivers: queues, retries, suppressions and message texts. No Spark, no tables."""

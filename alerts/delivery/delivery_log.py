@@ -1,4 +1,4 @@
-"""The log of deliveries: what was about to be sent, what arrived, what did not, and what is therefore still owed."""
+"""Log of delivery attempts, and the delivery status that follows from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.alerts import AlertEvent, AlertState
 
 
 class AttemptState(str, Enum):
-    """What a step of a delivery says."""
+    """State of a delivery attempt."""
 
     SENDING = "sending"
     DELIVERED = "delivered"
@@ -20,13 +20,13 @@ class AttemptState(str, Enum):
     SILENCED = "silenced"
 
 
-# Nothing more is to be done for an event after one of these.
+# Final states: an event with one of these needs no further attempt.
 SETTLED = (AttemptState.DELIVERED.value, AttemptState.DROPPED.value, AttemptState.SILENCED.value)
 
 
 @dataclass(frozen=True)
 class DeliveryAttempt:
-    """One step in the delivery of one event to one receiver: a row of ``alerts/deliveries``, whose table tells more."""
+    """One step in the delivery of an event to a receiver: a row of ``alerts/deliveries``."""
 
     receiver: str
     event_key: str
@@ -41,11 +41,11 @@ class DeliveryAttempt:
 
 @dataclass(frozen=True)
 class Backlog:
-    """What the tables say of alerts that fire, or of which a receiver is still owed an event.
+    """Stored events and delivery attempts of alerts that fire or have undelivered events.
 
     Attributes:
-        events: every event of these alerts but the pending ones.
-        records: every step of their deliveries.
+        events: every event of these alerts, except pending ones.
+        records: every attempt to deliver them.
     """
 
     events: Sequence[AlertEvent] = ()
@@ -53,25 +53,25 @@ class Backlog:
 
 
 class DeliveryLog(Protocol):
-    """Where steps are kept; used by several threads at once."""
+    """Storage of delivery attempts; several threads use it concurrently."""
 
     def append(self, records: Sequence[DeliveryAttempt]) -> None:
-        """Keep steps; they are durable when this returns."""
+        """Append records; they are durable when this returns."""
 
     def backlog(self, receivers: Sequence[str]) -> Backlog:
-        """Return what is kept of alerts that fire, or of which one of these receivers is still owed an event."""
+        """Return the stored alerts that fire or have events not delivered to one of these receivers."""
 
 
 @dataclass
 class DeliveryStatus:
-    """What the steps say of one event and one receiver.
+    """Delivery status of one event and one receiver.
 
     Attributes:
-        settled: whether nothing more is to be done.
-        silenced: whether that is so because of a silence or an acknowledgement.
-        attempts: attempts so far.
-        answer: what was last said.
-        reference: what later messages need.
+        settled: whether no further attempt is needed.
+        silenced: whether a silence or an acknowledgement suppressed it.
+        attempts: number of attempts so far.
+        answer: last answer of the receiver.
+        reference: data that later messages on the alert need, JSON.
     """
 
     settled: bool = False
@@ -82,12 +82,12 @@ class DeliveryStatus:
 
 
 def event_key(event: AlertEvent) -> str:
-    """Return what an event is known by for ever: ``alert_id/tick_ms/state``."""
+    """Return the permanent key of an event: ``alert_id/tick_ms/state``."""
     return f"{event.alert_id}/{event.tick_ms}/{event.state}"
 
 
 def delivery_status(receiver: str, records: Iterable[DeliveryAttempt]) -> dict[str, DeliveryStatus]:
-    """Return by event key what the steps say of one receiver; they may come in any order."""
+    """Return the delivery status by event key for one receiver; the records may be in any order."""
     found: dict[str, DeliveryStatus] = {}
     for record in sorted((s for s in records if s.receiver == receiver), key=lambda s: (s.delivery_ms, s.attempt)):
         known = found.setdefault(record.event_key, DeliveryStatus())
@@ -100,12 +100,12 @@ def delivery_status(receiver: str, records: Iterable[DeliveryAttempt]) -> dict[s
 
 
 def event_order(event: AlertEvent) -> tuple[int, bool]:
-    """Return what events are sorted by."""
+    """Return the sort key of events: time, and resolved events last within a tick."""
     return event.tick_ms, event.state == AlertState.RESOLVED.value
 
 
 def notifiable(events: Iterable[AlertEvent]) -> list[AlertEvent]:
-    """Return the events that receivers are told of, in order: what fires, and the end of what has fired."""
+    """Return the events that receivers are notified of, in order: firing, and resolved after firing."""
     ordered = sorted(events, key=event_order)
     fired = {e.alert_id for e in ordered if e.state == AlertState.FIRING.value}
     return [e for e in ordered if e.state != AlertState.PENDING.value and e.alert_id in fired]

@@ -1,9 +1,9 @@
-"""One exchange with a web server: one deadline for all of it, a bounded answer, and no redirects.
+"""HTTP exchange with one deadline for the whole exchange, a bounded response, and no redirects.
 
-Python's timeouts hold for each wait, so a server that drips its answer, its TLS handshake or ``100 Continue`` outlasts
-them. Here a request runs on a thread of its own, and at the deadline its connection is shut, wherever it is: in the
-look-up of a name, with a proxy, in a handshake or in the body. A redirect is not followed: the token, the signature and
-the alert would go to a host that no setting names.
+Python's timeouts apply to each single wait, so a server that sends its response, TLS handshake or ``100 Continue`` very
+slowly outlasts them. Here a request runs on its own thread, and its connection is shut at the deadline: in name
+resolution, proxy, handshake or body. Redirects are not followed: the token, the signature and the alert would go to a
+host that is not in the settings.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPSConnection
 from typing import IO, Any
 
-# Of an answer that is only shown this is more than enough.
+# More than enough for a response that is only logged.
 MOST_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """What a server answered.
+    """Response of a server.
 
     Attributes:
         status: HTTP status.
-        body: the body, or as much of it as came in time and within the limit.
-        whole: whether that is all of it.
-        retry_after: header ``Retry-After``; None: there is none.
+        body: body, or the part that arrived in time and within the limit.
+        whole: whether the body is complete.
+        retry_after: header ``Retry-After``; None if there is none.
     """
 
     status: int
@@ -44,19 +44,19 @@ class HttpAnswer:
 def exchange(
     request: urllib.request.Request, tls: ssl.SSLContext, timeout_s: float, most_bytes: int = MOST_BYTES
 ) -> HttpAnswer:
-    """Return the answer to a request, of any status. Proxies of the environment are used.
+    """Return the response to a request, whatever its status. Proxies of the environment are used.
 
     Args:
         request: URL, method, headers and body.
-        tls: context of connections by HTTPS.
-        timeout_s: longest time for everything together. An answer whose status came in time is an answer, though its
-            body may be cut.
-        most_bytes: most of the body that is read.
+        tls: TLS context of HTTPS connections.
+        timeout_s: deadline for the whole exchange, in seconds. If the status arrived in time, the response is
+            returned with a possibly truncated body.
+        most_bytes: largest number of body bytes to read.
 
     Raises:
-        TimeoutError: no status came in time.
+        TimeoutError: no status arrived in time.
         OSError: the server was not reached, or its certificate is not trusted.
-        HTTPException: what it answered is not HTTP.
+        HTTPException: the response is not HTTP.
     """
     call = _Call(request, tls, timeout_s, most_bytes)
     thread = threading.Thread(target=call.run, name="exchange", daemon=True)
@@ -66,7 +66,7 @@ def exchange(
 
 
 class _Call:
-    """A request under way on its thread, and what of its answer has come so far."""
+    """A running request on its own thread, with the response received so far."""
 
     def __init__(self, request: urllib.request.Request, tls: ssl.SSLContext, timeout_s: float, most_bytes: int) -> None:
         self._request = request
@@ -91,13 +91,13 @@ class _Call:
             self._drop_connections()
 
     def finish(self) -> HttpAnswer:
-        """Return what has come by now, and give up what is still under way."""
+        """Return the response received so far, and abort the rest."""
         with self._lock:
             self._deadline_passed = True
-            # What fails from here on fails because of the deadline.
+            # Later errors are consequences of the deadline.
             error = self._error
             for connection in self._connections:
-                # It ends every wait on the connection, TLS or not, on whichever thread.
+                # A shutdown ends every wait on the connection, with or without TLS, on any thread.
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
             if self._status_and_retry is not None:
@@ -109,14 +109,14 @@ class _Call:
         try:
             return urllib.request.build_opener(*handlers).open(self._request, timeout=self._timeout_s)
         except urllib.error.HTTPError as error:
-            # An answer too.
+            # An error status is a response too.
             return error
 
     def _read(self, response: Any) -> None:
         with response:
             with self._lock:
                 self._status_and_retry = int(response.status), response.headers.get("Retry-After")
-            # A body that breaks off is as much of an answer as one that is cut.
+            # A body that breaks off counts as truncated.
             with contextlib.suppress(OSError, HTTPException):
                 while len(self._body) <= self._most_bytes:
                     piece = response.read1(_PIECE_BYTES)
@@ -137,10 +137,10 @@ class _Call:
         made = socket.create_connection(*address, **options)
         with self._lock:
             if self._deadline_passed:
-                # Nothing must be sent of a request that has already been reported as failed.
+                # A request that was reported as failed must not send anything.
                 made.close()
                 raise TimeoutError
-            # A handle of our own: TLS takes over the socket itself.
+            # A duplicate handle, because TLS takes over the socket itself.
             self._connections.append(made.dup())
         return made
 
@@ -151,7 +151,7 @@ class _Call:
             self._connections.clear()
 
 
-# Makes a connection of a class to a host.
+# Returns a connection of a class to a host.
 _Connect = Callable[..., HTTPConnection]
 
 

@@ -1,4 +1,4 @@
-"""Posting JSON to a receiver, and what it answers in short: without a secret, and in one line that can be printed."""
+"""JSON posts to receivers; answers are shortened to one printable line without secrets."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from schemas.errors import HeadroomError
 from schemas.redaction import redacted, secrets_of
 from schemas.text import one_line
 
-# Gives a secret at the moment of its use; None: there is none.
+# Returns a secret at the moment of its use; None if there is none.
 Secret = Callable[[], "str | None"]
 
 JSON = "application/json; charset=utf-8"
 
 _ANSWER_MOST = 200
-# Of a body only its beginning is looked at, so that one that was cut in the middle of a secret shows no half of it.
+# Only the beginning of a body is used, so that a body truncated within a secret does not show half of it.
 _MOST_READ = 4096
 _ACCEPTED = range(200, 300)
 
 
 class HttpPoster:
-    """Posts to one or several servers.
+    """Posts JSON to servers.
 
     Args:
-        timeout_s: longest time for a whole exchange.
-        ssl_cafile: PEM file of the authorities to trust; None: the system's.
-        setting: name of the setting of that file, for the error.
+        timeout_s: deadline of a whole exchange, in seconds.
+        ssl_cafile: PEM file of trusted authorities; None for those of the system.
+        setting: name of the setting of that file, for errors.
 
     Raises:
         HeadroomError: the file cannot be used.
@@ -44,16 +44,16 @@ class HttpPoster:
         self._tls = _tls_context(ssl_cafile, setting)
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], hidden: Sequence[str | None] = ()) -> str:
-        """Return what a server answered to a post that it took, in short.
+        """Post to a server and return its answer, shortened.
 
         Args:
-            url: where to.
+            url: URL of the server.
             body: JSON.
-            headers: besides the type of the content.
-            hidden: secrets that an answer might repeat, besides those in URL and headers.
+            headers: headers in addition to the content type.
+            hidden: secrets that an answer might repeat, in addition to those in URL and headers.
 
         Raises:
-            DeliveryError: it did not take it, or nothing is known of it.
+            DeliveryError: the server did not accept the post, or the outcome is unknown.
         """
         server = _server(url)
         answer = self.answer(server, url, body, headers)
@@ -61,7 +61,7 @@ class HttpPoster:
         text = f"{answer.status} {answer.body.decode('utf-8', 'replace')}"
         if answer.status in _ACCEPTED:
             return truncated(text, secrets)
-        # Of an error of its own a server may have taken the post all the same.
+        # After a 5xx error the server may have accepted the post.
         raise DeliveryError(
             truncated(f"{server}: answered {text}", secrets),
             retry_after_s(answer.retry_after),
@@ -71,17 +71,17 @@ class HttpPoster:
     def answer(
         self, server: str, url: str, body: bytes, headers: Mapping[str, str], most_bytes: int = MOST_BYTES
     ) -> HttpAnswer:
-        """Return what a server answered to a post, whatever its status.
+        """Return a server's response to a post, whatever its status.
 
         Args:
-            server: what an error calls the server.
-            url: where to.
+            server: name of the server in errors.
+            url: URL of the server.
             body: body.
-            headers: they win over the type of the content, JSON.
-            most_bytes: most of the answer that is read.
+            headers: headers; they override the content type JSON.
+            most_bytes: largest number of response bytes to read.
 
         Raises:
-            DeliveryError: it was not reached, or did not answer.
+            DeliveryError: the server was not reached or did not answer.
         """
         all_headers = {"Content-Type": JSON, "User-Agent": "headroom", **headers}
         try:
@@ -92,18 +92,18 @@ class HttpPoster:
 
 
 def json_body(content: Any) -> bytes:
-    """Return JSON as it is sent."""
-    # Half of a surrogate pair has no UTF-8; what replaces it here is how JSON escapes it.
+    """Return content as compact JSON in UTF-8."""
+    # Half of a surrogate pair has no UTF-8 form; backslashreplace writes it as a JSON escape.
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def retry_after_s(text: str | None) -> float | None:
-    """Return how long a server wants to be left alone, seconds; None: it did not say, or not as a number."""
+    """Return the number of seconds in ``Retry-After``, at most an hour; None if missing or not a number."""
     return min(float(text), 3600.0) if text is not None and text.strip().isdecimal() else None
 
 
 def connection_error(server: str, error: BaseException) -> DeliveryError:
-    """Return that a server was not reached, or did not answer; then nobody knows whether it took what was sent."""
+    """Return the delivery error for a failed connection; unless marked unsent, the post may have arrived."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return DeliveryError(f"{server}: TLS failed: {error.verify_message}", unsent=True)
     if isinstance(error, TimeoutError):
@@ -113,15 +113,15 @@ def connection_error(server: str, error: BaseException) -> DeliveryError:
 
 
 def truncated(text: str, hidden: Sequence[str | None] = ()) -> str:
-    """Return text in one printable line of bounded length, without the secrets that it might repeat."""
+    """Return text as one printable line of bounded length, with secrets redacted."""
     return one_line(redacted(text, hidden)[:_MOST_READ], _ANSWER_MOST)
 
 
 def header_secret(secret: Secret, setting: str) -> str | None:
-    """Return a secret that a header can carry.
+    """Return a secret for use in a header.
 
     Raises:
-        HeadroomError: it cannot; told without it.
+        HeadroomError: it has characters that no header can contain; the error does not show the secret.
     """
     value = secret()
     if value is not None and not (value.isascii() and value.isprintable()):
@@ -138,6 +138,6 @@ def _tls_context(ssl_cafile: str | None, setting: str) -> ssl.SSLContext:
 
 
 def _server(url: str) -> str:
-    """Return the host and port of a URL; what follows may be a secret."""
+    """Return host and port of a URL, because its path may be a secret."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"

@@ -1,4 +1,4 @@
-"""What every receiver says of an event in the same words: its numbers, its commands, its links."""
+"""Message fields that all receivers share: figures, commands and links of an event."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from schemas.config import NotifySettings
 
 @dataclass(frozen=True)
 class Links:
-    """Where a reader may go on.
+    """Links in messages.
 
     Attributes:
-        dashboard: URL with ``{cluster}`` and ``{kind}``; empty: none.
-        runbook: likewise.
+        dashboard: URL with ``{cluster}`` and ``{kind}``; empty if there is none.
+        runbook: URL of the same form; empty if there is none.
     """
 
     dashboard: str = ""
@@ -29,7 +29,7 @@ class Links:
         return Links(settings.dashboard_url, settings.runbook_url)
 
     def filled(self, event: AlertEvent) -> dict[str, str]:
-        """Return the links of an event, by ``dashboard`` and ``runbook``; those that are not set are left out."""
+        """Return the configured links of an event, by ``dashboard`` and ``runbook``."""
         urls = {"dashboard": self.dashboard, "runbook": self.runbook}
         return {name: _filled(url, event) for name, url in urls.items() if url}
 
@@ -39,7 +39,7 @@ def _filled(url: str, event: AlertEvent) -> str:
 
 
 def figures(event: AlertEvent) -> dict[str, str]:
-    """Return the numbers of an event as people read them, by name; one that is about no broker has none."""
+    """Return the figures of an event as text by name; empty if it is not about a broker and role."""
     evidence, advice = json.loads(event.evidence), json.loads(event.recommendation)
     if evidence.get("role") is None:
         return {}
@@ -60,11 +60,11 @@ def figures(event: AlertEvent) -> dict[str, str]:
 
 
 def reason_text(event: AlertEvent) -> str:
-    """Return what a person is to do or to know besides the commands; empty: nothing."""
+    """Return the reason or action of the recommendation; empty if there is none."""
     return str(json.loads(event.recommendation).get("reason") or "")
 
 
 def commands(event: AlertEvent) -> list[str]:
-    """Return the commands that put it right, the best first."""
+    """Return the recommended commands, the best first."""
     found: list[str] = json.loads(event.recommendation).get("commands") or []
     return found

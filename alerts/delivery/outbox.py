@@ -1,7 +1,7 @@
-"""The outbox: every receiver hears of every event, once, whatever crashes, hangs or is away.
+"""Transactional outbox: delivers every event once to every receiver, across crashes and outages.
 
-Each receiver has a queue and a thread of its own, so that none delays another, nor the one who hands over events. What
-is to be told stands in the tables before; a start takes up all that has no outcome there.
+Each receiver has its own queue and thread, so that none delays another or the alert path. Events are stored before they
+are handed over; a start resumes all events without a stored outcome.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _STOP_S = 3.0
 
 @dataclass(frozen=True)
 class DeliveryFigures:
-    """How the delivery to one receiver stands.
+    """Delivery state of one receiver.
 
     Attributes:
-        receiver: its name.
-        undelivered: events that it has not got, without those that wait for the end of a silence.
-        last_delivery_ms: when it last got one, epoch milliseconds; None: not since the start.
+        receiver: name of the receiver.
+        undelivered: number of undelivered events, without those that wait for the end of a silence.
+        last_delivery_ms: time of the last delivery, epoch milliseconds; None if there was none since the start.
     """
 
     receiver: str
@@ -36,14 +36,14 @@ class DeliveryFigures:
 
 
 class Outbox:
-    """Tells all receivers.
+    """Delivers events to all receivers.
 
     Args:
-        receivers: who is told.
-        delivery_log: where steps are kept.
-        settings: how hard it is tried.
-        clock_ms: gives the time now, epoch milliseconds.
-        elapsed_ms: gives milliseconds since some moment, whatever the clock is set to.
+        receivers: receivers.
+        delivery_log: log of delivery attempts.
+        settings: section ``[notify]``, with the retry behaviour.
+        clock_ms: returns the current time, epoch milliseconds.
+        elapsed_ms: returns monotonic milliseconds.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Outbox:
         self._started = False
 
     def start(self) -> None:
-        """Take up what is owed from before, and start; before the first event is handed over.
+        """Resume undelivered events and start the threads; call it before the first event is added.
 
         Raises:
             HeadroomError: the tables cannot be read.
@@ -70,22 +70,22 @@ class Outbox:
         self._started = True
 
     def put(self, events: Sequence[AlertEvent]) -> None:
-        """Take events that are durable, and return at once."""
+        """Add durable events to all queues and return immediately."""
         for worker in self._workers:
             worker.add(events)
 
     def update_suppressions(self, suppressions: Suppressions) -> None:
-        """Take what holds from now on of silences and acknowledgements, and return at once; also before the start."""
+        """Set the silences and acknowledgements in force and return immediately; also before the start."""
         for worker in self._workers:
             worker.update_suppressions(suppressions)
 
     def go_without_store(self, without: bool) -> None:
-        """Take whether steps cannot be kept just now: receivers are told all the same then."""
+        """Set whether the delivery log cannot be written; receivers are then notified without it."""
         for worker in self._workers:
             worker.go_without_store(without)
 
     def stop(self) -> None:
-        """Stop; what is not delivered then is taken up at the next start."""
+        """Stop all threads; the next start resumes undelivered events."""
         if not self._started:
             return
         for worker in self._workers:
@@ -95,5 +95,5 @@ class Outbox:
             worker.join(max(0.0, end_s - time.monotonic()))
 
     def figures(self) -> list[DeliveryFigures]:
-        """Return how the delivery to each receiver stands."""
+        """Return the delivery state of each receiver."""
         return [DeliveryFigures(w.receiver.name, w.undelivered, w.last_delivery_ms) for w in self._workers]

@@ -1,11 +1,11 @@
-"""What one receiver is still to be told, and when: pure, with the time as an argument.
+"""Delivery queue of one receiver: undelivered events and their due times. Pure, with the time as an argument.
 
-Events of one alert go in order, so an alert whose first event fails waits with all of them; other alerts do not. What a
-receiver said of its pace holds for all.
+Events of one alert are delivered in order, so a failed event delays the later ones of its alert, but no other alert. A
+``Retry-After`` of the receiver delays all alerts.
 
-An alert that is covered, by a silence or a maintenance window, waits with its events until the cover ends. What then
-need not be told is settled by the times of the events, not by the time now: so it comes to the same after a crash. What
-may have arrived already is told to its end, covered or not.
+Events of an alert that a silence or a maintenance window suppresses wait until the suppression ends. Which of them are
+dropped then follows from the times of the events alone, so that a crash changes nothing. An event that may have arrived
+already is delivered in any case.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from alerts.delivery.suppression import DAY_MS, Suppressions
 from schemas.alerts import AlertEvent, AlertState, Severity
 from schemas.config import NotifySettings
 
-# What one digest names; more would outgrow a message.
+# Most alerts in one digest; more would exceed the size of a message.
 _DIGEST_MOST = 100
-# As good as never: an alert that is not grave enough waits for its end, or until it is graver.
+# Practically never: an alert below the least severity waits until it resolves or becomes more severe.
 _NEVER_MS = 31 * DAY_MS
 
 
 @dataclass
 class PendingEvent:
-    """An event that is still to be told.
+    """An undelivered event.
 
     Attributes:
         event: event.
-        attempts: attempts so far.
+        attempts: number of attempts so far.
         may_have_arrived: whether one of them may have arrived.
-        answer: what was last said.
+        answer: last answer of the receiver.
     """
 
     event: AlertEvent
@@ -45,11 +45,11 @@ class PendingEvent:
 
 @dataclass(frozen=True)
 class DeliveryBatch:
-    """What is to be told now: one event, or the beginnings of several alerts together.
+    """Events to deliver now: one event, or the first events of several alerts as a digest.
 
     Attributes:
-        pending: the events.
-        before: reference of what the receiver was told of the alert before; of several: empty.
+        pending: events.
+        before: reference of the last delivery for the alert; empty for a digest.
     """
 
     pending: Sequence[PendingEvent]
@@ -62,13 +62,13 @@ class DeliveryBatch:
 
 
 class DeliveryQueue:
-    """The queue of one receiver.
+    """Delivery queue of one receiver.
 
     Args:
-        receiver: its name.
-        settings: how hard it is tried.
-        jitter: gives a number from 0 to 1, so that many that fail together do not come back together.
-        digest_after: how many alerts may begin at once before they are told of together; None: always one by one.
+        receiver: name of the receiver.
+        settings: section ``[notify]``, with the retry behaviour.
+        jitter: returns a number from 0 to 1, so that events that fail together are not retried together.
+        digest_after: number of alerts that may start together without a digest; None for no digests.
     """
 
     def __init__(
@@ -81,24 +81,24 @@ class DeliveryQueue:
         self._queues: dict[str, deque[PendingEvent]] = {}
         self._suppressions = Suppressions()
         self._least = Severity(settings.least_severity)
-        # Alerts that have fired and are not resolved; by id what was last told of them, and its reference.
+        # By id, alerts that have fired and are not resolved: last delivered event, and its reference.
         self._fired: dict[str, AlertEvent | None] = {}
         self._references: dict[str, str] = {}
-        # By alert the events that were ever taken, for one may be handed over twice.
+        # By alert, the keys of all accepted events, because an event may be added twice.
         self._known_keys: dict[str, set[str]] = defaultdict(set)
         self._wait_until_ms: dict[str, int] = {}
         self._retry_after_ms = 0
 
     def update_suppressions(self, suppressions: Suppressions) -> None:
-        """Take what holds from now on of silences, windows and acknowledgements."""
+        """Set the silences, maintenance windows and acknowledgements in force."""
         self._suppressions = suppressions
 
     def undelivered(self, now_ms: int) -> list[PendingEvent]:
-        """Return the events that the receiver has not got, without those that wait for the end of a cover."""
+        """Return undelivered events, without those that wait for the end of a suppression."""
         return [p for queue in self._queues.values() if self._suppressed_until_ms(queue, now_ms) is None for p in queue]
 
     def restore(self, backlog: Backlog) -> None:
-        """Take up what the tables say; before anything is added."""
+        """Restore the queue from the stored backlog, before any event is added."""
         known = delivery_status(self.receiver, backlog.records)
         for event in notifiable(backlog.events):
             record = known.get(event_key(event))
@@ -114,7 +114,7 @@ class DeliveryQueue:
                 self._enqueue(PendingEvent(event))
 
     def add(self, events: Iterable[AlertEvent]) -> None:
-        """Take events; what is pending is told to nobody, nor the end of what has never fired."""
+        """Add events, except pending ones and resolutions of alerts that have never fired."""
         for event in sorted(events, key=event_order):
             if event.state != AlertState.PENDING.value:
                 self._enqueue(PendingEvent(event))
@@ -131,11 +131,11 @@ class DeliveryQueue:
             self._fired.setdefault(event.alert_id, None)
 
     def notified_alerts(self) -> list[tuple[AlertEvent, str]]:
-        """Return the last event that the receiver has got of each alert that fires for it, with the reference."""
+        """Return the last delivered event of each firing alert, with its reference."""
         return [(event, self._references.get(alert_id, "")) for alert_id, event in self._fired.items() if event]
 
     def due(self, now_ms: int) -> DeliveryBatch | None:
-        """Return what is to be told now; None: nothing is."""
+        """Return the events to deliver now; None if there are none."""
         if now_ms < self._retry_after_ms:
             return None
         ready = [i for i in self._queues if self._due_ms(i, now_ms) <= now_ms]
@@ -147,7 +147,7 @@ class DeliveryQueue:
         return DeliveryBatch([self._queues[ready[0]][0]], self._references.get(ready[0], ""))
 
     def next_ms(self, now_ms: int) -> int | None:
-        """Return when the next event becomes due or may be dropped, epoch milliseconds; None: there is none."""
+        """Return when the next event becomes due or may be dropped, epoch milliseconds; None if the queue is empty."""
         times = [self._due_ms(i, now_ms) for i in self._queues]
         return max(self._retry_after_ms, min(times)) if times else None
 
@@ -155,7 +155,7 @@ class DeliveryQueue:
         return max(self._wait_until_ms.get(alert_id, 0), self._suppressed_until_ms(self._queues[alert_id], now_ms) or 0)
 
     def _suppressed_until_ms(self, queue: Sequence[PendingEvent], now_ms: int) -> int | None:
-        """Return until when an alert waits for the end of its cover; None: it does not."""
+        """Return the end of the suppression of an alert, epoch milliseconds; None if it is not suppressed."""
         last = queue[-1].event
         if queue[0].may_have_arrived or (last.state == AlertState.RESOLVED.value and self._is_notified(last)):
             return None
@@ -166,19 +166,19 @@ class DeliveryQueue:
         )
 
     def _below_least_severity(self, event: AlertEvent) -> bool:
-        """Return whether an event's alert is not grave enough to be told of, unless it becomes graver."""
+        """Return whether an event is below the least severity that receivers are notified of."""
         return Severity(event.severity).rank > self._least.rank
 
     def _is_suppressed(self, event: AlertEvent) -> bool:
-        """Return whether nobody was to be told of an alert when an event of it came."""
+        """Return whether an event was suppressed at its own time."""
         return self._below_least_severity(event) or self._suppressions.is_suppressed(event, event.event_ms)
 
     def _is_notified(self, event: AlertEvent) -> bool:
-        """Return whether the receiver has heard of an event's alert."""
+        """Return whether the receiver was notified of an event's alert."""
         return self._fired.get(event.alert_id) is not None
 
     def delivered(self, pending: PendingEvent, receipt: Receipt) -> str:
-        """Take note that the receiver has an event, and return the reference that holds from now on."""
+        """Record a delivery, and return the reference for later events of the alert."""
         alert_id = pending.event.alert_id
         if receipt.reference:
             self._references[alert_id] = receipt.reference
@@ -187,7 +187,7 @@ class DeliveryQueue:
         return reference
 
     def failed(self, batch: DeliveryBatch, error: DeliveryError, now_ms: int) -> None:
-        """Take note that an attempt failed: when the next one is due, of several events for all at the same time."""
+        """Record a failed attempt and schedule the next one; the events of a digest stay together."""
         for pending in batch.pending:
             pending.attempts += 1
             pending.may_have_arrived = pending.may_have_arrived or not error.unsent
@@ -199,18 +199,18 @@ class DeliveryQueue:
             self._retry_after_ms = max(self._retry_after_ms, now_ms + round(error.retry_after_s * 1000))
 
     def shift(self, step_ms: int) -> None:
-        """Move all times of waiting along with the clock of this machine, which was set by so many milliseconds."""
+        """Shift all due times after this machine's clock was set by ``step_ms`` milliseconds."""
         self._wait_until_ms = {alert_id: at_ms + step_ms for alert_id, at_ms in self._wait_until_ms.items()}
         self._retry_after_ms += step_ms
 
     def _backoff_s(self, attempts: int) -> float:
         doublings = min(attempts - 1, 30)
         wait_s = min(self._settings.retry_max_s, self._settings.retry_s * 2**doublings)
-        # From half of it to all of it.
+        # Jitter: between half of the wait and all of it.
         return wait_s * (0.5 + 0.5 * self._jitter())
 
     def take_expired(self, now_ms: int) -> list[PendingEvent]:
-        """Return, and forget, the events of alerts that were resolved so long ago that nobody wants to hear of them."""
+        """Remove and return the events of alerts that resolved longer than ``give_up_s`` ago."""
         before_ms = now_ms - self._settings.give_up_s * 1000
         ends = [queue[-1].event for queue in self._queues.values()]
         gone = [e.alert_id for e in ends if e.state == AlertState.RESOLVED.value and e.event_ms < before_ms]
@@ -220,10 +220,10 @@ class DeliveryQueue:
         return expired
 
     def take_muted(self) -> list[PendingEvent]:
-        """Return, and forget, the events that need not be told any more.
+        """Remove and return the events that need no delivery.
 
-        These are updates of an acknowledged alert; both ends of an alert that came to its end while it was covered,
-        before the receiver heard of it; and while it was covered, all but the newest that tells that it fires.
+        These are updates of an acknowledged alert; all events of an alert that resolved while suppressed and before the
+        receiver was notified; and suppressed firing events, except the newest one.
         """
         muted = [pending for queue in self._queues.values() for pending in self._muted(queue)]
         for pending in muted:
@@ -232,18 +232,18 @@ class DeliveryQueue:
 
     def _muted(self, queue: Sequence[PendingEvent]) -> list[PendingEvent]:
         last = queue[-1].event
-        heard = queue[0].may_have_arrived or self._is_notified(last)
-        ended_covered = last.state == AlertState.RESOLVED.value and self._is_suppressed(last)
+        notified = queue[0].may_have_arrived or self._is_notified(last)
+        resolved_suppressed = last.state == AlertState.RESOLVED.value and self._is_suppressed(last)
         newest = next((p for p in reversed(queue) if p.event.state == AlertState.FIRING.value), None)
 
         def is_muted(one: PendingEvent) -> bool:
             if one.may_have_arrived:
                 return False
             if one.event.state == AlertState.RESOLVED.value:
-                return ended_covered and not heard
+                return resolved_suppressed and not notified
             return (
-                ended_covered
-                or (heard and self._suppressions.acknowledgement(one.event) is not None)
+                resolved_suppressed
+                or (notified and self._suppressions.acknowledgement(one.event) is not None)
                 or (one is not newest and self._is_suppressed(one.event))
             )
 
@@ -252,7 +252,7 @@ class DeliveryQueue:
     def _remove(self, pending: PendingEvent, notified: bool = True) -> None:
         alert_id = pending.event.alert_id
         self._queues[alert_id].remove(pending)
-        # What is muted says nothing of when the receiver may be asked again.
+        # A muted event does not change when the receiver may be contacted again.
         if notified or not self._queues[alert_id]:
             self._wait_until_ms.pop(alert_id, None)
         if not self._queues[alert_id]:

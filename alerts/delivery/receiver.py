@@ -1,4 +1,4 @@
-"""What a receiver of alert events has to do, and how it says that it could not."""
+"""Protocols of alert receivers, and the error of a failed delivery."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from schemas.alerts import AlertEvent
 
 @dataclass(frozen=True)
 class Receipt:
-    """That a receiver has an event.
+    """Confirmation that a receiver has an event.
 
     Attributes:
-        answer: what it said, in short.
-        reference: what later messages on the same alert need, JSON; empty: what was needed before still holds.
+        answer: answer of the receiver, shortened.
+        reference: data that later messages on the alert need, JSON; empty if the last reference stays valid.
     """
 
     answer: str
@@ -23,12 +23,12 @@ class Receipt:
 
 
 class DeliveryError(Exception):
-    """An attempt that failed.
+    """A failed attempt to deliver an event.
 
     Attributes:
-        answer: what the receiver said, or why nothing was heard of it; never holds a secret.
-        retry_after_s: how long the receiver wants to be left alone, seconds; None: it did not say.
-        unsent: whether the receiver surely did not take the event; else the next attempt has to look.
+        answer: answer of the receiver, or the connection error; never contains a secret.
+        retry_after_s: wait that the receiver asked for, seconds; None if it did not.
+        unsent: whether the event has certainly not arrived; otherwise the next attempt has to check.
     """
 
     def __init__(self, answer: str, retry_after_s: float | None = None, unsent: bool = False) -> None:
@@ -39,11 +39,11 @@ class DeliveryError(Exception):
 
 
 class Receiver(Protocol):
-    """Someone who is told of alerts; used by one thread only."""
+    """A receiver of alert events; one thread uses it."""
 
     @property
     def name(self) -> str:
-        """Return what it is called in ``alerts/deliveries``, for ever."""
+        """Return its permanent name in ``alerts/deliveries``."""
 
     def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
         """Send one event.
@@ -61,41 +61,41 @@ class Receiver(Protocol):
 
 @runtime_checkable
 class DigestReceiver(Receiver, Protocol):
-    """A receiver that would rather get one message when many alerts fire at once."""
+    """A receiver that gets one digest when many alerts fire together."""
 
     @property
     def digest_after(self) -> int:
-        """Return how many alerts may fire at once before they are told of together."""
+        """Return the number of alerts that may fire together without a digest."""
 
     def deliver_together(self, events: Sequence[AlertEvent], may_have_arrived: bool) -> list[Receipt]:
-        """Tell of the beginnings of many alerts; one receipt for each.
+        """Send the first events of many alerts as one digest and return one receipt per event.
 
         Args:
-            events: first firing events, of an alert each.
+            events: first firing event of each alert.
             may_have_arrived: whether an earlier attempt may have arrived.
 
         Raises:
-            DeliveryError: it could not be told.
+            DeliveryError: the receiver did not accept it.
         """
 
 
 @runtime_checkable
 class ResendingReceiver(Receiver, Protocol):
-    """A receiver that forgets an alert unless it hears of it now and then."""
+    """A receiver that resolves an alert unless it is sent again periodically."""
 
     @property
     def resend_in_s(self) -> float:
-        """Return how long after the last time it wants to be told anew of what fires, seconds."""
+        """Return the interval at which firing alerts are sent again, seconds."""
 
     def restore(self, alerts: Sequence[tuple[AlertEvent, str]]) -> None:
-        """Take up alerts that it was told of before a restart: the last event of each, and its reference."""
+        """Restore the alerts sent before a restart: the last event of each, and its reference."""
 
     def forget(self, alert_id: str) -> None:
-        """Tell no more of an alert whose end was given up."""
+        """Stop sending an alert whose resolution could not be delivered."""
 
     def resend(self) -> None:
-        """Tell anew of what fires.
+        """Send all firing alerts again.
 
         Raises:
-            DeliveryError: it could not be told.
+            DeliveryError: the receiver did not accept it.
         """

@@ -1,7 +1,7 @@
-"""What people have said of alerts, and when nobody is told: acknowledgements, silences, maintenance windows. Pure.
+"""Suppression of notifications: acknowledgements, silences and maintenance windows. Pure.
 
-A cover says nothing of an alert's state: it decides who hears of it, and when. Every answer follows from rows and times
-alone, so that it is the same after a crash.
+A suppression does not change an alert's state, only when receivers are notified. Every result follows from rows and
+times alone, so that a crash does not change it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from schemas.config import DAYS, MaintenanceWindow
 DAY_MS = 86_400_000
 # 1970-01-01, where epoch days begin, was a Thursday.
 _FIRST_WEEKDAY = DAYS.index("thu")
-# Windows may follow each other without a break for ever; the end of a cover is looked for no further ahead.
+# Maintenance windows may follow each other indefinitely; the end of a suppression is searched this far ahead.
 _HORIZON_MS = 31 * DAY_MS
-# The gravest has the greatest.
+# The most severe has the highest rank.
 _RANK = {severity.value: -severity.rank for severity in Severity}
 
 
 class SuppressionAction(str, Enum):
-    """What a mark does."""
+    """Action of a suppression record."""
 
     ACK = "ack"
     SILENCE = "silence"
@@ -35,7 +35,7 @@ class SuppressionAction(str, Enum):
 
 @dataclass(frozen=True)
 class SuppressionRecord:
-    """One acknowledgement, silence, or end of a silence: a row of ``alerts/marks``, whose table tells the columns."""
+    """One acknowledgement, silence, or end of a silence: a row of ``alerts/marks``, which describes the columns."""
 
     mark_id: str
     action: str
@@ -53,12 +53,12 @@ class SuppressionRecord:
 
 @dataclass(frozen=True)
 class Silence:
-    """A time in which receivers are told of no alert that it matches.
+    """A period without notifications of matching alerts.
 
     Attributes:
-        record: as it was made.
-        starts_ms: when it begins, epoch milliseconds.
-        ends_ms: when it ends; less than it was made for if somebody ended it.
+        record: record that created it.
+        starts_ms: start, epoch milliseconds.
+        ends_ms: end, epoch milliseconds; earlier than in the record if it was ended.
     """
 
     record: SuppressionRecord
@@ -66,18 +66,18 @@ class Silence:
     ends_ms: int
 
     def matches(self, event: AlertEvent) -> bool:
-        """Return whether it is about an event's alert."""
+        """Return whether the silence matches an event's alert."""
         record = self.record
         return _matches(event, _some(record.cluster), _some(record.kind), _some(record.subject))
 
 
 @dataclass(frozen=True)
 class Suppressions:
-    """All that holds: what people have said, and the windows of the settings.
+    """All suppressions in force: records of operators, and maintenance windows of the settings.
 
     Attributes:
-        silences: in the order in which they were made.
-        acks: by alert the last acknowledgement.
+        silences: silences, in order of creation.
+        acks: last acknowledgement by alert id.
         windows: maintenance windows.
     """
 
@@ -87,7 +87,7 @@ class Suppressions:
 
     @staticmethod
     def of(rows: Iterable[SuppressionRecord], windows: Sequence[MaintenanceWindow] = ()) -> Suppressions:
-        """Return what rows of ``alerts/marks`` say, which may come in any order."""
+        """Return the suppressions that rows of ``alerts/marks`` define; the rows may be in any order."""
         silences: dict[str, Silence] = {}
         acks: dict[str, SuppressionRecord] = {}
         ordered = sorted(rows, key=lambda row: (row.mark_ms, row.mark_id))
@@ -98,7 +98,7 @@ class Suppressions:
                 row.action == SuppressionAction.SILENCE.value and row.starts_ms is not None and row.ends_ms is not None
             ):
                 silences[row.mark_id] = Silence(row, row.starts_ms, row.ends_ms)
-        # After all silences: the clock of who ended one may be behind that of who made it.
+        # After all silences: the machine that ended one may have a clock behind the one that created it.
         for row in ordered:
             silence = silences.get(row.mark_id)
             if row.action == SuppressionAction.UNSILENCE.value and silence is not None:
@@ -106,19 +106,19 @@ class Suppressions:
         return Suppressions(tuple(silences.values()), acks, windows)
 
     def since(self, from_ms: int) -> Suppressions:
-        """Return them without the silences that had ended by then."""
+        """Return the suppressions without silences that ended before a time."""
         return replace(self, silences=tuple(s for s in self.silences if s.ends_ms > from_ms))
 
     def suppressed_until_ms(self, event: AlertEvent, at_ms: int) -> int | None:
-        """Return when the cover that an event's alert has at a time ends; None: it has none.
+        """Return when the suppression of an event's alert ends, epoch milliseconds; None if it is not suppressed.
 
-        Covers that follow each other without a break count as one, up to a month ahead.
+        Suppressions that follow each other without a gap count as one, up to a month ahead.
 
         Args:
             event: any event of the alert.
             at_ms: the time, epoch milliseconds.
         """
-        # By time first: this is asked of every queue, and most silences are over.
+        # Time first, because this runs for every queue and most silences are over.
         silences = [s for s in self.silences if s.ends_ms > at_ms and s.matches(event)]
         windows = [w for w in self.windows if _matches(event, w.clusters, w.kinds, w.subjects)]
         end_ms = at_ms
@@ -131,14 +131,13 @@ class Suppressions:
         return end_ms if end_ms > at_ms else None
 
     def is_suppressed(self, event: AlertEvent, at_ms: int) -> bool:
-        """Return whether an event's alert is covered at a time."""
+        """Return whether an event's alert is suppressed at a time."""
         return self.suppressed_until_ms(event, at_ms) is not None
 
     def acknowledgement(self, event: AlertEvent) -> SuppressionRecord | None:
-        """Return the acknowledgement that holds for an event; None: there is none.
+        """Return the acknowledgement that applies to an event; None if there is none.
 
-        It ends with the alert, and holds neither for what is more severe than the alert was then, nor when the alert
-        has become about something else, or about many more replicas, since.
+        It ends with the alert. It does not apply if the alert has become more severe or has escalated since.
         """
         ack = self.acks.get(event.alert_id)
         if ack is None or event.state == AlertState.RESOLVED.value or _rank(event.severity) > _rank(ack.severity):
@@ -148,7 +147,7 @@ class Suppressions:
 
 
 def _window_ends(window: MaintenanceWindow, at_ms: int) -> Iterator[int]:
-    """Yield the end of each turn of a window that a time lies in."""
+    """Yield the end of each occurrence of a window that contains a time."""
     hours, _, minutes = window.at.partition(":")
     begins_ms, lasts_ms = (int(hours) * 60 + int(minutes)) * 60_000, round(window.lasts * 1000)
     today = at_ms // DAY_MS
@@ -159,7 +158,7 @@ def _window_ends(window: MaintenanceWindow, at_ms: int) -> Iterator[int]:
 
 
 def _matches(event: AlertEvent, clusters: Sequence[str], kinds: Sequence[str], subjects: Sequence[str]) -> bool:
-    """Return whether an event is of one of each; none named: of any."""
+    """Return whether an event matches one value of each matcher; an empty matcher matches all."""
     return (
         (not clusters or event.cluster in clusters)
         and (not kinds or event.kind in kinds)

@@ -1,4 +1,4 @@
-"""The thread of one receiver: takes what is due, tells it, and keeps each step in the log."""
+"""Delivery thread of one receiver: sends due events and records each attempt in the delivery log."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from schemas.errors import ENDINGS, HeadroomError
 
 log = logging.getLogger(__name__)
 
-# Nothing wakes it for what becomes too old.
+# Longest wait, because nothing wakes the thread for events that expire.
 _LONGEST_WAIT_S = 30.0
-# After a turn that failed.
+# Pause after an unexpected error.
 _PAUSE_S = 1.0
 
 
 class Worker:
-    """Tells one receiver, on a thread of its own.
+    """Delivers events to one receiver on its own thread.
 
     Args:
-        receiver: who is told.
-        delivery_log: where steps are kept.
-        settings: how hard it is tried.
-        clock_ms: gives the time now, epoch milliseconds.
-        elapsed_ms: gives milliseconds since some moment, whatever the clock is set to.
+        receiver: receiver.
+        delivery_log: log of delivery attempts.
+        settings: section ``[notify]``, with the retry behaviour.
+        clock_ms: returns the current time, epoch milliseconds.
+        elapsed_ms: returns monotonic milliseconds.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Worker:
         self._set_clock = SetClock(clock_ms, elapsed_ms)
         self._resent_ms = clock_ms()
         self._last_resend_error = self._last_error = ""
-        # What could not be kept yet: that it was delivered is known here, and is kept with the next step.
+        # Records that could not be written yet; they are appended with the next one.
         self._unwritten: list[DeliveryAttempt] = []
         self._without_store = self._write_now = False
         self._stopping = False
@@ -61,43 +61,43 @@ class Worker:
 
     @property
     def undelivered(self) -> int:
-        """Return how many events the receiver has not got, without those that wait for the end of a silence."""
+        """Return the number of undelivered events, without those that wait for the end of a silence."""
         with self._changed:
             return len(self._queue.undelivered(self._clock_ms()))
 
     def start(self, backlog: Backlog) -> None:
-        """Take up what is owed from before, and start."""
+        """Resume undelivered events from the backlog, and start the thread."""
         self._queue.restore(backlog)
         if isinstance(self.receiver, ResendingReceiver):
             self.receiver.restore(self._queue.notified_alerts())
         self._thread.start()
 
     def add(self, events: Sequence[AlertEvent]) -> None:
-        """Take events, and return at once."""
+        """Add events to the queue and return immediately."""
         with self._changed:
             self._queue.add(events)
             self._changed.notify()
 
     def update_suppressions(self, suppressions: Suppressions) -> None:
-        """Take what holds from now on of silences and acknowledgements, and return at once."""
+        """Set the silences and acknowledgements in force and return immediately."""
         with self._changed:
             self._queue.update_suppressions(suppressions)
             self._changed.notify()
 
     def go_without_store(self, without: bool) -> None:
-        """Take whether steps cannot be kept just now: it is told all the same then, and they are kept later."""
+        """Set whether the delivery log cannot be written; events are then sent, and records written later."""
         with self._changed:
             self._without_store, self._write_now = without, not without
             self._changed.notify()
 
     def ask_to_stop(self) -> None:
-        """Begin nothing more."""
+        """Ask the thread to stop after the current attempt."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for what is under way; if it hangs, it is left, and the next start looks whether it has arrived."""
+        """Wait for the current attempt; if it hangs, the next start checks whether it has arrived."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
@@ -107,12 +107,12 @@ class Worker:
                 self._last_error = ""
             except ENDINGS:
                 raise
-            # Nobody would tell this receiver anything any more, and nobody would notice.
+            # A dead thread would end all notifications of this receiver unnoticed.
             except BaseException as error:
                 self._log_and_pause(error)
 
     def _log_and_pause(self, error: BaseException) -> None:
-        """Log a turn that failed, once while it fails in the same way, and wait a moment."""
+        """Log an unexpected error, once while it repeats, and pause."""
         error_name = type(error).__name__
         if error_name != self._last_error:
             # Without its text, which may hold a secret.
@@ -144,7 +144,7 @@ class Worker:
         self._resend()
 
     def _follow_clock_steps(self) -> None:
-        """Wait for as long as was meant where the clock of this machine has been set meanwhile."""
+        """Shift due times if this machine's clock was set, so that waits keep their length."""
         step_ms = self._set_clock.step_ms()
         if step_ms:
             self._queue.shift(step_ms)
@@ -159,7 +159,7 @@ class Worker:
         return max(0.001, min(_LONGEST_WAIT_S, longest_s))
 
     def _send(self, batch: DeliveryBatch) -> None:
-        """Tell what is due: that it is about to be sent is kept before, and how it went after."""
+        """Send due events; a record is written before the attempt and another one with its outcome."""
         try:
             self._append([self._record(one, AttemptState.SENDING, attempt=one.attempts + 1) for one in batch.pending])
         except ENDINGS:
@@ -170,7 +170,7 @@ class Worker:
         try:
             receipts = self._deliver(batch)
         except Exception as error:
-            # An error of ours comes before anything is sent.
+            # A HeadroomError is raised before anything is sent.
             other = DeliveryError(_error_text(error), unsent=isinstance(error, HeadroomError))
             self._failed(batch, error if isinstance(error, DeliveryError) else other)
             return
@@ -235,7 +235,7 @@ class Worker:
 
     def _append(self, records: Sequence[DeliveryAttempt]) -> None:
         if self._without_store:
-            # Nobody would hear of the fault that fills the disk. After a crash it is told once more.
+            # Otherwise an alert on a full disk would not be sent. After a crash such an event is sent twice.
             self._unwritten.extend(records)
             return
         waiting = [*self._unwritten, *records]
@@ -243,7 +243,7 @@ class Worker:
         self._unwritten.clear()
 
     def _record_outcome(self, records: Sequence[DeliveryAttempt]) -> None:
-        """Keep an outcome now, or else with the next step; without it the next start would look for what arrived."""
+        """Write an outcome now, or with the next record; without it the next start would have to check for arrival."""
         try:
             self._append(records)
         except ENDINGS:
@@ -266,7 +266,7 @@ class Worker:
             self.receiver.resend()
         except Exception as error:
             resend_error = _error_text(error)
-        # It comes back every few seconds while it lasts.
+        # Logged once, because the error repeats every few seconds.
         if resend_error and resend_error != self._last_resend_error:
             log.warning("%s could not be told anew of what fires: %s", self.receiver.name, resend_error)
         self._last_resend_error = resend_error
@@ -274,5 +274,5 @@ class Worker:
 
 
 def _error_text(error: BaseException) -> str:
-    """Return what an error says; of one that is not ours only what it is, for its text may hold a secret."""
+    """Return the text of a Headroom error; only the type of any other, because its text may contain a secret."""
     return str(error) if isinstance(error, (DeliveryError, HeadroomError)) else type(error).__name__

@@ -1,4 +1,4 @@
-"""What the alert path last told, as metrics and as a judgement of its own health."""
+"""State of the alert path as Prometheus metrics and as a health check."""
 
 from alerts.metrics.collector import MetricsCollector
 from alerts.metrics.health import Health, health

@@ -1,4 +1,4 @@
-"""How leaders are shared out, as samples by broker."""
+"""Leader balances as metric samples, one set per broker."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from schemas.metrics import MetricSpec
 
 
 def balance_samples(cluster: str, balances: Iterable[LeaderBalance]) -> Iterator[Sample]:
-    """Yield what is known of every broker that is preferred to lead anything.
+    """Yield the known values of every broker that is the preferred leader of a partition.
 
     Args:
         cluster: name of the cluster.
-        balances: of one tick.
+        balances: leader balances of one tick.
     """
     for state in balances:
         for spec, value in _numbers(state):

@@ -1,4 +1,4 @@
-"""The state of the alert path as metrics, made anew at every scrape, so that no series outlives what it tells of."""
+"""Prometheus collector: builds all metrics at every scrape, so that no series outlives its broker, move or tick."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from schemas import metrics
 from schemas.alerts import AlertState
 from schemas.metrics import METRICS, MetricSpec
 
+# Leader balances are read from their gold table, so they arrive later than throttle statuses: allow twice the age.
 _BALANCES_LATE = 2
 
 
 class MetricsCollector(Collector):
-    """Gives the metrics of ``schemas.metrics``.
+    """Collects the metrics of ``schemas.metrics``.
 
     Args:
         state: state of the alert path.
-        stale_s: gives the age in seconds from which a cluster's numbers are of the past.
-        top_n: most partitions of a cluster that have series.
+        stale_s: returns the age from which a cluster's values are stale, in seconds.
+        top_n: largest number of partitions with series per cluster.
         version: version of Headroom.
-        registry: takes it up.
+        registry: registry to register with.
     """
 
     def __init__(
@@ -46,11 +47,11 @@ class MetricsCollector(Collector):
         registry.register(self)
 
     def describe(self) -> Iterable[Metric]:
-        """Return every metric without a sample: the registry asks for it when it takes the collector up."""
+        """Return every metric without samples, as the registry needs them at registration."""
         return [_family(spec) for spec in METRICS]
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics that have a series now."""
+        """Yield the metrics that currently have a series."""
         now = self._state.snapshot()
         families = {spec.name: _family(spec) for spec in METRICS}
         groups = (
@@ -70,7 +71,7 @@ class MetricsCollector(Collector):
 
     def _moves(self, now: Snapshot) -> Iterator[Sample]:
         for cluster, tick in now.ticks.items():
-            # Old numbers would be told as those of now.
+            # Without this limit, old values would appear as current ones.
             if tick.age_s(now.now_ms) < self._stale_s(cluster):
                 yield from throttle_samples(cluster, tick.statuses)
                 yield from partition_samples(cluster, tick.statuses, self._top_n)
@@ -79,7 +80,6 @@ class MetricsCollector(Collector):
 
     def _balances(self, now: Snapshot) -> Iterator[Sample]:
         for cluster, last in now.balances.items():
-            # They come by way of their table, some ticks after the verdicts.
             if last.age_s(now.now_ms) < _BALANCES_LATE * self._stale_s(cluster):
                 yield from balance_samples(cluster, last.balances)
 

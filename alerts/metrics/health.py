@@ -1,4 +1,4 @@
-"""Whether verdicts are fresh: what a probe is told."""
+"""Health check of the alert path for probes: whether verdicts are fresh."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from alerts.metrics.state import Limits, Snapshot
 
 @dataclass(frozen=True)
 class Health:
-    """A judgement.
+    """Result of the health check.
 
     Attributes:
-        status: ``ok``, ``starting`` (a cluster's first tick is still awaited) or ``unhealthy``.
-        reasons: why it is unhealthy; empty: it is not.
-        clusters: by cluster the age of its last tick in seconds (None: none since the start) and the limit.
-        batch_s: for how long a batch of the alert path has been worked on; None: none is.
+        status: ``ok``, ``starting`` (a cluster has had no tick yet) or ``unhealthy``.
+        reasons: reasons for ``unhealthy``; empty if healthy.
+        clusters: by cluster, the age of its last tick in seconds (None if there was none) and the limit.
+        batch_s: how long the current micro-batch has been running, seconds; None if none is.
     """
 
     status: str
@@ -27,11 +27,11 @@ class Health:
 
     @property
     def healthy(self) -> bool:
-        """Return whether there is no reason to worry."""
+        """Return whether there are no reasons for ``unhealthy``."""
         return not self.reasons
 
     def as_json(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
+        """Return the result ready for JSON."""
         return {
             "status": self.status,
             "reasons": list(self.reasons),
@@ -41,11 +41,11 @@ class Health:
 
 
 def health(now: Snapshot, clusters: Mapping[str, Limits]) -> Health:
-    """Return whether every cluster's ticks are young and no batch hangs.
+    """Check that every cluster's ticks are fresh and no micro-batch hangs.
 
     Args:
         now: state of the alert path.
-        clusters: those whose ticks are awaited.
+        clusters: age limits by configured cluster.
     """
     reasons = (*_old_ticks(now, clusters), *_long_batch(now, clusters))
     starting = any(name not in now.ticks for name in clusters)
@@ -72,7 +72,7 @@ def _old_ticks(now: Snapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:
 
 
 def _long_batch(now: Snapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:
-    # The first batch takes its time as the first tick does.
+    # The first micro-batch may take as long as the first tick.
     limit_s = max((lim.stale_s if now.ticks else lim.first_s for lim in clusters.values()), default=None)
     if limit_s is not None and now.batch_s is not None and now.batch_s >= limit_s:
         yield f"the alert path has worked on a batch for {now.batch_s:.0f} s, limit {limit_s:.0f} s"

@@ -1,4 +1,4 @@
-"""The sides of one tick as samples: brokers, and the moving partitions that weigh most."""
+"""Throttle statuses of one tick as metric samples: brokers and roles, and the busiest moving partitions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Sample = tuple[MetricSpec, tuple[str, ...], float]
 
 
 def throttle_samples(cluster: str, statuses: Iterable[ThrottleStatus]) -> Iterator[Sample]:
-    """Yield what is known of every broker and role.
+    """Yield the known values of every broker and role.
 
     Args:
         cluster: name of the cluster.
-        statuses: of one tick.
+        statuses: throttle statuses of one tick.
     """
     for status in statuses:
         labels = (cluster, str(status.broker), status.role.value)
@@ -36,8 +36,8 @@ def throttle_samples(cluster: str, statuses: Iterable[ThrottleStatus]) -> Iterat
 def _numbers(status: ThrottleStatus) -> list[tuple[MetricSpec, float | None]]:
     load = status.load
     throttle, required = load.throttle_bytes_per_s, load.required_bytes_per_s
-    # Where the verdict is unknown, no stall seen is not the same as none.
-    blind = status.verdict is Verdict.NO_DATA and not status.stalled_replicas
+    # If the verdict is unknown, zero stalled replicas does not mean that none is stalled.
+    is_unknown = status.verdict is Verdict.NO_DATA and not status.stalled_replicas
     return [
         (metrics.THROTTLE, throttle),
         (metrics.REQUIRED, required),
@@ -46,18 +46,18 @@ def _numbers(status: ThrottleStatus) -> list[tuple[MetricSpec, float | None]]:
         (metrics.REMAINING, load.remaining_bytes),
         (metrics.ETA, status.eta_s),
         (metrics.MOVING_REPLICAS, load.limited_replicas + load.free_replicas),
-        (metrics.STALLED_REPLICAS, None if blind else status.stalled_replicas),
+        (metrics.STALLED_REPLICAS, None if is_unknown else status.stalled_replicas),
         (metrics.WAITING_REPLICAS, status.waiting_replicas),
     ]
 
 
 def partition_samples(cluster: str, statuses: Iterable[ThrottleStatus], top_n: int) -> Iterator[Sample]:
-    """Yield what is known of the moving partitions of greatest write rate x followers.
+    """Yield the known values of the moving partitions with the highest write rate x followers.
 
     Args:
         cluster: name of the cluster.
-        statuses: of one tick; those of leaders tell, for a destination knows only its own share of a partition.
-        top_n: most partitions.
+        statuses: throttle statuses of one tick; only leaders count, since a destination has part of the traffic.
+        top_n: largest number of partitions.
     """
     for p in busiest(
         [p for status in statuses if status.role is Role.LEADER for p in status.partitions if p.moving], top_n
@@ -70,11 +70,11 @@ def partition_samples(cluster: str, statuses: Iterable[ThrottleStatus], top_n: i
 
 
 def busiest(partitions: Sequence[PartitionEvidence], top_n: int) -> list[PartitionEvidence]:
-    """Return the partitions of greatest write rate x followers, greatest first; of equals always the same."""
+    """Return the partitions with the highest write rate x followers, descending; ties in the order of names."""
     return heapq.nsmallest(top_n, partitions, key=_rank)
 
 
 def _rank(p: PartitionEvidence) -> tuple[float, float, str, int]:
-    # Where no list names followers the write rate alone tells.
+    # Without listed followers the product is zero, so the write rate decides.
     written = p.write_bytes_per_s or 0.0
     return -written * p.followers, -written, p.topic, p.partition

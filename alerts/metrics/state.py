@@ -1,4 +1,4 @@
-"""What the alert path has told last: written by its thread, read by scrapes."""
+"""State behind ``/metrics``: written by the alert path, read by scrapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from alerts.metrics.histogram import BucketCounts, empty_counts
 from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.metrics import BATCH, COLLECT, DECISION
 
-# Of the events of one alert in the same tick the one that comes later in its life is the last.
+# Order of events of one alert in the same tick.
 _STEP = {AlertState.PENDING.value: 0, AlertState.FIRING.value: 1, AlertState.RESOLVED.value: 2}
 
 AlertKey = tuple[str, str, str]
@@ -22,11 +22,11 @@ AlertKey = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Limits:
-    """How old the ticks of a cluster may be.
+    """Age limits for the ticks of a cluster.
 
     Attributes:
-        stale_s: age from which its numbers are of the past, seconds.
-        first_s: how long its first tick after the start may take, seconds.
+        stale_s: age from which its values are stale, seconds.
+        first_s: longest time from the start to its first tick, seconds.
     """
 
     stale_s: float
@@ -35,12 +35,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Collected:
-    """How a tick was collected.
+    """Collection of one tick.
 
     Attributes:
-        took_s: for how long, seconds; None: not told.
-        unanswered_brokers: brokers that did not answer, or did not tell all.
-        skipped_ticks: ticks before it that were left out to keep the pace.
+        took_s: duration, seconds; None if unknown.
+        unanswered_brokers: number of brokers without an answer, or with an incomplete one.
+        skipped_ticks: number of ticks before it that were skipped to keep the schedule.
     """
 
     took_s: float | None
@@ -50,33 +50,33 @@ class Collected:
 
 @dataclass(frozen=True)
 class Published:
-    """What was told of a tick: its time, and when it was told."""
+    """A published result: time of its tick, and time of publication, epoch milliseconds."""
 
     tick_ms: int
     published_ms: int
 
     def age_s(self, now_ms: int) -> float:
-        """Return its age in seconds; of a collector whose clock is ahead, that of the telling."""
+        """Return its age in seconds; measured from publication if the collector's clock is ahead."""
         return (now_ms - min(self.tick_ms, self.published_ms)) / 1000
 
 
 @dataclass(frozen=True)
 class PublishedTick(Published):
-    """The last tick of a cluster, and its sides."""
+    """The last tick of a cluster, with its throttle statuses."""
 
     statuses: tuple[ThrottleStatus, ...]
 
 
 @dataclass(frozen=True)
 class PublishedBalance(Published):
-    """The last tick of a cluster of which it is known how leaders are shared out, and how."""
+    """The last leader balances of a cluster."""
 
     balances: tuple[LeaderBalance, ...]
 
 
 @dataclass(frozen=True)
 class PublishedAlert:
-    """An alert as its last event left it."""
+    """An alert after its last event."""
 
     severity: str
     state: str
@@ -84,31 +84,31 @@ class PublishedAlert:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Return what rises from one event of an alert to the next."""
+        """Return the sort key of an alert's events: time, then state."""
         return self.tick_ms, _STEP[self.state]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that is known at one moment.
+    """Copy of the whole state at one moment.
 
     Attributes:
-        now_ms: the moment, epoch milliseconds.
-        start_ms: when the state was made.
-        ticks: the last tick by cluster; one that is missing has had none.
-        balances: how leaders were shared out last by cluster; of one that is missing nothing was told.
-        alerts: by cluster, kind and subject, those that are resolved included.
-        events: how many events since the start by cluster, kind and state.
-        rows: how many sides since the start by cluster.
-        decisions: by cluster, how long after its time a tick was told.
-        unanswered: by cluster, how many brokers did not answer in the last tick.
-        errors: by cluster, how many answers of brokers were missing since the start.
-        skipped: by cluster, how many ticks were left out since the start.
-        collections: by cluster, how long it took to collect a tick.
-        batches: how long batches took.
-        batch_s: for how long the present batch has been worked on; None: there is none.
-        deliveries: how the delivery to each receiver stands.
-        quarantined: how many messages were not believed; None: unknown.
+        now_ms: time of the copy, epoch milliseconds.
+        start_ms: time of the start, epoch milliseconds.
+        ticks: last tick by cluster; missing if there was none.
+        balances: last leader balances by cluster; missing if there were none.
+        alerts: alerts by cluster, kind and subject, including resolved ones.
+        events: number of events since the start, by cluster, kind and state.
+        rows: number of throttle statuses since the start, by cluster.
+        decisions: by cluster, time from a tick to its published verdict.
+        unanswered: by cluster, number of brokers without an answer in the last tick.
+        errors: by cluster, number of missing broker answers since the start.
+        skipped: by cluster, number of skipped ticks since the start.
+        collections: by cluster, time to collect a tick.
+        batches: durations of micro-batches.
+        batch_s: how long the current micro-batch has been running, seconds; None if none is.
+        deliveries: delivery state of each receiver.
+        quarantined: number of quarantined messages; None if unknown.
     """
 
     now_ms: int
@@ -130,11 +130,11 @@ class Snapshot:
 
 
 class MetricsState:
-    """Listens to the alert path. Every method may be called from any thread.
+    """Listener of the alert path that keeps the state behind ``/metrics``; safe for use by any thread.
 
     Args:
-        clusters: names of the clusters whose ticks are awaited.
-        clock_ms: gives the time now, epoch milliseconds.
+        clusters: names of the configured clusters.
+        clock_ms: returns the current time, epoch milliseconds.
     """
 
     def __init__(self, clusters: Iterable[str], clock_ms: Callable[[], int]) -> None:
@@ -143,7 +143,7 @@ class MetricsState:
         self._ticks: dict[str, PublishedTick] = {}
         self._balances: dict[str, PublishedBalance] = {}
         self._alerts: dict[AlertKey, PublishedAlert] = {}
-        # From zero on, for the first event of a kind is a rise only over a zero that was there before.
+        # Counters start at zero, because Prometheus detects the first event only as an increase of an existing series.
         self._events = Counter(
             {(c, kind.value, state.value): 0 for c in clusters for kind in AlertKind for state in AlertState}
         )
@@ -160,7 +160,7 @@ class MetricsState:
         self._lock = threading.Lock()
 
     def on_tick(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
-        """Take up a tick that has been told."""
+        """Record an evaluated tick."""
         now_ms = self._clock_ms()
         with self._lock:
             self._ticks[cluster] = PublishedTick(tick_ms, now_ms, tuple(statuses))
@@ -169,7 +169,7 @@ class MetricsState:
             self._decisions[cluster] = before.add(max(0, now_ms - tick_ms) / 1000)
 
     def on_collected(self, cluster: str, collected: Collected) -> None:
-        """Take up how a tick was collected that is told next."""
+        """Record the collection of a tick, before the tick itself."""
         with self._lock:
             self._unanswered[cluster] = collected.unanswered_brokers
             self._errors[cluster] += collected.unanswered_brokers
@@ -179,25 +179,25 @@ class MetricsState:
                 self._collections[cluster] = before.add(collected.took_s)
 
     def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
-        """Take up how leaders are shared out."""
+        """Record the leader balances of a tick."""
         now_ms = self._clock_ms()
         with self._lock:
             self._balances[cluster] = PublishedBalance(tick_ms, now_ms, tuple(balances))
 
     def on_events(self, events: Sequence[AlertEvent]) -> None:
-        """Take up events that have been told."""
+        """Record published alert events."""
         with self._lock:
             for event in events:
                 self._events[event.cluster, event.kind, event.state] += 1
                 self._update_alert(event)
 
     def on_batch(self, seconds: float) -> None:
-        """Take up how long a batch took."""
+        """Record the duration of a micro-batch, in seconds."""
         with self._lock:
             self._batches = self._batches.add(seconds)
 
     def restore(self, events: Iterable[AlertEvent]) -> None:
-        """Take up the alerts that a former run left; events that are heard of meanwhile win."""
+        """Restore the active alerts of the previous run; newer events take precedence."""
         with self._lock:
             for event in events:
                 self._update_alert(event)
@@ -208,12 +208,12 @@ class MetricsState:
         deliveries: Callable[[], Sequence[DeliveryFigures]] = lambda: (),
         quarantined: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Take up what is asked at every scrape.
+        """Set the functions that every scrape calls.
 
         Args:
-            batch_s: tells for how long the present batch has been worked on.
-            deliveries: tells how the delivery to each receiver stands.
-            quarantined: tells how many messages were not believed; None: unknown.
+            batch_s: returns how long the current micro-batch has been running, in seconds.
+            deliveries: returns the delivery state of each receiver.
+            quarantined: returns the number of quarantined messages; None if unknown.
         """
         self._batch_s, self._deliveries, self._quarantined = batch_s, deliveries, quarantined
 
@@ -225,7 +225,7 @@ class MetricsState:
             self._alerts[key] = alert
 
     def snapshot(self) -> Snapshot:
-        """Return all that is known now."""
+        """Return a copy of the current state."""
         batch_s, deliveries, quarantined = self._batch_s(), self._deliveries(), self._quarantined()
         with self._lock:
             return Snapshot(

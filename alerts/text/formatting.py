@@ -1,4 +1,4 @@
-"""Numbers as people read them, always with a unit."""
+"""Formatting of numbers, durations and times with units."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def format_duration(seconds: float | None) -> str:
 
 
 def span(low_s: float | None, high_s: float | None) -> str:
-    """Return a range of durations such as ``50 to 60 s`` or ``50 s to 1 min 10 s``; None: its end is not known.
+    """Return a range of durations such as ``50 to 60 s`` or ``50 s to 1 min 10 s``.
 
     Args:
-        low_s: at least.
-        high_s: at most.
+        low_s: lower end, seconds; None if unknown.
+        high_s: upper end, seconds; None if unknown.
     """
     low, high = format_duration(low_s), format_duration(high_s)
     if low_s is None:
@@ -53,15 +53,15 @@ def span(low_s: float | None, high_s: float | None) -> str:
         return f"{low} or more"
     if low == high:
         return low
-    # One unit is enough where both have the same.
+    # One unit is enough if both ends have the same.
     return f"{round(low_s)} to {high}" if round(high_s) < _MINUTE_S else f"{low} to {high}"
 
 
 def finish_text(recommendation: Mapping[str, Any]) -> str | None:
-    """Return when a move is done under a recommendation, such as ``50 to 60 s``; None: unknown, or never.
+    """Return the time to finish under a recommendation, such as ``50 to 60 s``; None if unknown or never.
 
     Args:
-        recommendation: ``finish_s``, with ``finish_low_s`` and ``finish_high_s`` but for events of older versions.
+        recommendation: ``finish_s``, and ``finish_low_s`` and ``finish_high_s``, which older versions do not have.
     """
     middle_s, low_s, high_s = (recommendation.get(f"finish_{name}s") for name in ("", "low_", "high_"))
     if middle_s is None:
@@ -77,7 +77,7 @@ def clock(epoch_ms: int | None) -> str:
 
 
 def moment(epoch_ms: int) -> str:
-    """Return a date and time such as ``2026-11-21 12:34:56 UTC``; of one that no calendar has, the milliseconds."""
+    """Return a date and time such as ``2026-11-21 12:34:56 UTC``; milliseconds if out of the range of dates."""
     return _formatted(epoch_ms, "%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -85,7 +85,7 @@ def _formatted(epoch_ms: int, form: str) -> str:
     try:
         return datetime.fromtimestamp(epoch_ms / 1000, timezone.utc).strftime(form)
     except (ValueError, OverflowError, OSError):
-        # Tables and messages may hold any number, and the rest of what is shown matters no less.
+        # Tables and messages may contain any number, which must not prevent the rest of the output.
         return f"{epoch_ms} ms after 1970"
 
 

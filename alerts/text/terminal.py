@@ -9,22 +9,22 @@ from alerts.text.formatting import finish_text, format_rate, moment, size
 from schemas.alerts import AlertEvent, AlertState, Verdict
 from schemas.text import printable
 
-_MARK = {AlertState.PENDING.value: "PENDING", AlertState.FIRING.value: "FIRING", AlertState.RESOLVED.value: "RESOLVED"}
+_LABEL = {AlertState.PENDING.value: "PENDING", AlertState.FIRING.value: "FIRING", AlertState.RESOLVED.value: "RESOLVED"}
 
 
 def render_event(event: AlertEvent, fired: bool = True) -> str:
-    """Return an event as text of several printable lines: what, the evidence, what puts it right.
+    """Return an event as several printable lines: summary, evidence and recommendation.
 
     Args:
         event: event.
-        fired: whether its alert had fired by then.
+        fired: whether its alert had fired before.
     """
     head = (
-        f"[{_MARK[event.state]}] {event.severity} {event.kind}  cluster {event.cluster}, {event.subject}  "
+        f"[{_LABEL[event.state]}] {event.severity} {event.kind}  cluster {event.cluster}, {event.subject}  "
         f"{moment(event.tick_ms)}  id {event.alert_id}"
     )
     if event.state == AlertState.RESOLVED.value:
-        # Fixed, or gone: a move that was cancelled, a cluster that is not watched any more.
+        # Resolved may also mean gone: a cancelled move, or a cluster removed from the settings.
         end = "Resolved" if fired else "Cleared before it fired"
         return _text([head, f"  {end}. It was: {event.summary}."])
     evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
@@ -33,12 +33,12 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
 
 
 def _text(lines: list[str]) -> str:
-    # Names come from a cluster that others write to: none may begin a line of its own, or act on the terminal.
+    # Names come from a shared cluster: they must not start new lines or send control sequences to the terminal.
     return "\n".join(map(printable, lines))
 
 
 def _evidence(evidence: dict[str, Any]) -> list[str]:
-    # Without a role it is not about a throttle, and the summary names what it is about.
+    # Without a role the alert is not about a throttle, and the summary has all values.
     if evidence.get("role") is None:
         return []
     throttle = evidence.get("throttle_bytes_per_s")
@@ -70,7 +70,7 @@ def _recommendation(recommendation: dict[str, Any]) -> list[str]:
     if throttle is not None:
         finish = finish_text(recommendation)
         then = f"the move then finishes in {finish}" if finish is not None else "finish unknown"
-        # A broker that has no rate yet slows down with it: no finish is promised.
+        # A first rate on a broker slows it down, so no finish is shown.
         how, then = ("set", "") if recommendation.get("action") == "set_rate" else ("raise", f"; {then}")
         lines.append(f"  Do: {how} the throttle to {format_rate(throttle)} ({throttle}){then}")
     if recommendation["reason"]:

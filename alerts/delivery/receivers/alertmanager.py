@@ -1,8 +1,8 @@
-"""Alertmanager by its API v2: told of what fires again and again, and of its end.
+"""Receiver for Alertmanager (API v2): re-sends firing alerts periodically, and sends resolutions.
 
-To Alertmanager an alert is its labels, so numbers, which change, are annotations. The severity is a label, for routes
-go by it: when it rises, the alert of the lower one ends there and one of the higher begins, as two rules of Prometheus
-would have it. An alert that is not sent again ends at its ``endsAt``.
+Labels identify an alert in Alertmanager, so changing numbers are annotations. The severity is a label because routes
+match it: when it increases, the alert of the lower severity resolves and one of the higher starts, as with two rules of
+Prometheus. An alert that is not sent again resolves at its ``endsAt``.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from schemas.config import AlertmanagerSettings
 
 log = logging.getLogger(__name__)
 
-# An alert that is not sent again for so many times its interval ends.
+# Alertmanager resolves an alert that was not re-sent for this many intervals.
 _INTERVALS_UNTIL_END = 4
-# An instance that was away is tried again this soon.
+# An instance that did not answer is retried after this time.
 _RETRY_S = 5.0
 _PATH = "/api/v2/alerts"
-# The last second that a date can be of.
+# Last second of the year 9999, the latest that datetime can represent.
 _LAST_MS = 253_402_300_799_000
 
 PostedAlert = tuple[AlertEvent, str]
 
 
 class AlertmanagerReceiver:
-    """Tells every instance of one highly available set.
+    """Sends alerts to every instance of a highly available Alertmanager.
 
     Args:
         settings: section ``[notify.alertmanager]``.
-        password: of basic authentication.
-        links: that go with each alert.
-        clock_ms: gives the time now, epoch milliseconds.
+        password: password of basic authentication.
+        links: links in each alert.
+        clock_ms: returns the current time, epoch milliseconds.
     """
 
     name = "alertmanager"
@@ -58,24 +58,24 @@ class AlertmanagerReceiver:
         self._links = links
         self._clock_ms = clock_ms
         self._firing: dict[str, PostedAlert] = {}
-        # By instance the alerts whose last event it has not got.
+        # By instance, the alerts whose last event it has not received.
         self._missed: dict[str, dict[str, PostedAlert]] = {url: {} for url in self._urls}
 
     @property
     def resend_in_s(self) -> float:
-        """Return the interval, or less while an instance lacks something."""
+        """Return the re-send interval in seconds, shorter while an instance has missed an event."""
         return min(_RETRY_S, self._settings.resend_s) if any(self._missed.values()) else self._settings.resend_s
 
     def restore(self, alerts: Sequence[PostedAlert]) -> None:
-        """Take up what fired before a restart; every instance is told soon, for the break may have been long."""
+        """Restore firing alerts after a restart and re-send them soon, because the restart may have taken long."""
         self._firing = {event.alert_id: (event, before) for event, before in alerts}
         self._missed = {url: dict(self._firing) for url in self._urls}
 
     def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
-        """Post the event to every instance; to post it twice changes nothing.
+        """Post the event to every instance; posting it twice changes nothing.
 
         Raises:
-            DeliveryError: no instance took it.
+            DeliveryError: no instance accepted it.
         """
         reference = _reference(event, before)
         alert = event, reference
@@ -98,14 +98,14 @@ class AlertmanagerReceiver:
                 log.warning("an alertmanager lacks alert %s, and is tried again: %s", alert_id, errors[url].answer)
 
     def forget(self, alert_id: str) -> None:
-        """Let an alert whose end could not be told for long end by itself."""
+        """Stop re-sending an alert, so that it resolves in Alertmanager by timeout."""
         self._firing.pop(alert_id, None)
 
     def resend(self) -> None:
-        """Post what fires to every instance, and to each the ends that it missed.
+        """Post firing alerts to every instance, with the resolutions that it missed.
 
         Raises:
-            DeliveryError: an instance did not take it.
+            DeliveryError: an instance did not accept them.
         """
         posts = {url: list({**missed, **self._firing}.values()) for url, missed in self._missed.items()}
         errors = self._post({url: alerts for url, alerts in posts.items() if alerts})
@@ -119,7 +119,7 @@ class AlertmanagerReceiver:
             raise DeliveryError("; ".join(error.answer for error in errors.values()))
 
     def _forget_old_ends(self, missed: dict[str, PostedAlert]) -> None:
-        """Forget ends that an instance has come to by itself."""
+        """Remove missed resolutions of alerts that have resolved by timeout."""
         old_ms = self._clock_ms() - self._alive_ms()
         for alert_id in [i for i, (e, _) in missed.items() if i not in self._firing and e.event_ms < old_ms]:
             del missed[alert_id]
@@ -128,7 +128,7 @@ class AlertmanagerReceiver:
         return round(_INTERVALS_UNTIL_END * self._settings.resend_s * 1000)
 
     def _post(self, posts: dict[str, list[PostedAlert]]) -> dict[str, DeliveryError]:
-        """Post to all instances at once, for one that hangs must not keep the others waiting."""
+        """Post to all instances in parallel, so that one that hangs does not delay the others."""
         headers, password = self._authorization()
         bodies = {
             url: json_body([result for alert in alerts for result in self._alerts_json(*alert)])
@@ -155,9 +155,9 @@ class AlertmanagerReceiver:
         return {"Authorization": f"Basic {base64.b64encode(both).decode()}"}, password
 
     def _alerts_json(self, event: AlertEvent, reference: str) -> list[dict[str, Any]]:
-        """Return the alert, and the end of the one of another severity that it was before, if it was."""
+        """Return the alert, and the resolution of its previous severity or escalation, if it had one."""
         known, now_ms = json.loads(reference), self._clock_ms()
-        # Before the clock was set back it was told of times that are yet to come: until then nothing would have ended.
+        # After the clock was set back, stored times may be in the future, and the alert would not resolve until then.
         starts_ms = min(int(known["starts_at_ms"]), now_ms)
         resolved = event.state == AlertState.RESOLVED.value
         ends_ms = max(starts_ms, min(event.tick_ms, now_ms)) if resolved else now_ms + self._alive_ms()
@@ -180,7 +180,7 @@ class AlertmanagerReceiver:
 
 
 def _reference(event: AlertEvent, before: str) -> str:
-    """Return since when the alert is as it is now, and, if it was of another severity or escalation, that and when."""
+    """Return the reference: start of the current severity and escalation, and the previous ones if they changed."""
     known = json.loads(before) if before else {}
     now = {"starts_at_ms": event.tick_ms, "severity": event.severity, "escalation": _escalation(event)}
     if not known:
@@ -193,18 +193,18 @@ def _reference(event: AlertEvent, before: str) -> str:
 
 
 def _escalation(event: AlertEvent) -> int:
-    """Return how often an alert has become another matter since it began."""
+    """Return the number of escalations of an alert."""
     return int(json.loads(event.evidence).get("escalation", 0))
 
 
 def _at(event: AlertEvent, severity: str, escalation: int) -> AlertEvent:
-    """Return an event as one of its alert at another severity and escalation."""
+    """Return the event with another severity and escalation."""
     evidence = {**json.loads(event.evidence), "escalation": escalation}
     return replace(event, severity=severity, evidence=json.dumps(evidence))
 
 
 def labels(event: AlertEvent) -> dict[str, str]:
-    """Return what makes an alert the same one for Alertmanager; one that has escalated is another, so that it calls."""
+    """Return the labels that identify an alert; an escalation changes them, so that Alertmanager notifies again."""
     escalation = _escalation(event)
     return {
         "alertname": event.kind,
@@ -216,7 +216,7 @@ def labels(event: AlertEvent) -> dict[str, str]:
 
 
 def alert_annotations(event: AlertEvent, links: dict[str, str]) -> dict[str, str]:
-    """Return what is told of an alert, and may change."""
+    """Return the annotations of an alert."""
     result = {
         "summary": event.summary,
         "alert_id": event.alert_id,

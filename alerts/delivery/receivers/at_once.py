@@ -1,4 +1,4 @@
-"""Several calls at one time, each on a thread that keeps no process alive."""
+"""Parallel calls on daemon threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def in_parallel(calls: Mapping[str, Callable[[], T]]) -> dict[str, T]:
-    """Return the result of each call once all have ended; they must not raise."""
+    """Return the result of each call after all have finished; the calls must not raise."""
     results: dict[str, T] = {}
 
     def run(name: str, call: Callable[[], T]) -> None:

@@ -1,4 +1,4 @@
-"""The process's log as a receiver."""
+"""Receiver that writes to the log of the process."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _LEVELS = {AlertState.FIRING.value: logging.ERROR, AlertState.RESOLVED.value: lo
 
 
 class LogReceiver:
-    """Writes a line for each event.
+    """Writes a log line for each event.
 
     Args:
-        logger: where to.
+        logger: logger to write to.
     """
 
     name = "log"
@@ -23,7 +23,7 @@ class LogReceiver:
         self._logger = logger
 
     def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
-        """Write the line; whether an earlier one was written cannot be seen, so there may be two."""
+        """Write the line; an earlier attempt cannot be detected, so there may be two lines."""
         self._logger.log(
             _LEVELS[event.state],
             "alert %s %s: %s %s, cluster %s, %s: %s",

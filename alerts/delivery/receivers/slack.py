@@ -1,7 +1,7 @@
-"""Slack by a bot: one message per alert, edited when the alert changes, with a thread of the changes.
+"""Receiver for Slack with a bot: one message per alert, edited when the alert changes, with a thread of the changes.
 
-A crash between sending and noting it leaves open whether a message arrived. Every message carries the keys of its
-events, so that it is found before it would be sent a second time.
+After a crash between sending and recording, it is unknown whether a message arrived. Every message contains the keys of
+its events as metadata, so that the next attempt finds it instead of sending it twice.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from schemas.alerts import AlertEvent
 
 log = logging.getLogger(__name__)
 
-# How far Slack's clock and ours may be apart.
+# Largest difference between Slack's clock and ours.
 _CLOCKS_MS = 3_600_000
-# The message is there, but may not be edited any more; its thread goes on.
+# Errors for a message that can no longer be edited; replies in its thread still work.
 _NO_EDIT = ("edit_window_closed", "cant_update_message")
 _GONE = ("message_not_found", "thread_not_found")
-# A bot without the right to read cannot look; rather twice than not at all.
+# Errors of a bot without permission to read the channel: a duplicate is better than a missing message.
 _CANNOT_READ = ("missing_scope", "not_in_channel", "no_permission", "not_allowed_token_type")
 
-# What Slack calls channels and messages.
+# Form of the ids of channels and messages.
 _CHANNEL = re.compile(r"[A-Z0-9]{1,40}")
 _TS = re.compile(r"[0-9]{1,20}\.[0-9]{1,20}")
 
 
 @dataclass(frozen=True)
 class MessageRef:
-    """Where an alert's message stands.
+    """Reference to an alert's message.
 
     Attributes:
         channel: id of the channel.
-        ts: what names the message in it.
-        shared: whether it tells of other alerts too, so that it is not edited for this one.
+        ts: timestamp that identifies the message in the channel.
+        shared: whether the message is a digest, which is not edited.
     """
 
     channel: str
@@ -50,13 +50,13 @@ class MessageRef:
 
 
 class SlackReceiver:
-    """Tells a channel.
+    """Posts alerts to a channel.
 
     Args:
-        api: Slack.
+        api: client of the Slack API.
         channel: id of the channel.
-        digest_after: how many alerts may fire at once before they share one message.
-        links: that go with each alert.
+        digest_after: number of alerts that may fire together without a digest.
+        links: links in each message.
     """
 
     name = "slack"
@@ -69,14 +69,14 @@ class SlackReceiver:
 
     @property
     def digest_after(self) -> int:
-        """Return how many alerts may fire at once before they share one message."""
+        """Return the number of alerts that may fire together without a digest."""
         return self._digest_after
 
     def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
-        """Post an alert's message, or edit it and reply to it.
+        """Post an alert's message, or edit it and reply in its thread.
 
         Raises:
-            DeliveryError: Slack did not take it.
+            DeliveryError: Slack did not accept it.
         """
         if not before:
             return self._post_new(event, may_have_arrived)
@@ -85,14 +85,14 @@ class SlackReceiver:
         except SlackError as error:
             if error.code not in _GONE:
                 raise
-            # Somebody deleted the message.
+            # The message was deleted.
             return self._post_new(event, may_have_arrived)
 
     def deliver_together(self, events: Sequence[AlertEvent], may_have_arrived: bool) -> list[Receipt]:
-        """Post one message for many alerts; those that an earlier one tells of are left out.
+        """Post one digest for many alerts, without those in a digest that arrived earlier.
 
         Raises:
-            DeliveryError: Slack did not take it.
+            DeliveryError: Slack did not accept it.
         """
         receipts = self._find_arrived(events) if may_have_arrived else {}
         missing = [event for event in events if event_key(event) not in receipts]
@@ -173,10 +173,10 @@ class SlackReceiver:
 
 
 def _slack_id(form: re.Pattern[str], answer: Mapping[str, object], name: str, default: str = "") -> str:
-    """Return what Slack calls a channel or a message; it is kept, and sent in later requests.
+    """Return the id of a channel or a message from an answer, for use in later requests.
 
     Raises:
-        DeliveryError: it is not of the form that Slack gives it.
+        DeliveryError: the answer has no id of the expected form.
     """
     value = answer.get(name, default)
     if not isinstance(value, str) or not form.fullmatch(value):

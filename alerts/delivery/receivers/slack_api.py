@@ -1,4 +1,4 @@
-"""Slack's Web API as deliveries need it: failures told as such, and messages found by the events that they tell of."""
+"""Client of Slack's Web API: calls with errors as exceptions, and search of messages by event key."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from alerts.delivery.receiver import DeliveryError
 from schemas.config import SlackSettings
 
 _EVENT_TYPE = "headroom_alert"
-# After these Slack may have done what it was asked all the same.
+# Errors after which Slack may still have executed the request.
 _UNSURE = ("internal_error", "fatal_error", "request_timeout", "service_unavailable", "team_added_to_org")
 _CODE = re.compile(r"[a-z0-9_]{1,80}")
 _FORM = "application/x-www-form-urlencoded"
 _PAGE = 200
-# A history that never ends is none.
+# Limit against a history with endless pages.
 _PAGES_MOST = 100
 # A page of the longest messages has a few megabytes.
 _MOST_BYTES = 16_000_000
@@ -27,10 +27,10 @@ _BUSY_S = 30.0
 
 
 class SlackError(DeliveryError):
-    """What Slack refused.
+    """Error returned by Slack.
 
     Attributes:
-        code: Slack's word for it, such as ``message_not_found``.
+        code: error code, such as ``message_not_found``.
     """
 
     def __init__(self, code: str, unsent: bool) -> None:
@@ -43,7 +43,7 @@ class SlackApi:
 
     Args:
         settings: section ``[notify.slack]``.
-        token: of the bot.
+        token: token of the bot.
     """
 
     def __init__(self, settings: SlackSettings, token: Secret) -> None:
@@ -52,16 +52,16 @@ class SlackApi:
         self._poster = HttpPoster(settings.timeout_s)
 
     def call(self, method: str, **arguments: Any) -> dict[str, Any]:
-        """Return what Slack answers to a call of a method that writes.
+        """Call a writing method and return the answer.
 
         Raises:
-            SlackError: it refused.
-            DeliveryError: it was not reached, did not answer, or wants to be left alone.
+            SlackError: Slack returned an error.
+            DeliveryError: Slack was not reached, did not answer, or limits the rate.
         """
         return self._call(method, json_body(arguments))
 
     def _call(self, method: str, body: bytes, **headers: str) -> dict[str, Any]:
-        # Never tried again in here: whether an attempt arrived is asked before the next one.
+        # No retry here: before the next attempt the receiver checks whether this one arrived.
         token = header_secret(self._token, "notify.slack.token") or ""
         url = f"{self._settings.api_url.rstrip('/')}/{method}"
         all_headers = {"Authorization": f"Bearer {token}", **headers}
@@ -72,15 +72,15 @@ class SlackApi:
         return content
 
     def find(self, keys: Sequence[str], since_ms: int, thread_ts: str | None = None) -> dict[str, dict[str, Any]]:
-        """Return by event key the messages that tell of events.
+        """Return the messages of events, by event key.
 
         Args:
             keys: event keys.
-            since_ms: the earliest time that they may be of, epoch milliseconds.
-            thread_ts: the thread to look in; None: the channel itself.
+            since_ms: earliest time of the messages, epoch milliseconds.
+            thread_ts: thread to search; None for the channel itself.
 
         Raises:
-            DeliveryError: it could not be looked.
+            DeliveryError: the messages could not be read.
         """
         found: dict[str, dict[str, Any]] = {}
         for message in self._messages(since_ms, thread_ts):
@@ -98,7 +98,7 @@ class SlackApi:
         cursor = ""
         for _ in range(_PAGES_MOST):
             more = {"cursor": cursor} if cursor else {}
-            # Methods that read take no JSON.
+            # Reading methods accept no JSON.
             form = urlencode({"channel": self._settings.channel, **where, **page, **more}).encode()
             answer = self._call(method, form, **{"Content-Type": _FORM})
             yield from (message for message in _list(answer.get("messages")) if isinstance(message, dict))
@@ -108,12 +108,12 @@ class SlackApi:
 
 
 def metadata(keys: Sequence[str]) -> dict[str, Any]:
-    """Return what a message carries unseen: the keys of the events that it tells of."""
+    """Return the metadata of a message: the keys of its events."""
     return {"event_type": _EVENT_TYPE, "event_payload": {"event_keys": ",".join(keys)}}
 
 
 def event_keys_of(message: Mapping[str, Any]) -> list[str]:
-    """Return the keys of the events that a message tells of; none: it is not one of ours."""
+    """Return the event keys in a message's metadata; empty if Headroom did not send it."""
     found = _object(message.get("metadata"))
     if found.get("event_type") != _EVENT_TYPE:
         return []
@@ -121,10 +121,10 @@ def event_keys_of(message: Mapping[str, Any]) -> list[str]:
 
 
 def _content(answer: HttpAnswer) -> dict[str, Any]:
-    """Return the object that an answer holds; an empty one if it holds none."""
+    """Return the JSON object of an answer; empty if there is none."""
     try:
         return _object(json.loads(answer.body)) if answer.whole else {}
-    # The second of an answer that nests more deeply than Python reads.
+    # RecursionError: the answer is nested too deeply for Python.
     except (ValueError, RecursionError):
         return {}
 
@@ -142,7 +142,7 @@ def _refused(answer: HttpAnswer, content: dict[str, Any]) -> DeliveryError:
         wait_s = retry_after_s(answer.retry_after)
         return DeliveryError("slack: rate limited", _BUSY_S if wait_s is None else wait_s, unsent=True)
     code = str(content.get("error", ""))
-    # Of what does not speak Slack's words, a proxy say, nobody knows what it has passed on.
+    # If the answer is not from Slack but from a proxy, for example, the request may have been passed on.
     if not _CODE.fullmatch(code) or answer.status >= 500:
         cut = "" if answer.whole else ", and its answer was cut: it came too slowly, or was too long"
         return DeliveryError(f"slack: answered {answer.status}{cut}")

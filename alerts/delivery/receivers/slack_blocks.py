@@ -1,4 +1,4 @@
-"""Events as Slack's Block Kit, within its limits, with names that users gave made harmless."""
+"""Events as Slack blocks within Slack's limits, with user-defined names escaped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from alerts.text.formatting import clock
 from schemas.alerts import AlertEvent, AlertState, Severity
 from schemas.text import printable
 
-# Slack's limits: characters of a section, of a field and of the text besides, blocks of a message.
+# Slack's limits: characters of a section, of a field and of the plain text; blocks of a message.
 SECTION_MOST = 3000
 FIELD_MOST = 2000
 TEXT_MOST = 4000
@@ -28,7 +28,7 @@ Block = dict[str, Any]
 
 
 def escaped(text: str, most: int) -> str:
-    """Return text in which nothing is a link, a mention or a tag, cut to a number of characters as they are sent."""
+    """Return text without links, mentions or tags, truncated to a number of characters after escaping."""
     whole = _escaped(text)
     if len(whole) <= most:
         return whole
@@ -38,7 +38,7 @@ def escaped(text: str, most: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    # A name with a line break in it begins no line of its own.
+    # A line break in a name must not start a new line.
     return printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -50,12 +50,12 @@ def headline(event: AlertEvent) -> str:
 
 
 def plain_text(event: AlertEvent) -> str:
-    """Return an event for where blocks are not shown: notifications, and readers of screens."""
+    """Return an event as plain text, for notifications and screen readers."""
     return f"{headline(event)}: {escaped(event.summary, TEXT_MOST - 1500)}"
 
 
 def alert_blocks(event: AlertEvent, links: Links) -> list[Block]:
-    """Return the message of one alert as it stands."""
+    """Return the message of one alert."""
     if event.state == AlertState.RESOLVED.value:
         body = [_section(f"{headline(event)}\nIt was: {escaped(event.summary, 1800)}")]
     else:
@@ -69,16 +69,16 @@ def alert_blocks(event: AlertEvent, links: Links) -> list[Block]:
 
 
 def change_text(event: AlertEvent) -> str:
-    """Return what is said in an alert's thread when it changes."""
+    """Return the reply in an alert's thread when it changes."""
     at = clock(event.tick_ms)
     if event.state == AlertState.RESOLVED.value:
         return f"{_RESOLVED_ICON} {escaped(event.kind, 200)} of {escaped(event.subject, 500)} resolved at {at}"
-    told = "; ".join(f"{name.lower()} {text}" for name, text in figures(event).items())
-    return f"{_ICONS[event.severity]} Changed at {at}: {escaped(f'{event.summary}. {told}', SECTION_MOST - 300)}"
+    text = "; ".join(f"{name.lower()} {text}" for name, text in figures(event).items())
+    return f"{_ICONS[event.severity]} Changed at {at}: {escaped(f'{event.summary}. {text}', SECTION_MOST - 300)}"
 
 
 def digest_blocks(events: Sequence[AlertEvent], links: Links) -> list[Block]:
-    """Return one message for many alerts that fire at once."""
+    """Return one digest message for many alerts that fire together."""
     head = _section(f":rotating_light: *{len(events)} alerts fire at once*")
     blocks, lines = [head], [f"• {headline(event)}" for event in events]
     while lines and len(blocks) < BLOCKS_MOST - 2:
@@ -92,9 +92,9 @@ def digest_blocks(events: Sequence[AlertEvent], links: Links) -> list[Block]:
 
 
 def _fields(event: AlertEvent) -> list[Block]:
-    # Slack takes ten fields at most; there are six.
-    told = [f"*{name}*\n{escaped(text, FIELD_MOST - 100)}" for name, text in figures(event).items()]
-    return [{"type": "section", "fields": [_mrkdwn(text) for text in told]}] if told else []
+    # Slack accepts up to ten fields; there are six.
+    fields = [f"*{name}*\n{escaped(text, FIELD_MOST - 100)}" for name, text in figures(event).items()]
+    return [{"type": "section", "fields": [_mrkdwn(text) for text in fields]}] if fields else []
 
 
 def _advice(event: AlertEvent) -> list[Block]:
@@ -102,15 +102,15 @@ def _advice(event: AlertEvent) -> list[Block]:
     command = next(iter(commands(event)), "")
     if not command:
         return blocks
-    # A command is never cut: half of one may do harm. Nor may it end its own block.
+    # A command is never truncated, because half of it may do harm. It must not close its own code block either.
     code = f"{_FENCE}{_escaped(command)}{_FENCE}"
     fits = len(code) <= SECTION_MOST and _FENCE not in command
     return [*blocks, _section(code if fits else "The command is too long for Slack: `headroom alerts` shows it.")]
 
 
 def _context(event: AlertEvent, links: Links) -> Block:
-    told = [f"<{_url(url)}|{name}>" for name, url in links.filled(event).items()]
-    text = " · ".join([*told, f"id {escaped(event.alert_id, 100)}", clock(event.tick_ms)])
+    link_texts = [f"<{_url(url)}|{name}>" for name, url in links.filled(event).items()]
+    text = " · ".join([*link_texts, f"id {escaped(event.alert_id, 100)}", clock(event.tick_ms)])
     return {"type": "context", "elements": [_mrkdwn(text)]}
 
 

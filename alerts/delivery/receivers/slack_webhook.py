@@ -1,5 +1,7 @@
-"""Slack by an incoming webhook: every event is a message of its own, for such a message can be neither edited, replied
-to nor found again. After a crash between sending and noting it, it is sent once more.
+"""Receiver for Slack with an incoming webhook.
+
+Every event is a new message, because a webhook can neither edit, reply to nor find messages. After a crash between
+sending and recording, the message is sent again.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ class SlackWebhookReceiver:
 
     Args:
         settings: section ``[notify.slack]``.
-        url: of the webhook; a secret.
-        links: that go with each event.
+        url: URL of the webhook; a secret.
+        links: links in each message.
     """
 
     name = "slack_webhook"
@@ -33,8 +35,8 @@ class SlackWebhookReceiver:
         """Post the event.
 
         Raises:
-            DeliveryError: it was not taken.
-            HeadroomError: there is no URL to post to.
+            DeliveryError: Slack did not accept it.
+            HeadroomError: the setting has no URL.
         """
         url = self._url()
         if url is None or not url.startswith(("https://", "http://")):

@@ -1,4 +1,4 @@
-"""A web server that takes each event as JSON, signed, under a key by which it knows one that comes twice."""
+"""Receiver for a generic webhook: signed JSON with an idempotency key."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SIGNATURE_HEADER = "Headroom-Signature"
 
 
 class WebhookReceiver:
-    """Posts each event.
+    """Posts each event to a web server.
 
     Args:
         settings: section ``[notify.webhook]``.
-        secret: what posts are signed with.
-        links: that go with each event.
-        clock_ms: gives the time now, epoch milliseconds.
+        secret: key that posts are signed with.
+        links: links in each event.
+        clock_ms: returns the current time, epoch milliseconds.
     """
 
     name = "webhook"
@@ -38,10 +38,10 @@ class WebhookReceiver:
         self._clock_ms = clock_ms
 
     def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
-        """Post the event; again under the same key, for whether the first arrived cannot be asked.
+        """Post the event; a repeated post has the same key, so that the server can detect it.
 
         Raises:
-            DeliveryError: it was not taken.
+            DeliveryError: the server did not accept it.
         """
         key = f"{event_key(event)}/{self.name}"
         body = json_body({"key": key, "event": event.as_objects(), "links": self._links.filled(event)})
