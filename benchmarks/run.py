@@ -45,6 +45,7 @@ def run(only: str | None) -> None:
     elections   BENCH_ELECTION_PLANS, BENCH_ELECTION_ROUNDS: number of plans, and of rounds on real brokers
     fuzz        BENCH_FUZZ: number of messages and texts
     """  # noqa: D301
+    # kafka-python logs every lost connection to a broker, and benchmarks kill brokers.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     # `with` blocks stop brokers and child processes, so a SIGTERM must unwind them too.
     signal.signal(signal.SIGTERM, _interrupt)

@@ -35,6 +35,7 @@ from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.results import Figure
 from schemas.alerts import AlertEvent, AlertState
 
+# Fixed, so that every run kills the same processes at the same moments.
 _SEED = 11
 _ENOUGH_BYTES_PER_S = 4e6
 # One second instead of five: after an alert has fired again four times, it takes 16 s to resolve.

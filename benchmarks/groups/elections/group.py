@@ -91,6 +91,7 @@ def _plan_s(name: str, plan_input: PlanInput, on_progress: OnProgress) -> Figure
     plans = int(os.environ.get("BENCH_ELECTION_PLANS", "5"))
     took_s = []
     for _ in range(plans):
+        # Garbage of the previous plan must not be collected within the measured time.
         gc.collect()
         began_s = time.perf_counter()
         plan = plan_elections(plan_input.partitions, plan_input.limits, plan_input.constraints)

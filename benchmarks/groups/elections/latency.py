@@ -27,6 +27,7 @@ _TOPIC = "elections"
 _PARTITIONS = 400
 BROKERS = 4
 _REPLICAS = 3
+# Kafka's election type of preferred leader elections.
 _PREFERRED = 0
 _RECORD_BYTES = 200
 _RECORDS_PER_S = 400
@@ -36,6 +37,7 @@ _POLL_S = 0.1
 _WINDOW_S = 40.0
 # Records sent just before or after their leader moves wait for the move too.
 _BEFORE_S, _AFTER_S = 0.5, 2.0
+# Time for the latencies to settle after the restart of the broker.
 _STEADY_S = 5.0
 # log.index.interval.bytes is 4096: the next batch after that many bytes gets an index entry.
 _INDEX_BYTES, _FILLS = 4200, 3

@@ -15,6 +15,7 @@ from cli.common.output import print_table
 
 def main() -> None:
     """Run the scenes, and print the figures."""
+    # kafka-python logs every lost connection to a broker, and scenes kill brokers.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     signal.signal(signal.SIGTERM, _interrupt)
     began_s = time.monotonic()

@@ -16,6 +16,7 @@ from benchmarks.groups.nasty.stage.topic import Rates
 
 S = TypeVar("S", bound="NastyScene")
 BROKERS = 4
+# Fixed, so that records of scenes from different runs count together.
 _SEED = 41
 MB = 1_000_000
 

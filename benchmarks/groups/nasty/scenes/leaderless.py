@@ -22,6 +22,7 @@ from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
 from benchmarks.groups.nasty.stage.stage import SceneContext
 from benchmarks.groups.nasty.stage.topic import Rates, both_roles
 
+# Kafka's leader id for a partition without a leader.
 _NO_LEADER = -1
 _LEADERLESS_S, _STALLED_S, _AFTER_S = 40.0, 45.0, 5.0
 

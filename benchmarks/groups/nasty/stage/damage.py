@@ -8,7 +8,9 @@ from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true
 
+# Kafka's election type of preferred leader elections.
 _PREFERRED = 0
+# Suffix of a removed directory, so that it can be restored.
 _FAILED = "-failed"
 _BACK_S = 150.0
 

@@ -19,6 +19,7 @@ _TOOLS = {
     "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-leader-election.sh": "org.apache.kafka.tools.LeaderElectionCommand",
 }
+# A small heap and a quick start, because each line starts a JVM on a busy machine.
 _JVM = "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _TIMEOUT_S = 120.0
 # Exit code of the command ``timeout``.

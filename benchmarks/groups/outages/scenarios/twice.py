@@ -13,6 +13,7 @@ from benchmarks.groups.outages.stage.stage import ScenarioContext
 from benchmarks.groups.outages.watching.live import ProcessName
 
 _ENDS_S = 30.0
+# Exit code of a command that refuses to run.
 _REFUSED = 1
 
 

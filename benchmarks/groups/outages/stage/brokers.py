@@ -23,9 +23,11 @@ TICKS_LEADER = 4
 DESTINATION = 3
 # Replicas by partition of the ticks topic, the leader first.
 TICKS_REPLICAS = ((TICKS_LEADER, 1, 2), (1, 2, TICKS_LEADER), (2, TICKS_LEADER, 1), (TICKS_LEADER, 2, 1))
+# Kafka's election type of preferred leader elections.
 _PREFERRED = 0
 _BACK_S = 150.0
 _ELECT_EVERY_S = 0.5
+# DeleteRecords takes -1 as the high watermark.
 _ALL_RECORDS = -1
 
 

@@ -19,6 +19,7 @@ from schemas.tables import ALERT_EVENTS
 from streaming.delta.damage import damages
 from streaming.delta.locations import local_path
 
+# Names of commits; the log also has checkpoints and checksums.
 _COMMIT = re.compile(r"\d{20}\.json")
 _LOG = "_delta_log"
 _REPAIR_S = 90.0

@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.groups.outages.scenarios.arrangement import Void
 
 _SIZE = "256m"
+# Smaller and smaller pieces, so that no free bytes are left.
 _PIECES_BYTES = (1 << 20, 1 << 12, 1 << 8)
 _FILL = "fill"
 _TIMEOUT_S = 30.0

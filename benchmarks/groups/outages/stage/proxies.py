@@ -27,6 +27,7 @@ class ProxyProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            # An interrupt from the terminal ends the benchmark first, which then stops its proxies.
             start_new_session=True,
         )
         self._require("listening")

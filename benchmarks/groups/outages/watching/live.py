@@ -25,6 +25,7 @@ ProcessName = Literal["watch", "collector"]
 _NAME = "headroom watch"
 _CHILD_S = 90.0
 _POLL_S = 0.1
+# Like a supervisor's delay: processes get this long after a start before the next check.
 _RETRY_S = 2.0
 _JAVA = "java"
 

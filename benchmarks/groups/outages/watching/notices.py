@@ -56,6 +56,7 @@ class Notifications:
         with suppress(HeadroomError):
             stored = stored_events(self._store)
         shown = [line.event for line in self._live.lines()]
+        # A stored event replaces the printed one with the same key.
         return notifiable({event_key(event): event for event in [*shown, *stored]}.values())
 
     def unstored(self) -> int:
