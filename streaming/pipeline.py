@@ -264,9 +264,9 @@ class Pipeline:
         if bool(before) == bool(self._trouble):
             return
         if self._trouble:
-            log.error("%s: alerts go on, nothing is kept", self._trouble)
+            log.error("%s: alerts continue, nothing is stored", self._trouble)
         else:
-            log.warning("the store can be written again: all jobs go on")
+            log.warning("the store can be written again: all jobs continue")
             if self._alert_path is not None:
                 self._alert_path.stop_without_store()
                 self._alert_path.store_pending()

@@ -164,7 +164,7 @@ def _damaged_files(folder: Path) -> list[Damage]:
     files = table.get_add_actions(flatten=True)
     columns = [files.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
     return [
-        Damage(path, fault, "rows, nobody knows how many" if rows is None else f"{rows} rows")
+        Damage(path, fault, "an unknown number of rows" if rows is None else f"{rows} rows")
         for path, size_bytes, rows in zip(*columns, strict=True)
         if (fault := _parquet_fault(folder / path, size_bytes))
     ]
@@ -177,7 +177,7 @@ def _missing_files(location: str) -> list[Damage]:
     except TableNotFoundError:
         return []
     except Exception as error:
-        return [Damage(_LOG, f"cannot be read ({cause_of(error)})", "nobody knows what", can_be_mended=False)]
+        return [Damage(_LOG, f"cannot be read ({cause_of(error)})", "unknown", can_be_mended=False)]
     return [Damage(file, "is missing", "its rows") for file in found]
 
 

@@ -210,7 +210,7 @@ class AlertPath:
             except Exception as error:
                 # An error in one cluster must not affect the others. The cluster itself gets the alert for missing
                 # ticks, because none of its ticks is evaluated.
-                what = f"tick {tick[1]} of cluster {tick[0]} gives no verdict, for its evaluation failed"
+                what = f"tick {tick[1]} of cluster {tick[0]} has no verdict, because its evaluation failed"
                 self._faults.report(tick[0], what, error)
                 continue
             statuses[tick] = of_tick
@@ -236,7 +236,7 @@ class AlertPath:
             return batch
         begin, end = span
         first = end - _BACKLOG_RECORDS
-        log.info("%d older records of a backlog are not judged: alerts are about now", first - begin)
+        log.info("%d older records of a backlog are not evaluated: alerts are about the present", first - begin)
         return self._topic.alert_range(first, end)
 
     def _compute_again(self, first: int, end: int) -> None:
@@ -274,11 +274,11 @@ class AlertPath:
         except BaseException as error:
             trouble = self._log.trouble(error)
             if trouble != self._trouble:
-                log.error("events cannot be kept yet, and are told all the same: %s", trouble)
+                log.error("events cannot be stored yet, and are sent nevertheless: %s", trouble)
             self._trouble = trouble
             return False
         if self._trouble:
-            log.warning("events that could not be kept are kept now")
+            log.warning("events that could not be stored are stored now")
         self._trouble = None
         return True
 

@@ -143,7 +143,7 @@ class LeaderImbalanceJob(TickQuery):
         counts = {(row["cluster"], row["tick_ms"]): row for row in self._counts.on(records).collect()}
         complete = [end.tick for end in ends if end.tick in counts and counts[end.tick]["leaders"] == end.leaders]
         for cluster, tick_ms in {end.tick for end in ends} - set(complete):
-            log.warning("leaders of tick %s of cluster %s are not all there; it gives no balance", tick_ms, cluster)
+            log.warning("leaders of tick %s of cluster %s are incomplete; it has no balance", tick_ms, cluster)
         if any(row["messages"] != row["distinct_messages"] for row in counts.values()):
             keys = {key: F.col(f"header.{key}") for key in MESSAGE_KEYS}
             records = records.withColumns(keys).dropDuplicates(MESSAGE_KEYS).select(*records.columns)

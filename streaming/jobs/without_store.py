@@ -51,5 +51,5 @@ class WithoutStore:
                 trouble = cause_of(error)
                 # The same error twice a second would fill the log.
                 if trouble != logged:
-                    log.error("ticks cannot be judged just now: %s", trouble)
+                    log.error("ticks cannot be evaluated at the moment: %s", trouble)
                 logged = trouble

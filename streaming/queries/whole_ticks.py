@@ -17,7 +17,7 @@ from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import NO_EXTRA_COLUMNS, complete_ticks, in_ticks, tick_status
 
 log = logging.getLogger(__name__)
-_INCOMPLETE = "it is not whole"
+_INCOMPLETE = "it is not complete"
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,7 @@ class CompleteTicksReader:
         """Return whether a tick is complete and trusted; log the reason if it ended and is not."""
         why = self._distrust(row) if row["ended"] else None
         if row["ended"] and (why or not row["whole"]):
-            log.warning(
-                "tick %s of cluster %s gives no verdict: %s", row["tick_ms"], row["cluster"], why or _INCOMPLETE
-            )
+            log.warning("tick %s of cluster %s has no verdict: %s", row["tick_ms"], row["cluster"], why or _INCOMPLETE)
         return why is None and row["whole"]
 
     def _distrust(self, row: Row) -> str | None:

@@ -45,12 +45,12 @@ def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T]
         damage = damage_of(store, tables)
         if damage is None:
             raise
-    log.error("%s; it goes on with what is left", damage)
+    log.error("%s; Headroom continues with the undamaged files", damage)
     try:
         with store.skipping_damage():
             return read()
     except Exception:
-        log.error("nothing of it could be read")
+        log.error("no undamaged files could be read")
         return empty
 
 
@@ -77,5 +77,5 @@ class DamageCheck:
         before, self._damage = self._damage, damage_of(self._store, self._tables)
         self._again_s = self._now_s() + _EVERY_S
         if self._damage is not None and self._damage != before:
-            log.error("%s; what needs it waits, and goes on by itself", self._damage)
+            log.error("%s; the job waits for the repair, and then continues", self._damage)
         return self._damage is not None

@@ -104,7 +104,7 @@ class RestartingJob:
         except _FAILURES as error:
             self._note_failure(cause_of(error))
         else:
-            log.warning("job %s goes on", self.name)
+            log.warning("job %s runs again", self.name)
 
     def _note_failure(self, reason: str) -> None:
         self.down, self._reason, self._restart_at_s = True, reason, self._now_s() + _RESTART_S

@@ -253,7 +253,7 @@ class LeaderBalanceFollower:
         self._table, self._version = None, -1
         if not self._is_unreadable:
             self._is_unreadable = True
-            _warn(self._store.location(LEADER_IMBALANCE), "nothing is known of leader imbalance", error)
+            _warn(self._store.location(LEADER_IMBALANCE), "leader imbalance is unknown", error)
 
 
 def _warn(location: str, consequence: str, error: Exception) -> None:

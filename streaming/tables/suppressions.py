@@ -179,6 +179,6 @@ class SuppressionFollower:
             return
         self._is_unreadable = True
         log.warning(
-            "%s cannot be read, so silences and acknowledgements do not hold: %s", self._location, cause_of(error)
+            "%s cannot be read, so silences and acknowledgements are not in force: %s", self._location, cause_of(error)
         )
         self._on_change(Suppressions(windows=self._windows))

@@ -173,7 +173,7 @@ def test_of_a_long_backlog_the_newest_ticks_are_judged(
     # Of the oldest tick the first of three messages is beyond the 1,000; it is read again, for both clusters.
     assert len(told.ticks) == 2 * 167
     assert told.ticks[-1] == ("payments", TICK_MS + 219_000)
-    assert "320 older records of a backlog are not judged" in caplog.text
+    assert "320 older records of a backlog are not evaluated" in caplog.text
     # Only the first batch after a start of the query can be one.
     later = [m | {"tick_ms": m["tick_ms"] + 220_000} for m in messages]
     for m in later:
@@ -206,7 +206,7 @@ def test_the_first_batch_after_each_start_is_a_backlog_whose_length_the_checkpoi
     unread: Any = MagicMock(spec=[])
     with caplog.at_level("INFO"):
         path._process_batch(unread, 1)
-    assert "200 older records of a backlog are not judged" in caplog.text
+    assert "200 older records of a backlog are not evaluated" in caplog.text
     # As above: 167 ticks of each, the first of which is read again in part.
     assert len(told.ticks) == 2 * 20 + 2 * 167
     assert told.ticks[-1] == ("payments", TICK_MS + 219_000)

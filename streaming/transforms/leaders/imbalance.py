@@ -175,7 +175,7 @@ def _pairs(leaders: DataFrame, non_preferred: DataFrame) -> DataFrame:
         *TICK,
         "get(replicas, 0) AS preferred",
         "leader",
-        # Tells a partition from a rate in the union below.
+        # Distinguishes a partition from a rate in the union below.
         "true AS is_partition",
         "replicas IS NULL AS unread",
         "leader != get(replicas, 0) AS non_preferred",

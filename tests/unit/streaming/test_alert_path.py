@@ -104,7 +104,7 @@ def test_an_evaluation_that_fails_costs_that_tick_of_that_cluster(
     # Once, though its text is another with each tick, and with a traceback.
     (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
     assert record.message == (
-        f"tick {START_MS + 1000} of cluster orders gives no verdict, for its evaluation failed: "
+        f"tick {START_MS + 1000} of cluster orders has no verdict, because its evaluation failed: "
         f"ZeroDivisionError: at {START_MS + 1000}"
     )
     assert record.exc_info

@@ -96,7 +96,7 @@ def test_marks_that_may_not_be_read_are_not_taken_for_none(store: Path, caplog: 
     with without_root():
         SuppressionFollower(str(table), (), taken.append, lambda: 5).poll()
     assert [marks.silences for marks in taken] == [()]
-    assert "silences and acknowledgements do not hold: " in caplog.text
+    assert "silences and acknowledgements are not in force: " in caplog.text
     assert "Permission denied" in caplog.text
 
 
