@@ -74,7 +74,7 @@ def test_what_is_printed_has_as_many_lines_as_its_maker_meant(capsys: pytest.Cap
 
 def test_a_step_of_a_long_command_is_printable() -> None:
     shown = io.StringIO()
-    ProgressView(output.console(shown)).say(ACTING)
+    ProgressView(output.console(shown)).print_line(ACTING)
     assert acts(shown.getvalue()) == []
     assert shown.getvalue().count("\n") == 1
 

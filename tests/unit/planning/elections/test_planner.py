@@ -619,7 +619,7 @@ def test_no_batch_makes_a_throttle_too_low_even_if_some_of_its_elections_fail(
         for names in (some_of(batch, chance), batch.partitions):
             cluster.elect(names)
             for broker_role, (grade, required) in cluster.too_low().items():
-                # What could not be increase before may be increase once a partition of unknown rate has gone.
+                # An unknown verdict may become known once a partition of unknown rate has another leader.
                 assert broker_role in unknown or (grade, required) <= before[broker_role]
             assert {broker_role for broker_role, limited in cluster.unknown().items() if limited} <= {*unknown, *before}
 

@@ -1,4 +1,4 @@
-"""What the samples of a quota contain, as far as ticks show it."""
+"""Samples of a quota, estimated from ticks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PHASES, COPY_TIMES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.25, 0.75)
 def load(
     used_mb: float | None, remaining_mb: float = 50, role: Role = Role.LEADER, in_sync_mb: float = 2
 ) -> ThrottleLoad:
-    """A broker that has to carry 2 MB/s more than in-sync followers take, for one new replica."""
+    """Return the load of a broker with one new replica, to which 2 MB/s are written."""
     return ThrottleLoad(
         broker=1,
         role=role,
@@ -36,7 +36,7 @@ def load(
 
 
 def before(now: ThrottleLoad, used_mb: float | None = 0.0) -> ThrottleLoad:
-    """The same broker before the move began."""
+    """Return the load of the same broker before the move."""
     used = None if used_mb is None else used_mb * MB
     return replace(
         now,
@@ -49,7 +49,7 @@ def before(now: ThrottleLoad, used_mb: float | None = 0.0) -> ThrottleLoad:
 
 
 def begun(now: ThrottleLoad, means_mb: Sequence[float], idle_s: int = 8) -> list[tuple[float, ThrottleLoad]]:
-    """Ticks of every second, youngest first: with these means, and before the move began. Nothing was copied since."""
+    """Return one tick per second, youngest first: with these means, then before the move; without copied bytes."""
     moving = [
         (
             float(age),
@@ -65,17 +65,17 @@ def likeliest(now: ThrottleLoad, earlier: Sequence[tuple[float, ThrottleLoad]]) 
 
 
 def left_bytes(window: QuotaSamples, after_s: float) -> float:
-    """What still counts some seconds later, in MB."""
+    """Return the amount that still counts some seconds later, in MB."""
     window.elapsed_s(after_s)
     return round(window.total_bytes / MB, 1)
 
 
-def test_what_came_when_the_move_began_leaves_the_window_with_its_sample() -> None:
-    # 3 MB/s over some 11.5 s: 34.5 MB, of which in-sync followers took 2 x 3 in the last three seconds.
+def test_traffic_at_the_start_of_the_move_expires_with_its_sample() -> None:
+    # 3 MB/s over about 11.5 s: 34.5 MB, of which in-sync followers fetched 2 x 3 in the last three seconds.
     window = likeliest(load(3), begun(load(3), (2.8, 2.6)))
     assert window.total_bytes == pytest.approx(34.5 * MB, rel=0.05)
     assert left_bytes(window, 7.0) == pytest.approx(34.5, rel=0.05)
-    # The move began between three and two seconds ago; its sample is over eleven seconds after that.
+    # The move started 2 to 3 s ago; its sample expires 11 s after that.
     assert left_bytes(window, 9.5) <= 6.5
 
 
@@ -93,17 +93,17 @@ def test_a_fresh_quota_without_any_mean_has_no_room() -> None:
     assert window.total_bytes / window.elapsed_s(0.0) == pytest.approx(3 * MB)
 
 
-def test_what_passed_between_two_ticks_lies_between_them() -> None:
-    # 2 MB/s were written for 5 s and the lag fell by 10 MB: 20 MB were copied, and in-sync followers took 10 MB.
+def test_traffic_between_two_ticks_is_counted_between_them() -> None:
+    # 2 MB/s were written for 5 s and the lag fell by 10 MB: 20 MB were copied, and in-sync followers fetched 10 MB.
     window = likeliest(load(4, 40), [(5.0, load(2, 50)), (10.0, load(2, 40)), (15.0, load(2, 30))])
-    # At the earliest it came five seconds ago: after six seconds all counts that came since.
+    # The earliest copy was 5 s ago: after 6 s everything since then counts.
     assert window.total_bytes == pytest.approx(44 * MB, rel=0.06)
-    # And what in-sync followers took in the sample that was under way then.
+    # Also the in-sync traffic in the sample of that time.
     assert left_bytes(window, 5.9) == pytest.approx(32, rel=0.08)
     assert left_bytes(window, 13.0) == 0.0
 
 
-def test_rates_that_were_not_known_yet_were_those_of_now() -> None:
+def test_unknown_earlier_rates_are_the_current_ones() -> None:
     now = load(3)
     unknown = {"in_sync_bytes_per_s": None, "required_bytes_per_s": None}
     known = begun(now, (2.8, 2.6))
@@ -112,20 +112,20 @@ def test_rates_that_were_not_known_yet_were_those_of_now() -> None:
     assert left_bytes(likeliest(now, first), 9.5) == left_bytes(likeliest(now, known), 9.5)
 
 
-def test_without_earlier_ticks_the_mean_came_evenly() -> None:
+def test_without_earlier_ticks_the_traffic_was_steady() -> None:
     window = likeliest(load(2.4), [])
     assert left_bytes(window, 0.0) == pytest.approx(2.4 * 11.5, rel=0.05)
-    # In 6 s leaves what came more than five or six seconds ago.
+    # In 6 s, traffic older than 5 or 6 s expires.
     assert left_bytes(window, 6.0) == pytest.approx(2.4 * 5.5, rel=0.1)
 
 
 def test_means_show_since_when_an_idle_destination_counts() -> None:
-    # One burst of 12 MB and nothing after it, by a mean that falls: 12 MB in 4, 5, 6, 7 and now 8 s.
+    # One burst of 12 MB and no traffic after it, because the mean falls: 12 MB in 4, 5, 6, 7 and now 8 s.
     now = load(1.5, 36, Role.FOLLOWER, in_sync_mb=0)
     window = likeliest(now, begun(now, (12 / 7, 12 / 6, 12 / 5, 12 / 4)))
     assert window.elapsed_s(0.0) == pytest.approx(8.0, abs=0.3)
     assert window.total_bytes == pytest.approx(12 * MB, rel=0.05)
-    # The same mean, and it stays: the window is full, one idle sample is reset after the other.
+    # The same mean, but constant: the window is full, and idle samples are reset one after the other.
     window = likeliest(now, begun(now, (1.5, 1.5, 1.5, 1.5)))
     assert window.elapsed_s(0.0) == pytest.approx(10.5, abs=0.6)
 
@@ -153,7 +153,7 @@ def test_a_quantile_goes_by_the_weights() -> None:
     assert totals == [likely.total_bytes] * 2 + [unlikely.total_bytes] * 2
 
 
-def test_what_is_played_on_changes_no_guess() -> None:
+def test_a_simulation_does_not_change_the_guess() -> None:
     found = guesses(load(2), [], PHASES, COPY_TIMES)
     at_quantile(found, 0.1).record(1.0, 5 * MB)
     assert found[0].window.total_bytes < 25 * MB
@@ -163,7 +163,7 @@ def test_what_is_played_on_changes_no_guess() -> None:
     used=st.floats(0.01, 50), role=st.sampled_from(list(Role)), interval=st.sampled_from([1.0, 5.0]),
     lags=st.lists(st.floats(0, 200), min_size=1, max_size=13), idle=st.booleans(),
 )  # fmt: skip
-def test_the_mean_of_every_guess_is_the_one_that_is_measured(
+def test_the_mean_of_every_guess_is_the_measured_one(
     used: float, role: Role, interval: float, lags: list[float], idle: bool
 ) -> None:
     now = load(used, lags[0], role)
