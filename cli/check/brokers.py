@@ -124,7 +124,7 @@ def _probe(settings: Settings) -> Iterator[_Probe]:
 def _broker_checks(probe: _Probe, broker: Broker) -> list[Check]:
     name = f"Broker {broker.broker}"
     if not broker.alive:
-        return [failed(name, "holds replicas but is not registered", "Start it; until then its verdicts are no_data.")]
+        return [failed(name, "has replicas but is not registered", "Start it; until then its verdicts are no_data.")]
     limit_s = CONNECT_TIMEOUT_S + 2 * READ_TIMEOUT_S
     return with_timeout(name, limit_s, lambda: probe.checks(broker))
 
@@ -151,7 +151,7 @@ def _mbeans(broker: int, plan: ReadPlan, metrics: Metrics, remedy: str) -> list[
         title = f"Broker {broker}: {name}"
         if not expected:
             reason = f"the broker {reason} now, so it has none"
-            rows.append(unknown(title, reason, "Nothing to do; look again when it has."))
+            rows.append(unknown(title, reason, "Nothing to do; check again when it has."))
         elif not any(metric.metric.startswith(kind) for metric in missing):
             rows.append(ok(title, "read"))
     for metric in missing:

@@ -61,7 +61,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
         if cluster[0].answer is CheckStatus.OK:
             yield from with_timeout(name, limit_s + 30, partial(checks, settings))
         else:
-            yield unknown(name, "not tried, for Kafka could not be reached", "Put the row Kafka right first.")
+            yield unknown(name, "not tried, because Kafka could not be reached", "Fix the row Kafka first.")
 
 
 def _print_text(checks: list[Check]) -> None:

@@ -47,7 +47,7 @@ def rights(name: str, resource: str, granted: Iterable[str] | None, needed: dict
         title = f"{name}: {purpose}"
         remedy = f"Grant {operation} on {resource} to this user."
         if granted is None:
-            checks.append(unknown(title, "the broker does not tell rights", f"If it fails: {remedy}"))
+            checks.append(unknown(title, "the broker does not report permissions", f"If it fails: {remedy}"))
         elif operation in granted:
             checks.append(ok(title, f"{operation} is granted"))
         else:
@@ -59,7 +59,7 @@ def may_alter(granted: Iterable[str] | None) -> Check:
     """Return whether this user may change throttle rates; ok if not, because only ``headroom throttle`` needs it."""
     name = "Cluster: change throttle rates"
     if granted is not None and "ALTER_CONFIGS" not in granted:
-        found = "not granted, nor needed: Headroom recommends, others apply"
+        found = "not granted, and not needed: Headroom only recommends"
         return Check(
             name, CheckStatus.OK, found, "For `headroom throttle`: grant ALTER_CONFIGS on the cluster to this user."
         )

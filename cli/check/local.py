@@ -59,7 +59,7 @@ def java() -> Check:
     output = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=20, check=False).stderr
     version = java_major(output)
     if version is None:
-        return unknown("Java", f"{command} did not tell its version", "Run `java -version` and see what it says.")
+        return unknown("Java", f"{command} did not print its version", "Run `java -version` and check its output.")
     if version < MIN_JAVA:
         return failed("Java", f"{version} at {command}", f"Install Java {MIN_JAVA} or newer, or set JAVA_HOME to one.")
     return ok("Java", f"{version} at {command}")
@@ -77,7 +77,7 @@ def jars(settings: Settings) -> Check:
     names = [jar.name for jar in folder.glob("*.jar")]
     missing = [part for part in ("delta-spark", "spark-sql-kafka") if not any(n.startswith(part) for n in names)]
     if missing:
-        return failed("Jars", f"{folder} lacks {' and '.join(missing)}", "Run `make setup`, or set spark.jars.")
+        return failed("Jars", f"{' and '.join(missing)} missing in {folder}", "Run `make setup`, or set spark.jars.")
     return ok("Jars", f"{len(names)} in {folder}")
 
 

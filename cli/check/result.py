@@ -75,4 +75,4 @@ def _run(name: str, checks: Callable[[], list[Check]]) -> list[Check]:
         return [failed(name, f"{error.subject}: {error.rule}", error.remedy)]
     # An unexpected error becomes a row of the table, so that the other checks are still shown.
     except Exception as error:
-        return [failed(name, f"{type(error).__name__}: {error}", "Put that right and check again.")]
+        return [failed(name, f"{type(error).__name__}: {error}", "Fix this and check again.")]

@@ -80,7 +80,7 @@ def failures(outcome: DemoOutcome) -> list[str]:
         found.append("the healthy move raised an alert")
     error = _error_ratio(outcome)
     if error is None:
-        found.append("the alert did not say when the move would finish")
+        found.append("the alert did not predict the finish of the move")
     elif error > FINISH_ERROR_RATIO:
         found.append(
             f"the move took {format_duration(outcome.finish_s)}, promised were {format_duration(outcome.promised_s)}"

@@ -83,7 +83,7 @@ def write_batches(folder: Path, batches: Sequence[Batch]) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.glob("batch-*.json")):
-            raise HeadroomError(str(folder), "holds batches already", "Remove them, or name another folder.")
+            raise HeadroomError(str(folder), "contains batches already", "Remove them, or name another folder.")
         files = [folder / _FILE.format(number) for number in range(1, len(batches) + 1)]
         for file, batch in zip(files, batches, strict=True):
             file.write_text(request_json(batch.partitions) + "\n", encoding="utf-8")

@@ -70,9 +70,9 @@ def prometheus(target: str, folder: Path) -> Iterator[str]:
 
 def ask(url: str, **parameters: str) -> Any:
     with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:
-        told = json.load(answer)
-    assert told["status"] == "success"
-    return told["data"]
+        shown = json.load(answer)
+    assert shown["status"] == "success"
+    return shown["data"]
 
 
 def query(url: str, text: str) -> list[dict[str, Any]]:

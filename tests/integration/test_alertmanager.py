@@ -81,7 +81,7 @@ def become(url: str, wanted: Callable[[dict[str, dict[str, Any]]], bool]) -> dic
     return standing(url)
 
 
-def test_both_instances_hold_the_alert_at_its_severity_until_its_end(pair: list[str]) -> None:
+def test_both_instances_have_the_alert_at_its_severity_until_its_end(pair: list[str]) -> None:
     receiver = AlertmanagerReceiver(
         AlertmanagerSettings(",".join(pair), resend_s=60, timeout_s=5),
         lambda: None,

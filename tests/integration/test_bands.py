@@ -74,8 +74,8 @@ def test_the_verdict_is_what_the_new_replica_does(
     watch: WatchProcess, scene: Scene, settings: Settings, verdict: str, rf2_mb: float, rf3_mb: float
 ) -> None:
     scene.throttle({1: rf2_mb * MB, 3: rf3_mb * MB}, "leader")
-    sides = {(1, "leader"): verdict, (3, "leader"): verdict}
-    watch.wait(lambda: _agrees(watch, sides), 90, f"both leaders {verdict}")
+    statuses = {(1, "leader"): verdict, (3, "leader"): verdict}
+    watch.wait(lambda: _agrees(watch, statuses), 90, f"both leaders {verdict}")
     since_ms = time.time_ns() // MB
     if verdict != "catching_up":
         # What the former throttle left unused in the window goes first.
@@ -92,8 +92,8 @@ def test_the_verdict_is_what_the_new_replica_does(
 
 
 def _agrees(watch: WatchProcess, wanted: dict[tuple[int, str], str]) -> bool:
-    told = watch.verdicts() or {}
-    return all(told.get(side) == verdict for side, verdict in wanted.items())
+    shown = watch.verdicts() or {}
+    return all(shown.get(side) == verdict for side, verdict in wanted.items())
 
 
 def _table_agrees(watch: WatchProcess, settings: Settings, verdict: str, since_ms: int) -> None:

@@ -113,14 +113,14 @@ def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
         shown = [_command_line(process) for process in processes]
         java_environments = [_environment(process) for process in processes if process.name() == "java"]
         metrics = _metrics(log)
-        said = repr(watch.lines)
+        message = repr(watch.lines)
     assert len(java_environments) >= 2, "Spark's two JVMs"
     assert "headroom_" in metrics
     assert leaks(b"".join(site.echo.requests).decode("utf-8", "replace")), "the requests had some"
     kept = {table.path: repr(site.rows(table.path)) for table in TABLES}
     assert all(kept[table.path] != "[]" for table in (ALERT_EVENTS, ALERT_DELIVERIES, BRONZE_TICKS))
     texts = {"command lines": "\n".join(shown), "environments": "\n".join(java_environments)}
-    texts |= {"metrics": metrics, "output": said} | kept
+    texts |= {"metrics": metrics, "output": message} | kept
     assert {name: leaks(text) for name, text in texts.items() if leaks(text)} == {}
     assert _files_that_leak(site.folder) == {"headroom.toml", "kafka/broker-1.properties"}
 

@@ -96,9 +96,9 @@ def test_a_throttle_is_seen_raised_and_cleared_around_a_real_move(kafka_cluster:
     assert code == 1
     assert f"{topic}-0" in str(error)
 
-    code, said = _run(kafka_cluster, "throttle", "apply", "--rate", "50MB", "--execute")
+    code, text = _run(kafka_cluster, "throttle", "apply", "--rate", "50MB", "--execute")
     assert code == 0
-    assert [(b["broker"], b["after"]["follower_bytes_per_s"]) for b in said["brokers"]] == [
+    assert [(b["broker"], b["after"]["follower_bytes_per_s"]) for b in text["brokers"]] == [
         (1, 50_000_000),
         (2, 50_000_000),
         (3, 50_000_000),

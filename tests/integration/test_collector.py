@@ -128,7 +128,7 @@ def test_counters_give_the_rate_that_was_written(running: Running) -> None:
     assert tick.end["rate_window_ms"] == 3000
 
 
-def test_a_move_is_told_with_its_lists_rates_and_every_replicas_log(running: Running, moving: None) -> None:
+def test_a_move_is_reported_with_its_lists_rates_and_every_replicas_log(running: Running, moving: None) -> None:
     tick = running.tick_with(lambda t: len(_logs(t.move("orders"))) == 3, "the log of the new replica")
     row = tick.move("orders")
     assert row is not None
@@ -165,7 +165,7 @@ def test_a_leader_switch_shows_in_its_first_tick_with_the_samples_from_before(
     assert (later["previous_leader"], later["before_log"]) == (1, None)
 
 
-def test_rates_of_the_cluster_default_are_told_as_such(running: Running, settings: Settings) -> None:
+def test_rates_of_the_cluster_default_are_reported_as_such(running: Running, settings: Settings) -> None:
     link = AdminConnection(settings.cluster)
     alter_configs(link, [ConfigChange(BROKER, "", {LEADER_RATE: "7000000"})], 10)
     try:
@@ -207,7 +207,7 @@ def test_a_broker_that_hangs_costs_only_its_own_rows_and_no_pace(cluster: Embedd
     running.tick_with(lambda t: t.broker(3)["answered"] and t.broker(3)["throttles_known"], "broker 3 back")
 
 
-def test_a_broker_that_died_is_named_and_its_counters_start_anew(cluster: EmbeddedCluster, running: Running) -> None:
+def test_a_broker_that_died_is_named_and_its_counters_start_again(cluster: EmbeddedCluster, running: Running) -> None:
     cluster.kill(3)
     tick = running.tick_with(lambda t: not t.broker(3)["answered"], "broker 3 dead")
     assert "refused" in tick.broker(3)["error"]
@@ -222,7 +222,7 @@ def test_a_broker_that_died_is_named_and_its_counters_start_anew(cluster: Embedd
     )
 
 
-def test_ticks_go_on_when_the_alert_lane_lost_its_leader(cluster: EmbeddedCluster, settings: Settings) -> None:
+def test_ticks_continue_when_the_alert_partition_has_no_leader(cluster: EmbeddedCluster, settings: Settings) -> None:
     reports: list[TickReport] = []
     stop = threading.Event()
     own = replace(settings, ticks=replace(settings.ticks, topic="lane.ticks"))
@@ -281,7 +281,7 @@ def _records(settings: Settings, topic: str) -> dict[int, list[Any]]:
     return {p.partition: [r for r in records if r.partition == p.partition] for p in partitions}
 
 
-def test_the_command_writes_whole_ticks_to_the_topic_with_the_alert_lane_apart(
+def test_the_command_writes_complete_ticks_with_the_alert_partition_apart(
     command: list[str], settings: Settings
 ) -> None:
     done = subprocess.run([*command, "--for", "5"], capture_output=True, text=True, timeout=60, check=False)
@@ -360,7 +360,7 @@ def test_of_two_collectors_that_start_together_one_goes_on(command: list[str]) -
             one.wait(10)
 
 
-def test_the_command_ends_with_its_parent_when_told_so(command: list[str]) -> None:
+def test_the_command_ends_with_its_parent_on_request(command: list[str]) -> None:
     # A parent that starts the collector, tells its process id, and is killed.
     child = [*command, "--with-parent"]
     script = f"import subprocess, time; print(subprocess.Popen({child}).pid, flush=True); time.sleep(600)"

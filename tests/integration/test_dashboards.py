@@ -142,12 +142,12 @@ def test_every_choice_has_values(server: str) -> None:
         assert ask(f"{server}/api/v1/label/{label}/values", **{"match[]": chosen}), selector
 
 
-def test_the_verdict_of_each_side_has_its_number(server: str) -> None:
+def test_the_verdict_of_each_broker_and_role_has_its_number(server: str) -> None:
     bands = next(e for e in monitoring.dashboard_expressions() if e.where == "headroom-throttle: Verdicts A")
     found = query(server, bands.filled(cluster=".*", broker=".*"))
-    told = {(s["metric"]["broker"], s["metric"]["role"]): int(s["value"][1]) for s in found}
+    shown = {(s["metric"]["broker"], s["metric"]["role"]): int(s["value"][1]) for s in found}
     # 0 idle, 1 catching_up, 2 losing, 3 starved, 5 no_data.
-    assert told == {
+    assert shown == {
         ("1", "leader"): 1,
         ("2", "leader"): 2,
         ("3", "leader"): 0,
@@ -174,8 +174,8 @@ def test_every_rule_is_evaluated_and_sees_what_is_wrong(server: str) -> None:
         every = [rule for group in ask(f"{server}/api/v1/rules")["groups"] for rule in group["rules"]]
         return None if any(rule["health"] == "unknown" for rule in every) else every
 
-    told = wait(evaluated, "rules that are evaluated")
-    assert {rule["name"]: rule["health"] for rule in told} == {rule["alert"]: "ok" for rule in monitoring.rules()}
+    shown = wait(evaluated, "rules that are evaluated")
+    assert {rule["name"]: rule["health"] for rule in shown} == {rule["alert"]: "ok" for rule in monitoring.rules()}
 
 
 def test_rules_and_configuration_are_what_prometheus_takes() -> None:

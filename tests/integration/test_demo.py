@@ -47,13 +47,13 @@ def test_all_of_the_demo_comes_true_and_nothing_is_left(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     demo = start_demo(folder)
     try:
-        said, _ = demo.communicate(timeout=_DEADLINE_S)
+        output, _ = demo.communicate(timeout=_DEADLINE_S)
     finally:
         demo.terminate()
-    assert demo.returncode == 0, said
-    assert "[FIRING] warning throttle_below_leader_write" in said
-    assert "[RESOLVED] warning throttle_below_leader_write" in said
-    assert "All of it came true." in said
+    assert demo.returncode == 0, output
+    assert "[FIRING] warning throttle_below_leader_write" in output
+    assert "[RESOLVED] warning throttle_below_leader_write" in output
+    assert "All checks passed." in output
     wait_until(lambda: nothing_works_in(folder), 30, "processes of the demo ended", lambda: working_in(folder))
     assert not folder.exists()
 

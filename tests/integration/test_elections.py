@@ -73,8 +73,8 @@ def plan(config_file: Path, *arguments: str) -> dict[str, Any]:
     return dict(json.loads(result.stdout))
 
 
-def of_broker(said: dict[str, Any], broker: int) -> dict[str, Any]:
-    return next(row for row in said["brokers"] if row["broker"] == broker)
+def of_broker(message: dict[str, Any], broker: int) -> dict[str, Any]:
+    return next(row for row in message["brokers"] if row["broker"] == broker)
 
 
 def names(partitions: list[dict[str, Any]]) -> list[Name]:
@@ -82,19 +82,19 @@ def names(partitions: list[dict[str, Any]]) -> list[Name]:
 
 
 def test_a_restart_is_seen_with_the_traffic_that_would_go_back(config_file: Path) -> None:
-    said = plan(config_file)
-    broker = of_broker(said, RESTARTED)
+    message = plan(config_file)
+    broker = of_broker(message, RESTARTED)
     assert (broker["non_preferred_partitions"], broker["electable_now"], broker["out_of_balance"]) == (AWAY, AWAY, True)
-    assert [b["out_of_balance"] for b in said["brokers"] if b["broker"] != RESTARTED] == [False] * 3
-    assert (said["not_measured"], said["left_out"]) == ([], [])
+    assert [b["out_of_balance"] for b in message["brokers"] if b["broker"] != RESTARTED] == [False] * 3
+    assert (message["not_measured"], message["left_out"]) == ([], [])
     # What is written to orders-1 and orders-5: 0.5 MB/s.
     assert broker["write_bytes_per_s"] == 0
     assert broker["preferred_write_bytes_per_s"] == pytest.approx(0.5 * MB, rel=0.25)
-    assert said["cluster_write_bytes_per_s"] == pytest.approx(0.5 * MB, rel=0.25)
+    assert message["cluster_write_bytes_per_s"] == pytest.approx(0.5 * MB, rel=0.25)
     assert broker["imbalance_ratio_after"] == 0
 
 
-def test_rates_of_one_topic_on_one_broker_are_told_apart(settings: Settings) -> None:
+def test_rates_of_partitions_of_one_topic_on_one_broker_differ(settings: Settings) -> None:
     with LiveLeadership(settings) as live:
         partitions = live.leadership_with_traffic().partitions
     assert partitions["orders", 1].write_bytes_per_s == pytest.approx(0.4 * MB, rel=0.3)
@@ -120,13 +120,13 @@ def test_at_a_busy_time_nothing_is_elected(config_file: Path, cluster: EmbeddedC
 
 
 def test_kafkas_tool_elects_what_a_file_names(config_file: Path, cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    said = plan(config_file, "--batches-dir", str(tmp_path / "batches"))
-    assert len(said["batch_files"]) == len(said["batches"]) == 3
+    message = plan(config_file, "--batches-dir", str(tmp_path / "batches"))
+    assert len(message["batch_files"]) == len(message["batches"]) == 3
     done = subprocess.run(
         [
             *(java_command(), "-cp", f"{jar_folder('kafka')}/*", TOOL),
             *("--bootstrap-server", cluster.bootstrap_servers, "--election-type", "preferred"),
-            *("--path-to-json-file", said["batch_files"][0]),
+            *("--path-to-json-file", message["batch_files"][0]),
         ],
         capture_output=True,
         text=True,
@@ -137,16 +137,16 @@ def test_kafkas_tool_elects_what_a_file_names(config_file: Path, cluster: Embedd
     left = plan(config_file)
     assert of_broker(left, RESTARTED)["non_preferred_partitions"] == AWAY - 3
     ours = {name for batch in left["batches"] for name in names(batch["partitions"])}
-    assert ours.isdisjoint(names(said["batches"][0]["partitions"]))
+    assert ours.isdisjoint(names(message["batches"][0]["partitions"]))
 
 
 def test_execute_brings_every_broker_back_as_predicted(config_file: Path, cluster: EmbeddedCluster) -> None:
     result = run(config_file, "--execute", "--yes", "--format", "json")
     assert result.exit_code == 0, result.output
-    said = json.loads(result.stdout)
-    assert (said["stopped"], said["left_partitions"]) == (None, 0)
-    assert [len(outcome["elected"]) for outcome in said["results"]] == [3, 2]
-    assert [o["imbalance_ratios"] for o in said["results"]] == [b["imbalance_ratios"] for b in said["batches"]]
+    message = json.loads(result.stdout)
+    assert (message["stopped"], message["left_partitions"]) == (None, 0)
+    assert [len(outcome["elected"]) for outcome in message["results"]] == [3, 2]
+    assert [o["imbalance_ratios"] for o in message["results"]] == [b["imbalance_ratios"] for b in message["batches"]]
     assert leaders(cluster, "orders") == {p: replicas[0] for p, replicas in ORDERS.items()}
     assert leaders(cluster, "payments") == {p: replicas[0] for p, replicas in PAYMENTS.items()}
 
@@ -178,10 +178,10 @@ def test_what_moves_waits_for_the_end_of_its_move(
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     try:
         assert not any(admin.alter_partition_reassignments({TopicPartition("moving", 0): list(move.after)}).values())
-        said = plan(config_file)
-        assert of_broker(said, 3)["waiting_for_move"] == 1
-        assert said["left_out"] == [{"topic": "moving", "partition": 0, "preferred": 3, "reason": "moving"}]
-        assert said["batches"] == []
+        message = plan(config_file)
+        assert of_broker(message, 3)["waiting_for_move"] == 1
+        assert message["left_out"] == [{"topic": "moving", "partition": 0, "preferred": 3, "reason": "moving"}]
+        assert message["batches"] == []
     finally:
         admin.alter_partition_reassignments({TopicPartition("moving", 0): None})
         admin.close()

@@ -124,23 +124,23 @@ def test_up_interrupted_while_starting_leaves_nothing(end: signal.Signals, tmp_p
     def brokers() -> list[int]:
         return [p.pid for p in psutil.process_iter(["cmdline"]) if _is_broker(p, tmp_path)]
 
-    told = tmp_path / "told"
+    shown = tmp_path / "told"
     command = [*HEADROOM, "up", "--dir", str(tmp_path), "--brokers", "2"]
-    with told.open("w") as output, subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output) as up:
-        wait_until(brokers, 120, "a broker that starts", lambda: (up.poll(), told.read_text()))
+    with shown.open("w") as output, subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output) as up:
+        wait_until(brokers, 120, "a broker that starts", lambda: (up.poll(), shown.read_text()))
         up.send_signal(end)
-        assert up.wait(60) != 0, told.read_text()
+        assert up.wait(60) != 0, shown.read_text()
     wait_until(lambda: not brokers(), 20, "end of the brokers", brokers)
 
 
 def test_up_leaves_brokers_running_and_down_ends_them_once(tmp_path: Path) -> None:
     up = headroom("up", "--dir", str(tmp_path), "--brokers", "2")
     assert up.returncode == 0, up.stderr
-    told = json.loads(up.stdout)
-    pids = [broker["pid"] for broker in told["brokers"]]
+    shown = json.loads(up.stdout)
+    pids = [broker["pid"] for broker in shown["brokers"]]
     try:
         assert living(pids) == pids
-        assert f'2 = "127.0.0.1:{told["brokers"][1]["jmx_port"]}"' in Path(told["config"]).read_text()
+        assert f'2 = "127.0.0.1:{shown["brokers"][1]["jmx_port"]}"' in Path(shown["config"]).read_text()
         again = headroom("up", "--dir", str(tmp_path))
         assert again.returncode == 1
         assert "already holds a running cluster" in again.stderr
@@ -173,14 +173,14 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
             EmbeddedCluster(tmp_path, brokers=1, base_port=port - 1).start()
 
 
-def test_a_broker_that_dies_while_starting_says_why(tmp_path: Path) -> None:
+def test_the_error_of_a_broker_that_dies_while_starting_has_the_reason(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, brokers=1, options=BrokerOptions(java_options={1: ["-XX:+NoSuchOption"]}))
     with pytest.raises(HeadroomError, match=r"broker 1: died while starting: .*NoSuchOption"):
         cluster.start()
     assert cluster.brokers == []
 
 
-def test_a_paced_load_holds_its_rates_within_two_percent(kafka_cluster: EmbeddedCluster) -> None:
+def test_a_paced_producer_keeps_its_rates_within_two_percent(kafka_cluster: EmbeddedCluster) -> None:
     create_topic(kafka_cluster, "paced", {0: [1, 2], 1: [2, 3]})
     rates = {("paced", 0): 2_000_000.0, ("paced", 1): 300_000.0}
     with PacedProducer(kafka_cluster.bootstrap_servers, rates) as load:

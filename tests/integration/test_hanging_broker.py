@@ -55,7 +55,7 @@ def _settings(cluster: EmbeddedCluster, first: int) -> Settings:
     return replace(settings, cluster=watched)
 
 
-def test_a_broker_that_hangs_holds_up_neither_tools_nor_the_collector(cluster: EmbeddedCluster, paused: int) -> None:
+def test_a_broker_that_hangs_delays_neither_tools_nor_the_collector(cluster: EmbeddedCluster, paused: int) -> None:
     settings = _settings(cluster, paused)
     _asks_another(settings, paused)
     reports: list[TickReport] = []

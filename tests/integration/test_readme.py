@@ -50,7 +50,7 @@ def test_there_are_commands_to_run() -> None:
     assert blocks_to_run()
 
 
-def test_init_writes_settings_as_the_readme_says(tmp_path: Path) -> None:
+def test_init_writes_settings_as_in_the_readme(tmp_path: Path) -> None:
     command = next(line for line in README.splitlines() if line.startswith("headroom init"))
     done = shell(command, tmp_path)
     assert done.returncode == 0, done.stdout

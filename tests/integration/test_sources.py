@@ -90,8 +90,8 @@ def growths(tick: Tick) -> dict[tuple[Any, ...], tuple[float, int]]:
 def rates(tick: Tick) -> dict[tuple[Any, ...], float]:
     """Return the growth of everything per second, and what the brokers say that counts against their quotas."""
     quotas = [row for row in tick.rows("meters") if row["meter"].endswith(".byte-rate")]
-    said = {(row["broker"], row["meter"]): row["gauge_value"] for row in quotas}
-    return said | {of: per_s for of, (per_s, _) in growths(tick).items()}
+    text = {(row["broker"], row["meter"]): row["gauge_value"] for row in quotas}
+    return text | {of: per_s for of, (per_s, _) in growths(tick).items()}
 
 
 # Must be among the rates: the topics on their leaders, the watched logs, and the quotas.
@@ -113,19 +113,19 @@ def settled(tick: Tick) -> bool:
     return rates(tick).keys() >= EXPECTED and min(windows) >= WINDOW_S * 980
 
 
-def test_all_sources_tell_the_same_tick(agents: EmbeddedCluster) -> None:
+def test_all_sources_return_the_same_tick(agents: EmbeddedCluster) -> None:
     with ExitStack() as stack:
         running: dict[Source, Running] = {
             source: stack.enter_context(collecting(settings_of(agents, window_s=WINDOW_S, source=source)))
             for source in Source
         }
         ticks = {source: each.tick_with(settled, f"a whole tick by {source.value}") for source, each in running.items()}
-    told, measured = names(ticks[Source.JMX]), rates(ticks[Source.JMX])
-    assert told["silent"] == {(1, None), (2, None)}
-    assert (1, "LeaderReplication.byte-rate", None, None, False) in told["meters"]
-    assert (2, "FetcherStats.BytesPerSec", None, "ReplicaFetcherThread-0-1", True) in told["meters"]
+    shown, measured = names(ticks[Source.JMX]), rates(ticks[Source.JMX])
+    assert shown["silent"] == {(1, None), (2, None)}
+    assert (1, "LeaderReplication.byte-rate", None, None, False) in shown["meters"]
+    assert (2, "FetcherStats.BytesPerSec", None, "ReplicaFetcherThread-0-1", True) in shown["meters"]
     for source in (Source.JOLOKIA, Source.PROMETHEUS):
-        assert names(ticks[source]) == told, source
+        assert names(ticks[source]) == shown, source
         # Windows that begin up to a second apart: some hundredths, or a tenth where the load stalled in between.
         assert rates(ticks[source]) == pytest.approx(measured, rel=0.15), source
 
@@ -212,8 +212,8 @@ def test_jolokias_policy_lets_nothing_else_through(agents: EmbeddedCluster) -> N
     address = f"http://{endpoint(agents.broker(1), Source.JOLOKIA)}/jolokia/"
     request = urllib.request.Request(address, json.dumps(asked).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=10) as answer:
-        said = json.loads(answer.read())
-    assert [result["status"] for result in said] == [403, 403, 403]
+        text = json.loads(answer.read())
+    assert [result["status"] for result in text] == [403, 403, 403]
 
 
 def test_a_broker_whose_agent_went_away_costs_only_its_own_rows(agents: EmbeddedCluster) -> None:
@@ -258,8 +258,8 @@ def logs_of(tick: Tick, topic: str) -> list[dict[str, Any]]:
 
 def well_without(tick: Tick, topic: str) -> bool:
     """Return whether nothing is missing, and nobody tells of a topic any more."""
-    told = {row["topic"] for kind in ("leaders", "logs", "lags", "moves") for row in tick.rows(kind)}
-    return topic not in told and [row["error"] for row in tick.rows("brokers")] == [None, None]
+    shown = {row["topic"] for kind in ("leaders", "logs", "lags", "moves") for row in tick.rows(kind)}
+    return topic not in shown and [row["error"] for row in tick.rows("brokers")] == [None, None]
 
 
 def sampled(tick: Tick, topic: str) -> list[dict[str, Any]]:

@@ -139,13 +139,13 @@ def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site
         # Each job has an executor of one core, although the file of settings names another master.
         assert spark.cores_in_use() == len(jobs)
         _tables_are_right(site)
-        told = {line.fields["cluster"] for line in watch.lines if line.fields["type"] == "verdicts"}
-        assert told == set(CLUSTERS)
+        shown = {line.fields["cluster"] for line in watch.lines if line.fields["type"] == "verdicts"}
+        assert shown == set(CLUSTERS)
         processes = psutil.Process().children(recursive=True)
         commands = [_command_line(process) for process in processes]
         assert any("CoarseGrainedExecutorBackend" in command for command in commands)
         assert [command for command in commands if PASSWORD in command] == []
-    pids = [process.pid for process, said in zip(processes, commands, strict=True) if "org.apache.spark" in said]
+    pids = [process.pid for process, output in zip(processes, commands, strict=True) if "org.apache.spark" in output]
     wait_until(lambda: not living(pids), 20, "end of all Spark processes", lambda: living(pids))
     assert _files_with(PASSWORD, site.folder) == {"kafka/broker-1.properties", "password"}
 

@@ -83,13 +83,13 @@ def test_kafkas_tool_finds_and_clears_what_we_set(settings: Settings, tmp_path: 
     apply_lists(settings, lists_of_plan(MOVES))
     plan = _plan_file(tmp_path)
 
-    def told() -> str:
+    def shown() -> str:
         text = _tool(settings, "--reassignment-json-file", plan, "--verify")
         return text if re.search(r"Clearing topic-level throttles on topic judged", text) else ""
 
     # Verifying the plan of moves that are done clears every broker's rates and the topic's lists.
     _tool(settings, "--reassignment-json-file", plan, "--execute")
-    wait_until(told, 60, "the tool clears the throttles")
+    wait_until(shown, 60, "the tool clears the throttles")
     state = read_throttles(settings)
     assert (state.lists, state.rates) == ({}, dict.fromkeys((1, 2, 3), NO_RATES))
 

@@ -77,17 +77,17 @@ class Told:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def told() -> Iterator[Told]:
-    told = Told(FakeSlack(), Scripted(), f"127.0.0.1:{free_ports(1)[1].client}")
-    with serving(told.slack) as slack, serving(told.webhook) as webhook, pytest.MonkeyPatch.context() as patch:
+def shown() -> Iterator[Told]:
+    shown = Told(FakeSlack(), Scripted(), f"127.0.0.1:{free_ports(1)[1].client}")
+    with serving(shown.slack) as slack, serving(shown.webhook) as webhook, pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADROOM_NOTIFY__SLACK__TOKEN", "xoxb-no-secret")
         patch.setenv("HEADROOM_NOTIFY__SLACK__CHANNEL", "C0123456")
         patch.setenv("HEADROOM_NOTIFY__SLACK__API_URL", f"{slack}/api/")
         patch.setenv("HEADROOM_NOTIFY__WEBHOOK__URL", webhook)
-        patch.setenv("HEADROOM_METRICS__LISTEN", told.metrics)
+        patch.setenv("HEADROOM_METRICS__LISTEN", shown.metrics)
         # Silver is waited for.
         patch.setenv("HEADROOM_SPARK__RECORD_TRIGGER_S", "10")
-        yield told
+        yield shown
 
 
 def _fired(watch: WatchProcess, subject: str, since_s: float) -> Line | None:
@@ -123,28 +123,28 @@ def watch(config_file: Path, killed: int, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_spark_killed_in_the_midst_loses_and_doubles_nothing(
-    watch: WatchProcess, killed: int, settings: Settings, told: Told
+    watch: WatchProcess, killed: int, settings: Settings, shown: Told
 ) -> None:
     alert_id = _only_alert(settings)["alert_id"]
     watch.wait(lambda: watch.resolved(alert_id), 90, "the end of the alert that was firing")
     # Told by the watch that was killed, or by the next one; its end by that in any case.
-    wait_until(lambda: len(told.keys(alert_id)) == 2, 30, "both events told", lambda: told.keys(alert_id))
-    wait_until(lambda: told.slack.replies(), 30, "the end of the alert in its thread")
+    wait_until(lambda: len(shown.keys(alert_id)) == 2, 30, "both events told", lambda: shown.keys(alert_id))
+    wait_until(lambda: shown.slack.replies(), 30, "the end of the alert in its thread")
     _await_rows(settings, "silver/messages", killed + 20)
-    assert [key.split("/")[2] for key in told.keys(alert_id)] == ["firing", "resolved"]
-    assert len(told.messages(alert_id)) == 1
+    assert [key.split("/")[2] for key in shown.keys(alert_id)] == ["firing", "resolved"]
+    assert len(shown.messages(alert_id)) == 1
     _bronze_is_whole(settings)
     _keys_are_unique(settings)
     events = _rows(settings, "alerts/events", f"SELECT state FROM data WHERE alert_id = '{alert_id}'")
     assert Counter(e["state"] for e in events) == {"pending": 1, "firing": 1, "resolved": 1}
 
 
-def test_traffic_that_grows_is_told_without_a_switch(watch: WatchProcess, scene: Scene, load: PacedProducer) -> None:
+def test_growing_traffic_is_an_alert_without_a_switch(watch: WatchProcess, scene: Scene, load: PacedProducer) -> None:
     _await_verdict(watch, (1, "leader"), "catching_up")
     began = time.monotonic()
     load.set_rate("w", 0, 1.5 * WRITE)  # Requires 1.5 x 3 = 4.5 of 3.6 MB/s.
 
-    def told() -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def shown() -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return what is told of broker 1, and the advice: one alert of its own, or that whose advice is for both."""
         for event in [line.event for line in watch.fired() if line.at_s >= began]:
             evidence = json.loads(event.evidence)
@@ -154,7 +154,7 @@ def test_traffic_that_grows_is_told_without_a_switch(watch: WatchProcess, scene:
                 return of_leader[0], json.loads(event.recommendation)
         return None
 
-    short, advice = watch.wait(told, 60, "an alert that names broker 1 as leader")
+    short, advice = watch.wait(shown, 60, "an alert that names broker 1 as leader")
     assert short["kind"] == "throttle_below_leader_write"
     assert short.get("switch_tick_ms") is None
     assert short["throttle_bytes_per_s"] == 3.6 * MB
@@ -169,12 +169,12 @@ def test_traffic_that_grows_is_told_without_a_switch(watch: WatchProcess, scene:
 
 
 def test_every_expression_of_a_dashboard_is_answered_of_a_live_watch(
-    watch: WatchProcess, told: Told, tmp_path: Path
+    watch: WatchProcess, shown: Told, tmp_path: Path
 ) -> None:
     _await_verdict(watch, (1, "leader"), "catching_up")
     # Not known yet, or only while something is amiss.
     absent = {metrics.ETA.name, metrics.LAST_DELIVERY.name, metrics.ALERTS.name}
-    with real_prometheus.prometheus(told.metrics, tmp_path) as url:
+    with real_prometheus.prometheus(shown.metrics, tmp_path) as url:
         for expression in monitoring.dashboard_expressions():
             real_prometheus.query(url, expression.filled(cluster=".*", broker=".*", __rate_interval="10s"))
         for rule in monitoring.rule_expressions():
@@ -188,8 +188,8 @@ def test_every_expression_of_a_dashboard_is_answered_of_a_live_watch(
         wait_until(lambda: missing() <= absent, 120, "a series of every metric", missing)
 
 
-def test_without_its_store_a_watch_goes_on_and_keeps_later_what_it_told(
-    watch: WatchProcess, scene: Scene, settings: Settings, told: Told
+def test_without_its_store_a_watch_continues_and_stores_its_events_later(
+    watch: WatchProcess, scene: Scene, settings: Settings, shown: Told
 ) -> None:
     _await_verdict(watch, (1, "leader"), "catching_up")
     store = Path(settings.store.path)
@@ -200,7 +200,7 @@ def test_without_its_store_a_watch_goes_on_and_keeps_later_what_it_told(
         began = time.monotonic()
         scene.throttle({1: 1.5 * MB}, "leader")
         short = watch.wait(lambda: _fired(watch, "broker 1 as leader", began), 60, "an alert without a store")
-        wait_until(lambda: told.keys(short.event.alert_id), 30, "a receiver told", told.webhook.bodies)
+        wait_until(lambda: shown.keys(short.event.alert_id), 30, "a receiver told", shown.webhook.bodies)
     finally:
         store.unlink()
         away.rename(store)
@@ -215,8 +215,8 @@ def test_without_its_store_a_watch_goes_on_and_keeps_later_what_it_told(
         sql = f"SELECT state FROM data WHERE alert_id = '{alert_id}' ORDER BY tick_ms, state = 'firing'"
         states = [row["state"] for row in _rows(settings, "alerts/events", sql)]
         assert states == ["pending", "firing", "resolved"]
-        wait_until(lambda wanted=alert_id: len(told.keys(wanted)) == 2, 30, "both told", told.webhook.bodies)  # type: ignore[misc]
-        assert len(told.messages(alert_id)) == 1
+        wait_until(lambda wanted=alert_id: len(shown.keys(wanted)) == 2, 30, "both told", shown.webhook.bodies)  # type: ignore[misc]
+        assert len(shown.messages(alert_id)) == 1
     _keys_are_unique(settings)
 
 
@@ -231,15 +231,15 @@ def test_a_watch_whose_jvm_is_killed_starts_another_one_and_goes_on(watch: Watch
     watch.wait(lambda: watch.resolved(short.event.alert_id), 90, "its end after the kill")
 
 
-def test_leaders_that_are_not_where_they_are_preferred_are_found_and_put_right_by_an_election(
+def test_an_election_fixes_leaders_that_are_not_preferred(
     watch: WatchProcess, cluster: EmbeddedCluster, scene: Scene, settings: Settings
 ) -> None:
     create_topic(cluster, "b", {n: [2, 3] for n in range(20)})
     scene.reorder("b", {n: [3, 2] for n in range(20)})
 
     def state() -> str | None:
-        told = [e for e in (line.event for line in watch.events()) if e.kind == "leader_imbalance"]
-        return told[-1].state if told else None
+        shown = [e for e in (line.event for line in watch.events()) if e.kind == "leader_imbalance"]
+        return shown[-1].state if shown else None
 
     watch.wait(lambda: state() == "pending", 120, "an imbalance of broker 3")
     event = next(e for e in (line.event for line in watch.events()) if e.kind == "leader_imbalance")
@@ -266,16 +266,16 @@ def test_a_dead_leader_makes_the_new_one_fall_short_at_once(
     try:
         # Broker 2 leads both, broker 1 fetches no more: 2 x 1 MB/s to brokers 3 and 4 each: 4 of 3.6 MB/s.
         # Most of the wait is Kafka's own: it misses the broker after 9 s, and may have to elect a controller first.
-        told = watch.wait(lambda: _fired(watch, "broker 2 as leader", began), 120, "an alert on broker 2")
+        shown = watch.wait(lambda: _fired(watch, "broker 2 as leader", began), 120, "an alert on broker 2")
     finally:
         cluster.restart(1)
-    evidence = json.loads(told.event.evidence)
+    evidence = json.loads(shown.event.evidence)
     assert evidence["required_bytes_per_s"] == pytest.approx(4 * MB, rel=0.1)
     assert evidence["in_sync_bytes_per_s"] == pytest.approx(2 * MB, rel=0.1)
     assert evidence["switch_tick_ms"] is not None
     moved = next(p for p in evidence["partitions"] if p["partition"] == 0)
     assert (moved["leader"], moved["previous_leader"]) == (2, 1)
-    recommendation = json.loads(told.event.recommendation)
+    recommendation = json.loads(shown.event.recommendation)
     assert recommendation["throttle_bytes_per_s"] == pytest.approx(1.2 * 4 * MB, rel=0.1)
 
 

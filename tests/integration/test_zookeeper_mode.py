@@ -59,8 +59,8 @@ def test_check_finds_everything(cluster: ZooKeeperCluster, config_file: Path) ->
     create_topic(cluster, "checked", {n: [1 + (n + i) % 4 for i in range(3)] for n in range(4)})
 
     def noes() -> list[dict[str, str]]:
-        said = CliRunner().invoke(headroom, ["check", "--config", str(config_file), "--format", "json"])
-        return [row for row in json.loads(said.stdout) if row["answer"] == "no"]
+        text = CliRunner().invoke(headroom, ["check", "--config", str(config_file), "--format", "json"])
+        return [row for row in json.loads(text.stdout) if row["answer"] == "no"]
 
     wait_until(lambda: not noes(), 60, "a check without a no", noes)
 
@@ -103,7 +103,7 @@ def test_a_dead_leader_makes_the_new_one_fall_short_at_once(
         began = time.monotonic()
         cluster.kill(1)
         try:
-            told = watch.wait(
+            shown = watch.wait(
                 lambda: next(
                     (e for e in watch.fired() if e.event.subject == "broker 2 as leader" and e.at_s >= began), None
                 ),
@@ -112,6 +112,6 @@ def test_a_dead_leader_makes_the_new_one_fall_short_at_once(
             )
         finally:
             cluster.restart(1)
-    evidence = json.loads(told.event.evidence)
+    evidence = json.loads(shown.event.evidence)
     assert evidence["required_bytes_per_s"] == pytest.approx(4 * MB, rel=0.1)
     assert evidence["switch_tick_ms"] is not None

@@ -175,10 +175,10 @@ def delivered(settings: Settings, server: BadServer, names: int) -> str:
     outbox.start()
     try:
         outbox.put([event()])
-        until(lambda: len({step.receiver for step in log.steps if step.answer}) == names, log.states)
+        until(lambda: len({record.receiver for record in log.records if record.answer}) == names, log.states)
     finally:
         outbox.stop()
-    return "\n".join(map(repr, [*log.steps, *outbox.figures()]))
+    return "\n".join(map(repr, [*log.records, *outbox.figures()]))
 
 
 @pytest.mark.parametrize("status", ["200 OK", "403 Forbidden", "500 Internal"])
@@ -212,11 +212,11 @@ def test_an_agent_that_repeats_the_request_leaves_none_in_ticks(
     }[say]
     head = f"409 {authorization}" if say == "status" else "200 OK"
     answer = f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-    with bad_server(saying(answer.encode())) as server, pytest.raises(MetricsError) as told:
+    with bad_server(saying(answer.encode())) as server, pytest.raises(MetricsError) as reported:
         source_of(HttpReader(collect), "").read(1, f"127.0.0.1:{server.port}", _PLAN, 5.0)
     assert leaks(authorization)
-    assert leaks(str(told.value)) == []
-    assert str(told.value).isprintable()
+    assert leaks(str(reported.value)) == []
+    assert str(reported.value).isprintable()
 
 
 @pytest.fixture
@@ -231,9 +231,9 @@ def exported() -> dict[str, str]:
 
 
 def test_an_error_of_the_environment_shows_none(exported: dict[str, str]) -> None:
-    with pytest.raises(HeadroomError) as told:
+    with pytest.raises(HeadroomError) as reported:
         load_settings(None, {"HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "127.0.0.1:1", **exported})
-    assert leaks(str(told.value)) == []
+    assert leaks(str(reported.value)) == []
 
 
 def test_a_jvm_inherits_none(exported: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def test_a_tick_with_the_rows_of_all_brokers_is_no_error() -> None:
     assert collector.closed
 
 
-def test_a_tick_without_the_rows_of_a_broker_is_an_error_that_says_why() -> None:
+def test_a_tick_without_the_rows_of_a_broker_is_an_error_with_the_reason() -> None:
     """As with a wrong password of JMX."""
     collector: Any = OneTick(_report({"broker": 2, "reason": "JMX broker2:9999: Authentication failed"}))
     with pytest.raises(HeadroomError, match="broker 2: JMX broker2:9999: Authentication failed"):
@@ -63,10 +63,10 @@ def test_a_tick_without_the_rows_of_a_broker_is_an_error_that_says_why() -> None
 )
 def test_a_right_that_is_missing_is_one_error_that_names_the_check(error: Exception) -> None:
     collector: Any = OneTick(error)
-    with pytest.raises(HeadroomError) as told:
+    with pytest.raises(HeadroomError) as printed:
         collect_once(collector)
-    assert (str(error) or "ClusterAuthorizationFailedError") in told.value.rule
-    assert "`headroom check`" in told.value.remedy
+    assert (str(error) or "ClusterAuthorizationFailedError") in printed.value.rule
+    assert "`headroom check`" in printed.value.remedy
     assert collector.closed
 
 

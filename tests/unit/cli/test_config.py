@@ -119,7 +119,7 @@ def test_variables_without_a_section_are_left_alone() -> None:
         ),
     ],
 )
-def test_an_unknown_name_is_told_with_the_nearest_right_one(
+def test_an_unknown_name_is_an_error_that_suggests_the_nearest_one(
     settings_file: Path, text: str, subject: str, remedy: str
 ) -> None:
     settings_file.write_text(text)
@@ -129,7 +129,7 @@ def test_an_unknown_name_is_told_with_the_nearest_right_one(
     assert error.remedy == remedy
 
 
-def test_an_unknown_variable_is_told_with_the_nearest_right_one() -> None:
+def test_an_unknown_variable_is_an_error_that_suggests_the_nearest_one() -> None:
     error = error_of(None, {**SERVERS, "HEADROOM_COLLECT__INTERVL_S": "1"})
     assert error.remedy == "Did you mean HEADROOM_COLLECT__INTERVAL_S?"
 
@@ -208,7 +208,7 @@ def test_a_value_that_is_not_allowed_is_refused(name: str, text: str, rule: str)
     assert error_of(None, {**SERVERS, name: text}).rule == rule
 
 
-def test_sasl_without_a_password_tells_where_to_give_it() -> None:
+def test_sasl_without_a_password_is_an_error_that_names_the_setting() -> None:
     error = error_of(
         None,
         {
@@ -320,7 +320,7 @@ def test_a_variable_that_is_nested_too_deeply_is_one_error(text: str) -> None:
         assert name in error_of(None, {**SERVERS, name: text}).subject
 
 
-def test_the_commented_file_says_the_defaults(settings_file: Path) -> None:
+def test_the_commented_file_shows_the_defaults(settings_file: Path) -> None:
     settings_file.write_text(commented_toml("kafka", "broker1:9092"))
     assert load_settings(str(settings_file), {}) == load_settings(None, SERVERS)
 
@@ -447,7 +447,7 @@ def test_maintenance_windows_are_read(settings_file: Path) -> None:
         ({"subject": '["a"]'}, "subject", "is no setting"),
     ],
 )
-def test_a_wrong_key_of_a_window_is_told(settings_file: Path, wrong: dict[str, str], key: str, rule: str) -> None:
+def test_a_wrong_key_of_a_window_is_an_error(settings_file: Path, wrong: dict[str, str], key: str, rule: str) -> None:
     values = {"days": '["sat"]', "at": '"22:00"', "lasts": "60", **wrong}
     table = "\n".join(f"{name} = {value}" for name, value in values.items() if value)
     settings_file.write_text(f"{WINDOW}[[alerts.maintenance]]\n{table}\n")
@@ -456,5 +456,5 @@ def test_a_wrong_key_of_a_window_is_told(settings_file: Path, wrong: dict[str, s
     assert error.rule == rule
 
 
-def test_nobody_is_told_by_default() -> None:
+def test_by_default_there_is_no_receiver() -> None:
     assert build_receivers(load_settings(None, SERVERS).notify) == []

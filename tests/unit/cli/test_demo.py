@@ -25,7 +25,7 @@ def sides(leaders: dict[tuple[str, int], int]) -> dict[tuple[int, Role], Throttl
     return {(d.broker, d.role): d for d in throttle_loads(traffic(leaders), THROTTLES) if d.verdict is not Verdict.IDLE}
 
 
-def test_before_the_switch_every_side_catches_up() -> None:
+def test_before_the_switch_every_broker_and_role_catches_up() -> None:
     found = sides({})
     assert {d.verdict for d in found.values()} == {Verdict.CATCHING_UP}
     # Brokers 1 and 2 lead one partition of orders each: 2 MB/s x (one in-sync follower + broker 3) = 4 MB/s.
@@ -45,7 +45,7 @@ def limited(topic: str, leaders: dict[tuple[str, int], int]) -> set[tuple[int, R
     return {(d.broker, d.role) for d in throttle_loads(own, THROTTLES) if d.limited_replicas}
 
 
-def test_the_healthy_move_shares_no_throttled_side_with_the_other_one() -> None:
+def test_the_healthy_move_shares_no_throttled_broker_and_role_with_the_other_move() -> None:
     healthy = limited("payments", {})
     assert healthy == {(4, Role.LEADER), (1, Role.FOLLOWER)}
     assert healthy & (limited("orders", {}) | limited("orders", {SWITCHING: NEW_LEADER})) == set()
@@ -89,7 +89,7 @@ def test_what_came_true_has_no_failures() -> None:
     assert ("Real finish", "1 min 15 s (25% off the middle)") in summary_rows(outcome(finish_s=75.0))
 
 
-def test_the_promise_is_told_as_the_alert_tells_it() -> None:
+def test_the_predicted_finish_is_printed_as_in_the_alert() -> None:
     assert ("Finish promised by the alert", "about 1 min 0 s") in summary_rows(outcome())
     advice = {**json.loads(event().recommendation), "finish_low_s": 50.0, "finish_high_s": 58.0}
     ranged = event(recommendation=json.dumps(advice))
@@ -130,16 +130,16 @@ def test_a_finish_more_than_half_off_is_a_failure(finish_s: float, true: bool) -
 def test_an_alert_without_a_promise_is_a_failure() -> None:
     advice = {**json.loads(event().recommendation), "finish_s": None}
     silent = event(recommendation=json.dumps(advice))
-    assert failures(outcome(alert=silent)) == ["the alert did not say when the move would finish"]
+    assert failures(outcome(alert=silent)) == ["the alert did not predict the finish of the move"]
 
 
 def test_an_event_reads_back_from_its_json_line() -> None:
-    told = event()
-    parsed = {"evidence": json.loads(told.evidence), "recommendation": json.loads(told.recommendation)}
-    assert Line(0.0, {"type": "event", **asdict(told), **parsed}).event == told
+    shown = event()
+    parsed = {"evidence": json.loads(shown.evidence), "recommendation": json.loads(shown.recommendation)}
+    assert Line(0.0, {"type": "event", **asdict(shown), **parsed}).event == shown
 
 
-def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     result = CliRunner().invoke(demo, ["--dir", str(tmp_path)])
     assert isinstance(result.exception, HeadroomError)

@@ -60,7 +60,7 @@ def _view(
     return ElectionView(settings or Settings(), None, leadership, plan, dict.fromkeys(brokers, threshold))
 
 
-def test_without_execute_the_plan_is_told_and_nothing_is_changed(cluster: FakeCluster) -> None:
+def test_without_execute_the_plan_is_printed_and_nothing_is_changed(cluster: FakeCluster) -> None:
     result = _run("--topics", "t", "--brokers", "1")
     assert result.exit_code == 0, result.output
     assert "3 of 5 partitions are led by another broker than their preferred one; 1 of 2 brokers" in result.stdout
@@ -70,10 +70,10 @@ def test_without_execute_the_plan_is_told_and_nothing_is_changed(cluster: FakeCl
     assert cluster.asked == []
 
 
-def test_json_tells_all_of_the_plan(cluster: FakeCluster) -> None:
-    said = json.loads(_run("--format", "json").stdout)
-    assert said["executed"] is False
-    assert said["brokers"][0] == {
+def test_json_has_the_whole_plan(cluster: FakeCluster) -> None:
+    message = json.loads(_run("--format", "json").stdout)
+    assert message["executed"] is False
+    assert message["brokers"][0] == {
         "broker": 1,
         "preferred_partitions": 4,
         "non_preferred_partitions": 3,
@@ -89,15 +89,15 @@ def test_json_tells_all_of_the_plan(cluster: FakeCluster) -> None:
         "out_of_balance": True,
         "imbalance_ratio_after": 0.0,
     }
-    assert [len(batch["partitions"]) for batch in said["batches"]] == [2, 1]
-    assert said["batches"][0]["imbalance_ratios"] == [
+    assert [len(batch["partitions"]) for batch in message["batches"]] == [2, 1]
+    assert message["batches"][0]["imbalance_ratios"] == [
         {"broker": 1, "imbalance_ratio": 0.25},
         {"broker": 2, "imbalance_ratio": 0.0},
     ]
-    assert said["cluster_write_bytes_per_s"] == 100.0
+    assert message["cluster_write_bytes_per_s"] == 100.0
 
 
-def test_json_tells_what_consumers_read_of_each_broker_and_would(cluster: FakeCluster) -> None:
+def test_json_has_the_read_rates_now_and_with_preferred_leaders(cluster: FakeCluster) -> None:
     for name, read_bytes_per_s in ((("t", 0), 5.0), (("t", 1), 0.0), (("t", 2), 1.0), (("t", 3), 2.0), (("u", 0), 4.0)):
         cluster.set(*name, read_bytes_per_s=read_bytes_per_s)
     brokers = json.loads(_run("--format", "json").stdout)["brokers"]
@@ -107,8 +107,8 @@ def test_json_tells_what_consumers_read_of_each_broker_and_would(cluster: FakeCl
 
 def test_a_brokers_own_threshold_wins(cluster: FakeCluster) -> None:
     cluster.balancing = {1: LeaderRebalanceConfig(percentage=80), 2: LeaderRebalanceConfig()}
-    said = json.loads(_run("--format", "json").stdout)
-    assert [(b["threshold_ratio"], b["out_of_balance"]) for b in said["brokers"]] == [(0.8, False), (0.1, False)]
+    message = json.loads(_run("--format", "json").stdout)
+    assert [(b["threshold_ratio"], b["out_of_balance"]) for b in message["brokers"]] == [(0.8, False), (0.1, False)]
 
 
 def test_batches_are_written_as_kafkas_tool_takes_them(cluster: FakeCluster, tmp_path: Path) -> None:
@@ -125,9 +125,9 @@ def test_batches_are_written_as_kafkas_tool_takes_them(cluster: FakeCluster, tmp
 
 
 def test_json_has_the_command_of_each_file(cluster: FakeCluster, tmp_path: Path) -> None:
-    said = json.loads(_run("--batches-dir", str(tmp_path), "--format", "json").stdout)
-    assert said["batch_files"] == [str(tmp_path / f"batch-00{number}.json") for number in (1, 2)]
-    for file, command in zip(said["batch_files"], said["batch_commands"], strict=True):
+    message = json.loads(_run("--batches-dir", str(tmp_path), "--format", "json").stdout)
+    assert message["batch_files"] == [str(tmp_path / f"batch-00{number}.json") for number in (1, 2)]
+    for file, command in zip(message["batch_files"], message["batch_commands"], strict=True):
         assert command.startswith("kafka-leader-election.sh --bootstrap-server broker1:9092 --election-type preferred ")
         assert command.endswith(f"--path-to-json-file {file}")
 
@@ -136,10 +136,10 @@ def test_batches_of_another_plan_are_not_mixed_with_these(cluster: FakeCluster, 
     (tmp_path / "batch-009.json").touch()
     error = _run("--batches-dir", str(tmp_path)).exception
     assert isinstance(error, HeadroomError)
-    assert error.rule == "holds batches already"
+    assert error.rule == "contains batches already"
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(cluster: FakeCluster, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_an_error(cluster: FakeCluster, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert isinstance(_run("--batches-dir", str(tmp_path / "file")).exception, HeadroomError)
 
@@ -152,7 +152,7 @@ def test_execute_asks_first_and_a_no_changes_nothing(cluster: FakeCluster) -> No
     assert cluster.asked == []
 
 
-def test_execute_elects_batch_by_batch_and_tells_what_came_of_it(cluster: FakeCluster) -> None:
+def test_execute_elects_batch_by_batch_and_prints_the_results(cluster: FakeCluster) -> None:
     result = _run("--execute", answer="y\n")
     assert result.exit_code == 0, result.output
     assert [len(asked) for asked in cluster.asked] == [2, 1]
@@ -160,20 +160,20 @@ def test_execute_elects_batch_by_batch_and_tells_what_came_of_it(cluster: FakeCl
     assert "3 leaders elected; 0 of 3 are left." in result.stdout
 
 
-def test_execute_tells_json_of_every_batch(cluster: FakeCluster) -> None:
-    said = json.loads(_run("--execute", "--yes", "--format", "json").stdout)
-    assert (said["executed"], said["stopped"], said["left_partitions"]) == (True, None, 0)
-    assert [len(result["elected"]) for result in said["results"]] == [2, 1]
-    assert said["results"][1]["imbalance_ratios"][0] == {"broker": 1, "imbalance_ratio": 0.0}
+def test_execute_prints_json_of_every_batch(cluster: FakeCluster) -> None:
+    message = json.loads(_run("--execute", "--yes", "--format", "json").stdout)
+    assert (message["executed"], message["stopped"], message["left_partitions"]) == (True, None, 0)
+    assert [len(result["elected"]) for result in message["results"]] == [2, 1]
+    assert message["results"][1]["imbalance_ratios"][0] == {"broker": 1, "imbalance_ratio": 0.0}
 
 
-def test_what_stops_a_run_is_told_with_what_is_left(cluster: FakeCluster) -> None:
+def test_the_error_that_stops_a_run_is_printed_with_the_remaining_partitions(cluster: FakeCluster) -> None:
     cluster.refused = dict.fromkeys(cluster.partitions, "PREFERRED_LEADER_NOT_AVAILABLE")
     result = _run("--execute", "--yes", "--format", "json")
     assert isinstance(result.exception, HeadroomError)
-    said = json.loads(result.stdout)
-    assert said["left_partitions"] == 3
-    assert "PREFERRED_LEADER_NOT_AVAILABLE" in said["stopped"]["rule"]
+    message = json.loads(result.stdout)
+    assert message["left_partitions"] == 3
+    assert "PREFERRED_LEADER_NOT_AVAILABLE" in message["stopped"]["rule"]
     text = _run("--execute", "--yes")
     assert "0 leaders elected; 3 of 3 are left." in text.stdout
     assert "for the remaining partitions" in text.stdout
@@ -201,7 +201,7 @@ def test_wrong_use_exits_2(cluster: FakeCluster, arguments: list[str]) -> None:
     assert _run(*arguments).exit_code == 2
 
 
-def test_where_nobody_can_answer_execute_needs_yes(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_execute_needs_yes(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elections_command, "at_terminal", lambda: False)
     result = _run("--execute")
     assert result.exit_code == 2
@@ -249,8 +249,8 @@ def test_limits_and_quiet_time_come_from_the_settings() -> None:
 def test_why_it_is_not_quiet_names_time_rate_and_settings() -> None:
     settings = ElectionSettings(quiet_below=3e6, window="01:00-05:00")
     quiet, noon_s = quiet_policy(settings), 12 * 3600.0
-    said = blocked_reason_of(settings, quiet, 5e6, noon_s)
-    assert said == (
+    message = blocked_reason_of(settings, quiet, 5e6, noon_s)
+    assert message == (
         "it is not 01:00-05:00 now (elections.window); "
         "producers write 5.00 MB/s, not less than 3.00 MB/s (elections.quiet_below)"
     )
@@ -262,24 +262,24 @@ def _balance(broker: int, away_count: int = 0, **values: float) -> Balance:
     return Balance(broker, 10, away_count, away_count, 0, **values)
 
 
-def test_a_large_cluster_is_told_by_its_worst_brokers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_a_large_cluster_the_worst_brokers_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     balances = tuple(_balance(b, 9 if b == 77 else 1) for b in range(1, 101))
     batches = tuple(Batch((("t", n),), 1.0, {1: 0.1}) for n in range(50))
     print_view(_view(replace(EMPTY, before=balances, batches=batches, after=balances)))
-    said = capsys.readouterr().out
-    assert "and 80 more" in said
-    assert "and 30 more" in said
-    assert "90 %, too high" in said
-    assert len(said.splitlines()) < 70
+    message = capsys.readouterr().out
+    assert "and 80 more" in message
+    assert "and 30 more" in message
+    assert "90 %, too high" in message
+    assert len(message.splitlines()) < 70
 
 
 def test_what_is_left_out_is_counted_by_reason_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     left = tuple(SkippedPartition("t", n, 1, Reason.MOVING if n else Reason.PREFERRED_DOWN) for n in range(6))
     print_view(_view(replace(EMPTY, left_out=left)))
-    said = capsys.readouterr().out
-    assert "t-1, t-2, t-3 and 2 more" in said
-    assert "Start the broker." in said
-    assert "Nothing to elect now." in said
+    message = capsys.readouterr().out
+    assert "t-1, t-2, t-3 and 2 more" in message
+    assert "Start the broker." in message
+    assert "Nothing to elect now." in message
 
 
 def test_every_reason_has_words_and_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
@@ -306,7 +306,7 @@ def test_one_command_raises_all_throttles_that_come_first_and_lowers_none() -> N
     assert _view(_short_of(*raises), higher).raise_command() == command
 
 
-def test_where_no_throttle_would_do_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_if_no_throttle_is_enough_none_is_recommended(capsys: pytest.CaptureFixture[str]) -> None:
     settings = Settings(cluster=ClusterSettings(replication_capacity=7e6), alerts=AlertSettings())
     view = _view(_short_of(RequiredThrottleIncrease((2, Role.LEADER), 5e6, 8e6)), settings=settings)
     assert view.raise_command() is None
@@ -314,24 +314,24 @@ def test_where_no_throttle_would_do_none_is_told(capsys: pytest.CaptureFixture[s
     assert "No throttle would do" in capsys.readouterr().out
 
 
-def test_brokers_that_were_not_measured_are_told_with_what_it_means() -> None:
+def test_unmeasured_brokers_are_shown_with_the_consequence() -> None:
     leadership = LeadershipSnapshot(
         {}, frozenset(), frozenset(), traffic=Traffic(unmeasured={3: "refused", 2: "JMX a:1: refused."})
     )
-    said = next(notes(_view(EMPTY, leadership)))
-    assert "broker 2 and of 1 more (JMX a:1: refused.)" in said
-    assert "use only known rates" in said
+    message = next(notes(_view(EMPTY, leadership)))
+    assert "broker 2 and of 1 more (JMX a:1: refused.)" in message
+    assert "use only known rates" in message
 
 
-def test_rates_that_are_not_known_are_not_told_as_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_rates_are_not_shown_as_zero(capsys: pytest.CaptureFixture[str]) -> None:
     batches = (Batch((("t", 0),), 0.0, {}, unknown_rates=1), Batch((("t", 1), ("t", 2)), 2e6, {}, unknown_rates=1))
     print_view(_view(replace(EMPTY, batches=batches)))
-    said = capsys.readouterr().out
-    assert "0.000 MB/s" not in said
-    assert "2.00 MB/s or more" in said
+    message = capsys.readouterr().out
+    assert "0.000 MB/s" not in message
+    assert "2.00 MB/s or more" in message
 
 
-def test_brokers_that_balance_by_themselves_are_told() -> None:
+def test_brokers_with_automatic_rebalance_are_shown() -> None:
     leadership = LeadershipSnapshot(
         {},
         frozenset(),
@@ -341,6 +341,6 @@ def test_brokers_that_balance_by_themselves_are_told() -> None:
     assert "broker 1 (auto.leader.rebalance.enable)" in next(notes(_view(EMPTY, leadership)))
 
 
-def test_what_stays_out_of_balance_is_told() -> None:
+def test_brokers_that_stay_out_of_balance_are_shown() -> None:
     plan = replace(EMPTY, batches=(Batch((("t", 0),), 1.0, {}),), after=(_balance(1), _balance(2, 5)))
     assert list(notes(_view(plan))) == ["Out of balance even then: broker 2."]

@@ -29,8 +29,8 @@ def _install(monkeypatch: pytest.MonkeyPatch, command: click.Command) -> None:
 
 def test_help_names_every_command_and_imports_none() -> None:
     code = "import sys; from cli import main; main.run(['--help']); print(sorted(m for m in sys.modules if '.' in m))"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
-    text, _, modules = said.stdout.rpartition("\n[")
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    text, _, modules = output.stdout.rpartition("\n[")
     assert all(name in text for name in main.COMMANDS)
     for heavy in ("pyspark", "kafka", "pydantic", "rich", "deltalake"):
         assert f"'{heavy}." not in modules
@@ -61,6 +61,6 @@ def test_a_command_may_choose_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> 
     assert main.run(["sample"]) == 1
 
 
-def test_an_unknown_command_is_told_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_an_error_that_lists_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["nosuch"]) == 2
     assert "there are demo, init, check" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from cli.common.quantities import parse_bytes_per_s, parse_duration_s
         (1_250_000_000, "1,250 MB/s"),
     ],
 )
-def test_rates_are_told_in_millions_of_bytes(bytes_per_s: float | None, text: str) -> None:
+def test_rates_are_printed_in_millions_of_bytes(bytes_per_s: float | None, text: str) -> None:
     assert mb_per_s(bytes_per_s) == text
 
 
@@ -26,7 +26,7 @@ def test_rates_are_told_in_millions_of_bytes(bytes_per_s: float | None, text: st
     # 200 s = 3 x 60 + 20; 7,500 s = 2 x 3,600 + 5 x 60
     [(None, "unknown"), (0, "0 s"), (59.6, "1 min"), (200, "3 min 20 s"), (7500, "2 h 5 min"), (7200, "2 h")],
 )
-def test_times_are_told_in_their_two_largest_units(seconds: float | None, text: str) -> None:
+def test_durations_are_printed_in_their_two_largest_units(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
 
 
@@ -60,7 +60,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 def test_a_table_in_a_pipe_cuts_no_words_and_reads_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     print_table("", ("what", "found"), [("a", "[bold] " + "word " * 100)])
-    said = capsys.readouterr().out
-    assert said.count("word") == 100
-    assert "[bold]" in said
-    assert "\x1b" not in said
+    message = capsys.readouterr().out
+    assert message.count("word") == 100
+    assert "[bold]" in message
+    assert "\x1b" not in message

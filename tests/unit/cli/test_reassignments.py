@@ -46,8 +46,8 @@ def test_text_has_a_row_for_each_partition(running: list[Reassignment]) -> None:
 
 
 def test_json_has_all(running: list[Reassignment]) -> None:
-    said = json.loads(run("--format", "json").stdout)
-    assert said["reassignments"] == [
+    text = json.loads(run("--format", "json").stdout)
+    assert text["reassignments"] == [
         {
             "topic": "orders",
             "partition": 0,
@@ -67,7 +67,7 @@ def test_json_has_all(running: list[Reassignment]) -> None:
             "leader": None,
         },
     ]
-    assert said["file"] is None
+    assert text["file"] is None
 
 
 def test_of_very_many_a_part_is_shown_and_the_rest_counted(running: list[Reassignment], tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_written_is_an_error(running: list[Reassignment], 
     assert isinstance(run("--file", str(tmp_path / "binary")).exception, HeadroomError)
 
 
-def test_with_nothing_running_it_says_so(running: list[Reassignment]) -> None:
+def test_without_running_reassignments_a_sentence_is_printed(running: list[Reassignment]) -> None:
     running.clear()
     result = run()
     assert (result.exit_code, "no reassignment is running." in result.stdout) == (0, True)

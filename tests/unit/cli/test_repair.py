@@ -24,22 +24,22 @@ def config(table: Path, tmp_path: Path) -> str:
     return str(file)
 
 
-def test_it_says_what_was_damaged_and_what_is_lost_and_mends_it(table: Path, config: str) -> None:
+def test_repair_shows_damaged_files_and_lost_rows(table: Path, config: str) -> None:
     file = data_file(table, 0)
     file.unlink()
     first, second = (CliRunner().invoke(maintain, ["--repair", "--config", config]) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 0)
-    for told in ("alerts/events", file.name, "is missing", "3 rows", "yes"):
-        assert told in first.output
+    for shown in ("alerts/events", file.name, "is missing", "3 rows", "yes"):
+        assert shown in first.output
     assert second.output == "No table is damaged.\n"
     assert numbers(table) == of_commits(1, 2, 3, 4)
 
 
-def test_it_tells_machines_the_same(table: Path, config: str) -> None:
+def test_repair_prints_the_same_as_json(table: Path, config: str) -> None:
     cut(commit_file(table, 2))
     result = CliRunner().invoke(maintain, ["--repair", "--config", config, "--format", "json"])
-    (told,) = json.loads(result.output)
-    assert told == {
+    (shown,) = json.loads(result.output)
+    assert shown == {
         "table": "alerts/events",
         "file": f"_delta_log/{2:020d}.json",
         "fault": "is cut off, or no JSON",
@@ -48,11 +48,11 @@ def test_it_tells_machines_the_same(table: Path, config: str) -> None:
     }
 
 
-def test_what_cannot_be_mended_is_said_and_what_to_do(table: Path, config: str) -> None:
+def test_a_table_that_cannot_be_repaired_is_shown_with_a_remedy(table: Path, config: str) -> None:
     commit_file(table, 0).write_text("{")
     result = CliRunner().invoke(maintain, ["--repair", "--config", config])
     assert result.exit_code == 1
-    assert "cannot be mended" in result.output
+    assert "cannot be repaired" in result.output
 
 
 def test_check_names_damaged_tables_and_the_command(table: Path, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_check_names_damaged_tables_and_the_command(table: Path, tmp_path: Path)
     cut(data_file(table, 0))
     data_file(table, 1).unlink()
     (damaged,) = tables(store)
-    assert damaged.answer is CheckStatus.NO
+    assert damaged.answer is CheckStatus.FAILED
     assert "and 1 more file(s)" in damaged.found
     assert "headroom maintain --repair" in damaged.remedy
     (none,) = tables(str(tmp_path / "none"))

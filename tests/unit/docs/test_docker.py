@@ -157,7 +157,7 @@ def test_all_that_the_package_is_made_of_reaches_the_image() -> None:
 
 
 @pytest.mark.parametrize("file", [*shipped(".yml", ".yaml", ".toml"), DOCKER / "Dockerfile"], ids=named)
-def test_no_file_holds_a_secret(file: Path) -> None:
+def test_no_file_contains_a_secret(file: Path) -> None:
     found = [match["value"] for match in _SECRET.finditer(file.read_text(encoding="utf-8"))]
     assert [value for value in found if not value.startswith("${")] == []
 

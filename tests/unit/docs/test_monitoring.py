@@ -114,7 +114,7 @@ def test_an_expression_asks_for_metrics_and_labels_that_are_there(expression: Ex
 )
 def test_what_is_not_there_is_noticed(text: str, wrong: str) -> None:
     found = mistakes(Expression("", text, frozenset()))
-    assert [wrong in told for told in found] == [True]
+    assert [wrong in printed for printed in found] == [True]
 
 
 def test_a_text_that_shows_a_label_that_is_not_there_is_noticed() -> None:
@@ -140,7 +140,7 @@ def test_the_dashboards_are_those_that_the_code_writes() -> None:
 
 
 @pytest.mark.parametrize("dashboard", dashboards(), ids=lambda dashboard: dashboard["uid"])
-def test_every_panel_says_what_it_shows_in_which_unit(dashboard: dict[str, object]) -> None:
+def test_every_panel_has_a_description_and_a_unit(dashboard: dict[str, object]) -> None:
     panels = dashboard["panels"]
     assert isinstance(panels, list)
     assert [panel["title"] for panel in panels if not panel["description"]] == []
@@ -166,7 +166,7 @@ def test_every_dashboard_lets_choose_the_cluster_and_the_data_source() -> None:
         assert sources == {"${datasource}"}
 
 
-def test_every_rule_has_what_whoever_is_woken_needs() -> None:
+def test_every_rule_has_the_annotations_that_on_call_needs() -> None:
     assert len({rule["alert"] for rule in rules()}) == len(rules())
     for rule in rules():
         assert rule["alert"].startswith("Headroom")

@@ -125,7 +125,7 @@ CASES = {
 
 @pytest.mark.parametrize("kind", list(AlertKind))
 def test_a_runbook_quotes_its_alert_as_the_code_writes_it(kind: AlertKind) -> None:
-    said = [finding.summary for finding in CASES[kind]() if finding.kind is kind]
+    text = [finding.summary for finding in CASES[kind]() if finding.kind is kind]
     quoted = quotes((RUNBOOKS / f"{kind.value}.md").read_text(encoding="utf-8"))
     assert quoted
-    assert [quote for quote in quoted if quote not in said] == [], said
+    assert [quote for quote in quoted if quote not in text] == [], text

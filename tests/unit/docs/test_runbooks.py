@@ -130,7 +130,7 @@ def test_every_page_has_the_same_headings_and_is_short(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_page_begins_with_what_the_alert_says_and_is_in_the_index_and_in_the_page_of_alerts(page: Path) -> None:
+def test_every_page_begins_with_the_alerts_text_and_is_in_the_index_and_in_the_page_of_alerts(page: Path) -> None:
     assert "## What it means\n\n> " in page.read_text(encoding="utf-8")
     assert f"]({page.name})" in INDEX.read_text(encoding="utf-8")
     assert f"](runbooks/{page.name})" in (RUNBOOKS.parent / "alerts.md").read_text(encoding="utf-8")

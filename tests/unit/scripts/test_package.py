@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_the_zip_holds_every_module_and_no_other(folder: Path) -> None:
+def test_the_zip_contains_every_module_and_no_other(folder: Path) -> None:
     modules = {str(path.relative_to(REPOSITORY)) for room in ROOMS for path in (REPOSITORY / room).rglob("*.py")}
     names = ZipFile(folder / "headroom.zip").namelist()
     assert {name for name in names if name.endswith(".py")} == modules
@@ -40,9 +40,9 @@ def test_the_entry_runs_headroom_from_the_zip_alone(folder: Path, tmp_path: Path
         "headroom.zip/streaming/pipeline.py": ["-c", shown],
         "Run Spark jobs": [f"{folder}/submit.py", "run", "--help"],
     }
-    for told, command in calls.items():
+    for printed, command in calls.items():
         done = subprocess.run(
             [sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 0, done.stderr
-        assert told in done.stdout
+        assert printed in done.stdout

@@ -27,7 +27,7 @@ def java_that(folder: Path, does: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("said", "version"),
+    ("output", "version"),
     [
         ('openjdk version "17.0.15" 2025-04-15', 17),
         ('java version "1.8.0_402"', 8),
@@ -35,44 +35,42 @@ def java_that(folder: Path, does: str) -> dict[str, str]:
         ("command not found", None),
     ],
 )
-def test_the_version_of_java_is_read_from_what_it_says(said: str, version: int | None) -> None:
-    assert preflight.java_version(said) == version
+def test_the_java_version_is_read_from_its_output(output: str, version: int | None) -> None:
+    assert preflight.java_version(output) == version
 
 
 @pytest.mark.parametrize(
-    ("does", "told"),
+    ("does", "shown"),
     [("""echo 'openjdk version "11.0.2"' >&2""", "is Java 11, and 17 or newer is needed"), ("exit 1", "its version")],
 )
-def test_an_unfit_java_is_told_in_one_line(does: str, told: str, tmp_path: Path) -> None:
+def test_an_unsupported_java_is_a_one_line_error(does: str, shown: str, tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, str(SETUP)], env=java_that(tmp_path, does), capture_output=True, text=True, timeout=60
     )
     assert result.returncode == 1
     assert len(result.stderr.splitlines()) == 1
-    assert told in result.stderr
+    assert shown in result.stderr
 
 
-def test_a_missing_java_is_told_with_the_package_that_brings_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_java_is_an_error_that_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SetupError, match=r"java: not found in JAVA_HOME.*apt install openjdk-17"):
         preflight.check_java()
 
 
-def test_an_old_python_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_python_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
     with pytest.raises(SetupError, match=r"this is Python 3\.9, and 3\.10 or newer is needed"):
         preflight.check_python()
 
 
-def test_a_missing_venv_module_is_told_with_the_package_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_venv_module_is_an_error_that_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(SetupError, match=r"apt install python3\.\d+-venv"):
         preflight.check_venv_module()
 
 
-def test_a_containers_limit_counts_less_what_its_programs_hold(tmp_path: Path) -> None:
+def test_a_containers_limit_counts_less_the_memory_of_its_processes(tmp_path: Path) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n")
     (tmp_path / "memory.max").write_text("4000000000\n")
     (tmp_path / "memory.stat").write_text("anon 1500000000\nfile 900000000\n")
@@ -86,17 +84,17 @@ def test_without_a_limit_the_machines_memory_counts(tmp_path: Path) -> None:
     assert preflight.available_memory_bytes(tmp_path / "meminfo", tmp_path) == 8_192_000_000
 
 
-def test_memory_that_is_not_told_stops_nobody(tmp_path: Path) -> None:
+def test_unknown_memory_is_not_an_error(tmp_path: Path) -> None:
     assert preflight.available_memory_bytes(tmp_path / "none", tmp_path) is None
 
 
-def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "available_memory_bytes", lambda *_: 2_900_000_000)
     with pytest.raises(SetupError, match=r"2\.9 GB available, and 3 GB are needed"):
         preflight.check_memory()
 
 
-def test_too_little_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_disk_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1_900_000_000}))
     with pytest.raises(SetupError, match=r"1\.9 GB free in /x, and 2 GB are needed"):
         preflight.check_disk(Path("/x"))
@@ -120,7 +118,7 @@ def test_a_fetch_that_brought_not_all_jars_does_not_count(
     assert not jars.are_fetched(tmp_path)
 
 
-def test_the_first_line_about_the_connection_is_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_line_about_the_connection_is_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "ivy.xml").write_text("<ivy-module/>")
     does = "echo 'io.delta#delta-spark;4.4.0: not found'; echo 'Connection refused: repository'; exit 1"
@@ -139,18 +137,20 @@ def test_another_ivy_file_means_another_fetch(tmp_path: Path) -> None:
     assert not jars.are_fetched(tmp_path)
 
 
-def test_a_registry_out_of_reach_is_told_as_that_and_not_as_a_missing_package() -> None:
-    said = "WARNING: Retrying after connection broken by 'ProxyError'\nERROR: No matching distribution found for click"
-    assert setup._failure_reason(said) == "the package registry is out of reach"
+def test_an_unreachable_registry_is_not_reported_as_a_missing_package() -> None:
+    output = (
+        "WARNING: Retrying after connection broken by 'ProxyError'\nERROR: No matching distribution found for click"
+    )
+    assert setup._failure_reason(output) == "the package registry is out of reach"
 
 
-def test_a_refused_package_is_told_with_pips_words() -> None:
+def test_a_refused_package_is_reported_with_pips_message() -> None:
     assert setup._failure_reason("ERROR: No matching distribution found for click") == (
         "ERROR: No matching distribution found for click"
     )
 
 
-def test_classes_that_cannot_be_archived_are_told_once_and_stop_nobody(
+def test_a_failed_class_archive_is_reported_once_and_is_not_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(setup, "VENV_PYTHON", "false")

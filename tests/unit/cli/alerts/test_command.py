@@ -85,14 +85,14 @@ def test_alerts_of_one_kind_can_be_asked_for(store: Path) -> None:
     assert _shown("--kind", "reassignment_stalled") == [("b", "firing")]
 
 
-def test_an_alert_that_passed_before_it_fired_is_not_called_put_right(store: Path) -> None:
+def test_an_alert_that_cleared_before_it_fired_is_not_called_resolved(store: Path) -> None:
     _written(store, _event("a", "pending", 1), _event("a", "resolved", 2))
     _written(store, _event("b", "pending", 3), _event("b", "firing", 3), _event("b", "resolved", 4))
     fired, passed = _run("--all").stdout.split("\n\n")
     assert "id b\n  Resolved. It was: one sentence." in fired
     assert "id a\n  Cleared before it fired. It was: one sentence." in passed
-    told = json.loads(_run("--all", "--format", "json").stdout)
-    assert [(event["alert_id"], event["fired"]) for event in told] == [("b", True), ("a", False)]
+    shown = json.loads(_run("--all", "--format", "json").stdout)
+    assert [(event["alert_id"], event["fired"]) for event in shown] == [("b", True), ("a", False)]
 
 
 def test_evidence_and_recommendation_are_objects_in_json(store: Path) -> None:
@@ -102,14 +102,14 @@ def test_evidence_and_recommendation_are_objects_in_json(store: Path) -> None:
     assert event["recommendation"]["action"] == "none"
 
 
-def test_without_a_table_it_is_told_how_it_comes_to_be(store: Path) -> None:
-    said = _run().stdout
-    assert str(store / "alerts" / "events") in said
-    assert "headroom watch" in said
+def test_without_a_table_the_command_that_creates_it_is_shown(store: Path) -> None:
+    text = _run().stdout
+    assert str(store / "alerts" / "events") in text
+    assert "headroom watch" in text
     assert _shown() == []
 
 
-def test_nothing_firing_is_said_so(store: Path) -> None:
+def test_without_active_alerts_a_sentence_is_printed(store: Path) -> None:
     _written(store, _event("a", "resolved", 1))
     assert "No alert is pending or firing" in _run().stdout
 
@@ -126,28 +126,28 @@ def _owed() -> list[tuple[str, str, str, int, str]]:
     return [tuple(row[name] for name in ("receiver", "alert_id", "state", "attempts", "answer")) for row in rows]
 
 
-def test_what_a_receiver_has_not_got_is_shown_with_its_attempts(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undelivered_events_are_shown_with_their_attempts(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADROOM_NOTIFY__LOG", "true")
     monkeypatch.setenv("HEADROOM_NOTIFY__WEBHOOK__URL", "http://a/")
-    told, ended, new = _event("a", "firing", 1), _event("a", "resolved", 2), _event("b", "firing", 3)
-    _written(store, told, ended, new, _event("c", "pending", 4), _event("d", "resolved", 5))
+    shown, ended, new = _event("a", "firing", 1), _event("a", "resolved", 2), _event("b", "firing", 3)
+    _written(store, shown, ended, new, _event("c", "pending", 4), _event("d", "resolved", 5))
     everything = [("a", "firing"), ("a", "resolved"), ("b", "firing")]
     assert _owed() == [(name, *one, 0, "") for name in ("log", "webhook") for one in everything]
-    steps = [_step(told, "sending"), _step(told, "delivered"), _step(ended, "failed", 2, "answered 500")]
-    _written(store, *steps, *(_step(e, "delivered", 1, "", "webhook") for e in (told, ended)), table="deliveries")
+    steps = [_step(shown, "sending"), _step(shown, "delivered"), _step(ended, "failed", 2, "answered 500")]
+    _written(store, *steps, *(_step(e, "delivered", 1, "", "webhook") for e in (shown, ended)), table="deliveries")
     assert _owed() == [
         ("log", "a", "resolved", 2, "answered 500"),
         ("log", "b", "firing", 0, ""),
         ("webhook", "b", "firing", 0, ""),
     ]
-    said = _run("--undelivered").stdout
-    assert "answered 500" in said
-    assert "not tried yet" in said
+    text = _run("--undelivered").stdout
+    assert "answered 500" in text
+    assert "not tried yet" in text
     _written(store, _step(ended, "dropped"), table="deliveries")
     _written(store, _step(new, "delivered"), _step(new, "delivered", 1, "", "webhook"), table="deliveries")
     assert "Every receiver has every event: log, webhook." in _run("--undelivered").stdout
 
 
-def test_without_a_receiver_nothing_is_owed(store: Path) -> None:
+def test_without_a_receiver_nothing_is_undelivered(store: Path) -> None:
     _written(store, _event("a", "firing", 1))
     assert "No receiver of alerts is configured" in _run("--undelivered").stdout

@@ -28,13 +28,13 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(alerts, arguments, catch_exceptions=False)
 
 
-def told(*arguments: str) -> Any:
+def reported(*arguments: str) -> Any:
     done = run(*arguments, "--format", "json")
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
 
-def said(alert_id: str, state: str, tick_ms: int, kind: str = "no_data") -> dict[str, Any]:
+def message(alert_id: str, state: str, tick_ms: int, kind: str = "no_data") -> dict[str, Any]:
     """An event that can be printed."""
     recommendation = '{"throttle_bytes_per_s": null, "reason": null, "commands": []}'
     return {
@@ -51,8 +51,8 @@ def now_ms() -> int:
 @pytest.fixture
 def firing(store: Path) -> Path:
     """Two alerts that fire, one that is pending and one that is resolved."""
-    _written(store, said("aa11", "firing", 1), said("ab22", "firing", 2, "reassignment_stalled"))
-    _written(store, said("cc33", "pending", 3), said("dd44", "firing", 4), said("dd44", "resolved", 5))
+    _written(store, message("aa11", "firing", 1), message("ab22", "firing", 2, "reassignment_stalled"))
+    _written(store, message("cc33", "pending", 3), message("dd44", "firing", 4), message("dd44", "resolved", 5))
     return store
 
 
@@ -60,7 +60,7 @@ def firing(store: Path) -> Path:
 def test_an_acknowledgement_is_shown_with_the_alert() -> None:
     shown_then = run("ack", "aa", "--note", "raising it", "--by", "anna").stdout
     assert shown_then.startswith("Acknowledged by anna: aa11 critical no_data, cluster orders, broker 2 as leader.\n")
-    shown = {alert["alert_id"]: alert for alert in told()}
+    shown = {alert["alert_id"]: alert for alert in reported()}
     assert shown["aa11"]["acknowledged_by"] == "anna"
     assert abs(shown["aa11"]["acknowledged_ms"] - now_ms()) < 60_000
     assert (shown["ab22"]["acknowledged_by"], shown["ab22"]["acknowledged_ms"]) == (None, None)
@@ -68,15 +68,15 @@ def test_an_acknowledgement_is_shown_with_the_alert() -> None:
 
 
 @pytest.mark.usefixtures("firing")
-def test_who_acknowledges_is_the_login_name_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told("ack", "aa11")["by"] == getpass.getuser()
+def test_the_author_is_the_login_name_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reported("ack", "aa11")["by"] == getpass.getuser()
     monkeypatch.setattr(getpass, "getuser", lambda: {}["uid"])
     with pytest.raises(HeadroomError, match="--by: is needed"):
         run("ack", "aa11")
 
 
 @pytest.mark.parametrize(
-    ("alert_id", "said"),
+    ("alert_id", "message"),
     [
         ("zz", "alert zz: is not there"),
         ("", "alert : is not there"),
@@ -85,10 +85,10 @@ def test_who_acknowledges_is_the_login_name_unless_told_otherwise(monkeypatch: p
     ],
 )
 @pytest.mark.usefixtures("firing")
-def test_an_id_that_names_no_one_alert_is_refused(alert_id: str, said: str) -> None:
+def test_an_id_that_names_no_one_alert_is_refused(alert_id: str, message: str) -> None:
     with pytest.raises(HeadroomError) as error:
         run("ack", alert_id)
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(message)
 
 
 def test_without_any_alert_there_is_none_to_acknowledge(store: Path) -> None:
@@ -97,25 +97,25 @@ def test_without_any_alert_there_is_none_to_acknowledge(store: Path) -> None:
     assert not (store / "alerts").exists()
 
 
-def test_an_alert_that_is_resolved_is_acknowledged_by_nobody(firing: Path) -> None:
+def test_a_resolved_alert_cannot_be_acknowledged(firing: Path) -> None:
     run("ack", "aa11")
-    _written(firing, said("aa11", "resolved", 6))
-    (alert,) = [alert for alert in told("--all") if alert["alert_id"] == "aa11"]
+    _written(firing, message("aa11", "resolved", 6))
+    (alert,) = [alert for alert in reported("--all") if alert["alert_id"] == "aa11"]
     assert (alert["acknowledged_by"], alert["silenced_until_ms"]) == (None, None)
 
 
 @pytest.mark.usefixtures("firing")
-def test_a_silence_says_what_it_covers_and_is_shown_with_it() -> None:
-    done = told("silence", "--kind", "no_data", "--for", "2h", "--note", "agents", "--by", "anna")
+def test_a_silence_shows_its_matching_alerts_and_is_shown_with_them() -> None:
+    done = reported("silence", "--kind", "no_data", "--for", "2h", "--note", "agents", "--by", "anna")
     assert (done["covers"], done["state"], done["by"], done["note"]) == (["aa11"], "holds", "anna", "agents")
     assert done["ends_ms"] - done["starts_ms"] == 2 * HOUR_MS
-    silenced = {alert["alert_id"]: alert["silenced_until_ms"] for alert in told()}
+    silenced = {alert["alert_id"]: alert["silenced_until_ms"] for alert in reported()}
     assert silenced == {"aa11": done["ends_ms"], "cc33": done["ends_ms"], "ab22": None}
     assert run().stdout.count("  Silenced until 2") == 2
 
 
 @pytest.mark.usefixtures("firing")
-def test_a_silence_by_subject_is_told_in_words() -> None:
+def test_a_silence_by_subject_is_printed_as_text() -> None:
     text = run("silence", "--subject", "broker 2 *", "--cluster", "orders", "--for", "90", "--note", "n").stdout
     head, covers, *alerts_said = text.splitlines()
     assert re.fullmatch(r"Silence [0-9a-f]{16}, from now until .* UTC: cluster orders, subject broker 2 \*\.", head), (
@@ -129,26 +129,26 @@ def test_a_silence_by_subject_is_told_in_words() -> None:
 
 
 @pytest.mark.usefixtures("firing")
-def test_a_window_ahead_is_planned_and_covers_nothing_yet() -> None:
+def test_a_future_silence_is_planned_and_matches_nothing_yet() -> None:
     starts = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(hours=3)
     at = f"{starts:%Y-%m-%dT%H:%M:%SZ}"
-    done = told("silence", "--cluster", "orders", "--starts", at, "--for", "4h", "--note", "n")
+    done = reported("silence", "--cluster", "orders", "--starts", at, "--for", "4h", "--note", "n")
     assert (done["state"], done["covers"]) == ("planned", ["ab22", "aa11"])
     assert done["starts_ms"] == starts.timestamp() * 1000
-    assert {alert["silenced_until_ms"] for alert in told()} == {None}
+    assert {alert["silenced_until_ms"] for alert in reported()} == {None}
     text = run("silence", "--kind", "no_data", "--starts", at, "--for", "4h", "--note", "n").stdout
     assert "It would match, if they still fire then, 1 of the alerts that fire now:" in text
 
 
-def test_a_silence_that_began_before_holds_from_now_on(store: Path) -> None:
+def test_a_silence_that_began_before_is_active_from_now_on(store: Path) -> None:
     before = f"{datetime.now(timezone.utc) - timedelta(hours=1):%Y-%m-%dT%H:%MZ}"
-    done = told("silence", "--cluster", "a", "--starts", before, "--for", "4h", "--note", "n")
+    done = reported("silence", "--cluster", "a", "--starts", before, "--for", "4h", "--note", "n")
     assert abs(done["starts_ms"] - now_ms()) < 60_000
     assert 2.9 < (done["ends_ms"] - done["starts_ms"]) / HOUR_MS < 3.1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--for", "2h", "--note", "n"], "Give at least one of --cluster, --kind and --subject"),
         (["--cluster", "a", "--note", "n"], "Missing option '--for'"),
@@ -163,27 +163,27 @@ def test_a_silence_that_began_before_holds_from_now_on(store: Path) -> None:
         (["--cluster", "a", "--for", "2h", "--note", "n", "--starts", "2020-01-01T00:00Z"], "It would be over"),
     ],
 )
-def test_wrong_use_of_silence_is_told_and_nothing_is_kept(store: Path, arguments: list[str], said: str) -> None:
+def test_wrong_use_of_silence_is_an_error_and_stores_nothing(store: Path, arguments: list[str], message: str) -> None:
     done = run("silence", *arguments)
-    assert (done.exit_code, said in " ".join(done.output.split())) == (2, True), done.output
+    assert (done.exit_code, message in " ".join(done.output.split())) == (2, True), done.output
     assert not (store / "alerts" / "marks").exists()
 
 
 @pytest.mark.usefixtures("store")
 def test_silences_are_listed_and_ended() -> None:
     assert run("silences").stdout == "No silence was ever created.\n"
-    first = told("silence", "--cluster", "orders", "--for", "2h", "--note", "disks", "--by", "anna")["mark_id"]
-    second = told("silence", "--kind", "no_data", "--starts", "2099-01-01", "--for", "1h", "--note", "n")["mark_id"]
-    listed = [(s["mark_id"], s["state"], s["cluster"], s["kind"]) for s in told("silences")]
+    first = reported("silence", "--cluster", "orders", "--for", "2h", "--note", "disks", "--by", "anna")["mark_id"]
+    second = reported("silence", "--kind", "no_data", "--starts", "2099-01-01", "--for", "1h", "--note", "n")["mark_id"]
+    listed = [(s["mark_id"], s["state"], s["cluster"], s["kind"]) for s in reported("silences")]
     assert listed == [(first, "holds", "orders", None), (second, "planned", None, "no_data")]
     assert re.search(
         rf"{first} +holds +cluster orders .* UTC \(in (2 h|1 h 59 min)\) +anna +disks", run("silences").stdout
     )
     assert f"Ended silence {first}: cluster orders." in run("unsilence", first[:8]).stdout
-    assert [s["mark_id"] for s in told("silences")] == [second]
+    assert [s["mark_id"] for s in reported("silences")] == [second]
     assert f"Cancelled silence {second}" in run("unsilence", second).stdout
     assert "2 in all have ended (--all shows them)" in run("silences").stdout
-    assert [s["state"] for s in told("silences", "--all")] == ["ended", "ended"]
+    assert [s["state"] for s in reported("silences", "--all")] == ["ended", "ended"]
     with pytest.raises(HeadroomError, match=f"silence {first}: has ended at"):
         run("unsilence", first)
     with pytest.raises(HeadroomError, match="silence zz: is not there"):
@@ -191,10 +191,10 @@ def test_silences_are_listed_and_ended() -> None:
 
 
 @pytest.mark.usefixtures("firing")
-def test_an_ended_silence_covers_nothing() -> None:
-    made = told("silence", "--cluster", "orders", "--for", "2h", "--note", "n")
-    assert told("unsilence", made["mark_id"])["state"] == "ended"
-    assert {alert["silenced_until_ms"] for alert in told()} == {None}
+def test_an_ended_silence_matches_nothing() -> None:
+    made = reported("silence", "--cluster", "orders", "--for", "2h", "--note", "n")
+    assert reported("unsilence", made["mark_id"])["state"] == "ended"
+    assert {alert["silenced_until_ms"] for alert in reported()} == {None}
 
 
 def test_a_window_of_the_settings_is_shown(firing: Path) -> None:
@@ -202,21 +202,21 @@ def test_a_window_of_the_settings_is_shown(firing: Path) -> None:
         'days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]\nat = "00:00"\nlasts = "1d"\nkinds = ["no_data"]\n'
     )
     (firing / "headroom.toml").write_text(f"[[alerts.maintenance]]\n{window}")
-    assert [alert["silenced_until_ms"] is None for alert in told()] == [False, True, False]
+    assert [alert["silenced_until_ms"] is None for alert in reported()] == [False, True, False]
 
 
-def test_what_is_silenced_is_not_called_undelivered(firing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silenced_events_are_not_undelivered(firing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADROOM_NOTIFY__LOG", "true")
-    assert [one["alert_id"] for one in told("--undelivered")] == ["aa11", "ab22", "dd44", "dd44"]
+    assert [one["alert_id"] for one in reported("--undelivered")] == ["aa11", "ab22", "dd44", "dd44"]
     run("silence", "--kind", "no_data", "--for", "2h", "--note", "n")
-    assert [one["alert_id"] for one in told("--undelivered")] == ["ab22"]
-    run("unsilence", told("silences")[0]["mark_id"])
-    steps = [_step(said("dd44", "firing", 4), "silenced"), _step(said("dd44", "resolved", 5), "silenced")]
+    assert [one["alert_id"] for one in reported("--undelivered")] == ["ab22"]
+    run("unsilence", reported("silences")[0]["mark_id"])
+    steps = [_step(message("dd44", "firing", 4), "silenced"), _step(message("dd44", "resolved", 5), "silenced")]
     _written(firing, *steps, table="deliveries")
-    assert [one["alert_id"] for one in told("--undelivered")] == ["aa11", "ab22"]
+    assert [one["alert_id"] for one in reported("--undelivered")] == ["aa11", "ab22"]
 
 
-def test_marks_that_cannot_be_read_or_written_are_an_error(firing: Path) -> None:
+def test_suppressions_that_cannot_be_read_or_written_are_an_error(firing: Path) -> None:
     (firing / "alerts" / "marks").write_text("something else")
     for arguments in (("ack", "aa11"), (), ("silences",)):
         with pytest.raises(HeadroomError, match=r"alerts/marks: cannot be (read|written)"):
@@ -232,7 +232,7 @@ def test_options_before_a_command_are_refused_and_not_forgotten() -> None:
 
 
 @pytest.mark.parametrize("command", ["ack", "silence", "silences", "unsilence"])
-def test_help_teaches_by_example(command: str) -> None:
+def test_help_has_an_example(command: str) -> None:
     assert f"Example:  headroom alerts {command}" in run(command, "--help").stdout
 
 
@@ -242,6 +242,6 @@ def test_a_silence_that_ends_after_all_dates_is_shown_with_the_others(firing: Pa
     ends_ms = 253_402_304_340_000
     append_record(str(firing / "alerts" / "marks"), silence("far", 0, ends_ms, kind="no_data"))
     assert f"{ends_ms} ms after 1970" in run("silences").stdout
-    assert [mark["ends_ms"] for mark in told("silences")] == [ends_ms]
+    assert [mark["ends_ms"] for mark in reported("silences")] == [ends_ms]
     assert f"Silenced until {ends_ms} ms after 1970" in run().stdout
     assert f"It was until {ends_ms} ms after 1970." in run("unsilence", "far").stdout

@@ -69,7 +69,7 @@ def test_a_check_that_breaks_is_a_no_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "major"),
+    ("output", "major"),
     [
         ('openjdk version "17.0.9" 2023-10-17', 17),
         ('java version "1.8.0_392"', 8),
@@ -77,8 +77,8 @@ def test_a_check_that_breaks_is_a_no_too() -> None:
         ("not a java", None),
     ],
 )
-def test_the_java_version_is_read_from_what_java_says(said: str, major: int | None) -> None:
-    assert java_major(said) == major
+def test_the_java_version_is_read_from_javas_output(output: str, major: int | None) -> None:
+    assert java_major(output) == major
 
 
 def test_python_and_memory_have_a_least() -> None:
@@ -96,7 +96,7 @@ def test_python_and_memory_have_a_least() -> None:
         ("512m", {"spark.driver.memory": "2g"}, 7_294_967_296),
     ],
 )
-def test_a_watch_needs_the_heaps_of_two_jvms_and_what_is_besides(
+def test_a_watch_needs_the_heaps_of_two_jvms_and_memory_outside_of_them(
     heap: str, conf: dict[str, str], needed_bytes: int
 ) -> None:
     settings = Settings(spark=SparkSettings(driver_memory=heap, conf=conf))
@@ -110,13 +110,13 @@ def test_a_heap_that_is_no_size_is_a_no_that_names_its_setting() -> None:
     assert (row.answer, "spark.driver_memory" in row.found) == (CheckStatus.FAILED, True)
 
 
-def test_fewer_cores_than_a_watch_needs_are_said_and_hinder_nothing() -> None:
+def test_fewer_cores_than_a_watch_needs_are_unknown_and_not_a_failure() -> None:
     assert cpu(2.0).answer is CheckStatus.OK
     assert cpu(1.5).answer is CheckStatus.UNKNOWN
     assert "1.5 for this process; a watch needs 2" in cpu(1.5).found
 
 
-def test_jars_must_hold_delta_and_the_kafka_source(tmp_path: Path) -> None:
+def test_jars_must_include_delta_and_the_kafka_source(tmp_path: Path) -> None:
     (tmp_path / "delta-spark_2.13-4.4.0.jar").touch()
     settings = Settings(spark=SparkSettings(jars=str(tmp_path)))
     assert "spark-sql-kafka" in jars(settings).found
@@ -124,7 +124,7 @@ def test_jars_must_hold_delta_and_the_kafka_source(tmp_path: Path) -> None:
     assert jars(settings).answer is CheckStatus.OK
 
 
-def test_a_store_that_is_not_there_yet_is_judged_by_the_folder_above(tmp_path: Path) -> None:
+def test_a_store_that_does_not_exist_yet_is_checked_by_its_parent(tmp_path: Path) -> None:
     assert local_store(tmp_path / "a" / "b").answer is CheckStatus.OK
     assert not (tmp_path / "a").exists()
 
@@ -138,7 +138,7 @@ def test_a_remote_store_is_unknown() -> None:
     assert store(Settings(store=StoreSettings(path="s3a://bucket/headroom"))).answer is CheckStatus.UNKNOWN
 
 
-def test_rights_that_the_broker_does_not_tell_are_unknown() -> None:
+def test_permissions_that_the_broker_does_not_report_are_unknown() -> None:
     needed = {"DESCRIBE": "see reassignments", "DESCRIBE_CONFIGS": "read throttle rates"}
     answers = [row.answer for row in rights("Cluster", "the cluster", ["DESCRIBE"], needed)]
     assert answers == [CheckStatus.OK, CheckStatus.FAILED]
@@ -158,7 +158,7 @@ def test_an_endpoint_of_ones_own_wins_over_the_advertised_host() -> None:
     assert endpoint_of(CollectSettings(source=Source.JOLOKIA), Broker(2, "broker2", 9092, True)) == "broker2:8778"
 
 
-def test_a_port_that_nobody_listens_on_is_refused(listening: str) -> None:
+def test_a_port_without_a_listener_is_refused(listening: str) -> None:
     assert tcp_error(listening) is None
     assert tcp_error("127.0.0.1:1") is not None
 
@@ -209,7 +209,7 @@ def test_mbeans_that_are_read_are_ok(listening: str) -> None:
         (Source.PROMETHEUS, "jmx_exporter", "docker/jmx_exporter.yml"),
     ],
 )
-def test_what_a_source_leaves_out_is_told_with_its_own_remedy(
+def test_metrics_missing_from_a_source_are_shown_with_its_own_remedy(
     source: Source, name: str, remedy: str, listening: str
 ) -> None:
     without_size = {NAME: LogReading(1, 5, 0, None)}

@@ -143,9 +143,9 @@ def test_the_command_of_an_alert_raises_what_is_lower(cluster: FakeCluster) -> N
 
 def test_json_has_what_is_done_to_each_rate(cluster: FakeCluster) -> None:
     cluster.view = view_of(UNEVEN)
-    said = json.loads(run(*RAISE, "--brokers", "1,2", "--format", "json").stdout)
-    assert (said["executed"], said["rate_bytes_per_s"], said["raise_only"]) == (False, 9_600_000, True)
-    assert [broker["changes"] for broker in said["brokers"]] == [
+    text = json.loads(run(*RAISE, "--brokers", "1,2", "--format", "json").stdout)
+    assert (text["executed"], text["rate_bytes_per_s"], text["raise_only"]) == (False, 9_600_000, True)
+    assert [broker["changes"] for broker in text["brokers"]] == [
         {
             "leader": {"action": "raise", "from_bytes_per_s": 5_600_000, "to_bytes_per_s": 9_600_000},
             "follower": {"action": "keep", "from_bytes_per_s": 50 * MB, "to_bytes_per_s": 50 * MB},
@@ -155,11 +155,11 @@ def test_json_has_what_is_done_to_each_rate(cluster: FakeCluster) -> None:
             "follower": {"action": "keep_unlimited", "from_bytes_per_s": None, "to_bytes_per_s": None},
         },
     ]
-    assert (said["passed_over"], said["failed"]) == ([], None)
+    assert (text["passed_over"], text["failed"]) == ([], None)
 
 
 @pytest.mark.parametrize("arguments", [(), ("--execute",)])
-def test_if_nothing_is_to_be_raised_it_says_so_and_changes_nothing(
+def test_if_no_rate_is_lower_a_sentence_is_printed_and_nothing_changed(
     cluster: FakeCluster, arguments: tuple[str, ...]
 ) -> None:
     result = run("apply", "--rate", "4MB", "--raise-only", *arguments)
@@ -175,12 +175,12 @@ def test_a_broker_that_is_down_is_noted_and_the_rest_is_done(cluster: FakeCluste
     assert {broker for broker, _ in cluster.changes[0]} == {2, 3}  # type: ignore[attr-defined]
     assert "Broker 1 is down and is skipped" in result.stderr
     assert "Run the command again when it is up" in result.stderr
-    said = json.loads(result.stdout)
-    assert said["passed_over"] == [{"broker": 1, "reason": "down"}]
-    assert [b["broker"] for b in said["brokers"]] == [2, 3]
+    text = json.loads(result.stdout)
+    assert text["passed_over"] == [{"broker": 1, "reason": "down"}]
+    assert [b["broker"] for b in text["brokers"]] == [2, 3]
 
 
-def test_the_command_that_is_printed_names_also_who_is_down(cluster: FakeCluster) -> None:
+def test_the_printed_command_includes_brokers_that_are_down(cluster: FakeCluster) -> None:
     cluster.view = view_of({2: OWN, 3: OWN}, down=(1,))
     shown = run(*RAISE, "--brokers", "1,2,3", "--role", "leader").stdout
     assert "throttle apply --rate 9600000 --brokers 1,2,3 --role leader --raise-only --execute" in shown
@@ -191,9 +191,9 @@ def test_a_broker_that_hangs_meanwhile_is_the_error_at_the_end(cluster: FakeClus
     result = run(*RAISE, "--brokers", "1,2", "--execute", "--format", "json")
     assert isinstance(result.exception, HeadroomError)
     assert "2" in result.exception.subject
-    said = json.loads(result.stdout)
-    assert [(b["broker"], b["after"] is not None) for b in said["brokers"]] == [(1, True), (2, False)]
-    assert said["failed"]["rule"] == "no answer"
+    text = json.loads(result.stdout)
+    assert [(b["broker"], b["after"] is not None) for b in text["brokers"]] == [(1, True), (2, False)]
+    assert text["failed"]["rule"] == "no answer"
 
 
 def test_a_broker_of_unknown_rates_is_the_error_at_the_end(cluster: FakeCluster) -> None:
@@ -220,10 +220,10 @@ def test_the_command_that_is_printed_names_the_same_settings(cluster: FakeCluste
 
 def test_apply_with_execute_sets_the_rate_and_has_before_and_after(cluster: FakeCluster) -> None:
     result = run("apply", "--rate", "12.5MB", "--brokers", "1,3", "--execute", "--format", "json")
-    said = json.loads(result.stdout)
-    assert said["executed"] is True
-    assert [b["before"]["leader_bytes_per_s"] for b in said["brokers"]] == [5 * MB, None]
-    assert [b["after"]["leader_bytes_per_s"] for b in said["brokers"]] == [12_500_000, 12_500_000]
+    text = json.loads(result.stdout)
+    assert text["executed"] is True
+    assert [b["before"]["leader_bytes_per_s"] for b in text["brokers"]] == [5 * MB, None]
+    assert [b["after"]["leader_bytes_per_s"] for b in text["brokers"]] == [12_500_000, 12_500_000]
 
 
 def test_text_has_the_rate_before_and_after(cluster: FakeCluster) -> None:

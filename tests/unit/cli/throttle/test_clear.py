@@ -61,10 +61,10 @@ def test_a_cluster_default_that_every_broker_overrides_is_cleared_too() -> None:
 
 def test_what_stays_after_clearing_is_noted() -> None:
     view = view_of({2: DEFAULT, 3: SILENT})
-    said = " ".join(clear_notes(view, clear_plan(view, None, cluster_default=False)))
-    assert "Broker 3 did not report its rates" in said
-    assert "--cluster-default" in said
-    assert "A reassignment is running" in said
+    text = " ".join(clear_notes(view, clear_plan(view, None, cluster_default=False)))
+    assert "Broker 3 did not report its rates" in text
+    assert "--cluster-default" in text
+    assert "A reassignment is running" in text
 
 
 def test_clearing_waits_for_the_end_of_a_move_unless_forced() -> None:
@@ -96,9 +96,9 @@ def test_a_broker_that_is_down_keeps_its_rates_and_no_other(cluster: FakeCluster
     assert cluster.changes == [((1, 2), False), {"t": (LEADER_LIST, FOLLOWER_LIST)}]
     assert "Broker 3 is down" in result.stderr
     assert "in force when it returns" in result.stderr
-    said = json.loads(result.stdout)
-    assert said["passed_over"] == [{"broker": 3, "reason": "down"}]
-    assert said["keys"]["brokers"][0] == {"broker": 1, "keys": list(RATE_KEYS)}
+    text = json.loads(result.stdout)
+    assert text["passed_over"] == [{"broker": 3, "reason": "down"}]
+    assert text["keys"]["brokers"][0] == {"broker": 1, "keys": list(RATE_KEYS)}
 
 
 def test_a_broker_that_does_not_report_its_rates_is_the_error_at_the_end(cluster: FakeCluster) -> None:
@@ -118,7 +118,7 @@ def test_a_broker_that_hangs_meanwhile_keeps_no_list_from_being_cleared(cluster:
     assert json.loads(result.stdout)["failed"]["rule"] == "no answer"
 
 
-def test_nothing_to_clear_is_said(cluster: FakeCluster) -> None:
+def test_with_nothing_to_clear_a_sentence_is_printed(cluster: FakeCluster) -> None:
     cluster.view = view_of(partitions=IDLE, configs={})
     result = run("clear", "--execute")
     assert (result.exit_code, result.stdout) == (0, "Nothing to clear.\n")

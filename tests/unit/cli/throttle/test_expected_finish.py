@@ -64,7 +64,7 @@ def test_what_never_ends_or_is_unknown_promises_nothing(settings: Settings) -> N
     assert "done in 48 s or more" in replace(found, never=0, unknown=0).text(NOW_MS)
 
 
-def test_an_old_tick_says_nothing_of_now(settings: Settings) -> None:
+def test_an_old_tick_is_not_used(settings: Settings) -> None:
     assert expected_finish(settings, NOW_MS) is None
     write(settings, (NOW_MS - 61_000, "orders", "catching_up", 50.0, 55.0, 60.0))
     assert expected_finish(settings, NOW_MS) is None

@@ -123,16 +123,16 @@ def test_a_cluster_default_that_every_broker_overrides_is_shown() -> None:
     assert not any(row[0] == "cluster default" for row in view_rows(view_of({1: OWN})))
 
 
-def test_show_prints_rows_and_remarks_or_json(cluster: FakeCluster) -> None:
+def test_show_prints_rows_and_notes_or_json(cluster: FakeCluster) -> None:
     assert "1 partition moving." in run("show").stdout
     assert json.loads(run("show", "--format", "json").stdout)["moving"][0]["adding"] == [3]
 
 
-def test_a_rate_in_the_properties_file_is_told_as_not_in_force() -> None:
+def test_a_rate_in_the_properties_file_is_shown_as_not_in_force() -> None:
     view = view_of({1: FILE, 2: NONE, 3: FILE})
     assert view_rows(view)[0][:3] == ("broker 1", "none", "none")
-    (told,) = (note for note in notes(view) if "properties file" in note)
-    assert told.startswith(
+    (shown,) = (note for note in notes(view) if "properties file" in note)
+    assert shown.startswith(
         "The properties file of broker(s) 1, 3 sets leader.replication.throttled.rate, which is not in force"
     )
     assert [broker["in_file"] for broker in view_json(view)["brokers"]][:3] == [FILE.in_file, (), FILE.in_file]

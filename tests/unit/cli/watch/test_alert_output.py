@@ -36,7 +36,7 @@ class FakePipeline:
         self.listeners = listeners
 
 
-def test_metrics_hear_what_people_hear(capsys: Any) -> None:
+def test_terminal_and_metrics_get_the_same_events(capsys: Any) -> None:
     scene, pipeline, people = Scene(), FakePipeline(), []
     listener = AlertPathListener(lambda cluster, tick_ms, statuses: people.append(tick_ms), people.extend)
     start_alert_output(pipeline, VerdictPrinter("json"), listener, scene.live)  # type: ignore[arg-type]

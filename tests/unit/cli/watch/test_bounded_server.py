@@ -48,9 +48,9 @@ def serving(most: int = MOST, deadline_s: float = DEADLINE_S) -> Iterator[Bounde
         thread.join(10)
 
 
-def connection(server: BoundedServer, said: bytes = b"") -> socket.socket:
+def connection(server: BoundedServer, text: bytes = b"") -> socket.socket:
     made = socket.create_connection(("127.0.0.1", server.server_address[1]), 10)
-    made.sendall(said)
+    made.sendall(text)
     return made
 
 
@@ -77,12 +77,12 @@ def test_of_too_many_connections_the_oldest_end_and_a_scrape_is_answered() -> No
         assert not ended(idle[-1])
 
 
-@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n", b"GET /large HTTP/1.1\r\n\r\n"])
-def test_a_connection_ends_at_its_deadline(said: bytes) -> None:
+@pytest.mark.parametrize("text", [b"", b"GET / HTTP/1.1\r\n", b"GET /large HTTP/1.1\r\n\r\n"])
+def test_a_connection_ends_at_its_deadline(text: bytes) -> None:
     """Whether its client says nothing, begins a request, or does not read the answer."""
     # Servers of other tests may have connections still.
     others = _handlers()
-    with serving() as server, connection(server, said):
+    with serving() as server, connection(server, text):
         until(lambda: bool(_handlers() - others), _handlers)
         began_s = time.monotonic()
         until(lambda: not _handlers() - others, _handlers)

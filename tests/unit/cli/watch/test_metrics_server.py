@@ -64,7 +64,7 @@ def test_metrics_are_served_as_prometheus_reads_them(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == "", "requests are not logged"
 
 
-def test_health_tells_the_reason_with_its_status(capsys: pytest.CaptureFixture[str]) -> None:
+def test_health_returns_the_reason_with_its_status(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     with served(capsys, clock) as (live, url):
         assert json.loads(get(f"{url}/health")[2])["status"] == "starting"
@@ -137,7 +137,7 @@ def test_a_port_that_was_named_and_is_taken_is_an_error() -> None:
     assert "off" in error.value.remedy
 
 
-def test_a_default_port_that_is_taken_is_told_once_and_ends_nothing(
+def test_a_default_port_in_use_is_logged_once_and_ends_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

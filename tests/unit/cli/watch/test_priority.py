@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reaso
 
 
 @pytest.mark.parametrize("nice", [0, 10])
-def test_a_session_gets_less_and_that_of_who_started_it_does_not(nice: int) -> None:
+def test_only_the_childs_own_session_gets_less(nice: int) -> None:
     own = Path("/proc/self/autogroup").read_text(encoding="ascii")
     command = [sys.executable, "-c", "input()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as child:

@@ -80,7 +80,7 @@ def test_a_jvm_that_ends_again_and_again_is_given_up(monkeypatch: pytest.MonkeyP
         machine.wait(4)
 
 
-def test_what_is_in_the_way_of_another_one_is_told_once_and_waited_for(
+def test_a_repeated_error_of_the_restart_is_printed_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = Machine(monkeypatch)

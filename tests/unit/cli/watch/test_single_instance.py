@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> StoreSettings:
     return StoreSettings(path=str(tmp_path / "store"))
 
 
-def test_who_comes_second_is_told_who_is_there(store: StoreSettings) -> None:
+def test_the_error_of_a_second_process_names_the_first(store: StoreSettings) -> None:
     with holder(store, "alerts") as first:
         with pytest.raises(HeadroomError) as caught, exclusive_jobs(store, ["alerts"]):
             pytest.fail("held twice")
@@ -66,7 +66,7 @@ def test_other_jobs_and_other_stores_are_free(store: StoreSettings, tmp_path: Pa
         pass
 
 
-def test_one_of_several_jobs_is_enough_and_the_others_are_let_go(store: StoreSettings) -> None:
+def test_if_one_of_several_jobs_is_locked_the_others_are_released(store: StoreSettings) -> None:
     with holder(store, "record"):
         with pytest.raises(HeadroomError), exclusive_jobs(store, ["gold", "record"]):
             pytest.fail("held twice")
@@ -74,7 +74,7 @@ def test_one_of_several_jobs_is_enough_and_the_others_are_let_go(store: StoreSet
             pass
 
 
-def test_a_process_that_was_killed_holds_nothing(store: StoreSettings) -> None:
+def test_a_killed_process_leaves_no_lock(store: StoreSettings) -> None:
     with holder(store, "alerts") as first:
         first.send_signal(signal.SIGKILL)
         first.wait()
@@ -89,7 +89,7 @@ def test_a_process_that_is_about_to_end_is_waited_for(store: StoreSettings) -> N
             assert first.wait() == -signal.SIGKILL
 
 
-def test_whoever_is_asked_to_end_waits_no_longer(store: StoreSettings) -> None:
+def test_a_process_that_is_stopped_ends_its_wait(store: StoreSettings) -> None:
     stop = threading.Event()
     with holder(store, "record"):
         threading.Timer(0.2, stop.set).start()
@@ -100,7 +100,7 @@ def test_whoever_is_asked_to_end_waits_no_longer(store: StoreSettings) -> None:
 
 
 @pytest.mark.parametrize("signed", ["", "{", "[]", '{"pid": 1}', '{"host": "\\u001b[2J", "pid": 1, "since_ms": 1e99}'])
-def test_a_lock_that_nobody_signed_well_is_a_lock(store: StoreSettings, signed: str) -> None:
+def test_a_lock_without_a_readable_owner_is_a_lock(store: StoreSettings, signed: str) -> None:
     with holder(store, "alerts"):
         Path(store.checkpoints(), "alerts.lock").write_text(signed, encoding="utf-8")
         with (
@@ -111,7 +111,7 @@ def test_a_lock_that_nobody_signed_well_is_a_lock(store: StoreSettings, signed: 
         assert str(caught.value).isprintable()
 
 
-def test_the_next_one_signs_anew(store: StoreSettings) -> None:
+def test_each_owner_writes_its_identity(store: StoreSettings) -> None:
     for _ in range(2):
         with exclusive_jobs(store, ["alerts"]):
             who = json.loads(Path(store.checkpoints(), "alerts.lock").read_text(encoding="utf-8"))

@@ -8,10 +8,10 @@ from cli.common.watch_output import Line, WatchLines
 from schemas.alerts import AlertKind
 
 
-def lines(*said: dict[str, Any]) -> WatchLines:
-    told = WatchLines()
-    told.lines += [Line(float(number), line) for number, line in enumerate(said)]
-    return told
+def lines(*text: dict[str, Any]) -> WatchLines:
+    shown = WatchLines()
+    shown.lines += [Line(float(number), line) for number, line in enumerate(text)]
+    return shown
 
 
 def event(alert_id: str, state: str, severity: str = "warning") -> dict[str, Any]:
@@ -19,19 +19,19 @@ def event(alert_id: str, state: str, severity: str = "warning") -> dict[str, Any
     return {"type": "event", "alert_id": alert_id, "state": state, **who}
 
 
-def verdicts(*sides: tuple[int, str, str]) -> dict[str, Any]:
-    return {"type": "verdicts", "sides": [{"broker": b, "role": r, "verdict": v} for b, r, v in sides]}
+def verdicts(*statuses: tuple[int, str, str]) -> dict[str, Any]:
+    return {"type": "verdicts", "sides": [{"broker": b, "role": r, "verdict": v} for b, r, v in statuses]}
 
 
-def test_no_verdict_yet_is_not_the_verdict_that_nobody_takes_part() -> None:
+def test_no_verdict_yet_differs_from_an_empty_verdict() -> None:
     assert lines().verdicts() is None
     assert lines(event("a", "firing")).verdicts() is None
     assert lines(verdicts()).verdicts() == {}
 
 
 def test_the_last_verdicts_count() -> None:
-    told = lines(verdicts((1, "leader", "losing"), (2, "leader", "losing")), verdicts((1, "leader", "catching_up")))
-    assert told.verdicts() == {(1, "leader"): "catching_up"}
+    shown = lines(verdicts((1, "leader", "losing"), (2, "leader", "losing")), verdicts((1, "leader", "catching_up")))
+    assert shown.verdicts() == {(1, "leader"): "catching_up"}
 
 
 def test_an_alert_fires_from_its_firing_to_its_resolution() -> None:
@@ -42,23 +42,23 @@ def test_an_alert_fires_from_its_firing_to_its_resolution() -> None:
     assert [line.at_s for line in lines(*course).fired()] == [1.0, 2.0]
 
 
-def test_what_only_informs_asks_nobody_to_act() -> None:
-    told = lines(event("a", "firing", "info"), event("b", "firing"))
-    assert [line.fields["alert_id"] for line in told.firing()] == ["b"]
-    assert [line.fields["alert_id"] for line in told.fired()] == ["b"]
-    assert [line.fields["alert_id"] for line in told.firing(informing=True)] == ["a", "b"]
-    assert [line.fields["alert_id"] for line in told.fired(informing=True)] == ["a", "b"]
-    assert told.last_info(AlertKind.THROTTLE_AT_RISK) == told.lines[0]
-    assert told.last_info(AlertKind.ETA_SLIPPING) is None
+def test_info_alerts_are_returned_only_on_request() -> None:
+    shown = lines(event("a", "firing", "info"), event("b", "firing"))
+    assert [line.fields["alert_id"] for line in shown.firing()] == ["b"]
+    assert [line.fields["alert_id"] for line in shown.fired()] == ["b"]
+    assert [line.fields["alert_id"] for line in shown.firing(informing=True)] == ["a", "b"]
+    assert [line.fields["alert_id"] for line in shown.fired(informing=True)] == ["a", "b"]
+    assert shown.last_info(AlertKind.THROTTLE_AT_RISK) == shown.lines[0]
+    assert shown.last_info(AlertKind.ETA_SLIPPING) is None
 
 
 def test_the_end_of_an_alert_is_that_of_no_other() -> None:
-    told = lines(event("a", "firing"), event("b", "firing"), event("b", "resolved"))
-    assert told.resolved("a") is None
-    assert told.resolved("b") == told.lines[2]
+    shown = lines(event("a", "firing"), event("b", "firing"), event("b", "resolved"))
+    assert shown.resolved("a") is None
+    assert shown.resolved("b") == shown.lines[2]
 
 
-def test_what_was_last_seen_names_verdicts_and_alerts() -> None:
+def test_the_summary_names_verdicts_and_alerts() -> None:
     assert lines().summary() == "verdicts: none; alerts firing: none"
-    told = lines(verdicts((1, "leader", "losing")), event("a", "firing"))
-    assert told.summary() == "verdicts: broker 1 as leader losing; alerts firing: subject of a"
+    shown = lines(verdicts((1, "leader", "losing")), event("a", "firing"))
+    assert shown.summary() == "verdicts: broker 1 as leader losing; alerts firing: subject of a"
