@@ -36,7 +36,7 @@ class Agent(BaseHTTPRequestHandler):
         self.server.connections += 1
         super().setup()
 
-    def say(self, body: bytes, status: int = 200, length: int | None = None) -> None:
+    def respond(self, body: bytes, status: int = 200, length: int | None = None) -> None:
         """Answer with a body; ``length`` is the Content-Length header, None for the real length."""
         self.send_response(status)
         self.send_header("Content-Length", str(len(body) if length is None else length))
@@ -90,4 +90,4 @@ def agent(answers: ElectionResults, tls: ssl.SSLContext | None = None) -> Iterat
 
 def saying(body: bytes, status: int = 200) -> ElectionResults:
     """Return a behaviour that answers with a body."""
-    return lambda connection: connection.say(body, status)
+    return lambda connection: connection.respond(body, status)

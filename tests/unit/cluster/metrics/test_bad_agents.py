@@ -79,8 +79,8 @@ def by_exporter(values: Values) -> bytes:
         labels = dict(pair.split("=", 1) for pair in keys.split(","))
         names = [domain.replace(".", "_"), labels.pop("type"), labels.pop("name", "StartTime")]
         end = "_count" if names[-1].endswith("PerSec") else ""
-        told = ",".join(f'{label.replace("-", "_")}="{text}"' for label, text in labels.items())
-        lines.append(f"{'_'.join(names).lower()}{end}{{{told}}} {value}\n")
+        labels_text = ",".join(f'{label.replace("-", "_")}="{text}"' for label, text in labels.items())
+        lines.append(f"{'_'.join(names).lower()}{end}{{{labels_text}}} {value}\n")
     return "".join(lines).encode()
 
 
@@ -88,7 +88,7 @@ class Stage:
     """Three brokers with agents, and an observer of them.
 
     Attributes:
-        told: MBean values of each broker.
+        values: MBean values of each broker.
         behaves: behaviour of an agent that does not answer normally, by broker.
         topics: fake admin connection with the metadata.
         endpoints: addresses of the agents.
@@ -96,10 +96,10 @@ class Stage:
 
     def __init__(self, source: Source, stack: ExitStack) -> None:
         self.source = source
-        self.told = {broker: mbeans(broker, SIZES) for broker in (1, 2, 3)}
+        self.values = {broker: mbeans(broker, SIZES) for broker in (1, 2, 3)}
         self.behaves: dict[int, Behaviour] = {}
         self.topics = ManyTopics(dict(SIZES), page=1000)
-        servers = {broker: stack.enter_context(agent(self._answers(broker))) for broker in self.told}
+        servers = {broker: stack.enter_context(agent(self._answers(broker))) for broker in self.values}
         self.endpoints = {str(broker): server.endpoint for broker, server in servers.items()}
         collect = CollectSettings(source=source, endpoints=self.endpoints)
         readers = BrokerMetricsReader(self.topics, opened := metrics_source(collect), collect)  # type: ignore[arg-type]
@@ -117,9 +117,9 @@ class Stage:
 
     def _answers(self, broker: int) -> Callable[[Agent], None]:
         def answer(connection: Agent) -> None:
-            told = self.told[broker]
-            body = by_exporter(told) if self.source is Source.PROMETHEUS else by_jolokia(told, connection.body)
-            self.behaves.get(broker, Agent.say)(connection, body)
+            values = self.values[broker]
+            body = by_exporter(values) if self.source is Source.PROMETHEUS else by_jolokia(values, connection.body)
+            self.behaves.get(broker, Agent.respond)(connection, body)
 
         return answer
 
@@ -154,24 +154,24 @@ def silently(_connection: Agent, _body: bytes) -> None:
 
 
 def cut(connection: Agent, body: bytes) -> None:
-    connection.say(body[: len(body) // 2], length=len(body))
+    connection.respond(body[: len(body) // 2], length=len(body))
     connection.close_connection = True
 
 
 def cut_without_a_word(connection: Agent, body: bytes) -> None:
-    connection.say(body[:-20])
+    connection.respond(body[:-20])
 
 
 def as_a_page(connection: Agent, _body: bytes) -> None:
-    connection.say(b"<html>Welcome</html>\n")
+    connection.respond(b"<html>Welcome</html>\n")
 
 
 def deeply_nested(connection: Agent, _body: bytes) -> None:
-    connection.say(b"[" * 100_000 + b"\n")
+    connection.respond(b"[" * 100_000 + b"\n")
 
 
 def with_an_error(connection: Agent, _body: bytes) -> None:
-    connection.say(b"", 500)
+    connection.respond(b"", 500)
 
 
 @pytest.mark.parametrize(
@@ -213,16 +213,16 @@ def test_after_a_bad_answer_the_next_one_counts(stage: Stage) -> None:
 
 def test_lags_missing_once_are_not_reported_but_twice_they_are(stage: Stage) -> None:
     # A fetcher that just began has a lag only after its first fetch.
-    stage.told[BAD] = {name: value for name, value in stage.told[BAD].items() if not name.startswith(LAG)}
+    stage.values[BAD] = {name: value for name, value in stage.values[BAD].items() if not name.startswith(LAG)}
     first, second = ({row["broker"]: row["error"] for row in of(stage.observe(), "brokers")} for _ in range(2))
     assert first == {1: None, 2: None, 3: None}
     assert "leaves out FetcherLagMetrics ConsumerLag (without it: no replication lag" in second[BAD]
-    stage.told[BAD] = mbeans(BAD, SIZES)
+    stage.values[BAD] = mbeans(BAD, SIZES)
     assert {row["error"] for row in of(stage.observe(), "brokers")} == {None}
 
 
 def test_ten_times_the_rows_are_refused_with_both_numbers(stage: Stage) -> None:
-    stage.told[BAD] = mbeans(BAD, {topic: 10 * size for topic, size in SIZES.items()})
+    stage.values[BAD] = mbeans(BAD, {topic: 10 * size for topic, size in SIZES.items()})
     observation = stage.observe()
     (silent,) = observation.unanswered
     assert "reports 1500 lags, but the broker has 150 replicas. See that [collect.endpoints]" in silent["reason"]
@@ -230,22 +230,22 @@ def test_ten_times_the_rows_are_refused_with_both_numbers(stage: Stage) -> None:
 
 
 def test_ten_times_the_logs_of_a_leader_are_passed_over(stage: Stage) -> None:
-    stage.told[1] = mbeans(1, {topic: 10 * size for topic, size in SIZES.items()})
+    stage.values[1] = mbeans(1, {topic: 10 * size for topic, size in SIZES.items()})
     observation = stage.observe()
     assert (observation.unanswered, len(of(observation, "logs"))) == ([], 150)
 
 
 def test_values_that_are_no_numbers_cost_their_rows_and_are_reported_as_missing(stage: Stage) -> None:
-    for mbean in stage.told[1]:
+    for mbean in stage.values[1]:
         if "LogEndOffset" in mbean and "orders" in mbean:
-            stage.told[1][mbean] = float("nan")
+            stage.values[1][mbean] = float("nan")
     observation = stage.observe()
     assert observation.unanswered == []
     assert len(ends(observation, "pay")) == 10
     assert ends(observation, "orders") == {}
     (leader, *others) = of(observation, "brokers")
     assert "leaves out Log LogEndOffset of 140 of 150 logs (without it: no write rate" in leader["error"]
-    assert "partitions just made or deleted" in leader["error"]
+    assert "partitions just created or deleted" in leader["error"]
     # The remedy names the shipped configuration of the agent, which allows all metrics.
     assert "docker/jmx_exporter.yml" in leader["error"] or "docker/jolokia-access.xml" in leader["error"]
     assert [row["error"] for row in others] == [None, None]
@@ -255,9 +255,9 @@ def test_values_that_are_no_numbers_cost_their_rows_and_are_reported_as_missing(
 @pytest.mark.parametrize("part", ["LogEndOffset", "Size", "LogStartOffset"])
 def test_a_number_that_no_broker_can_mean_costs_its_own_row_and_is_named(stage: Stage, part: str, value: int) -> None:
     mbean = f"kafka.log:type=Log,name={part},topic=orders,partition=3"
-    stage.told[1][mbean] = value
+    stage.values[1][mbean] = value
     stage.topics.moving = [("orders", 3)]
-    stage.told[3] |= {name: 0 for name in mbeans(1, SIZES) if name.endswith("topic=orders,partition=3")}
+    stage.values[3] |= {name: 0 for name in mbeans(1, SIZES) if name.endswith("topic=orders,partition=3")}
     observation = stage.observe()
     assert observation.unanswered == []
     assert ends(observation, "orders").keys() == set(range(140)) - ({3} if part == "LogEndOffset" else set())
@@ -266,7 +266,7 @@ def test_a_number_that_no_broker_can_mean_costs_its_own_row_and_is_named(stage: 
     assert f"answers that {mbean} is {shown}, which no broker can mean" in leader["error"]
     assert "See what answers in the broker's place" in leader["error"]
     assert [row["error"] for row in others] == [None, None]
-    stage.told[1][mbean] = 900
+    stage.values[1][mbean] = 900
     assert {row["error"] for row in of(stage.observe(), "brokers")} == {None}
 
 
@@ -280,7 +280,7 @@ def test_a_number_that_no_broker_can_mean_costs_its_own_row_and_is_named(stage: 
     ],
 )
 def test_no_number_of_an_agent_reaches_a_row_unless_a_broker_can_mean_it(stage: Stage, mbean: str) -> None:
-    stage.told[1][mbean] = -(2**62)
+    stage.values[1][mbean] = -(2**62)
     observation = stage.observe()
     assert observation.unanswered == []
     assert of(observation, "brokers")[0]["error"].startswith(f"answers that {mbean}")
@@ -289,9 +289,9 @@ def test_no_number_of_an_agent_reaches_a_row_unless_a_broker_can_mean_it(stage: 
 
 
 def test_of_many_impossible_numbers_one_is_shown_and_the_others_are_counted(stage: Stage) -> None:
-    for mbean in stage.told[1]:
+    for mbean in stage.values[1]:
         if "LogEndOffset" in mbean:
-            stage.told[1][mbean] = -5
+            stage.values[1][mbean] = -5
     error = of(stage.observe(), "brokers")[0]["error"]
     assert (
         f"is {float(-5) if stage.source is Source.PROMETHEUS else -5}, and 149 more numbers, which no broker can mean"
@@ -301,14 +301,14 @@ def test_of_many_impossible_numbers_one_is_shown_and_the_others_are_counted(stag
 
 
 def test_a_gauge_of_what_is_gone_is_no_news(stage: Stage) -> None:
-    stage.told[1]["kafka.log:type=Log,name=LogEndOffset,topic=orders,partition=3"] = -1
+    stage.values[1]["kafka.log:type=Log,name=LogEndOffset,topic=orders,partition=3"] = -1
     observation = stage.observe()
     assert 3 not in ends(observation, "orders")
     assert {row["error"] for row in of(observation, "brokers")} == {None}
 
 
 def test_an_answer_of_nothing_but_no_numbers_is_none(stage: Stage) -> None:
-    stage.told[BAD] = dict.fromkeys(stage.told[BAD], float("nan"))
+    stage.values[BAD] = dict.fromkeys(stage.values[BAD], float("nan"))
     (silent,) = stage.observe().unanswered
     assert "answers, but has no Kafka metrics yet. Wait until the broker has started" in silent["reason"]
 
@@ -318,7 +318,7 @@ def test_a_topic_that_is_deleted_within_a_tick_costs_its_own_rows(stage: Stage, 
     stage.topics.moving = [("pay", 3)] if moving else []
     assert len(ends(stage.observe(), "pay")) == 10
     # The metadata has it still, the brokers do not.
-    stage.told = {broker: mbeans(broker, {"orders": 140}) for broker in stage.told}
+    stage.values = {broker: mbeans(broker, {"orders": 140}) for broker in stage.values}
     observation = stage.observe()
     assert (observation.unanswered, ends(observation, "pay")) == ([], {})
     assert [(row["topic"], row["logs"]) for row in of(observation, "moves")] == ([("pay", [])] if moving else [])
@@ -343,7 +343,7 @@ def test_new_partitions_are_reported_once_the_metadata_has_them_and_others_keep_
     stage.observe()
     # First the brokers have them, then the metadata.
     grown = {"orders": 150, "pay": 10}
-    stage.told = {broker: mbeans(broker, grown) for broker in stage.told}
+    stage.values = {broker: mbeans(broker, grown) for broker in stage.values}
     observation = stage.observe()
     assert (observation.unanswered, len(ends(observation, "orders"))) == ([], 140)
     stage.topics.sizes |= grown
@@ -368,9 +368,9 @@ def test_a_log_that_is_copied_to_another_directory_changes_no_row(stage: Stage, 
         keys = f"is-future=true,{names}" if key_first else f"{names},is-future=true"
         copies = {f"kafka.log:type=Log,name={part},{keys}": 10 for part in ("LogEndOffset", "Size", "LogStartOffset")}
         # Before and after the MBeans of the log itself.
-        stage.told[1] = {**copies, **stage.told[1]} if number else {**stage.told[1], **copies}
+        stage.values[1] = {**copies, **stage.values[1]} if number else {**stage.values[1], **copies}
     # One log is gone, so that all names of a pattern are parsed.
-    del stage.told[1]["kafka.log:type=Log,name=LogEndOffset,topic=orders,partition=7"]
+    del stage.values[1]["kafka.log:type=Log,name=LogEndOffset,topic=orders,partition=7"]
     observation = stage.observe()
     assert observation.unanswered == []
     logs = {(row["topic"], row["partition"]): row["log_end_offset"] for row in of(observation, "logs")}
@@ -380,7 +380,7 @@ def test_a_log_that_is_copied_to_another_directory_changes_no_row(stage: Stage, 
 
 @pytest.mark.parametrize("number", ["", "0 is-future=true", "x"])
 def test_a_partition_that_is_no_number_costs_no_broker_its_rows(stage: Stage, number: str) -> None:
-    stage.told[BAD][f"{LAG},topic=orders,partition={number}"] = 5
+    stage.values[BAD][f"{LAG},topic=orders,partition={number}"] = 5
     observation = stage.observe()
     assert observation.unanswered == []
     assert {(row["broker"], row["lag_offsets"]) for row in of(observation, "lags")} == {(BAD, 0)}

@@ -53,7 +53,7 @@ def test_a_connection_is_kept_from_tick_to_tick() -> None:
 
 def test_a_connection_that_was_closed_meanwhile_is_opened_again() -> None:
     def once(connection: Agent) -> None:
-        connection.say(SCRAPE)
+        connection.respond(SCRAPE)
         # As an agent does whose idle connections end, without a word in the answer before.
         connection.close_connection = True
 
@@ -74,7 +74,7 @@ def test_another_endpoint_means_another_connection() -> None:
 def test_the_time_of_a_reading_lies_half_way_to_the_answer() -> None:
     def late(connection: Agent) -> None:
         time.sleep(0.4)
-        connection.say(b"\n")
+        connection.respond(b"\n")
 
     with agent(late) as server:
         began = time.time()
@@ -129,7 +129,7 @@ def test_no_answer_outlasts_its_time_however_it_comes(slow: ElectionResults) -> 
 
 
 def cut_short(connection: Agent) -> None:
-    connection.say(SCRAPE[:-100], length=len(SCRAPE))
+    connection.respond(SCRAPE[:-100], length=len(SCRAPE))
     connection.close_connection = True
 
 
@@ -142,7 +142,7 @@ def cut_chunks(connection: Agent) -> None:
 
 
 def cut_within_a_line(connection: Agent) -> None:
-    connection.say(SCRAPE[:-3])
+    connection.respond(SCRAPE[:-3])
 
 
 def cut_without_length(connection: Agent) -> None:
@@ -321,7 +321,7 @@ def test_brokers_are_read_in_parallel() -> None:
 
     def both(connection: Agent) -> None:
         together.wait()
-        connection.say(SCRAPE)
+        connection.respond(SCRAPE)
 
     with agent(both) as one, agent(both) as two:
         source = PrometheusSource(HttpReader(CollectSettings()), "")
