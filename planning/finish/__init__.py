@@ -1,1 +1,1 @@
-"""How long throttled copies take, by a simulation of Kafka's quota."""
+"""Finish time of throttled copies, by a simulation of Kafka's replication quota."""
