@@ -30,7 +30,7 @@ def leader_row(p: PartitionState) -> Row:
 
 
 def _log_row(p: PartitionState, tick_ms: int) -> Row:
-    """The log of a partition on its leader, of records of one size; one that is not told has no earlier sample."""
+    """The log of a partition on its leader, of records of one size; one that is not reported has no earlier sample."""
     grown = p.write_bytes_per_s * WINDOW_MS // 1000 // RECORD_BYTES
     return {
         "topic": p.topic,
@@ -83,13 +83,13 @@ def _grown(rate: int) -> Row:
 def broker_rows(cluster: Leadership) -> list[Row]:
     """The rows of the brokers."""
     return [
-        broker(b, None, None, alive=told.alive, leader_imbalance_percentage=told.percentage)
-        for b, told in cluster.brokers.items()
+        broker(b, None, None, alive=state.alive, leader_imbalance_percentage=state.percentage)
+        for b, state in cluster.brokers.items()
     ]
 
 
 def history(cluster: Leadership, name: str = "c1", tick_ms: int = TICK_MS, cut: int = 5) -> list[Row]:
-    """The messages that are not of the alert lane; leaders lie in several of at most ``cut`` rows."""
+    """The messages that are not of the alert partition; leaders are in several messages of at most ``cut`` rows."""
     leaders = [leader_row(p) for p in cluster.partitions]
     logs = [_log_row(p, tick_ms) for p in cluster.partitions if p.leader is not None]
     parts = [("leaders", leaders[n : n + cut]) for n in range(0, len(leaders), cut)]
@@ -98,6 +98,6 @@ def history(cluster: Leadership, name: str = "c1", tick_ms: int = TICK_MS, cut: 
     return [message(kind, seq, rows, tick_ms) | {"cluster": name} for seq, (kind, rows) in enumerate(sent, start=1)]
 
 
-def lane(cluster: Leadership, name: str = "c1", tick_ms: int = TICK_MS) -> list[Row]:
-    """The messages of the alert lane, but for the end."""
+def alert_partition(cluster: Leadership, name: str = "c1", tick_ms: int = TICK_MS) -> list[Row]:
+    """The messages of the alert partition, without the end."""
     return [message("brokers", 0, broker_rows(cluster), tick_ms) | {"cluster": name}]

@@ -1,4 +1,4 @@
-"""What the tests of this tier share: frames of rows, a topic that is a list, a store in memory."""
+"""Shared parts of the Spark tests: frames of rows, a topic that is a list, a store in memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def frame(spark: SparkSession, kind: str, rows: list[dict[str, Any]]) -> DataFra
 
 
 class ListTopic:
-    """The alert lane as a list of messages; an offset is a place in the list."""
+    """The alert partition as a list of messages; an offset is a place in the list."""
 
     def __init__(
         self, spark: SparkSession, messages: Sequence[dict[str, Any]], kept_from: int = 0, trust: Trust = ANY
@@ -60,17 +60,17 @@ class ListTopic:
 
 
 class SpreadTopic(ListTopic):
-    """The alert lane as a list of messages, and two partitions of history beside it."""
+    """The alert partition as a list of messages, and two partitions of history beside it."""
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark, [])
-        self.lane = self._messages
+        self.alert_partition = self._messages
         self._history: dict[int, list[dict[str, Any]]] = {1: [], 2: []}
 
-    def send(self, lane: Sequence[dict[str, Any]], history: Sequence[dict[str, Any]], **end: Any) -> None:
-        """Append a tick: what is of the lane, what is not, in turn to both partitions, and its end."""
-        first, before = len(self.lane), {p: len(of_partition) for p, of_partition in self._history.items()}
-        self.lane.extend(lane)
+    def send(self, alert_partition: Sequence[dict[str, Any]], history: Sequence[dict[str, Any]], **end: Any) -> None:
+        """Append a tick: what is of the alert_partition, what is not, in turn to both partitions, and its end."""
+        first, before = len(self.alert_partition), {p: len(of_partition) for p, of_partition in self._history.items()}
+        self.alert_partition.extend(alert_partition)
         for number, sent in enumerate(history):
             self._history[1 + number % 2].append(sent)
         ranges = [
@@ -78,10 +78,15 @@ class SpreadTopic(ListTopic):
             for p, of_partition in self._history.items()
             if len(of_partition) > before[p]
         ]
-        kinds = Counter(sent["kind"] for sent in (*lane, *history))
-        told = {"first_offset": first, "lane_messages": len(lane), "messages": kinds, "ranges": ranges} | end
-        head = {name: lane[0][name] for name in ("cluster", "tick_ms")}
-        self.lane.append(message("tick_end", len(lane) + len(history), None, **told) | head)
+        kinds = Counter(sent["kind"] for sent in (*alert_partition, *history))
+        fields = {
+            "first_offset": first,
+            "lane_messages": len(alert_partition),
+            "messages": kinds,
+            "ranges": ranges,
+        } | end
+        head = {name: alert_partition[0][name] for name in ("cluster", "tick_ms")}
+        self.alert_partition.append(message("tick_end", len(alert_partition) + len(history), None, **fields) | head)
 
     def lose(self, partition: int, offset: int) -> None:
         """Let a record of history be none of a tick's any more."""
@@ -90,9 +95,9 @@ class SpreadTopic(ListTopic):
     def repeat(self, partition: int, offset: int) -> None:
         """Deliver a record of history, the last of its partition's tick, a second time."""
         self._history[partition].append(self._history[partition][offset])
-        for sent in self.lane:
-            for told in sent.get("ranges", ()):
-                told["end_offset"] += told["partition"] == partition and told["end_offset"] == offset + 1
+        for sent in self.alert_partition:
+            for span in sent.get("ranges", ()):
+                span["end_offset"] += span["partition"] == partition and span["end_offset"] == offset + 1
 
     def ranges(self, offsets: Mapping[int, tuple[int, int]]) -> DataFrame:
         """The records of partitions of history, each from its first offset up to, not including, its end."""

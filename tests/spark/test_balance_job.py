@@ -16,7 +16,7 @@ from streaming.delta.store import Store
 from streaming.jobs.leader_imbalance import LeaderImbalanceJob, TickEnd, chunked, offset_ranges
 from streaming.tables.leader_balance_follower import LeaderBalanceFollower
 from streaming.transforms.prepared import Prepared
-from tests.spark.leaders import history, lane
+from tests.spark.leaders import alert_partition, history
 from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts
 from tests.spark.ticks import TICK_MS, records
 from tests.support.random_clusters import BROKERS
@@ -38,7 +38,7 @@ def topic(spark: SparkSession, ticks: int = 3, names: tuple[str, ...] = ("c1",))
     for number in range(ticks):
         for name in names:
             at = TICK_MS + 1000 * number
-            made.send(lane(cluster(number), name, at), history(cluster(number), name, at, cut=3))
+            made.send(alert_partition(cluster(number), name, at), history(cluster(number), name, at, cut=3))
     return made
 
 
@@ -52,10 +52,10 @@ def job(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path) ->
 
 
 def run(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path, size: int = 100) -> list[str]:
-    """The rows after all of the lane, in batches of so many messages."""
+    """The rows after all of the alert_partition, in batches of so many messages."""
     made = job(spark, source, store, folder)
-    for number, first in enumerate(range(0, len(source.lane), size)):
-        made.write(records(spark, source.lane[first : first + size], first), number)
+    for number, first in enumerate(range(0, len(source.alert_partition), size)):
+        made.write(records(spark, source.alert_partition[first : first + size], first), number)
     return rows(store)
 
 
@@ -94,7 +94,7 @@ def test_elections_are_planned_anew_as_leaders_change_and_else_every_minute(
     source, store = SpreadTopic(spark), MemoryStore(spark)
     for second, away in ((0, 2), (10, 3), (69, 3), (70, 3), (80, 0)):
         at = TICK_MS + 1000 * second
-        source.send(lane(cluster(away), tick_ms=at), history(cluster(away), tick_ms=at))
+        source.send(alert_partition(cluster(away), tick_ms=at), history(cluster(away), tick_ms=at))
     run(spark, source, store, tmp_path, size=2)
     # At 80 s nothing is out of balance.
     assert planned(store) == {("c1", 0): 2, ("c1", 10): 3, ("c1", 70): 3}
@@ -113,9 +113,9 @@ def test_where_no_elections_can_be_planned_the_imbalance_is_told_and_why(
     run(spark, topic(spark), store, tmp_path, size=2)
     assert electable(store) == {("c1", second): second for second in range(3)}
     assert planned(store) == {}
-    (told,) = [r.message for r in caplog.records if "elections" in r.message]
-    assert told.startswith("no elections are planned: ")
-    assert "No module named 'planning'" in told
+    (message,) = [r.message for r in caplog.records if "elections" in r.message]
+    assert message.startswith("no elections are planned: ")
+    assert "No module named 'planning'" in message
 
 
 def test_every_tick_gives_the_rows_of_its_own_time(spark: SparkSession, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_batches_of_any_size_give_the_same_rows(spark: SparkSession, tmp_path: P
 
 def test_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
     source, store = topic(spark), MemoryStore(spark)
-    first, second = records(spark, source.lane[:4]), records(spark, source.lane[4:], 4)
+    first, second = records(spark, source.alert_partition[:4]), records(spark, source.alert_partition[4:], 4)
     with pytest.raises(Crash):
         job(spark, source, DyingStore(store, 0), tmp_path).write(first, 0)
     made = job(spark, source, store, tmp_path)
@@ -183,12 +183,12 @@ def test_a_tick_that_lacks_a_message_of_leaders_gives_no_row(
 
 def test_a_message_that_is_delivered_twice_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     twice = SpreadTopic(spark)
-    twice.send(lane(cluster(2)), history(cluster(2), cut=3))
+    twice.send(alert_partition(cluster(2)), history(cluster(2), cut=3))
     # Messages 0, 2, 4 of history in partition 1, 1 and 3 in partition 2: leaders and meters, leaders and logs.
     twice.repeat(1, 1)
     twice.repeat(2, 1)
     once = SpreadTopic(spark)
-    once.send(lane(cluster(2)), history(cluster(2), cut=3))
+    once.send(alert_partition(cluster(2)), history(cluster(2), cut=3))
     found = run(spark, twice, MemoryStore(spark), tmp_path / "twice")
     assert found == run(spark, once, MemoryStore(spark), tmp_path / "once")
     assert len(found) == 2
@@ -197,9 +197,9 @@ def test_a_message_that_is_delivered_twice_counts_once(spark: SparkSession, tmp_
 def test_ticks_that_do_not_say_where_they_lie_are_passed_over(spark: SparkSession, tmp_path: Path) -> None:
     source, store = SpreadTopic(spark), MemoryStore(spark)
     older: dict[str, Any] = {"ranges": None}
-    source.send(lane(cluster(1)), history(cluster(1)), **older)
+    source.send(alert_partition(cluster(1)), history(cluster(1)), **older)
     at = TICK_MS + 1000
-    source.send(lane(cluster(2), tick_ms=at), history(cluster(2), tick_ms=at))
+    source.send(alert_partition(cluster(2), tick_ms=at), history(cluster(2), tick_ms=at))
     run(spark, source, store, tmp_path)
     assert electable(store) == {("c1", 1): 2}
 
@@ -207,11 +207,11 @@ def test_ticks_that_do_not_say_where_they_lie_are_passed_over(spark: SparkSessio
 def test_rows_of_a_real_table_are_what_the_follower_reads(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path / "store"))
     run(spark, topic(spark), store, tmp_path)
-    taken: list[tuple[str, int, dict[int, int]]] = []
+    received: list[tuple[str, int, dict[int, int]]] = []
     plans: list[tuple[str, ElectionPlanSummary]] = []
 
     def take(name: str, tick_ms: int, balances: Any) -> None:
-        taken.append((name, tick_ms, {state.broker: state.balance.electable_now for state in balances}))
+        received.append((name, tick_ms, {state.broker: state.balance.electable_now for state in balances}))
 
     def update_election_plan(name: str, plan: ElectionPlanSummary) -> None:
         plans.append((name, plan))
@@ -221,7 +221,7 @@ def test_rows_of_a_real_table_are_what_the_follower_reads(spark: SparkSession, t
     by_spark = LeaderBalanceFollower(spark, store, take, update_election_plan)
     by_spark._path = None
     by_spark.poll()
-    assert taken == [("c1", TICK_MS + 2000, {1: 2, 2: 0})] * 3
+    assert received == [("c1", TICK_MS + 2000, {1: 2, 2: 0})] * 3
     assert [(name, plan.tick_ms, plan.first_batch) for name, plan in plans] == [
         ("c1", TICK_MS + 2000, (("a", 0), ("a", 1)))
     ] * 3

@@ -38,8 +38,8 @@ def lane_tick(cluster: str, number: int, first_offset: int, throttle: int) -> li
     return [m | {"cluster": cluster} for m in tick(brokers, [moving], TICK_MS + number * 1000, first_offset)]
 
 
-def lane(*clusters: str, ticks: int = 2, throttles: Mapping[str, int] = THROTTLES) -> list[dict[str, Any]]:
-    """The alert lane of collectors that send side by side: their messages lie between each other's."""
+def alert_partition(*clusters: str, ticks: int = 2, throttles: Mapping[str, int] = THROTTLES) -> list[dict[str, Any]]:
+    """The alert partition of collectors that send side by side: their messages lie between each other's."""
     messages: list[dict[str, Any]] = []
     for number in range(ticks):
         first = len(messages)
@@ -80,9 +80,9 @@ def through_gold(spark: SparkSession, folder: Path, messages: list[dict[str, Any
 
 def test_the_gold_rows_of_a_cluster_are_those_it_has_alone(spark: SparkSession, tmp_path: Path) -> None:
     # Of six messages a tick the cut is after the first of the second tick.
-    together = through_gold(spark, tmp_path / "both", lane(*CLUSTERS), cut=7)
+    together = through_gold(spark, tmp_path / "both", alert_partition(*CLUSTERS), cut=7)
     for number, cluster in enumerate(CLUSTERS):
-        alone = through_gold(spark, tmp_path / str(number), lane(cluster))
+        alone = through_gold(spark, tmp_path / str(number), alert_partition(cluster))
         for table in TABLES:
             rows = rows_of(together, table, cluster)
             assert rows, table.path
@@ -114,8 +114,8 @@ def test_the_silver_rows_of_a_cluster_are_those_it_has_alone(spark: SparkSession
     assert lags == [(cluster, TICK_MS + number * 1000) for cluster in CLUSTERS for number in range(2)]
 
 
-class Told:
-    """What the alert path told."""
+class Recorder:
+    """What the alert path passed to its listener."""
 
     def __init__(self) -> None:
         self.ticks: list[tuple[str, int]] = []
@@ -125,24 +125,24 @@ class Told:
         return AlertPathListener(lambda cluster, tick_ms, _: self.ticks.append((cluster, tick_ms)), self.events.extend)
 
 
-def alert_path(spark: SparkSession, folder: Path, messages: list[dict[str, Any]], told: Told) -> AlertPath:
+def alert_path(spark: SparkSession, folder: Path, messages: list[dict[str, Any]], recorder: Recorder) -> AlertPath:
     """The alert path as it is after its start: it knows the alerts that are stored."""
 
     def settings(name: str) -> Settings:
         return Settings(cluster=ClusterSettings(name=name, bootstrap_servers=f"{name}:9092"))
 
     others = [WatchedCluster(settings("payments"), "payments.toml")]
-    desk = AlertEngine(settings("orders"), lambda: TICK_MS, "orders.toml", others)
+    engine = AlertEngine(settings("orders"), lambda: TICK_MS, "orders.toml", others)
     events = EventLog(spark, Store(spark, str(folder / "store")))
-    desk.restore(events.last_events())
+    engine.restore(events.last_events())
     topic: Any = ListTopic(spark, messages)
-    return AlertPath(spark, topic, events, desk, told.listeners(), str(folder / "alerts"))
+    return AlertPath(spark, topic, events, engine, recorder.listeners(), str(folder / "alerts"))
 
 
 def test_an_alert_is_that_of_its_own_cluster_also_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
-    messages = lane(*CLUSTERS, ticks=5)
+    messages = alert_partition(*CLUSTERS, ticks=5)
     checkpoint(tmp_path, "alerts")
-    before, after = Told(), Told()
+    before, after = Recorder(), Recorder()
     # Of six messages a tick two ticks before the restart, when the alerts are pending, and three after it.
     alert_path(spark, tmp_path, messages, before)._process_batch(records(spark, messages[:12]), 0)
     alert_path(spark, tmp_path, messages, after)._process_batch(records(spark, messages[12:], 12), 1)
@@ -156,49 +156,53 @@ def test_an_alert_is_that_of_its_own_cluster_also_after_a_restart(spark: SparkSe
     assert [text for text in commands if "orders" in text] == []
 
 
-# While nobody judged, the throttle of payments was too low for a while; 1,000 records are 166 ticks of the two.
+# While the alert path was stopped, the throttle of payments was too low for a while. 1,000 records are 166 ticks of
+# the two.
 def test_of_a_long_backlog_the_newest_ticks_are_judged(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    short, enough = lane(*CLUSTERS, ticks=20), lane(*CLUSTERS, ticks=200, throttles=dict.fromkeys(CLUSTERS, 5 * MB))
-    messages = [*short, *(m | {"tick_ms": m["tick_ms"] + 20_000} for m in enough)]
-    for m in messages[len(short) :]:
-        m |= {"first_offset": m["first_offset"] + len(short)} if m["kind"] == "tick_end" else {}
+    too_low, enough = (
+        alert_partition(*CLUSTERS, ticks=20),
+        alert_partition(*CLUSTERS, ticks=200, throttles=dict.fromkeys(CLUSTERS, 5 * MB)),
+    )
+    messages = [*too_low, *(m | {"tick_ms": m["tick_ms"] + 20_000} for m in enough)]
+    for m in messages[len(too_low) :]:
+        m |= {"first_offset": m["first_offset"] + len(too_low)} if m["kind"] == "tick_end" else {}
     checkpoint(tmp_path, "alerts")
-    told = Told()
-    path = alert_path(spark, tmp_path, messages, told)
+    recorder = Recorder()
+    path = alert_path(spark, tmp_path, messages, recorder)
     with caplog.at_level("INFO"):
         path._process_batch(records(spark, messages), 0)
-    assert [event for event in told.events if event.kind.startswith("throttle")] == []
+    assert [event for event in recorder.events if event.kind.startswith("throttle")] == []
     # Of the oldest tick the first of three messages is beyond the 1,000; it is read again, for both clusters.
-    assert len(told.ticks) == 2 * 167
-    assert told.ticks[-1] == ("payments", TICK_MS + 219_000)
+    assert len(recorder.ticks) == 2 * 167
+    assert recorder.ticks[-1] == ("payments", TICK_MS + 219_000)
     assert "320 older records of a backlog are not evaluated" in caplog.text
     # Only the first batch after a start of the query can be one.
     later = [m | {"tick_ms": m["tick_ms"] + 220_000} for m in messages]
     for m in later:
         m |= {"first_offset": m["first_offset"] + len(messages)} if m["kind"] == "tick_end" else {}
     path._process_batch(records(spark, later, len(messages)), 1)
-    assert len(told.ticks) == 2 * 167 + 2 * 220
-    # What comes again is not judged again.
+    assert len(recorder.ticks) == 2 * 167 + 2 * 220
+    # Repeated ticks are not evaluated again.
     path._process_batch(records(spark, later, len(messages)), 1)
-    assert len(told.ticks) == 2 * 167 + 2 * 220
+    assert len(recorder.ticks) == 2 * 167 + 2 * 220
 
 
 def test_the_first_batch_after_each_start_is_a_backlog_whose_length_the_checkpoint_tells(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     # 220 ticks of the two are 1,320 records; the first 120 are of batch 0.
-    messages = lane(*CLUSTERS, ticks=220, throttles=dict.fromkeys(CLUSTERS, 5 * MB))
+    messages = alert_partition(*CLUSTERS, ticks=220, throttles=dict.fromkeys(CLUSTERS, 5 * MB))
     folder = Path(checkpoint(tmp_path, "alerts"))
     (folder / "offsets").mkdir()
     for batch_id, end in enumerate((120, 1320)):
         lines = ["v1", '{"batchWatermarkMs":0}', json.dumps({"ticks": {"0": end}})]
         (folder / "offsets" / str(batch_id)).write_text("\n".join(lines))
-    told = Told()
-    path = alert_path(spark, tmp_path, messages, told)
+    recorder = Recorder()
+    path = alert_path(spark, tmp_path, messages, recorder)
     path._process_batch(records(spark, messages[:120]), 0)
-    assert len(told.ticks) == 2 * 20
+    assert len(recorder.ticks) == 2 * 20
     # As far as a start gets without a broker.
     monkeypatch.setattr(path, "_restored", True)
     monkeypatch.setattr(path, "_topic", MagicMock(alert_range=path._topic.alert_range))
@@ -208,16 +212,16 @@ def test_the_first_batch_after_each_start_is_a_backlog_whose_length_the_checkpoi
         path._process_batch(unread, 1)
     assert "200 older records of a backlog are not evaluated" in caplog.text
     # As above: 167 ticks of each, the first of which is read again in part.
-    assert len(told.ticks) == 2 * 20 + 2 * 167
-    assert told.ticks[-1] == ("payments", TICK_MS + 219_000)
+    assert len(recorder.ticks) == 2 * 20 + 2 * 167
+    assert recorder.ticks[-1] == ("payments", TICK_MS + 219_000)
 
 
 def test_the_same_alert_of_two_clusters_is_two_alerts(spark: SparkSession, tmp_path: Path) -> None:
-    messages = lane(*CLUSTERS, ticks=1, throttles=dict.fromkeys(CLUSTERS, MB))
+    messages = alert_partition(*CLUSTERS, ticks=1, throttles=dict.fromkeys(CLUSTERS, MB))
     checkpoint(tmp_path, "alerts")
-    told = Told()
-    alert_path(spark, tmp_path, messages, told)._process_batch(records(spark, messages), 0)
-    ids = {cluster: {e.alert_id for e in told.events if e.cluster == cluster} for cluster in CLUSTERS}
+    recorder = Recorder()
+    alert_path(spark, tmp_path, messages, recorder)._process_batch(records(spark, messages), 0)
+    ids = {cluster: {e.alert_id for e in recorder.events if e.cluster == cluster} for cluster in CLUSTERS}
     assert [len(ids[cluster]) for cluster in CLUSTERS] == [1, 1]
     assert ids["orders"].isdisjoint(ids["payments"])
     stored = Store(spark, str(tmp_path / "store")).read(ALERT_EVENTS).select("cluster", "alert_id").collect()

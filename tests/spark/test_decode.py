@@ -1,4 +1,4 @@
-"""Which records are rejected and why, and which messages of the alert lane count."""
+"""Which records are rejected and why, and which messages of the alert partition count."""
 
 from __future__ import annotations
 
@@ -153,15 +153,15 @@ OUTSIDE = _outside()
 
 
 @pytest.fixture(scope="module")
-def judged(spark: SparkSession) -> list[Any]:
+def checked(spark: SparkSession) -> list[Any]:
     at = datetime.fromtimestamp(TICK_MS / 1000, timezone.utc)
     raws = [*(case for case, _ in REASONS), *map(raw, VALID), *map(whole, VALID)]
     rows = [(as_bytes(key), as_bytes(value), "ticks", 0, i, at) for i, (value, key) in enumerate(raws)]
-    heads = with_headers(spark.createDataFrame(rows, RECORDS_DDL)).persist()
-    parts = [heads.where("reason IS NOT NULL").select("offset", "reason")]
-    parts += [with_message(heads.where("reason IS NULL"), kind).select("offset", "reason") for kind in KINDS]
+    headers = with_headers(spark.createDataFrame(rows, RECORDS_DDL)).persist()
+    parts = [headers.where("reason IS NOT NULL").select("offset", "reason")]
+    parts += [with_message(headers.where("reason IS NULL"), kind).select("offset", "reason") for kind in KINDS]
     found = reduce(DataFrame.unionByName, parts).orderBy("offset").collect()
-    assert [row["offset"] for row in found] == list(range(len(raws))), "each record is judged once"
+    assert [row["offset"] for row in found] == list(range(len(raws))), "each record is checked once"
     return found
 
 
@@ -170,23 +170,23 @@ def as_bytes(text: str | bytes | None) -> bytes | None:
 
 
 @pytest.mark.parametrize("number", range(len(REASONS)))
-def test_a_bad_record_is_told_with_its_reason(judged: list[Any], number: int) -> None:
-    assert judged[number]["reason"] == REASONS[number][1]
+def test_a_bad_record_is_told_with_its_reason(checked: list[Any], number: int) -> None:
+    assert checked[number]["reason"] == REASONS[number][1]
 
 
-def test_a_good_record_of_every_kind_passes(judged: list[Any]) -> None:
+def test_a_good_record_of_every_kind_passes(checked: list[Any]) -> None:
     assert {m["kind"] for m in VALID} == set(KINDS)
     # Each once with its envelope in the key, and once with just its kind.
-    assert [row["reason"] for row in judged[len(REASONS) :]] == [None] * 2 * len(VALID)
+    assert [row["reason"] for row in checked[len(REASONS) :]] == [None] * 2 * len(VALID)
 
 
 def test_a_number_that_no_broker_can_mean_is_a_reason_in_every_column_of_every_kind(spark: SparkSession) -> None:
     assert len(OUTSIDE) > 100
-    heads = with_headers(records(spark, OUTSIDE, 10)).persist()
-    assert heads.where("reason IS NOT NULL").count() == 0
+    headers = with_headers(records(spark, OUTSIDE, 10)).persist()
+    assert headers.where("reason IS NOT NULL").count() == 0
     kinds = {m["kind"] for m in OUTSIDE}
-    found = [row for kind in kinds for row in with_message(heads, kind).select("offset", "reason").collect()]
-    heads.unpersist()
+    found = [row for kind in kinds for row in with_message(headers, kind).select("offset", "reason").collect()]
+    headers.unpersist()
     passed = [
         OUTSIDE[row["offset"] - 10] for row in found if row["reason"] != "a number is none that a broker can mean"
     ]
@@ -214,9 +214,9 @@ def test_an_array_that_no_partition_can_mean_is_a_reason_in_every_column(spark: 
     # Nine columns of moves, for two partitions, and four of leaders.
     for length, reason in ((MOST_IN_ARRAY, None), (MOST_IN_ARRAY + 1, "an array has more than 256 values")):
         sent = with_arrays(length)
-        heads = with_headers(records(spark, sent)).persist()
-        found = [row["reason"] for kind in ("moves", "leaders") for row in with_message(heads, kind).collect()]
-        heads.unpersist()
+        headers = with_headers(records(spark, sent)).persist()
+        found = [row["reason"] for kind in ("moves", "leaders") for row in with_message(headers, kind).collect()]
+        headers.unpersist()
         assert found == [reason] * (9 * 2 + 4)
 
 
@@ -237,11 +237,11 @@ def test_numbers_at_their_bounds_pass(spark: SparkSession) -> None:
 
     for end in (0, 1):
         logs = [log(1, 5) | at_bound(samples("moves")["logs"][1], end)]
-        lane = [
+        alert_partition = [
             message("brokers", 0, [broker(1, 5, None) | at_bound(scalar_columns("brokers"), end)]),
             message("moves", 1, [move("t", 0, 1, [1, 2], logs=logs, adding=[2])]),
         ]
-        there = records(spark, lane, 10)
+        there = records(spark, alert_partition, 10)
         assert alert_messages(there).count() == 2
         assert headroom_rows(alert_messages(there)).count() > 0
         for kind in ("meters", "logs", "lags", "leaders"):
@@ -254,8 +254,8 @@ def test_numbers_at_their_bounds_pass(spark: SparkSession) -> None:
 @pytest.mark.parametrize(("off_s", "reason"), [(600, None), (601, OFF), (-600, None), (-601, OFF), (10**12, OFF)])
 def test_a_tick_is_believed_around_the_time_of_its_record(spark: SparkSession, off_s: int, reason: str | None) -> None:
     late = BROKERS | {"tick_ms": TICK_MS + off_s * 1000}
-    heads = with_headers(records(spark, [late]).withColumn("timestamp", F.timestamp_millis(F.lit(TICK_MS))))
-    assert [row["reason"] for row in heads.collect()] == [reason]
+    headers = with_headers(records(spark, [late]).withColumn("timestamp", F.timestamp_millis(F.lit(TICK_MS))))
+    assert [row["reason"] for row in headers.collect()] == [reason]
 
 
 def test_ticks_are_believed_of_the_clusters_that_are_configured(spark: SparkSession) -> None:
@@ -269,14 +269,14 @@ def test_ticks_are_believed_of_the_clusters_that_are_configured(spark: SparkSess
 
 def test_rows_are_the_same_whether_they_came_as_rows_or_as_columns(spark: SparkSession) -> None:
     lags = [LAG, LAG | {"partition": 1, "lag_offsets": None}]
-    heads = with_headers(records(spark, [BROKERS, END, message("lags", 3, lags)]))
-    (row,) = with_message(heads, "brokers").collect()
+    headers = with_headers(records(spark, [BROKERS, END, message("lags", 3, lags)]))
+    (row,) = with_message(headers, "brokers").collect()
     assert (row["message"]["cluster"], row["message"]["tick_ms"], row["message"]["seq"]) == ("c1", TICK_MS, 0)
     assert [(b["broker"], b["leader_throttle_bytes_per_s"]) for b in row["rows"]] == [(1, 5)]
-    (row,) = with_message(heads, "lags").collect()
+    (row,) = with_message(headers, "lags").collect()
     left_out = {"source_broker": None, "fetcher": None}
     assert [r.asDict() for r in row["rows"]] == [lag | left_out for lag in lags]
-    assert [r["message"]["lane_messages"] for r in with_message(heads, "tick_end").collect()] == [2]
+    assert [r["message"]["lane_messages"] for r in with_message(headers, "tick_end").collect()] == [2]
 
 
 def test_the_alert_lane_takes_each_message_once_and_passes_over_what_is_not_its_own(spark: SparkSession) -> None:

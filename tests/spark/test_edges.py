@@ -74,28 +74,28 @@ def test_every_record_is_written_once_or_in_quarantine_with_a_reason(spark: Spar
     job.write_silver(bronze(raw), 0)
     bad = {row["offset"]: row["reason"] for row in store.read(QUARANTINE).collect()}
     written = {key_of(row) for row in store.read(MESSAGES).collect()}
-    heads = with_headers(raw, ["c1"]).select("offset", "header.*").collect()
-    lost = [sent[row["offset"]] for row in heads if row["offset"] not in bad and key_of(row) not in written]
-    assert (len(heads), lost, [sent[o] for o, why in bad.items() if not why]) == (len(sent), [], [])
+    headers = with_headers(raw, ["c1"]).select("offset", "header.*").collect()
+    lost = [sent[row["offset"]] for row in headers if row["offset"] not in bad and key_of(row) not in written]
+    assert (len(headers), lost, [sent[o] for o, why in bad.items() if not why]) == (len(sent), [], [])
     # Neither is all of it bad, nor all good.
     assert len(sent) / 4 < len(bad) < len(sent) * 3 / 4
 
 
 def test_no_tick_that_is_wrong_in_one_place_stops_the_alert_path_or_gold(spark: SparkSession, tmp_path: Path) -> None:
-    lane: list[tuple[bytes, bytes]] = []
+    alert_partition: list[tuple[bytes, bytes]] = []
     for number, (spoilt_kind, wrong) in enumerate(pair for pair in of_kinds() if pair[0] in ALERT_KINDS):
-        tick_ms, first = TICK_MS - number, len(lane)
+        tick_ms, first = TICK_MS - number, len(alert_partition)
         for kind in ALERT_KINDS:
             sent = wrong if kind == spoilt_kind else good(kind)
             sent = {name: tick_ms if (name, value) == ("tick_ms", TICK_MS) else value for name, value in sent.items()}
             if kind == "tick_end" and sent["first_offset"] == 0:
                 sent["first_offset"] = first
-            lane.append((text_of(sent), envelope(sent)))
-    raw = frame(spark, [as_record(value, key, offset) for offset, (value, key) in enumerate(lane)])
+            alert_partition.append((text_of(sent), envelope(sent)))
+    raw = frame(spark, [as_record(value, key, offset) for offset, (value, key) in enumerate(alert_partition)])
     desk = AlertEngine(Settings(cluster=ClusterSettings(name="c1"), alerts=AlertSettings()), lambda: TICK_MS)
     sides: dict[tuple[str, int], list[Any]] = defaultdict(list)
     with CompleteTicksReader(ListTopic(spark, [], trust=ONLY_C1)).read(raw) as whole:  # type: ignore[arg-type]
-        assert len(whole.ticks) > len(lane) / 9
+        assert len(whole.ticks) > len(alert_partition) / 9
         assert {cluster for cluster, _ in whole.ticks} == {"c1"}
         for row in headroom_rows(whole.messages).collect():
             sides[row["cluster"], row["tick_ms"]].append(throttle_status_of(row.asDict(recursive=True)))
@@ -113,8 +113,11 @@ def test_no_history_that_is_wrong_in_one_place_stops_the_balance(spark: SparkSes
     wrong = [m for kind in ("leaders", "logs", "meters") for m in spoilt(kind) if of_tick(kind, m)]
     for number in range(0, len(wrong), 200):
         tick_ms = TICK_MS + number
-        lane = [good("brokers") | {"tick_ms": tick_ms}]
-        topic.send(lane, [m | {"tick_ms": tick_ms, "seq": 10 + i} for i, m in enumerate(wrong[number : number + 200])])
+        alert_partition = [good("brokers") | {"tick_ms": tick_ms}]
+        topic.send(
+            alert_partition,
+            [m | {"tick_ms": tick_ms, "seq": 10 + i} for i, m in enumerate(wrong[number : number + 200])],
+        )
     job = LeaderImbalanceJob(
         spark,
         topic,  # type: ignore[arg-type]
@@ -126,6 +129,6 @@ def test_no_history_that_is_wrong_in_one_place_stops_the_balance(spark: SparkSes
         BatchLimits(),
     )
     job.prepare()
-    raw = frame(spark, [as_record(text_of(m), envelope(m), offset) for offset, m in enumerate(topic.lane)])
+    raw = frame(spark, [as_record(text_of(m), envelope(m), offset) for offset, m in enumerate(topic.alert_partition)])
     job.write(raw, 0)
     assert LEADER_IMBALANCE.path in store.rows

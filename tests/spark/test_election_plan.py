@@ -17,7 +17,7 @@ from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.election_plan import election_plans
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.tick_status import rows_of
-from tests.spark.leaders import broker_rows, history, lane
+from tests.spark.leaders import alert_partition, broker_rows, history
 from tests.spark.support import examples
 from tests.spark.ticks import TICK_MS, log, message, move, records
 from tests.support.random_clusters import BROKERS
@@ -30,26 +30,28 @@ WELL = Broker(alive=True, metered=True, reads=1, percentage=None)
 def plans(spark: SparkSession, messages: list[dict[str, Any]], limits: BatchLimits) -> dict[str, ElectionPlanSummary]:
     """The plan of each cluster."""
     raw = records(spark, messages)
-    heads = with_headers(raw).where("reason IS NULL")
-    told = (message_rows(heads, kind) for kind in ("leaders", "logs", "meters"))
-    seen = ImbalanceInputs(*told, rows_of(alert_messages(raw), "brokers"))
-    balances = as_table(leader_imbalance(seen, 0.1), LEADER_IMBALANCE)
-    rows = as_table(election_plans(seen, rows_of(alert_messages(raw), "moves"), balances, limits), ELECTION_PLAN)
+    headers = with_headers(raw).where("reason IS NULL")
+    kinds = (message_rows(headers, kind) for kind in ("leaders", "logs", "meters"))
+    inputs = ImbalanceInputs(*kinds, rows_of(alert_messages(raw), "brokers"))
+    balances = as_table(leader_imbalance(inputs, 0.1), LEADER_IMBALANCE)
+    rows = as_table(election_plans(inputs, rows_of(alert_messages(raw), "moves"), balances, limits), ELECTION_PLAN)
     return {row["cluster"]: plan_summary(row.asDict()) for row in rows.collect()}
 
 
 def known(cluster: Leadership) -> bool:
-    """Whether all that is written in a cluster is told, and something is led elsewhere."""
-    told = all(b.metered for b in cluster.brokers.values()) and all(p.reported for p in cluster.partitions)
-    return told and any(p.leader != p.replicas[0] for p in cluster.partitions)
+    """Whether all write rates of a cluster are known, and a partition has a non-preferred leader."""
+    is_known = all(b.metered for b in cluster.brokers.values()) and all(p.reported for p in cluster.partitions)
+    return is_known and any(p.leader != p.replicas[0] for p in cluster.partitions)
 
 
 def test_plans_are_those_of_the_whole_clusters(spark: SparkSession) -> None:
     clusters = [cluster for cluster in examples(leaderships(), 150) if known(cluster)]
-    messages = [m for n, cluster in enumerate(clusters) for m in (*lane(cluster, str(n)), *history(cluster, str(n)))]
+    messages = [
+        m for n, cluster in enumerate(clusters) for m in (*alert_partition(cluster, str(n)), *history(cluster, str(n)))
+    ]
     found = plans(spark, messages, LIMITS)
     for number, cluster in enumerate(clusters):
-        alive = frozenset(b for b, told in cluster.brokers.items() if told.alive)
+        alive = frozenset(b for b, state in cluster.brokers.items() if state.alive)
         assert found[str(number)] == summarize(
             plan_elections(as_planned(cluster), LIMITS, ClusterConstraints(alive)), TICK_MS
         )

@@ -1,4 +1,4 @@
-"""The ticks of the fuzz benchmark, as they are before anything is replaced."""
+"""The ticks of the fuzz benchmark, before anything is replaced."""
 
 from __future__ import annotations
 

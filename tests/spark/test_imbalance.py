@@ -15,7 +15,7 @@ from streaming.transforms.decode import alert_messages, message_rows, with_heade
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.tick_status import rows_of
-from tests.spark.leaders import broker_rows, history, lane
+from tests.spark.leaders import alert_partition, broker_rows, history
 from tests.spark.support import examples
 from tests.spark.ticks import message, records
 from tests.support.random_clusters import BROKERS
@@ -30,9 +30,9 @@ RATES = [f"{share}{what}_bytes_per_s" for what in ("write", "read") for share in
 def imbalance(spark: SparkSession, messages: Iterable[dict[str, Any]]) -> dict[tuple[str, int], Row]:
     """The row of each cluster and broker."""
     raw = records(spark, list(messages))
-    heads = with_headers(raw).where("reason IS NULL")
-    told = (message_rows(heads, kind) for kind in ("leaders", "logs", "meters"))
-    rows = leader_imbalance(ImbalanceInputs(*told, rows_of(alert_messages(raw), "brokers")), SETTING)
+    headers = with_headers(raw).where("reason IS NULL")
+    kinds = (message_rows(headers, kind) for kind in ("leaders", "logs", "meters"))
+    rows = leader_imbalance(ImbalanceInputs(*kinds, rows_of(alert_messages(raw), "brokers")), SETTING)
     return {(row["cluster"], row["broker"]): row for row in as_table(rows, LEADER_IMBALANCE).collect()}
 
 
@@ -40,7 +40,7 @@ def of(spark: SparkSession, *partitions: PartitionState, **brokers: Broker) -> d
     """The rows of one cluster; a broker that is not given as ``b1`` and so on is well."""
     every = {b: brokers.get(f"b{b}", WELL) for b in BROKERS}
     cluster = Leadership(partitions, every)
-    return {b: row for (_, b), row in imbalance(spark, [*lane(cluster), *history(cluster)]).items()}
+    return {b: row for (_, b), row in imbalance(spark, [*alert_partition(cluster), *history(cluster)]).items()}
 
 
 def led(number: int, leader: int | None, *replicas: int, rate: int = 100, **more: Any) -> PartitionState:
@@ -111,7 +111,9 @@ def _read_known(cluster: Leadership, p: PartitionState) -> bool:
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> dict[tuple[str, int], Row]:
     """The rows of every cluster, all in one batch."""
-    messages = [m for n, cluster in enumerate(CLUSTERS) for m in (*lane(cluster, str(n)), *history(cluster, str(n)))]
+    messages = [
+        m for n, cluster in enumerate(CLUSTERS) for m in (*alert_partition(cluster, str(n)), *history(cluster, str(n)))
+    ]
     return imbalance(spark, messages)
 
 
@@ -185,7 +187,7 @@ def test_the_threshold_is_that_of_the_broker_if_it_has_one(spark: SparkSession) 
 
 def test_what_brokers_do_by_themselves_is_told(spark: SparkSession) -> None:
     cluster = Leadership((led(0, 1, 1),), {1: WELL})
-    (brokers,) = lane(cluster)
+    (brokers,) = alert_partition(cluster)
     balancing = {"auto_leader_rebalance": True, "leader_imbalance_check_s": 300}
     messages = [brokers | {"rows": [row | balancing for row in broker_rows(cluster)]}, *history(cluster)]
     (row,) = imbalance(spark, messages).values()
@@ -195,8 +197,8 @@ def test_what_brokers_do_by_themselves_is_told(spark: SparkSession) -> None:
 def test_what_one_broker_leads_for_another_moves_its_rate_and_no_more(spark: SparkSession) -> None:
     # Broker 2 leads 300 B/s for 1; each of them leads 500 B/s of its own. Read is twice what is written.
     rows = of(spark, led(0, 1, 1, rate=500), led(1, 2, 1, 2, rate=300), led(2, 2, 2, rate=500))
-    told = {b: tuple(row[name] for name in RATES) for b, row in rows.items()}
-    assert told == {1: pytest.approx((500, 800, 1000, 1600)), 2: pytest.approx((800, 500, 1600, 1000))}
+    rates = {b: tuple(row[name] for name in RATES) for b, row in rows.items()}
+    assert rates == {1: pytest.approx((500, 800, 1000, 1600)), 2: pytest.approx((800, 500, 1600, 1000))}
     assert {row["rate_window_ms"] for row in rows.values()} == {10_000}
 
 
@@ -218,24 +220,26 @@ def test_ticks_of_an_older_collector_have_counts_and_the_share_where_nobody_lead
     brokers = dict.fromkeys(BROKERS, WELL)
     even = Leadership((led(0, 1, 1, 2), led(1, 2, 2, 1)), brokers)
     away = Leadership((led(0, 2, 1, 2), led(1, 2, 2, 1)), brokers)
-    sent = [m for name, c in {"even": even, "away": away}.items() for m in (*lane(c, name), *history(c, name))]
+    sent = [
+        m for name, c in {"even": even, "away": away}.items() for m in (*alert_partition(c, name), *history(c, name))
+    ]
     rows = imbalance(spark, map(older, sent))
-    told = {key: (row["electable_now"], row["preferred_write_bytes_per_s"]) for key, row in rows.items()}
-    assert told == {("even", 1): (0, 100), ("even", 2): (0, 100), ("away", 1): (1, None), ("away", 2): (0, None)}
+    counts = {key: (row["electable_now"], row["preferred_write_bytes_per_s"]) for key, row in rows.items()}
+    assert counts == {("even", 1): (0, 100), ("even", 2): (0, 100), ("away", 1): (1, None), ("away", 2): (0, None)}
 
 
 def test_a_tick_with_a_message_that_cannot_be_read_gives_no_row_and_others_do(spark: SparkSession) -> None:
     cluster = Leadership((led(0, 2, 1, 2), led(1, 2, 1, 2)), dict.fromkeys(BROKERS, WELL))
     bad, good = (history(cluster, name, cut=1) for name in ("bad", "good"))
     bad[0]["columns"]["replicas"] = [None]
-    rows = imbalance(spark, [*lane(cluster, "bad"), *bad, *lane(cluster, "good"), *good])
+    rows = imbalance(spark, [*alert_partition(cluster, "bad"), *bad, *alert_partition(cluster, "good"), *good])
     assert set(rows) == {("good", 1)}
 
 
 def test_without_meters_or_logs_there_are_counts_and_no_rates(spark: SparkSession) -> None:
     cluster = Leadership((led(0, 2, 1, 2), led(1, 1, 1, 2)), dict.fromkeys(BROKERS, WELL))
     only = [m for m in history(cluster) if m["kind"] == "leaders"]
-    row = imbalance(spark, [*lane(cluster), *only])[("c1", 1)]
+    row = imbalance(spark, [*alert_partition(cluster), *only])[("c1", 1)]
     assert (row["electable_now"], row["preferred_partitions"]) == (1, 2)
     assert [row[name] for name in RATES] == [None] * 4
 
@@ -246,7 +250,7 @@ def test_a_brokers_topic_counters_of_two_times_give_no_rate(spark: SparkSession)
     meters = sent[-1]["columns"]
     at = next(n for n, (meter, topic) in enumerate(zip(meters["meter"], meters["topic"], strict=True)) if topic)
     meters["prev_read_ms"][at] -= 5000
-    assert imbalance(spark, [*lane(cluster), *sent])[("c1", 1)]["preferred_write_bytes_per_s"] is None
+    assert imbalance(spark, [*alert_partition(cluster), *sent])[("c1", 1)]["preferred_write_bytes_per_s"] is None
 
 
 def test_a_message_without_rows_of_any_kind_is_no_cluster(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""Whole ticks: of a batch that may begin and end in the middle of one, only what is there from first to last counts."""
+"""Complete ticks of a batch that may begin and end in the middle of one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.spark.ticks import TICK_MS, broker, move, records, tick
 Ticks = list[tuple[str, int]]
 
 
-def lane(*numbers: int, cluster: str = "c1") -> list[dict[str, Any]]:
-    """The lane with ticks, a second apart, each of three messages, from offset 0 on."""
+def alert_partition(*numbers: int, cluster: str = "c1") -> list[dict[str, Any]]:
+    """The alert_partition with ticks, a second apart, each of three messages, from offset 0 on."""
     ticks = [
         tick([broker(1, 5, None)], [move("t", 0, 1, [1])], TICK_MS + n * 1000, first_offset=3 * place)
         for place, n in enumerate(numbers)
@@ -44,18 +44,18 @@ def _counted(messages: Any) -> list[Any]:
 
 
 def test_a_batch_gives_its_whole_ticks_in_order_of_time(spark: SparkSession) -> None:
-    assert of_batch(spark, lane(2, 0, 1), 0, 9) == [at(0), at(1), at(2)]
+    assert of_batch(spark, alert_partition(2, 0, 1), 0, 9) == [at(0), at(1), at(2)]
 
 
 def test_a_tick_cut_by_a_batch_counts_in_the_batch_of_its_end(spark: SparkSession) -> None:
-    messages = lane(0, 1, 2)
+    messages = alert_partition(0, 1, 2)
     # Records 0 to 4: all of tick 0, two of three messages of tick 1. Then its end, and tick 2.
     assert of_batch(spark, messages, 0, 5) == [at(0)]
     assert of_batch(spark, messages, 5, 9) == [at(1), at(2)]
 
 
 def test_how_a_tick_was_collected_is_told_with_it(spark: SparkSession) -> None:
-    first, second = lane(0, 1)[:3], lane(0, 1)[3:]
+    first, second = alert_partition(0, 1)[:3], alert_partition(0, 1)[3:]
     silent = [{"broker": 3, "reason": "refused"}, {"broker": 4, "reason": "refused"}]
     first[-1] |= {"started_ms": 5_000, "ended_ms": 5_250, "unanswered": silent, "skipped_ticks": 7}
     messages = [*first, *second]
@@ -65,23 +65,23 @@ def test_how_a_tick_was_collected_is_told_with_it(spark: SparkSession) -> None:
 
 
 def test_a_batch_that_holds_no_end_gives_nothing(spark: SparkSession) -> None:
-    assert of_batch(spark, lane(0), 0, 2) == []
-    assert of_batch(spark, lane(0), 0, 0) == []
+    assert of_batch(spark, alert_partition(0), 0, 2) == []
+    assert of_batch(spark, alert_partition(0), 0, 0) == []
 
 
 def test_a_tick_whose_beginning_is_gone_gives_nothing(spark: SparkSession) -> None:
-    assert of_batch(spark, lane(0, 1), 2, 6, kept_from=1) == [at(1)]
+    assert of_batch(spark, alert_partition(0, 1), 2, 6, kept_from=1) == [at(1)]
 
 
 def test_a_second_delivery_within_a_batch_counts_once(spark: SparkSession) -> None:
-    messages = lane(0, 0)
+    messages = alert_partition(0, 0)
     assert of_batch(spark, messages, 0, 6) == [at(0)]
     # The end of the second delivery alone: its own beginning is read again.
     assert of_batch(spark, messages, 5, 6) == [at(0)]
 
 
 def test_clusters_that_share_a_lane_keep_apart(spark: SparkSession) -> None:
-    one, other = lane(0), [m | {"cluster": "c2"} for m in lane(0)]
+    one, other = alert_partition(0), [m | {"cluster": "c2"} for m in alert_partition(0)]
     # Interleaved, c2 first; both begin at offset 0 and c2's end is missing.
     mixed = [m for pair in zip(other, one, strict=True) for m in pair]
     messages = [m for m in mixed if (m["cluster"], m["kind"]) != ("c2", "tick_end")]
@@ -89,8 +89,8 @@ def test_clusters_that_share_a_lane_keep_apart(spark: SparkSession) -> None:
 
 
 def test_the_status_of_a_tick_and_its_rows(spark: SparkSession) -> None:
-    half = [m for m in lane(1) if m["kind"] != "moves"]
-    messages = alert_messages(records(spark, [*lane(0), *half, *lane(2)[:2]]))
+    half = [m for m in alert_partition(1) if m["kind"] != "moves"]
+    messages = alert_messages(records(spark, [*alert_partition(0), *half, *alert_partition(2)[:2]]))
     status = [
         (row["tick_ms"], row["ended"], row["first_offset"], row["end_offset"], row["whole"])
         for row in tick_status(messages).collect()

@@ -124,15 +124,15 @@ def test_events_are_told_while_their_table_is_compacted(spark: SparkSession, tmp
     log = EventLog(spark, store)
     assert log.last_events() == []
     event = AlertEvent("a", "no_data", "warning", "firing", "c1", "ticks", "s", "{}", "{}", 1, 2)
-    looked_after = threading.Event()
+    maintained = threading.Event()
 
     def tell() -> int:
-        told = 0
+        count = 0
         # Ten times as often as a tick can bring events. One who never pauses is faster than any other can commit.
-        while not looked_after.wait(0.1):
-            log.append([event], "w", told)
-            told += 1
-        return told
+        while not maintained.wait(0.1):
+            log.append([event], "w", count)
+            count += 1
+        return count
 
     with ThreadPoolExecutor(1) as pool:
         teller = pool.submit(tell)
@@ -140,7 +140,7 @@ def test_events_are_told_while_their_table_is_compacted(spark: SparkSession, tmp
             for _ in range(2):
                 whole(Maintenance(spark, store, StoreSettings(), [ALERT_EVENTS]).run(TODAY))
         finally:
-            looked_after.set()
+            maintained.set()
         assert store.read(ALERT_EVENTS).count() == teller.result() > 2
 
 
@@ -177,7 +177,7 @@ def test_the_command_tells_what_was_done_and_nothing_else(spark: SparkSession, t
     today = datetime.now(timezone.utc).date()
     for number in range(2):
         append_message(store, today, number)
-    told = subprocess.run(
+    result = subprocess.run(
         headroom_command("maintain", "--format", "json"),
         env=os.environ | {"HEADROOM_STORE__PATH": str(tmp_path), "HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "nowhere:9092"},
         capture_output=True,
@@ -185,6 +185,6 @@ def test_the_command_tells_what_was_done_and_nothing_else(spark: SparkSession, t
         timeout=240,
         check=True,
     )
-    (done,) = json.loads(told.stdout)
+    (done,) = json.loads(result.stdout)
     assert (done["table"], done["files_before"], done["files_after"]) == (MESSAGES.path, 2, 1)
     assert done["dropped_before"] == str(today - timedelta(days=29))

@@ -40,14 +40,14 @@ def move_row(p: PartitionTraffic) -> dict[str, Any]:
 
 
 def broker_row(cluster: Cluster, broker_id: int) -> dict[str, Any]:
-    told = cluster.rates.get(broker_id)
-    rates = [None if rate is None else round(rate) for rate in told or (None, None)]
-    return broker(broker_id, *rates, throttles_known=told is not None)
+    known = cluster.rates.get(broker_id)
+    rates = [None if rate is None else round(rate) for rate in known or (None, None)]
+    return broker(broker_id, *rates, throttles_known=known is not None)
 
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
-    """The sides of every cluster, each a cluster of its own in one batch."""
+    """The statuses of every cluster, each a cluster of its own in one batch."""
     messages = [
         m | {"cluster": str(number)}
         for number, cluster in enumerate(CLUSTERS)
@@ -56,10 +56,10 @@ def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
     whole = complete_ticks(alert_messages(records(spark, messages)))
     brokers = rows_of(whole, "brokers")
     rows = throttle_headroom(replicas(rows_of(whole, "moves"), brokers), brokers).collect()
-    sides: dict[str, dict[tuple[int, str], Row]] = {}
+    statuses: dict[str, dict[tuple[int, str], Row]] = {}
     for row in rows:
-        sides.setdefault(row["cluster"], {})[(row["broker"], row["role"])] = row
-    return sides
+        statuses.setdefault(row["cluster"], {})[(row["broker"], row["role"])] = row
+    return statuses
 
 
 def in_planning(demand: ThrottleLoad) -> tuple[Any, ...]:
@@ -75,7 +75,7 @@ def in_planning(demand: ThrottleLoad) -> tuple[Any, ...]:
 
 
 def etas_in_planning(demand: ThrottleLoad) -> tuple[float | None, ...]:
-    """When a side is in sync, as far as a throttle decides it: no copy is seen in these clusters."""
+    """When a broker and role is in sync, as far as a throttle decides it: no copy is seen in these clusters."""
     found = demand.catch_up
     return (None, None, None) if found is None else (found.low_s, found.middle_s, found.high_s)
 
@@ -92,28 +92,28 @@ def in_spark(row: Row) -> tuple[Any, ...]:
 
 
 def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[tuple[int, str], Row]]) -> None:
-    verdicts, short = set(), 0
+    verdicts, too_low = set(), 0
     for number, cluster in enumerate(CLUSTERS):
         for demand in throttle_loads(cluster.partitions, cluster.throttles()):
             row = found[str(number)][(demand.broker, demand.role.value)]
             assert in_spark(row) == in_planning(demand), f"broker {demand.broker} as {demand.role.value} of {cluster}"
             verdicts.add(demand.verdict.value)
-            short += demand.leader_too_low and demand.verdict in (Verdict.CATCHING_UP, Verdict.SLOW)
+            too_low += demand.leader_too_low and demand.verdict in (Verdict.CATCHING_UP, Verdict.SLOW)
             etas = [row[name] for name in ("eta_low_s", "eta_s", "eta_high_s")]
             assert etas == pytest.approx(list(etas_in_planning(demand))), f"{demand}"
     # The examples are worth something: every verdict is among them.
     assert verdicts == {"idle", "catching_up", "slow", "losing", "starved", "unthrottled", "no_data"}
     # And destinations whose own throttle would be enough, but for that of a leader.
-    assert short >= 3
+    assert too_low >= 3
 
 
 def test_a_side_that_takes_no_part_is_idle_and_every_broker_has_both(
     found: dict[str, dict[tuple[int, str], Row]],
 ) -> None:
     for number, cluster in enumerate(CLUSTERS):
-        sides = found[str(number)]
-        assert set(sides) == {(b, role.value) for b in BROKERS for role in Role}
+        statuses = found[str(number)]
+        assert set(statuses) == {(b, role.value) for b in BROKERS for role in Role}
         part = {(d.broker, d.role.value) for d in throttle_loads(cluster.partitions, cluster.throttles())}
-        for side in set(sides) - part:
-            row = sides[side]
+        for broker_role in set(statuses) - part:
+            row = statuses[broker_role]
             assert (row["verdict"], row["required_bytes_per_s"], row["moving_replicas"]) == ("idle", 0, 0)

@@ -118,12 +118,12 @@ def test_the_queries_of_every_tick_are_planned_once(spark: SparkSession) -> None
     for number in range(3):
         logs = [log(1, 9000, 2e6), log(2, 9000, 2e6), log(3, 1000, 1e6)]
         moves = [move("t", n, 1, [1, 2, 3], isr=[1, 2], adding=[3], logs=logs) for n in range(number)]
-        lane = messages.on(records(spark, tick([broker(1, 9_000_000, 9_000_000)], moves)).coalesce(1))
-        assert sorted_rows(status.on(lane)) == sorted_rows(tick_status(lane))
-        assert sorted_rows(headroom.on(lane)) == sorted_rows(headroom_rows(lane))
-        gold = queries.rows(lane)
+        alert_partition = messages.on(records(spark, tick([broker(1, 9_000_000, 9_000_000)], moves)).coalesce(1))
+        assert sorted_rows(status.on(alert_partition)) == sorted_rows(tick_status(alert_partition))
+        assert sorted_rows(headroom.on(alert_partition)) == sorted_rows(headroom_rows(alert_partition))
+        gold = queries.rows(alert_partition)
         assert [len(sorted_rows(rows)) for rows in (gold.headroom, gold.progress, gold.write_rate)] == [
-            len(sorted_rows(headroom_rows(lane))),
+            len(sorted_rows(headroom_rows(alert_partition))),
             number,
             number,
         ]

@@ -24,7 +24,7 @@ MB = 1_000_000
 SETTINGS = Settings(alerts=AlertSettings(hold_s=1, resolve_s=1))
 
 
-def lane() -> list[dict[str, Any]]:
+def alert_partition() -> list[dict[str, Any]]:
     """Four ticks a second apart. Broker 1 must send 2 x 2 MB/s: 3 MB/s are too few in the first two, 9 enough then."""
     listed = {"leader_listed": [1, 2], "follower_listed": [3]}
     logs = [log(1, 9000, 2 * MB), log(2, 9000, 2 * MB), log(3, 1000, MB)]
@@ -36,27 +36,27 @@ def lane() -> list[dict[str, Any]]:
     return [m for messages in ticks for m in messages]
 
 
-LANE = lane()
+TICKS = alert_partition()
 
 
 class Run:
-    """The alert path and the gold job over the lane, cut into batches of so many messages."""
+    """The alert path and the gold job over the alert_partition, cut into batches of so many messages."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
         self.store = MemoryStore(spark)
-        self.told: list[AlertEvent] = []
+        self.events: list[AlertEvent] = []
         self.ticks: list[int] = []
-        topic: Any = ListTopic(spark, LANE)
-        listeners = AlertPathListener(lambda _, tick_ms, __: self.ticks.append(tick_ms), self.told.extend)
-        self.desk = AlertEngine(SETTINGS, lambda: TICK_MS)
+        topic: Any = ListTopic(spark, TICKS)
+        listeners = AlertPathListener(lambda _, tick_ms, __: self.ticks.append(tick_ms), self.events.extend)
+        self.engine = AlertEngine(SETTINGS, lambda: TICK_MS)
         path = checkpoint(folder, "alert_path")
-        self.alert_path = AlertPath(spark, topic, EventLog(spark, self.store), self.desk, listeners, path)
+        self.alert_path = AlertPath(spark, topic, EventLog(spark, self.store), self.engine, listeners, path)
         self.gold = GoldJob(spark, topic, self.store, checkpoint(folder, "gold"), 1.0)
 
     def over(self, size: int) -> Run:
-        for number, first in enumerate(range(0, len(LANE), size)):
-            batch = records(self.spark, LANE[first : first + size], first)
+        for number, first in enumerate(range(0, len(TICKS), size)):
+            batch = records(self.spark, TICKS[first : first + size], first)
             self.alert_path._process_batch(batch, number)
             self.gold.write(batch, number)
         return self
@@ -67,12 +67,12 @@ class Run:
 
 @pytest.fixture(scope="module")
 def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return Run(spark, tmp_path_factory.mktemp("whole")).over(len(LANE))
+    return Run(spark, tmp_path_factory.mktemp("whole")).over(len(TICKS))
 
 
 def test_one_batch_gives_every_tick_and_the_life_of_the_alert(whole: Run) -> None:
     assert whole.ticks == [TICK_MS + second * 1000 for second in range(4)]
-    events = [(event.state, event.tick_ms - TICK_MS, event.subject) for event in whole.told]
+    events = [(event.state, event.tick_ms - TICK_MS, event.subject) for event in whole.events]
     assert events == [
         ("pending", 0, "broker 1 as leader"),
         ("firing", 1000, "broker 1 as leader"),
@@ -89,13 +89,13 @@ def test_batches_of_any_size_give_the_same_rows_and_alerts(
 ) -> None:
     cut = Run(spark, tmp_path).over(size)
     assert cut.ticks == whole.ticks
-    assert cut.told == whole.told
+    assert cut.events == whole.events
     for table in (*TABLES, ALERT_EVENTS):
         assert cut.rows(table.path) == whole.rows(table.path), table.path
 
 
 def test_alerts_are_taken_up_from_their_table(spark: SparkSession, tmp_path: Path, whole: Run) -> None:
-    pending, firing, resolved = whole.told
+    pending, firing, resolved = whole.events
     # It fired in the tick, and in the millisecond, in which it was pending; another one is over.
     events = [
         replace(firing, tick_ms=pending.tick_ms),
@@ -106,5 +106,5 @@ def test_alerts_are_taken_up_from_their_table(spark: SparkSession, tmp_path: Pat
     store.ensure(ALERT_EVENTS)
     store.append(spark.createDataFrame([vars(e) for e in events], ALERT_EVENTS.ddl()), ALERT_EVENTS)
     run = Run(spark, tmp_path)
-    run.desk.restore(EventLog(spark, store).last_events())
-    assert run.desk.active() == events[:1]
+    run.engine.restore(EventLog(spark, store).last_events())
+    assert run.engine.active() == events[:1]

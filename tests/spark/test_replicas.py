@@ -298,9 +298,9 @@ def test_a_turn_is_as_long_as_what_a_destination_fetches_of_each_partition(
 ) -> None:
     moves = copies("t", 1, 3, [waits_s] * 109 + [waits_s + 1], copied=10, mb_per_s=1.0)
     # Another broker's setting does not count, and the same broker once more is none more.
-    told = [broker(1, None, None, replica_fetch_max_bytes=2**30)]
+    brokers = [broker(1, None, None, replica_fetch_max_bytes=2**30)]
     if fetch_bytes != "no broker":
-        told += [broker(3, None, None, replica_fetch_max_bytes=fetch_bytes)] * 2
-    rows = replica_rows(spark, moves, told)
+        brokers += [broker(3, None, None, replica_fetch_max_bytes=fetch_bytes)] * 2
+    rows = replica_rows(spark, moves, brokers)
     assert len(rows) == 120
     assert stalled_s(rows, "t") == {waits_s + 1}

@@ -143,17 +143,17 @@ def test_throttles_of_brokers_and_topics_stand_in_one_table(spark: SparkSession)
 def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: SparkSession) -> None:
     raw = records(spark, [])
     stored = bronze(raw)
-    heads = with_headers(stored)
+    headers = with_headers(stored)
     rows = GoldQueries().rows(alert_messages(raw))
-    kinds = [message_rows(heads, kind) for kind in ("leaders", "logs", "meters")]
-    seen = ImbalanceInputs(*kinds, rows_of(alert_messages(raw), "brokers"))
-    imbalance = as_table(leader_imbalance(seen, 0.1), LEADER_IMBALANCE)
-    plans = election_plans(seen, rows_of(alert_messages(raw), "moves"), imbalance, BatchLimits())
+    kinds = [message_rows(headers, kind) for kind in ("leaders", "logs", "meters")]
+    inputs = ImbalanceInputs(*kinds, rows_of(alert_messages(raw), "brokers"))
+    imbalance = as_table(leader_imbalance(inputs, 0.1), LEADER_IMBALANCE)
+    plans = election_plans(inputs, rows_of(alert_messages(raw), "moves"), imbalance, BatchLimits())
     written = [
-        *[(table, silver_rows(heads, table, list(kinds))) for table, kinds in SILVER.items()],
+        *[(table, silver_rows(headers, table, list(kinds))) for table, kinds in SILVER.items()],
         (BRONZE_TICKS, stored),
-        (QUARANTINE, quarantine(header_rejected(heads).unionByName(value_rejected(heads, "lags")))),
-        (MESSAGES, ledger(heads)),
+        (QUARANTINE, quarantine(header_rejected(headers).unionByName(value_rejected(headers, "lags")))),
+        (MESSAGES, ledger(headers)),
         (THROTTLE_HEADROOM, rows.headroom),
         (REASSIGNMENT_PROGRESS, rows.progress),
         (PARTITION_WRITE_RATE, rows.write_rate),

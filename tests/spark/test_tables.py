@@ -107,7 +107,7 @@ def test_only_who_has_made_the_tables_knows_that_they_are_empty(spark: SparkSess
 
 
 @pytest.mark.parametrize(
-    ("left", "told"),
+    ("left", "reasons"),
     [
         (replace(MESSAGES, partition_by=()), ["its folders are by nothing, not by date"]),
         (replace(MESSAGES, partition_by=("cluster", "date")), ["its folders are by cluster, date, not by date"]),
@@ -117,14 +117,14 @@ def test_only_who_has_made_the_tables_knows_that_they_are_empty(spark: SparkSess
     ids=["no folders", "other folders", "no key", "another type"],
 )
 def test_what_cannot_be_brought_up_is_told(
-    spark: SparkSession, tmp_path: Path, left: Table, told: Sequence[str]
+    spark: SparkSession, tmp_path: Path, left: Table, reasons: Sequence[str]
 ) -> None:
     row = {name: str(value) if left.ddl().count(f"{name} STRING") else value for name, value in MESSAGE.items()}
     write_old(spark, tmp_path, left, {name: value for name, value in row.items() if name in left.names()})
     with pytest.raises(HeadroomError) as error:
         Store(spark, str(tmp_path)).ensure(MESSAGES)
     assert error.value.subject == str(tmp_path / MESSAGES.path)
-    assert [part for part in told if part not in error.value.rule] == []
+    assert [part for part in reasons if part not in error.value.rule] == []
     assert "move it away" in error.value.remedy
 
 

@@ -50,7 +50,7 @@ def test_the_verdicts_are_the_true_ones(spark: SparkSession, seed: int, replicat
         sent = [json.loads(m.value) for m in encode_rows("c1", tick.tick_ms, tick) if m.for_alerts]
         end = {"first_offset": len(messages), "lane_messages": len(sent)}
         messages += [*sent, message("tick_end", 99, None, tick.tick_ms, **end)]
-        truth |= {(tick.tick_ms, *side): verdict for side, verdict in tick.truth.items()}
+        truth |= {(tick.tick_ms, *broker_role): verdict for broker_role, verdict in tick.truth.items()}
     rows = headroom_rows(complete_ticks(alert_messages(records(spark, messages)))).collect()
     assert {(row["tick_ms"], row["broker"], row["role"]): row["verdict"] for row in rows} == truth
     assert {"starved", "losing", "catching_up", "unthrottled"} <= set(truth.values())

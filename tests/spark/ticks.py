@@ -121,7 +121,7 @@ def envelope(of: dict[str, Any]) -> bytes:
 def tick(
     brokers: list[dict[str, Any]], moves: list[dict[str, Any]], tick_ms: int = TICK_MS, first_offset: int = 0
 ) -> list[dict[str, Any]]:
-    """The alert lane's messages of one tick, ``tick_end`` last."""
+    """The alert partition's messages of one tick, ``tick_end`` last."""
     return [
         message("brokers", 0, brokers, tick_ms),
         message("moves", 1, moves, tick_ms),

@@ -1,4 +1,4 @@
-"""The alert path where the evaluation of one cluster fails: the others are told of theirs, and of it its silence."""
+"""Alert path while the evaluation of one cluster fails: the others are evaluated, and it counts as without ticks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, ClusterSettings, Settings
 from streaming.jobs.alert_path import AlertPath, AlertPathListener
 from streaming.queries.whole_ticks import CompleteTicks
-from tests.unit.alerts.test_engine import SHORT, START_MS
+from tests.unit.alerts.test_engine import START_MS, TOO_LOW
 
 CLUSTERS = ("orders", "payments")
 
 
 class Ticks:
-    """An alert path whose ticks are told by hand: in each broker 1 of every cluster has too low a throttle."""
+    """An alert path with ticks made by hand. In each of them broker 1 of every cluster has too low a throttle."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ms = START_MS
@@ -34,15 +34,15 @@ class Ticks:
             Settings(cluster=ClusterSettings(name=name), alerts=AlertSettings(hold_s=0, no_data_s=10))
             for name in CLUSTERS
         )
-        self.desk = AlertEngine(first, lambda: self.now_ms, None, [WatchedCluster(second)])
+        self.engine = AlertEngine(first, lambda: self.now_ms, None, [WatchedCluster(second)])
         self.events: list[AlertEvent] = []
         self.ticks: list[tuple[str, int]] = []
         listeners = AlertPathListener(lambda *tick: self.ticks.append(tick[:2]), self.events.extend)
-        self.path = AlertPath(MagicMock(), MagicMock(), MagicMock(), self.desk, listeners, "checkpoint")
+        self.path = AlertPath(MagicMock(), MagicMock(), MagicMock(), self.engine, listeners, "checkpoint")
         self.path.warm_up = MagicMock()
         monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
-        monkeypatch.setattr("streaming.jobs.alert_path.throttle_status_of", lambda row: row["side"])
-        monkeypatch.setattr(self.path, "_without_backlog", lambda *given: given[0])
+        monkeypatch.setattr("streaming.jobs.alert_path.throttle_status_of", lambda row: row["status"])
+        monkeypatch.setattr(self.path, "_without_backlog", lambda *arguments: arguments[0])
         monkeypatch.setattr(self.path, "_reader", self)
         monkeypatch.setattr(self.path, "_headroom", self)
         self._second = 0
@@ -56,12 +56,12 @@ class Ticks:
     def on(self, messages: Any) -> Any:
         """The rows of the present ticks."""
 
-        class Side(dict[str, Any]):
+        class GoldRow(dict[str, Any]):
             def asDict(self, recursive: bool) -> dict[str, Any]:
                 return self
 
         tick_ms = START_MS + self._second * 1000
-        rows = [Side(cluster=c, tick_ms=tick_ms, side=one) for c in CLUSTERS for one in SHORT]
+        rows = [GoldRow(cluster=c, tick_ms=tick_ms, status=one) for c in CLUSTERS for one in TOO_LOW]
         return MagicMock(collect=lambda: rows)
 
     def at(self, second: int) -> None:
@@ -70,11 +70,11 @@ class Ticks:
         batch: Any = second
         self.path._process_batch(batch, second)
 
-    def told(self, cluster: str) -> list[tuple[str, str]]:
+    def events_of(self, cluster: str) -> list[tuple[str, str]]:
         return [(event.kind, event.state) for event in self.events if event.cluster == cluster]
 
 
-SHORT_TOLD = [("throttle_below_leader_write", "pending"), ("throttle_below_leader_write", "firing")]
+LOW_THROTTLE_EVENTS = [("throttle_below_leader_write", "pending"), ("throttle_below_leader_write", "firing")]
 
 
 @pytest.fixture
@@ -83,10 +83,10 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     names: set[str] = set()
     earlier = AlertEngine._earlier
 
-    def fails(desk: AlertEngine, cluster: str, tick_ms: int, sides: Sequence[Any]) -> Any:
+    def fails(alert_engine: AlertEngine, cluster: str, tick_ms: int, statuses: Sequence[Any]) -> Any:
         if cluster in names:
             raise ZeroDivisionError(f"at {tick_ms}")
-        return earlier(desk, cluster, tick_ms, sides)
+        return earlier(alert_engine, cluster, tick_ms, statuses)
 
     monkeypatch.setattr(AlertEngine, "_earlier", fails)
     return names
@@ -100,7 +100,7 @@ def test_an_evaluation_that_fails_costs_that_tick_of_that_cluster(
     ticks.at(1)
     ticks.at(2)
     assert ticks.ticks == [("payments", START_MS + 1000), ("payments", START_MS + 2000)]
-    assert (ticks.told("orders"), ticks.told("payments")) == ([], SHORT_TOLD)
+    assert (ticks.events_of("orders"), ticks.events_of("payments")) == ([], LOW_THROTTLE_EVENTS)
     # Once, though its text is another with each tick, and with a traceback.
     (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
     assert record.message == (
@@ -110,7 +110,7 @@ def test_an_evaluation_that_fails_costs_that_tick_of_that_cluster(
     assert record.exc_info
     broken.clear()
     ticks.at(3)
-    assert ticks.told("orders") == SHORT_TOLD
+    assert ticks.events_of("orders") == LOW_THROTTLE_EVENTS
 
 
 def test_alerts_of_a_cluster_that_is_not_judged_stand_and_its_silence_is_told(
@@ -119,13 +119,13 @@ def test_alerts_of_a_cluster_that_is_not_judged_stand_and_its_silence_is_told(
     ticks = Ticks(monkeypatch)
     ticks.at(1)
     broken.add("orders")
-    # Ticks may stay away for 10 + 5 s: since second 1, until second 16.
+    # Ticks may be missing for 10 + 5 s: since second 1, until second 16.
     for second in range(2, 18):
         ticks.at(second)
         ticks.path.check_missing_ticks("watchdog")
-    assert ticks.told("orders") == [*SHORT_TOLD, ("no_data", "pending"), ("no_data", "firing")]
-    assert ticks.told("payments") == SHORT_TOLD
-    assert {event.kind for event in ticks.desk.active() if event.cluster == "orders"} == {
+    assert ticks.events_of("orders") == [*LOW_THROTTLE_EVENTS, ("no_data", "pending"), ("no_data", "firing")]
+    assert ticks.events_of("payments") == LOW_THROTTLE_EVENTS
+    assert {event.kind for event in ticks.engine.active() if event.cluster == "orders"} == {
         "throttle_below_leader_write",
         "no_data",
     }
@@ -134,30 +134,30 @@ def test_alerts_of_a_cluster_that_is_not_judged_stand_and_its_silence_is_told(
 def test_events_of_a_tick_that_failed_half_way_are_made_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = Ticks(monkeypatch)
     not_found, failures = Lifecycle._on_not_found, [1]
-    ticks.desk.update_store_trouble("/data cannot be written")
+    ticks.engine.update_store_trouble("/data cannot be written")
     ticks.at(1)
-    ticks.desk.update_store_trouble(None)
-    was = ticks.told("orders")
+    ticks.engine.update_store_trouble(None)
+    was = ticks.events_of("orders")
     assert ("store_unwritable", "firing") in was
-    monkeypatch.setattr(engine, "evaluate_rules", lambda *given: _graver(_evaluate_rules(*given)))
+    monkeypatch.setattr(engine, "evaluate_rules", lambda *arguments: _with_finding(_evaluate_rules(*arguments)))
 
-    def fails(lifecycle: Lifecycle, *given: Any) -> Any:
-        # After the event that is graver was made.
+    def fails(lifecycle: Lifecycle, *arguments: Any) -> Any:
+        # After the event of the additional finding was made.
         if failures:
             raise ValueError(failures.pop())
-        return not_found(lifecycle, *given)
+        return not_found(lifecycle, *arguments)
 
     monkeypatch.setattr(Lifecycle, "_on_not_found", fails)
     ticks.at(2)
-    assert ticks.told("orders") == was
+    assert ticks.events_of("orders") == was
     ticks.at(3)
-    assert ticks.told("orders")[len(was) :] == [("no_data", "pending"), ("no_data", "firing")]
+    assert ticks.events_of("orders")[len(was) :] == [("no_data", "pending"), ("no_data", "firing")]
 
 
 _evaluate_rules = engine.evaluate_rules
 
 
-def _graver(assessment: Any) -> Any:
+def _with_finding(assessment: Any) -> Any:
     """One more finding, which brings events at once."""
     silence = MissingTicks("orders", START_MS, START_MS, START_MS, None, 10)
     assessment.findings.insert(0, silence.finding(MagicMock(no_throttle_change=lambda *_: {})))
@@ -170,17 +170,20 @@ def test_a_silence_that_cannot_be_told_of_one_cluster_is_told_of_the_others(
     ticks = Ticks(monkeypatch)
     apply_missing_ticks = Lifecycle.apply_missing_ticks
 
-    def fails(lifecycle: Lifecycle, cluster: str, *given: Any) -> Any:
+    def fails(lifecycle: Lifecycle, cluster: str, *arguments: Any) -> Any:
         if cluster == "orders":
             raise KeyError(cluster)
-        return apply_missing_ticks(lifecycle, cluster, *given)
+        return apply_missing_ticks(lifecycle, cluster, *arguments)
 
     monkeypatch.setattr(Lifecycle, "apply_missing_ticks", fails)
-    # No tick since the start: 90 s are waited for the first.
+    # No tick since the start: 90 s are allowed for the first.
     ticks.now_ms += 91_000
     ticks.path.check_missing_ticks("watchdog")
     ticks.path.check_missing_ticks("watchdog")
-    assert (ticks.told("orders"), ticks.told("payments")) == ([], [("no_data", "pending"), ("no_data", "firing")])
+    assert (ticks.events_of("orders"), ticks.events_of("payments")) == (
+        [],
+        [("no_data", "pending"), ("no_data", "firing")],
+    )
     assert [r.message for r in caplog.records if r.levelno == logging.ERROR] == [
         "missing ticks of cluster orders could not be evaluated: KeyError: 'orders'"
     ]

@@ -1,4 +1,4 @@
-"""How often the gold jobs look for ticks: no tick waits for a commit that is its own anyway."""
+"""Trigger interval of the gold jobs: no tick waits if each is a commit of its own anyway."""
 
 from __future__ import annotations
 

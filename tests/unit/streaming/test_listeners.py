@@ -1,4 +1,4 @@
-"""Several listeners of the alert path: each is told all, in their order."""
+"""Combined listeners of the alert path: each is called for everything, in their order."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from streaming.jobs.alert_path import AlertPathListener, combined
 
 
 def test_every_listener_is_told_all_and_the_first_one_first() -> None:
-    told: list[Any] = []
+    calls: list[Any] = []
 
     def listener(name: str) -> AlertPathListener:
         return AlertPathListener(
-            lambda cluster, tick_ms, sides: told.append((name, cluster, tick_ms, sides)),
-            lambda events: told.append((name, events)),
-            lambda seconds: told.append((name, seconds)),
-            lambda cluster, collected: told.append((name, cluster, collected)),
-            lambda cluster, tick_ms, balances: told.append((name, cluster, tick_ms, balances)),
+            lambda cluster, tick_ms, statuses: calls.append((name, cluster, tick_ms, statuses)),
+            lambda events: calls.append((name, events)),
+            lambda seconds: calls.append((name, seconds)),
+            lambda cluster, collected: calls.append((name, cluster, collected)),
+            lambda cluster, tick_ms, balances: calls.append((name, cluster, tick_ms, balances)),
         )
 
     both = combined([listener("people"), listener("metrics")])
@@ -27,7 +27,7 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
     collected = Collected(0.2, 1, 0)
     both.on_collected("orders", collected)
     both.on_balances("orders", 2, [])
-    assert told == [
+    assert calls == [
         ("people", "orders", 1, []),
         ("metrics", "orders", 1, []),
         ("people", []),
@@ -42,6 +42,6 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
 
 
 def test_who_does_not_care_for_batches_or_balances_need_not_listen() -> None:
-    careless = combined([AlertPathListener(lambda cluster, tick_ms, sides: None, lambda events: None)])
-    careless.on_batch(1.0)
-    careless.on_balances("orders", 1, [])
+    partial = combined([AlertPathListener(lambda cluster, tick_ms, statuses: None, lambda events: None)])
+    partial.on_batch(1.0)
+    partial.on_balances("orders", 1, [])

@@ -1,4 +1,4 @@
-"""Spark's JVM that ends under the jobs, as when spark-submit is ended: told in one line, and no stop hangs on it."""
+"""Pipeline after its JVM has ended, as when spark-submit stops: one clear error, and the stop does not hang."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def test_a_jvm_that_has_ended_is_told(error: Exception) -> None:
     job.start()
     pipeline._jobs.append(job)
     for call in (pipeline.check, pipeline.stop):
-        with pytest.raises(HeadroomError) as told:
+        with pytest.raises(HeadroomError) as caught:
             call()
-        assert (told.value.subject, told.value.rule) == ("Spark", "its JVM has ended")
+        assert (caught.value.subject, caught.value.rule) == ("Spark", "its JVM has ended")
 
 
 class Path:
-    """An alert path that does nothing but know its listeners."""
+    """An alert path that only keeps its listener."""
 
     name = "alert_path"
 
@@ -72,16 +72,16 @@ class Path:
 
 
 def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    log, inbox, told = MemoryLog(), Inbox(), []
+    log, inbox, events = MemoryLog(), Inbox(), []
     monkeypatch.setattr("streaming.pipeline.AlertPath", Path)
     monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *_: log)
     gone: Any = Gone(Py4JError("gone"))
     pipeline = Pipeline(gone, PipelineConfig(Settings(), KafkaSettings(), receivers=[inbox]))
-    pipeline.start_alert_path(AlertPathListener(lambda *_: None, told.extend))
+    pipeline.start_alert_path(AlertPathListener(lambda *_: None, events.extend))
     path: Any = pipeline._alert_path
     path.listeners.on_events([event()])
     until(lambda: "delivered" in log.states(), log.states)
-    assert told == [event()]
+    assert events == [event()]
     assert [(f.receiver, f.undelivered) for f in pipeline.deliveries()] == [("inbox", 0)]
     with pytest.raises(HeadroomError):
         pipeline.stop()
@@ -114,7 +114,7 @@ def test_without_a_receiver_there_is_no_outbox(monkeypatch: pytest.MonkeyPatch) 
 
 
 class Job:
-    """A job whose batches are told by hand; it has no query."""
+    """A job whose batches are events by hand; it has no query."""
 
     name = "job"
     started: ClassVar[list[Job]] = []
@@ -138,7 +138,7 @@ class History(Job):
 
 @pytest.fixture
 def recording(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pipeline]:
-    """Returns a pipeline that was told to start gold, or not, and then the record job."""
+    """Returns a pipeline that was events to start gold, or not, and then the record job."""
     monkeypatch.setattr(Job, "started", [])
     for name, job in (("GoldJob", Job), ("LeaderImbalanceJob", Job), ("HistoryJob", History)):
         monkeypatch.setattr(f"streaming.pipeline.{name}", job)

@@ -1,4 +1,4 @@
-"""Whose settings win: by spark-submit what it was given, but for what no job can do without."""
+"""Precedence of settings: those of spark-submit override all others, except those that every job requires."""
 
 from __future__ import annotations
 
@@ -147,15 +147,15 @@ def test_watch_which_starts_processes_of_its_own_is_refused_by_spark_submit(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "text",
     [
         # By py4j of an exception in the JVM, and by PySpark of a JVM that is not there.
         "An error occurred while calling None.SparkContext.\n: java.lang.X: no such master.\n\tat a.b(C.java:1)",
         "java.lang.X: no such master",
     ],
 )
-def test_a_spark_that_does_not_start_is_told_in_one_line(told: str) -> None:
-    error = str(not_started("spark://host:7077", told))
+def test_a_spark_that_does_not_start_is_told_in_one_line(text: str) -> None:
+    error = str(not_started("spark://host:7077", text))
     assert error.startswith("Spark (spark://host:7077): did not start: java.lang.X: no such master. See whether")
     assert "\n" not in error
 
@@ -194,16 +194,16 @@ def test_classes_of_other_jars_or_of_a_class_path_that_spark_makes_are_not_archi
 
 def started_with(monkeypatch: pytest.MonkeyPatch, conf: dict[str, str]) -> tuple[dict[str, str], set[str]]:
     """Return what stands on the command line of the driver's JVM, and the names in its environment."""
-    seen: list[tuple[dict[str, str], set[str]]] = []
+    started: list[tuple[dict[str, str], set[str]]] = []
 
     def start(*, conf: SparkConf) -> None:
-        seen.append((dict(conf.getAll()), set(os.environ)))
+        started.append((dict(conf.getAll()), set(os.environ)))
 
     monkeypatch.setattr(SparkContext, "_ensure_initialized", start)
     # Without a JVM, as at a start: a conf that has none is a plain mapping.
     monkeypatch.setattr(SparkContext, "_jvm", None)
     session._start_jvm(conf)
-    ((on_command_line, environment),) = seen
+    ((on_command_line, environment),) = started
     return on_command_line, environment
 
 

@@ -1,4 +1,4 @@
-"""The gate of a query's batches: how long the one within has been there, and what becomes of one that is broken off."""
+"""BatchGate: duration of the batch in progress, and the end of a batch that is broken off."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
 
 
 def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> None:
-    gate, seen = BatchGate(), []
+    gate, durations = BatchGate(), []
 
     def batch(rows: Any, batch_id: int) -> None:
-        seen.append(gate.batch_s)
+        durations.append(gate.batch_s)
         raise ValueError(batch_id)
 
     assert gate.batch_s is None
     with pytest.raises(ValueError, match="7"):
         gate.wrap(batch)(None, 7)  # type: ignore[arg-type]
-    assert seen[0] is not None
-    assert seen[0] >= 0
+    assert durations[0] is not None
+    assert durations[0] >= 0
     assert gate.batch_s is None
 
 

@@ -1,4 +1,4 @@
-"""Rehearsals: the last batch, in quiet moments only, so many times, and never in the way of the end."""
+"""WarmUp: runs the last batch again only while idle, a limited number of times, and never delays the stop."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Stage:
-    """What is played, and how long it has been quiet."""
+    """The batches that were run, and a settable idle time."""
 
     def __init__(self) -> None:
         self.idle_s = 10.0
-        self.played: list[str] = []
+        self.runs: list[str] = []
         self.warm_up = WarmUp(lambda: self.idle_s)
 
     def take(self, name: str) -> None:
         """Take a batch of this name."""
-        self.warm_up.schedule(lambda: self.played.append(name))
+        self.warm_up.schedule(lambda: self.runs.append(name))
 
     def wait(self, rounds: int) -> None:
-        """Wait until so many rounds were played."""
+        """Wait for a number of rounds."""
         give_up = time.monotonic() + 5
-        while len(self.played) < rounds and time.monotonic() < give_up:
+        while len(self.runs) < rounds and time.monotonic() < give_up:
             time.sleep(0.001)
 
 
@@ -45,7 +45,7 @@ def test_the_last_batch_is_played_so_many_times_and_no_more() -> None:
     stage.wait(3)
     stage.take("third")
     time.sleep(0.05)
-    assert stage.played == ["second"] * 3
+    assert stage.runs == ["second"] * 3
 
 
 def test_nothing_is_played_while_ticks_come_in_quick_succession() -> None:
@@ -54,20 +54,20 @@ def test_nothing_is_played_while_ticks_come_in_quick_succession() -> None:
     stage.take("first")
     time.sleep(0.05)
     stage.warm_up.stop()
-    assert stage.played == []
+    assert stage.runs == []
 
 
 def test_one_that_fails_is_the_last() -> None:
     stage = Stage()
 
     def fail() -> None:
-        stage.played.append("failed")
+        stage.runs.append("failed")
         raise ValueError
 
     stage.warm_up.schedule(fail)
     stage.wait(1)
     time.sleep(0.05)
-    assert stage.played == ["failed"]
+    assert stage.runs == ["failed"]
 
 
 def test_a_stop_waits_for_the_round_that_is_under_way() -> None:
@@ -76,11 +76,11 @@ def test_a_stop_waits_for_the_round_that_is_under_way() -> None:
     def slow() -> None:
         began.set()
         time.sleep(0.05)
-        stage.played.append("done")
+        stage.runs.append("done")
 
     stage.warm_up.schedule(slow)
     assert began.wait(5)
     stage.warm_up.stop()
-    assert stage.played == ["done"]
+    assert stage.runs == ["done"]
     time.sleep(0.05)
-    assert stage.played == ["done"]
+    assert stage.runs == ["done"]

@@ -1,4 +1,4 @@
-"""What goes on with what is left of damaged tables, and what waits for them."""
+"""Damaged tables: readers continue with the undamaged files, and writers wait."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def test_a_job_waits_until_its_table_is_mended_and_it_is_told_once(
     damaged = DamageCheck(store, [ALERT_EVENTS], lambda: now_s[0])
     assert not damaged.is_damaged()
     cut(commit_file(table, 3))
-    looks = []
+    results = []
     for _ in range(100):
         now_s[0] += 1
-        looks.append(damaged.is_damaged())
-    assert all(looks)
+        results.append(damaged.is_damaged())
+    assert all(results)
     assert len(caplog.records) == 1
     assert f"alerts/events is damaged: its file _delta_log/{3:020d}.json is cut off" in caplog.text
     mend(str(table))

@@ -121,8 +121,8 @@ def test_a_job_that_stops_again_and_again_is_told_with_its_cause() -> None:
             job.restart_if_due()
             now_s[0] += 1
 
-    with pytest.raises(HeadroomError) as told:
+    with pytest.raises(HeadroomError) as caught:
         wait(100)
     cause = "ParentNotDirectoryException: Parent path is not a directory: file:/tmp/file"
     rule = f"has stopped 6 times within 10 min: {cause}"
-    assert (told.value.subject, told.value.rule) == ("job alert_path", rule)
+    assert (caught.value.subject, caught.value.rule) == ("job alert_path", rule)

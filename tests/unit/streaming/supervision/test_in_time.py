@@ -1,4 +1,4 @@
-"""Storage that hangs: who calls is told in time, and nothing is done twice at once."""
+"""Storage that hangs: callers get an error in time, and no call runs twice at once."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_one_that_hangs_is_given_up_and_no_other_is_begun_beside_it(let_go: thre
         let_go.wait(10)
 
     for _ in range(3):
-        with pytest.raises(NoAnswer) as told:
+        with pytest.raises(NoAnswer) as caught:
             in_time.call(hang)
-    assert (told.value.subject, told.value.rule) == ("/data", "does not answer")
+    assert (caught.value.subject, caught.value.rule) == ("/data", "does not answer")
     assert calls == [1]
     let_go.set()
     until(lambda: not _store_threads(), _store_threads)
@@ -80,13 +80,13 @@ def test_events_and_steps_of_a_disk_that_hangs_are_given_up_and_events_kept_once
     monkeypatch.setattr("streaming.supervision.in_time.DEADLINE_S", 0.05)
     began_s = time.monotonic()
     for _ in range(2):
-        with pytest.raises(NoAnswer) as told:
+        with pytest.raises(NoAnswer) as caught:
             events.append([event()], "w", 1)
         with pytest.raises(NoAnswer):
             deliveries.append([step(event(), "log")])
     assert time.monotonic() - began_s < 5
     # Nothing is asked of the disk for it.
-    assert events.trouble(told.value).startswith(f"{store.location(ALERT_EVENTS)}: does not answer")
+    assert events.trouble(caught.value).startswith(f"{store.location(ALERT_EVENTS)}: does not answer")
     let_go.set()
     monkeypatch.setattr("streaming.supervision.in_time.DEADLINE_S", 10.0)
     until(lambda: not [t for t in threading.enumerate() if t.name.startswith("store ")], threading.enumerate)

@@ -1,4 +1,4 @@
-"""Jobs that stop are started again; and while nothing can be written, alerts go on without it."""
+"""Restarts of stopped jobs, and alerts while nothing can be written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_ROOM = OSError(28, "No space left on device")
 
 
 class Query:
-    """A query that runs until it is told to fail."""
+    """A query that runs until the test lets it fail."""
 
     def __init__(self) -> None:
         self.isActive = True
@@ -46,7 +46,7 @@ class Query:
 
 
 class Starts:
-    """Starts queries, and fails at it where it is told to."""
+    """Starts queries, and fails if the test says so."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
@@ -119,12 +119,12 @@ class Log:
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
-        self.kept: list[tuple[str, str, int]] = []
+        self.stored: list[tuple[str, str, int]] = []
 
     def append(self, events: Sequence[AlertEvent], writer: str, version: int) -> None:
         if self.error is not None:
             raise self.error
-        self.kept += [(one.alert_id, writer, version) for one in events]
+        self.stored += [(one.alert_id, writer, version) for one in events]
 
     def last_events(self) -> list[AlertEvent]:
         return []
@@ -137,16 +137,16 @@ class Panic(BaseException):
     """What the Delta library raises at times."""
 
 
-class Judge:
-    """An alert path whose ticks are told by hand, by their places in the lane; each brings an event."""
+class EvaluatedPath:
+    """An alert path with ticks made by hand, identified by their offsets; each has an event."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.log, self.told, self.ticks = Log(), list[AlertEvent](), list[int]()
-        desk = MagicMock()
-        desk.evaluate.side_effect = lambda cluster, tick_ms, sides: [event(f"alert-{tick_ms}")]
-        listeners = AlertPathListener(lambda cluster, tick_ms, sides: self.ticks.append(tick_ms), self.told.extend)
+        self.log, self.events, self.ticks = Log(), list[AlertEvent](), list[int]()
+        engine = MagicMock()
+        engine.evaluate.side_effect = lambda cluster, tick_ms, statuses: [event(f"alert-{tick_ms}")]
+        listeners = AlertPathListener(lambda cluster, tick_ms, statuses: self.ticks.append(tick_ms), self.events.extend)
         log: Any = self.log
-        self.path = AlertPath(MagicMock(), MagicMock(), log, desk, listeners, "checkpoint")
+        self.path = AlertPath(MagicMock(), MagicMock(), log, engine, listeners, "checkpoint")
         self.path.warm_up = MagicMock()
         monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
         monkeypatch.setattr(self.path, "_headroom", MagicMock())
@@ -165,56 +165,56 @@ class Judge:
 
 
 def test_a_batch_that_comes_again_in_the_same_process_brings_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = Judge(monkeypatch)
-    judge.batch(0, 10, 20)
-    judge.batch(0, 10, 20)
-    judge.batch(1, 20, 30)
-    assert judge.ticks == [10, 20, 30]
-    assert judge.log.kept == [("alert-10", "writer", 0), ("alert-20", "writer", 0), ("alert-30", "writer", 1)]
+    evaluated = EvaluatedPath(monkeypatch)
+    evaluated.batch(0, 10, 20)
+    evaluated.batch(0, 10, 20)
+    evaluated.batch(1, 20, 30)
+    assert evaluated.ticks == [10, 20, 30]
+    assert evaluated.log.stored == [("alert-10", "writer", 0), ("alert-20", "writer", 0), ("alert-30", "writer", 1)]
 
 
 @pytest.mark.parametrize("error", [NO_ROOM, Panic("disk"), HeadroomError("store", "cannot be written", "Wait.")])
 def test_what_cannot_be_kept_is_told_once_and_says_so_and_is_kept_later_in_order(
     monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    judge = Judge(monkeypatch)
-    judge.log.error = error
-    judge.batch(0, 10)
-    judge.batch(1, 20)
-    assert judge.path.trouble is not None
-    assert [one.alert_id for one in judge.told] == ["alert-10", "alert-20"]
-    assert all(one.summary.endswith(" (not kept yet)") for one in judge.told)
-    judge.path.store_pending()
-    assert judge.log.kept == []
-    judge.log.error = None
-    judge.batch(2, 30)
-    assert judge.path.trouble is None
-    assert judge.log.kept == [("alert-10", "writer", 0), ("alert-20", "writer", 1), ("alert-30", "writer", 2)]
-    assert len(judge.told) == 3
-    assert not judge.told[-1].summary.endswith(" (not kept yet)")
+    evaluated = EvaluatedPath(monkeypatch)
+    evaluated.log.error = error
+    evaluated.batch(0, 10)
+    evaluated.batch(1, 20)
+    assert evaluated.path.trouble is not None
+    assert [one.alert_id for one in evaluated.events] == ["alert-10", "alert-20"]
+    assert all(one.summary.endswith(" (not kept yet)") for one in evaluated.events)
+    evaluated.path.store_pending()
+    assert evaluated.log.stored == []
+    evaluated.log.error = None
+    evaluated.batch(2, 30)
+    assert evaluated.path.trouble is None
+    assert evaluated.log.stored == [("alert-10", "writer", 0), ("alert-20", "writer", 1), ("alert-30", "writer", 2)]
+    assert len(evaluated.events) == 3
+    assert not evaluated.events[-1].summary.endswith(" (not kept yet)")
 
 
 def test_without_a_store_what_comes_to_the_lane_is_judged_from_where_the_query_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    judge = Judge(monkeypatch)
-    judge.batch(0, 10)
+    evaluated = EvaluatedPath(monkeypatch)
+    evaluated.batch(0, 10)
     asked: list[int] = []
 
     def since(offset: int) -> tuple[int, ...]:
         asked.append(offset)
         return (20, 30)
 
-    monkeypatch.setattr(judge.path._topic, "alert_messages_since", since)
-    judge.log.error = NO_ROOM
+    monkeypatch.setattr(evaluated.path._topic, "alert_messages_since", since)
+    evaluated.log.error = NO_ROOM
     for offset in (11, 31):
-        assert judge.path._evaluate_since(offset) == 31
-    # The second look brings nothing that was not judged.
-    assert (asked, judge.ticks) == ([11, 31], [10, 20, 30])
-    judge.log.error = None
-    judge.path.store_pending()
-    assert [alert_id for alert_id, *_ in judge.log.kept] == ["alert-10", "alert-20", "alert-30"]
-    assert len({(writer, version) for _, writer, version in judge.log.kept}) == 2
+        assert evaluated.path._evaluate_since(offset) == 31
+    # The second call has no record that was not evaluated.
+    assert (asked, evaluated.ticks) == ([11, 31], [10, 20, 30])
+    evaluated.log.error = None
+    evaluated.path.store_pending()
+    assert [alert_id for alert_id, *_ in evaluated.log.stored] == ["alert-10", "alert-20", "alert-30"]
+    assert len({(writer, version) for _, writer, version in evaluated.log.stored}) == 2
 
 
 def test_a_place_that_can_be_written_is_left_as_it_was(tmp_path: Path) -> None:
@@ -322,37 +322,37 @@ def test_a_store_that_hangs_is_trouble_and_holds_up_no_check(tmp_path: Path, mon
 
 def test_trouble_is_an_alert_though_no_tick_comes_and_ends_without_one() -> None:
     now_ms = [0]
-    desk = AlertEngine(
+    engine = AlertEngine(
         Settings(), lambda: now_ms[0], None, [WatchedCluster(Settings(cluster=ClusterSettings(name="b")))]
     )
 
     def after(second: int) -> set[tuple[str, str, str]]:
         now_ms[0] = second * 1000
-        return {(one.cluster, one.kind, one.state) for one in desk.check_missing_ticks()}
+        return {(one.cluster, one.kind, one.state) for one in engine.check_missing_ticks()}
 
-    desk.update_store_trouble("/data cannot be written (No space left on device)")
-    # The first tick is waited for 90 s.
+    engine.update_store_trouble("/data cannot be written (No space left on device)")
+    # 90 s are allowed for the first tick.
     assert after(89) == set()
     silent = {(cluster, "no_data", state) for cluster in ("kafka", "b") for state in ("pending", "firing")}
     assert after(91) == silent | {("kafka", "store_unwritable", state) for state in ("pending", "firing")}
-    desk.update_store_trouble(None)
+    engine.update_store_trouble(None)
     resolved = set[tuple[str, str, str]]().union(*(after(second) for second in range(92, 140)))
     assert resolved == {("kafka", "store_unwritable", "resolved")}
 
 
 def test_trouble_is_an_alert_of_the_first_cluster_alone(tmp_path: Path) -> None:
     at = Trouble(tmp_path)
-    desk = at.pipeline.engine
-    desk.update_store_trouble("/data cannot be written (No space left on device)")
-    assert desk.evaluate("another", 1000, []) == []
-    events = desk.evaluate("kafka", 1000, [])
+    engine = at.pipeline.engine
+    engine.update_store_trouble("/data cannot be written (No space left on device)")
+    assert engine.evaluate("another", 1000, []) == []
+    events = engine.evaluate("kafka", 1000, [])
     assert [(one.kind, one.severity, one.state) for one in events] == [
         ("store_unwritable", "critical", "pending"),
         ("store_unwritable", "critical", "firing"),
     ]
     assert json.loads(events[-1].evidence)["trouble"].startswith("/data cannot")
-    desk.update_store_trouble(None)
-    assert [one.state for s in range(2, 30) for one in desk.evaluate("kafka", s * 1000, [])] == ["resolved"]
+    engine.update_store_trouble(None)
+    assert [one.state for s in range(2, 30) for one in engine.evaluate("kafka", s * 1000, [])] == ["resolved"]
 
 
 def test_a_job_waits_for_what_it_cannot_do_without_and_is_not_blamed() -> None:

@@ -1,4 +1,4 @@
-"""The table of deliveries on a local disk: what was kept is what a start takes up."""
+"""Table of deliveries on a local disk: a start resumes what was appended."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def test_a_start_gets_the_alerts_that_fire_or_are_owed_to_somebody(tmp_path: Pat
     ended = [event("ended"), event("ended", "resolved", 1_800_000_001_000)]
     passed = [event("passed", "pending"), event("passed", "resolved", 1_800_000_001_000)]
     LowLatencyTable(nothing, store, ALERT_EVENTS).append([*firing, *ended, *passed], ("w", 1))
-    told = [step(firing[1], "log"), *(step(e, "log") for e in ended), step(ended[0], "webhook")]
-    deliveries.append(told)
-    assert _sorted(deliveries.backlog(["log"])) == _sorted(Backlog(firing[1:], told[:1]))
-    assert _sorted(deliveries.backlog(["log", "webhook"])) == _sorted(Backlog([*firing[1:], *ended], told))
+    attempts = [step(firing[1], "log"), *(step(e, "log") for e in ended), step(ended[0], "webhook")]
+    deliveries.append(attempts)
+    assert _sorted(deliveries.backlog(["log"])) == _sorted(Backlog(firing[1:], attempts[:1]))
+    assert _sorted(deliveries.backlog(["log", "webhook"])) == _sorted(Backlog([*firing[1:], *ended], attempts))
     deliveries.append([step(ended[1], "webhook", "dropped")])
-    assert _sorted(deliveries.backlog(["log", "webhook"])) == _sorted(Backlog(firing[1:], told[:1]))
+    assert _sorted(deliveries.backlog(["log", "webhook"])) == _sorted(Backlog(firing[1:], attempts[:1]))
 
 
 def test_rows_that_are_appended_as_one_batch_twice_are_there_once(tmp_path: Path) -> None:
@@ -97,11 +97,11 @@ def test_a_panic_of_the_library_is_an_error_that_names_table_cause_and_remedy(
     store: Any = PlainStore(tmp_path)
     monkeypatch.setattr(delta_append, "write_deltalake", panicking(1))
     table = DeliveryTable(nothing, store)
-    with pytest.raises(HeadroomError) as told:
+    with pytest.raises(HeadroomError) as caught:
         table.append([step(event(), "log")])
-    assert told.value.subject.removeprefix("file://").rstrip("/") == str(tmp_path / "alerts" / "deliveries")
-    assert told.value.rule == "the Delta library failed at it (No space left on device (os error 28))"
-    assert "room on its disk" in told.value.remedy
+    assert caught.value.subject.removeprefix("file://").rstrip("/") == str(tmp_path / "alerts" / "deliveries")
+    assert caught.value.rule == "the Delta library failed at it (No space left on device (os error 28))"
+    assert "room on its disk" in caught.value.remedy
     table.append([step(event(), "log")])
     assert len(delta_query.rows({"data": store.location(ALERT_DELIVERIES)}, "SELECT * FROM data")) == 1
 

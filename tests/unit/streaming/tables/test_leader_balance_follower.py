@@ -72,10 +72,10 @@ FROM (VALUES {}) AS ticks (cluster, tick_ms, batches)"""
 
 
 class Followed:
-    """A store with the table, and what a follower of it handed over."""
+    """A store with the table, and what a follower of it passed on."""
 
     def __init__(self, folder: Path) -> None:
-        self.taken: list[tuple[str, int, list[int]]] = []
+        self.received: list[tuple[str, int, list[int]]] = []
         self.plans: list[tuple[str, ElectionPlanSummary]] = []
         self.balances: Sequence[LeaderBalance] = ()
         no_spark: Any = None
@@ -87,12 +87,12 @@ class Followed:
         self.plans_location = store.location(ELECTION_PLAN)
 
     def _take(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
-        self.taken.append((cluster, tick_ms - TICK_MS, sorted(state.broker for state in balances)))
+        self.received.append((cluster, tick_ms - TICK_MS, sorted(state.broker for state in balances)))
         self.balances = balances
 
     def _take_plan(self, cluster: str, plan: ElectionPlanSummary) -> None:
         # It is there before the balances that call for it.
-        assert all(taken[0] != cluster for taken in self.taken)
+        assert all(received[0] != cluster for received in self.received)
         self.plans.append((cluster, plan))
 
     def write_plans(self, *ticks: tuple[str, int, int]) -> None:
@@ -105,11 +105,11 @@ class Followed:
         columns: Any = {c.name: Array([row[c.name] for row in rows], TYPES[c.type]) for c in COLUMNS}
         write_deltalake(self.location, ArrowTable.from_pydict(columns), mode="append")
 
-    def looked(self) -> list[tuple[str, int, list[int]]]:
-        """What one more look hands over: cluster, milliseconds after the first tick, brokers."""
-        before = len(self.taken)
+    def polled(self) -> list[tuple[str, int, list[int]]]:
+        """Poll once and return what is passed on: cluster, milliseconds after the first tick, brokers."""
+        before = len(self.received)
         self.follower.poll()
-        return self.taken[before:]
+        return self.received[before:]
 
 
 @pytest.fixture
@@ -118,17 +118,17 @@ def followed(tmp_path: Path) -> Followed:
 
 
 def test_the_newest_tick_of_each_cluster_is_handed_over_once(followed: Followed) -> None:
-    assert followed.looked() == []
+    assert followed.polled() == []
     followed.write(row("a", TICK_MS, 1), row("a", TICK_MS + 1000, 1), row("a", TICK_MS + 1000, 2), row("b", TICK_MS, 3))
-    assert sorted(followed.looked()) == [("a", 1000, [1, 2]), ("b", 0, [3])]
-    assert followed.looked() == []
+    assert sorted(followed.polled()) == [("a", 1000, [1, 2]), ("b", 0, [3])]
+    assert followed.polled() == []
     followed.write(row("a", TICK_MS + 2000, 2))
-    assert followed.looked() == [("a", 2000, [2])]
+    assert followed.polled() == [("a", 2000, [2])]
 
 
 def test_a_row_comes_as_what_it_stands_for(followed: Followed) -> None:
     followed.write(row("a", TICK_MS, 1, electable=3))
-    followed.looked()
+    followed.polled()
     (state,) = followed.balances
     assert state.balance == Balance(1, 10, 3, 3, 0)
     assert (state.tick_ms, state.threshold_ratio, state.threshold_source) == (TICK_MS, 0.1, "setting")
@@ -138,38 +138,40 @@ def test_a_row_comes_as_what_it_stands_for(followed: Followed) -> None:
 def test_the_last_plan_comes_with_balances_of_which_one_is_out_of_balance(followed: Followed) -> None:
     followed.write_plans(("a", TICK_MS, 9), ("a", TICK_MS + 1000, 4))
     followed.write(row("b", TICK_MS, 1, electable=1))
-    assert followed.looked() == [("b", 0, [1])]
+    assert followed.polled() == [("b", 0, [1])]
     assert followed.plans == []
     followed.write(row("a", TICK_MS + 2000, 1, electable=2))
-    assert followed.looked() == [("a", 2000, [1])]
+    assert followed.polled() == [("a", 2000, [1])]
     assert followed.plans == [("a", replace(PLAN_SUMMARY, tick_ms=TICK_MS + 1000))]
 
 
 def test_without_plans_the_balances_come_all_the_same(followed: Followed, caplog: pytest.LogCaptureFixture) -> None:
     followed.write(row("a", TICK_MS, 1, electable=2))
-    assert followed.looked() == [("a", 0, [1])]
+    assert followed.polled() == [("a", 0, [1])]
     followed.write(row("a", TICK_MS + 1000, 1, electable=2))
-    assert followed.looked() == [("a", 1000, [1])]
-    (told,) = caplog.records
-    assert told.message.startswith(f"{followed.plans_location} cannot be read, so alerts name no batches of elections")
+    assert followed.polled() == [("a", 1000, [1])]
+    (record,) = caplog.records
+    assert record.message.startswith(
+        f"{followed.plans_location} cannot be read, so alerts name no batches of elections"
+    )
 
 
 def test_an_older_tick_that_comes_late_and_a_compaction_hand_over_nothing(followed: Followed) -> None:
     followed.write(row("a", TICK_MS + 1000, 1))
-    assert followed.looked() == [("a", 1000, [1])]
+    assert followed.polled() == [("a", 1000, [1])]
     followed.write(row("a", TICK_MS, 1))
-    assert followed.looked() == []
+    assert followed.polled() == []
     assert DeltaTable(followed.location).optimize.compact()["numFilesAdded"] == 1
-    assert followed.looked() == []
+    assert followed.polled() == []
 
 
 def test_a_cluster_that_is_behind_by_some_minutes_is_found(followed: Followed) -> None:
     followed.write(row("a", TICK_MS, 1))
-    assert followed.looked() == [("a", 0, [1])]
+    assert followed.polled() == [("a", 0, [1])]
     followed.write(row("b", TICK_MS - 600_000, 2))
-    assert followed.looked() == [("b", -600_000, [2])]
+    assert followed.polled() == [("b", -600_000, [2])]
     followed.write(row("b", TICK_MS - 590_000, 2))
-    assert followed.looked() == [("b", -590_000, [2])]
+    assert followed.polled() == [("b", -590_000, [2])]
 
 
 HOUR_MS = 3_600_000
@@ -178,15 +180,15 @@ HOUR_MS = 3_600_000
 def test_after_the_clock_was_set_back_new_ticks_are_followed_and_old_ones_are_not(followed: Followed) -> None:
     # Every 5 s of an hour and a quarter, up to 0.
     followed.write(*(row("a", TICK_MS - 5000 * number, 1) for number in range(900)))
-    assert followed.looked() == [("a", 0, [1])]
+    assert followed.polled() == [("a", 0, [1])]
     followed.now_ms = TICK_MS - HOUR_MS
-    taken = []
+    received = []
     # New ones come a second off those times, from an hour ago on: what is there is noted, one may be late, two are it.
     for second in range(1, 31, 5):
         followed.write(row("a", followed.now_ms + second * 1000, 2))
-        taken.append(followed.looked())
+        received.append(followed.polled())
     offset = -HOUR_MS
-    assert taken == [
+    assert received == [
         [],
         [],
         [("a", offset + 11_000, [2])],
@@ -194,12 +196,12 @@ def test_after_the_clock_was_set_back_new_ticks_are_followed_and_old_ones_are_no
         [("a", offset + 21_000, [2])],
         [("a", offset + 26_000, [2])],
     ]
-    # It is set right again.
+    # The clock is right again.
     followed.now_ms = TICK_MS + 60_000
     followed.write(row("a", TICK_MS + 60_000, 3))
-    assert followed.looked() == [("a", 60_000, [3])]
+    assert followed.polled() == [("a", 60_000, [3])]
     followed.write(row("a", TICK_MS + 65_000, 3))
-    assert followed.looked() == [("a", 65_000, [3])]
+    assert followed.polled() == [("a", 65_000, [3])]
 
 
 def test_a_start_after_the_clock_was_set_back_follows_new_ticks(followed: Followed) -> None:
@@ -207,40 +209,40 @@ def test_a_start_after_the_clock_was_set_back_follows_new_ticks(followed: Follow
     followed.now_ms = TICK_MS - HOUR_MS
     followed.follower = followed.start()
     # The rules see by its time that it does not count.
-    assert followed.looked() == [("a", 0, [1])]
-    taken = []
+    assert followed.polled() == [("a", 0, [1])]
+    received = []
     for second in range(1, 21, 5):
         followed.write(row("a", followed.now_ms + second * 1000, 2))
-        taken += followed.looked()
-    assert taken == [("a", 11_000 - HOUR_MS, [2]), ("a", 16_000 - HOUR_MS, [2])]
+        received += followed.polled()
+    assert received == [("a", 11_000 - HOUR_MS, [2]), ("a", 16_000 - HOUR_MS, [2])]
 
 
 def test_ticks_of_a_second_collector_that_is_behind_are_not_taken_in_turns(followed: Followed) -> None:
-    taken = []
+    received = []
     for second in range(1, 10):
         followed.write(row("a", TICK_MS + second * 1000, 1))
         followed.write(row("a", TICK_MS + second * 1000 - 20_500, 2))
-        taken += followed.looked()
-    assert taken == [("a", second * 1000, [1]) for second in range(1, 10)]
+        received += followed.polled()
+    assert received == [("a", second * 1000, [1]) for second in range(1, 10)]
 
 
 def test_after_the_clock_was_set_back_new_plans_are_followed(tmp_path: Path) -> None:
     followed = Followed(tmp_path)
     followed.write_plans(*(("a", TICK_MS - 60_000 * number, 9) for number in range(90)))
     followed.write(row("a", TICK_MS, 1, electable=2))
-    followed.looked()
-    followed.taken.clear()
+    followed.polled()
+    followed.received.clear()
     followed.now_ms = TICK_MS - HOUR_MS
-    taken: list[int] = []
+    received: list[int] = []
     for minute in range(1, 7):
         at_ms = followed.now_ms + minute * 60_000 + 1
         followed.write_plans(("a", at_ms, 4))
         followed.write(row("a", at_ms, 1, electable=2))
-        followed.looked()
-        followed.taken.clear()
-        taken.append(len(followed.plans))
-    # Balances are taken from the third on; of plans the first is noted then, the next may be late, two are it.
-    assert taken == [1, 1, 1, 1, 2, 3]
+        followed.polled()
+        followed.received.clear()
+        received.append(len(followed.plans))
+    # Balances are received from the third on; of plans the first is noted then, the next may be late, two are it.
+    assert received == [1, 1, 1, 1, 2, 3]
     assert [plan.batches for _, plan in followed.plans] == [9, 4, 4]
 
 
@@ -248,15 +250,15 @@ def test_a_table_that_cannot_be_read_is_told_once_and_followed_again_when_it_can
     followed: Followed, caplog: pytest.LogCaptureFixture
 ) -> None:
     followed.write(row("a", TICK_MS, 1))
-    followed.looked()
+    followed.polled()
     log = Path(followed.location) / "_delta_log"
     log.rename(log.with_name("away"))
     shutil.copytree(log.with_name("away"), log)
     (log / "00000000000000000001.json").write_text("not JSON")
     with caplog.at_level(logging.WARNING):
-        assert followed.looked() == followed.looked() == []
+        assert followed.polled() == followed.polled() == []
     assert [record.message.partition(",")[0] for record in caplog.records] == [f"{followed.location} cannot be read"]
     shutil.rmtree(log)
     log.with_name("away").rename(log)
     followed.write(row("a", TICK_MS + 1000, 1))
-    assert followed.looked() == [("a", 1000, [1])]
+    assert followed.polled() == [("a", 1000, [1])]

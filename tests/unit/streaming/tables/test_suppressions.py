@@ -1,4 +1,4 @@
-"""The table of marks on a local disk: two that write at once lose nothing, and a follower hears of what changes."""
+"""Table of suppressions on a local disk: concurrent writers lose nothing, and a follower passes on changes."""
 
 from __future__ import annotations
 
@@ -89,52 +89,52 @@ def test_a_mark_is_kept_though_the_files_cannot_be_put_together(
 
 
 class Following:
-    """A follower that looks when it is told to, and what it handed over."""
+    """A follower that the test polls, and what it passed on."""
 
     def __init__(self, location: str) -> None:
         self.now_ms = NOW_MS
-        self.taken: list[Suppressions] = []
-        self.follower = SuppressionFollower(location, [WINDOW], self.taken.append, lambda: self.now_ms)
+        self.received: list[Suppressions] = []
+        self.follower = SuppressionFollower(location, [WINDOW], self.received.append, lambda: self.now_ms)
 
-    def look(self, after_s: float = 0) -> int:
+    def poll(self, after_s: float = 0) -> int:
         self.now_ms += round(after_s * 1000)
         self.follower.poll()
-        return len(self.taken)
+        return len(self.received)
 
 
 def test_a_follower_hands_over_what_has_changed_and_nothing_else(location: str) -> None:
     following = Following(location)
-    assert (following.look(), following.look(), following.taken[0]) == (1, 1, Suppressions(windows=[WINDOW]))
+    assert (following.poll(), following.poll(), following.received[0]) == (1, 1, Suppressions(windows=[WINDOW]))
     append_record(location, silence())
-    assert (following.look(), following.look()) == (2, 2)
-    assert following.taken[-1].is_suppressed(event(), NOW_MS)
+    assert (following.poll(), following.poll()) == (2, 2)
+    assert following.received[-1].is_suppressed(event(), NOW_MS)
     append_record(location, ack())
-    assert following.look() == 3
-    assert following.taken[-1] == Suppressions.of([silence(), ack()], [WINDOW])
+    assert following.poll() == 3
+    assert following.received[-1] == Suppressions.of([silence(), ack()], [WINDOW])
 
 
 def test_silences_of_long_ago_are_not_handed_over(location: str) -> None:
     append_record(location, silence())
     following = Following(location)
-    following.look(8 * 86_400)
-    assert following.taken[-1].silences == ()
+    following.poll(8 * 86_400)
+    assert following.received[-1].silences == ()
 
 
 def test_what_cannot_be_read_hides_nothing(location: str, caplog: pytest.LogCaptureFixture) -> None:
     append_record(location, silence())
     following = Following(location)
-    assert following.look() == 1
+    assert following.poll() == 1
     log = Path(location) / "_delta_log" / f"{DeltaTable(location).version() + 1:020}.json"
     log.write_text("{")
-    # What was read holds for a minute, and then nothing but the windows.
-    assert following.look(59) == 1
+    # The last read is in force for a minute, and then only the windows are.
+    assert following.poll(59) == 1
     assert caplog.text == ""
-    assert following.look(1) == 2
-    assert following.taken[-1] == Suppressions(windows=[WINDOW])
-    assert (following.look(600), caplog.text.count("cannot be read, so silences")) == (2, 1)
+    assert following.poll(1) == 2
+    assert following.received[-1] == Suppressions(windows=[WINDOW])
+    assert (following.poll(600), caplog.text.count("cannot be read, so silences")) == (2, 1)
     log.unlink()
-    assert following.look() == 3
-    assert following.taken[-1].is_suppressed(event(), NOW_MS)
+    assert following.poll() == 3
+    assert following.received[-1].is_suppressed(event(), NOW_MS)
 
 
 def test_what_cannot_be_read_at_the_start_hides_nothing(location: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -142,8 +142,8 @@ def test_what_cannot_be_read_at_the_start_hides_nothing(location: str, caplog: p
     Path(location, "_delta_log", f"{0:020}.json").write_text("{")
     following = Following(location)
     with caplog.at_level(logging.WARNING):
-        assert (following.look(), following.look()) == (1, 1)
-    assert following.taken == [Suppressions(windows=[WINDOW])]
+        assert (following.poll(), following.poll()) == (1, 1)
+    assert following.received == [Suppressions(windows=[WINDOW])]
     assert caplog.text.count("cannot be read") == 1
 
 
@@ -156,4 +156,4 @@ def test_a_follower_looks_by_itself_and_stops(location: str, monkeypatch: pytest
     following.follower.stop()
     following.follower._thread.join(5)
     assert not following.follower._thread.is_alive()
-    assert following.taken[-1].is_suppressed(event(), NOW_MS)
+    assert following.received[-1].is_suppressed(event(), NOW_MS)
