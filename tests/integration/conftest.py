@@ -1,4 +1,4 @@
-"""Real clusters for tests: one of three brokers that tests share, and others made to measure."""
+"""Real clusters for tests: a shared one of three brokers, and others on request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ StartCluster = Callable[..., EmbeddedCluster]
 
 @pytest.fixture(scope="package", autouse=True)
 def quick_java() -> Iterator[None]:
-    """Let Spark, which runs for a minute or two in each test, not spend most of that on compiling well."""
+    """Limit Spark's JVM to the first compiler tier, because it runs for only a minute or two per test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", QUICK_JAVA)
         yield
@@ -74,7 +74,7 @@ def settings(config_file: Path) -> Settings:
 
 @pytest.fixture(scope="module")
 def watch(config_file: Path, scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchProcess]:
-    """Return ``headroom watch`` on the scene that the module sets, once it has told a first verdict."""
+    """Return ``headroom watch`` on the module's scene, after its first verdict."""
     with WatchProcess(config_file, tmp_path_factory.mktemp("watch") / "watch.log") as process:
         process.wait(process.verdicts, 120, "a first verdict")
         yield process

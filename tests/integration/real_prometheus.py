@@ -1,4 +1,4 @@
-"""A real Prometheus for tests, with the shipped rules, and what it answers."""
+"""A real Prometheus for tests with the shipped rules, and queries to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scene on a real cluster: topics with traffic, throttles and moves, and what Kafka itself says of them."""
+"""A scene on a real cluster: topics with traffic, throttles and moves, and their state in Kafka."""
 
 from __future__ import annotations
 

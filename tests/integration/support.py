@@ -1,4 +1,4 @@
-"""What tests on real brokers share."""
+"""Helpers shared by tests on real brokers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def partition(topic: str, number: int) -> TopicPartition:
 
 
 def living(pids: Iterable[int]) -> list[int]:
-    """Return those of the processes that still run."""
+    """Return the processes that are still running."""
     return [pid for pid in pids if _lives(pid)]
 
 

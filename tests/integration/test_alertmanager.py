@@ -71,7 +71,7 @@ def ready(url: str) -> bool:
 
 
 def standing(url: str) -> dict[str, dict[str, Any]]:
-    """Return the alerts that an instance holds as firing, by severity."""
+    """Return the firing alerts of an instance, by severity."""
     with urllib.request.urlopen(f"{url}/api/v2/alerts", timeout=5) as answer:
         return {alert["labels"]["severity"]: alert for alert in json.load(answer)}
 
@@ -99,7 +99,7 @@ def test_both_instances_have_the_alert_at_its_severity_until_its_end(pair: list[
     before = receiver.deliver(event(tick_ms=began_ms + 2000), before, False).reference
     for url in pair:
         become(url, lambda found: set(found) == {"critical"})
-    # Told again, as after a restart of Headroom, it is still one.
+    # Sent again, as after a restart of Headroom, it is still one alert.
     receiver.resend()
     assert set(standing(pair[0])) == {"critical"}
     receiver.deliver(event(state="resolved", tick_ms=now_ms() - 500), before, False)

@@ -1,4 +1,4 @@
-"""The three bands of a throttle, RF 2 and RF 3 at once: our verdict against what the new replica's log really does."""
+"""The three ranges of a throttle, for RF 2 and RF 3: verdicts compared with the growth of the new replica's log."""
 
 from __future__ import annotations
 

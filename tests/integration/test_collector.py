@@ -1,4 +1,4 @@
-"""The collector on real brokers: what it writes, and what it does when brokers hang, die and come back."""
+"""The collector on real brokers: its ticks, also when brokers hang, die and return."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 # Of a Headroom that is there and gets ticks these have nothing to say.
 SILENT = {"HeadroomDown", "HeadroomNoMetrics", "HeadroomTicksOld"}
 EMPTY_PANELS = {
-    # A cluster of which a side is starved has no finish in sight.
+    # A cluster with a starved broker and role has no predicted finish.
     "headroom-move: Finished in A",
     "headroom-throttle: Finished in A",
 }

@@ -1,4 +1,4 @@
-"""The demo comes true on real brokers, and leaves nothing behind, however it ends."""
+"""The demo passes on real brokers, and leaves nothing behind, however it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elections on real brokers after one was restarted, with Kafka's own tool as the judge of the files."""
+"""Elections on real brokers after a restart; Kafka's own tool reads the batch files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MB = 1_000_000
 
 @pytest.fixture(scope="module", autouse=True)
 def restarted(cluster: EmbeddedCluster) -> Iterator[None]:
-    """Restart a broker that leads under load, so that others lead in its place."""
+    """Restart a leading broker under load, so that other brokers take over its partitions."""
     create_topic(cluster, "orders", ORDERS)
     create_topic(cluster, "payments", PAYMENTS)
     rates = {("orders", 1): 400_000.0, ("orders", 5): 100_000.0}
@@ -43,13 +43,18 @@ def restarted(cluster: EmbeddedCluster) -> Iterator[None]:
         cluster.kill(RESTARTED)
         wait_until(lambda: RESTARTED not in leaders(cluster, "orders").values(), 60, "others lead")
         cluster.restart(RESTARTED)
-        wait_until(lambda: lacking(cluster) == [], 60, "all replicas in sync", lambda: lacking(cluster))
+        wait_until(
+            lambda: not_led_by_preferred(cluster) == [],
+            60,
+            "all replicas in sync",
+            lambda: not_led_by_preferred(cluster),
+        )
         before = sum(load.sent_bytes.values())
         wait_until(lambda: sum(load.sent_bytes.values()) > before, 60, "records are taken by the new leaders")
         yield
 
 
-def lacking(cluster: EmbeddedCluster) -> list[tuple[str, int]]:
+def not_led_by_preferred(cluster: EmbeddedCluster) -> list[tuple[str, int]]:
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     try:
         return [

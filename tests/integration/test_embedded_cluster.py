@@ -1,4 +1,4 @@
-"""The embedded cluster keeps its promises: ready when it says so, its data kept, its processes never orphaned."""
+"""The embedded cluster: ready after its start, keeps its data, leaves no orphaned processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replica that moves between log directories of its broker: the log that counts, whichever way it is read."""
+"""A replica that moves between log directories of its broker: every source reads the current log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of the README, run as they stand there."""
+"""The commands of the README, run unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JMX, Jolokia and jmx_exporter on real brokers with the real agents: the same tick, and who may have it."""
+"""JMX, Jolokia and jmx_exporter on real brokers with the real agents: the same tick, and access control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of alerts on real brokers: rates that differ, brokers that hang or are down, and Kafka's own tool."""
+"""The commands that alerts recommend, on real brokers: different rates, hanging and dead brokers, Kafka's own tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Throttles on real brokers, with Kafka's own tool as the judge."""
+"""Throttles on real brokers, verified with Kafka's own tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``headroom watch`` on real brokers: Spark killed in the midst, traffic that grows, a leader that dies."""
+"""``headroom watch`` on real brokers: Spark is killed, traffic grows, a leader dies."""
 
 from __future__ import annotations
 

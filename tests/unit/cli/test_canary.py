@@ -169,7 +169,7 @@ def test_a_client_of_java_that_repeats_its_options_shows_none(tmp_path: Path, mo
 
 
 def delivered(settings: Settings, server: BadServer, names: int) -> str:
-    """Return what is kept and shown of the deliveries of one event, once each receiver has answered."""
+    """Return the stored and displayed deliveries of one event, after each receiver has answered."""
     log = MemoryLog()
     outbox = Outbox(build_receivers(settings.notify), log, settings.notify, lambda: 1_800_000_000_000)
     outbox.start()
@@ -201,7 +201,7 @@ def test_receivers_that_repeat_the_request_leave_none_in_tables_and_logs(
 def test_an_agent_that_repeats_the_request_leaves_none_in_ticks(
     text: str, source_of: Callable[..., JolokiaSource | PrometheusSource], say: str, tmp_path: Path
 ) -> None:
-    """The reason why a broker was not read stands in tick_end, and with it in topic, tables and logs."""
+    """The reason why a broker was not read is part of tick_end, and so of topic, tables and logs."""
     text = text.replace('"prometheus"', '"jolokia"') if source_of is JolokiaSource else text
     collect = read_settings(str(written(tmp_path, text)), {}).collect
     authorization = HttpReader(collect)._authorization()["Authorization"]
@@ -221,7 +221,7 @@ def test_an_agent_that_repeats_the_request_leaves_none_in_ticks(
 
 @pytest.fixture
 def exported() -> dict[str, str]:
-    """Every secret of one file of settings, given by the environment."""
+    """Every secret of one settings file, given by the environment."""
     return {
         "HEADROOM_CLUSTER__SASL_PASSWORD": CANARIES["sasl"],
         "HEADROOM_NOTIFY__SLACK__TOKEN": CANARIES["slack"],

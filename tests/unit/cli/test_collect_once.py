@@ -17,14 +17,14 @@ from schemas.errors import HeadroomError
 
 
 class OneTick:
-    """A collector whose tick ends as a test wants it to."""
+    """A collector whose tick has a given outcome."""
 
     def __init__(self, outcome: TickReport | Exception) -> None:
         self._outcome = outcome
         self.closed = False
 
     def open(self) -> None:
-        """Connect to nothing."""
+        """Do nothing: there is no cluster."""
 
     def tick(self) -> TickReport:
         if isinstance(self._outcome, Exception):

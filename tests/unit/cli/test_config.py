@@ -41,7 +41,7 @@ def test_environment_wins_over_file_and_file_over_default(settings_file: Path) -
     assert settings.alerts.margin_ratio == 1.2
 
 
-# Keys that may not stand beside others: a file beside its password, a token beside a user.
+# Keys that exclude each other: a password and its file, a token and a user.
 FILES = ("password_file", "token_file", "secret_file", "webhook_url_file")
 APART = [key for key in all_keys() if key[1].endswith(FILES)] + [
     ("collect", "http_token"),
@@ -54,7 +54,7 @@ def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> 
     values = {
         ("cluster", "bootstrap_servers"): "a:1",
         ("ticks", "bootstrap_servers"): "b:2",
-        # By TLS the files would have to be there.
+        # With TLS the files would have to exist.
         ("cluster", "security_protocol"): "SASL_PLAINTEXT",
         ("ticks", "security_protocol"): "SASL_PLAINTEXT",
         ("cluster", "sasl_mechanism"): "PLAIN",

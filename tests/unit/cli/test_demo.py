@@ -1,4 +1,4 @@
-"""The demo's scenario by the arithmetic of planning, and its judgement of what happened."""
+"""The demo's scenario, calculated by planning, and its checks of the outcome."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from schemas.errors import HeadroomError
 THROTTLES: dict[tuple[int, Role], float | None] = {(b, r): THROTTLE_BYTES_PER_S for b in BROKERS for r in Role}
 
 
-def sides(leaders: dict[tuple[str, int], int]) -> dict[tuple[int, Role], ThrottleLoad]:
+def loads(leaders: dict[tuple[str, int], int]) -> dict[tuple[int, Role], ThrottleLoad]:
     return {(d.broker, d.role): d for d in throttle_loads(traffic(leaders), THROTTLES) if d.verdict is not Verdict.IDLE}
 
 
 def test_before_the_switch_every_broker_and_role_catches_up() -> None:
-    found = sides({})
+    found = loads({})
     assert {d.verdict for d in found.values()} == {Verdict.CATCHING_UP}
     # Brokers 1 and 2 lead one partition of orders each: 2 MB/s x (one in-sync follower + broker 3) = 4 MB/s.
     assert [found[b, Role.LEADER].required_bytes_per_s for b in (1, 2)] == [4e6, 4e6]
 
 
 def test_after_the_switch_only_the_new_leader_falls_short() -> None:
-    found = sides({SWITCHING: NEW_LEADER})
+    found = loads({SWITCHING: NEW_LEADER})
     assert [side for side, d in found.items() if d.verdict is Verdict.LOSING] == [(NEW_LEADER, Role.LEADER)]
     # It leads both: 2 x 2 MB/s x 2 followers, half of them in sync.
     losing = found[NEW_LEADER, Role.LEADER]
@@ -123,7 +123,7 @@ def test_an_alert_about_another_broker_is_a_failure() -> None:
 
 @pytest.mark.parametrize(("finish_s", "true"), [(90.0, True), (91.0, False), (30.0, True), (29.0, False)])
 def test_a_finish_more_than_half_off_is_a_failure(finish_s: float, true: bool) -> None:
-    # Promised are 60 s: 30 s to 90 s will do.
+    # Predicted are 60 s, so 30 s to 90 s pass.
     assert (failures(outcome(finish_s=finish_s)) == []) is true
 
 

@@ -35,7 +35,7 @@ EMPTY = ElectionPlan((), (), (), (), ())
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    """Broker 1 leads one of the four partitions that prefer it; broker 2 its one."""
+    """Broker 1 leads one of its four preferred partitions; broker 2 leads its only one."""
     fake = FakeCluster(away("t", 0), away("t", 1), away("t", 2), home("t", 3), home("u", 0, 2))
     monkeypatch.setattr(elections_command, "LiveLeadership", lambda settings: fake)
     monkeypatch.setattr(elections_command, "at_terminal", lambda: True)
@@ -64,7 +64,7 @@ def test_without_execute_the_plan_is_printed_and_nothing_is_changed(cluster: Fak
     result = _run("--topics", "t", "--brokers", "1")
     assert result.exit_code == 0, result.output
     assert "3 of 5 partitions are led by another broker than their preferred one; 1 of 2 brokers" in result.stdout
-    # 3 of 4 are led by others.
+    # 3 of 4 are not led by their preferred leader.
     assert "75 %, too high" in result.stdout
     assert "headroom elections --execute --topics t --brokers 1" in result.stdout
     assert cluster.asked == []
@@ -79,7 +79,7 @@ def test_json_has_the_whole_plan(cluster: FakeCluster) -> None:
         "non_preferred_partitions": 3,
         "electable_now": 3,
         "waiting_for_move": 0,
-        # It leads t-3, of 10 bytes a second, and is preferred by four such.
+        # It leads t-3, with 10 bytes/s, and is the preferred leader of four such partitions.
         "write_bytes_per_s": 10.0,
         "preferred_write_bytes_per_s": 40.0,
         "read_bytes_per_s": None,
@@ -299,7 +299,7 @@ def test_one_command_raises_all_throttles_that_come_first_and_lowers_none() -> N
     )
     throttles = {(2, Role.LEADER): 5e6, (2, Role.FOLLOWER): 5e6, (3, Role.LEADER): 5e6, (3, Role.FOLLOWER): None}
     leadership = LeadershipSnapshot({}, frozenset(), frozenset(), throttles=throttles)
-    # 8 MB/s x 1.2; what is higher, or has no rate, stays as it is.
+    # 8 MB/s x 1.2; a higher rate, or none, stays as it is.
     command = "headroom throttle apply --rate 9600000 --brokers 2,3 --raise-only --execute"
     assert _view(_short_of(*raises), leadership).raise_command() == command
     higher = replace(leadership, throttles={**throttles, (3, Role.FOLLOWER): 20e6})

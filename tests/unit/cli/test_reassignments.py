@@ -1,4 +1,4 @@
-"""``headroom reassignments``: what it shows, and the plan file that it writes or leaves alone."""
+"""``headroom reassignments``: its output, and the plan file that it writes or leaves unchanged."""
 
 from __future__ import annotations
 

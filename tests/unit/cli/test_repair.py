@@ -1,4 +1,4 @@
-"""``headroom maintain --repair`` and what ``headroom check`` says of damaged tables."""
+"""``headroom maintain --repair``, and the check of damaged tables in ``headroom check``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agents' configurations that are shipped let through all that is read, and nothing that changes a broker."""
+"""The shipped agent configurations allow all reads, and nothing that changes a broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RULES = re.findall(r"- pattern: '(.+)'\n    name: (\S+)", EXPORTER_CONFIG.read_t
 
 
 def covers(pattern: str, mbean: str) -> bool:
-    """Return whether a JMX pattern, with a ``*`` at its end at most, means an MBean."""
+    """Return whether a JMX pattern, which may end in ``*``, matches an MBean."""
     return fnmatchcase(mbean, pattern) or mbean == pattern.removesuffix(",*")
 
 

@@ -1,4 +1,4 @@
-"""What docker/ ships can be read, is pinned, reaches no further than this machine, and has the project's versions."""
+"""The files of docker/ are valid and pinned, listen only on this machine, and have the project's versions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPOSE = read_yaml(DOCKER / "compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-# A tag that tells a version to the last figure, or a content.
+# A tag with a full version, or a digest.
 _PINNED = re.compile(r"^[\w./-]+:v?\d+\.\d+\.\d+[\w.+-]*(@sha256:[0-9a-f]{64})?$")
 _SECRET = re.compile(r"(?i)(password|secret|token|api_?key|credential)\w*['\"]?\s*[:=]\s*['\"]?(?P<value>[^\s'\"]+)")
 

@@ -1,4 +1,4 @@
-"""What the pages say of the command is so: every command and option they show is there, every link leads somewhere."""
+"""Every command and option in the pages exists, and every link leads to a file."""
 
 from __future__ import annotations
 

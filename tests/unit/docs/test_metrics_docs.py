@@ -1,4 +1,4 @@
-"""The page of metrics is the one that the contract writes."""
+"""docs/metrics.md is up to date with its generator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of modules, and of what they hold, in docstrings and comments lead somewhere."""
+"""Names of modules, and of their members, in docstrings and comments exist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_setting(name: str) -> bool:
 
 
 def leads_somewhere(name: str) -> bool:
-    """Return whether it is a module or package, or what is defined in one."""
+    """Return whether a name is a module, a package, or a member of one."""
     parts = name.split(".")
     at = next(n for n in range(len(parts), 0, -1) if n == 1 or exists(parts[:n]))
     if at == 1:

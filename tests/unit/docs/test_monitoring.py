@@ -1,4 +1,4 @@
-"""Rules and dashboards ask for what /metrics gives: names, labels and the words that labels may have."""
+"""Rules and dashboards use only metrics, labels and label values that /metrics exposes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.monitoring import (
     rules,
 )
 
-# What Prometheus adds to all that it scrapes, and of a target.
+# Labels and metrics that Prometheus itself adds to a target.
 SCRAPED = {"job", "instance"}
 WORDS = {
     "role": {item.value for item in Role},
@@ -75,7 +75,7 @@ def groupings(expr: object) -> list[tuple[object, list[str]]]:
 
 
 def mistakes(expression: Expression) -> list[str]:
-    """What an expression asks for that is not there."""
+    """Names and labels in an expression that do not exist."""
     parsed = promql_parser.parse(expression.filled(**FILLED))
     wrong = [f"no metric {s.name}" for s in selectors(parsed) if s.name not in LABELS]
     if wrong:

@@ -1,4 +1,4 @@
-"""Every runbook begins with its alert in the words that the code writes, for the case that the page goes on about."""
+"""Every runbook begins with the text of its alert as the code writes it, for the case of the page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SWITCHED = {"previous_leader": 1, "switch_tick_ms": 1}
 
 
 def quotes(page: str) -> list[str]:
-    """Return what the page quotes, each in one line."""
+    """Return the quotes of the page, one line each."""
     blocks = re.findall(r"^(?:> .+\n)+", page, re.MULTILINE)
     return [" ".join(line.removeprefix("> ") for line in block.splitlines()) for block in blocks]
 

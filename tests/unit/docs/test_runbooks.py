@@ -1,4 +1,4 @@
-"""The runbooks are whole: a page per kind under the same headings, links that lead somewhere, commands that exist."""
+"""The runbooks are complete: one page per kind with the same headings, valid links, existing commands."""
 
 from __future__ import annotations
 

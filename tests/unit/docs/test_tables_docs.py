@@ -1,4 +1,4 @@
-"""The page of tables is the one that the schemas write."""
+"""docs/tables.md is up to date with its generator."""
 
 from __future__ import annotations
 

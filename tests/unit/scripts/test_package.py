@@ -1,4 +1,4 @@
-"""What make package puts together is all of Headroom that a driver needs, and nothing of its checkout."""
+"""The package contains all of Headroom that a driver needs, and nothing from the checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Set-up says in one line what is missing, and nothing half done counts as done."""
+"""Set-up reports a missing requirement in one line, and never counts an incomplete step as done."""
 
 from __future__ import annotations
 

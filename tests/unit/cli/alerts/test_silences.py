@@ -237,7 +237,7 @@ def test_help_has_an_example(command: str) -> None:
 
 
 def test_a_silence_that_ends_after_all_dates_is_shown_with_the_others(firing: Path) -> None:
-    """As one of an older version may: it could be given any start."""
+    """A silence of an older version, which accepted any start."""
     # 9999-12-31T23:59Z and an hour: there is no such date.
     ends_ms = 253_402_304_340_000
     append_record(str(firing / "alerts" / "marks"), silence("far", 0, ends_ms, kind="no_data"))

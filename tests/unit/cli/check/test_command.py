@@ -89,10 +89,10 @@ def test_python_and_memory_have_a_least() -> None:
 @pytest.mark.parametrize(
     ("heap", "conf", "needed_bytes"),
     [
-        # Two heaps of 1 GiB, and 3 GB besides.
+        # Two heaps of 1 GiB, and 3 GB outside of them.
         ("1g", {}, 5_147_483_648),
         ("512m", {}, 4_073_741_824),
-        # Settings of Spark win over the section's own.
+        # spark.conf overrides the section's own settings.
         ("512m", {"spark.driver.memory": "2g"}, 7_294_967_296),
     ],
 )
@@ -172,7 +172,7 @@ LAGS = (Lag(NAME, 1, "ReplicaFetcherThread-0-1", 0),)
 
 
 def rows_of(metrics: Metrics, broker: int, endpoint: str, source: Source = Source.JMX) -> list[Check]:
-    """Return the rows of a broker, of which broker 1 leads a partition that broker 2 follows."""
+    """Return the checks of a broker in a cluster where broker 1 leads a partition that broker 2 follows."""
     collect = CollectSettings(endpoints={str(broker): endpoint}, source=source)
     return metrics_checks(collect, FakeSource(metrics), _snapshot(leader=1), Broker(broker, "host", 9092, True))
 

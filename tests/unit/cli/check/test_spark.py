@@ -1,4 +1,4 @@
-"""What ``headroom check`` says of the Kafka client that Spark will be given, with a client that is none."""
+"""Check of Spark's Kafka client in ``headroom check``, with a fake client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTINGS = Settings(
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Client], None]:
-    """Put another client in place of Java's."""
+    """Return a function that replaces Java's client."""
     monkeypatch.setattr(check_spark, "jar_folder", lambda name: tmp_path / name)
     return lambda made: monkeypatch.setattr(check_spark, "connect", made)
 

@@ -1,4 +1,4 @@
-"""``headroom throttle apply``: which rates it sets, raises and leaves, and what it does about brokers that are down."""
+"""``headroom throttle apply``: the rates it sets, raises and leaves, and its treatment of brokers that are down."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_an_unknown_rate_is_not_raised_for_it_may_be_higher_or_none() -> None:
     plan = apply_plan(view_of({1: OWN, 2: SILENT}), 9_600_000, [1, 2], raise_only=True)
     assert plan.unknown() == [2]
     assert {broker for broker, _ in plan.rates()} == {1}
-    # Without raise-only it is set, whatever it was.
+    # Without --raise-only the rate is set, whatever it was.
     assert (2, "leader") in apply_plan(view_of({2: SILENT}), 9_600_000, [2]).rates()
 
 
@@ -133,7 +133,7 @@ def test_the_command_of_an_alert_raises_what_is_lower(cluster: FakeCluster) -> N
     result = run(*RAISE, "--brokers", "1,2,3", "--execute")
     assert result.exit_code == 0
     assert cluster.changes == [{(1, "leader"): 9_600_000, (2, "leader"): 9_600_000}]
-    # One row per broker, with what is done to its leader and its follower rate.
+    # One row per broker, with the changes of its leader and follower rates.
     rows = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert "1 5.60 MB/s -> 9.60 MB/s keeps 50.00 MB/s" in rows
     assert "2 7.00 MB/s -> 9.60 MB/s has none, stays so" in rows

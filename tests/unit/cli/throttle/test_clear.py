@@ -1,4 +1,4 @@
-"""``headroom throttle clear``: it removes what is set, and nothing else."""
+"""``headroom throttle clear``: it removes only keys that are set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last line of ``headroom throttle show``: when the moves are done, by the newest tick in the tables."""
+"""The last line of ``headroom throttle show``: the predicted finish, from the newest tick in the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``headroom throttle show``, and which rates and brokers the throttle commands take."""
+"""``headroom throttle show``, and the rates and brokers that the throttle commands accept."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_small_rate_is_taken_with_a_note(cluster: FakeCluster) -> None:
     result = run("apply", "--rate", "6kB", "--brokers", "1")
     assert result.exit_code == 0
     assert "1 MB/s is the least" in result.stderr
-    # The command that is printed has a unit, or it would ask in its turn.
+    # The printed command has a unit; without one it would be refused.
     assert "--rate 6000B" in result.stdout
 
 

@@ -45,7 +45,7 @@ def test_terminal_and_metrics_get_the_same_events(capsys: Any) -> None:
     pipeline.listeners.on_events([event("firing")])
     pipeline.listeners.on_batch(1.0)
     assert people == [TICK_MS, event("firing")]
-    # The one that a former run left, and the new one.
+    # The alert of the earlier run, and the new one.
     assert scene.values("headroom_alerts", state="firing") == [2]
     assert scene.values("headroom_tick_age_seconds") == [0]
     assert scene.values("headroom_batch_seconds_count") == [1]

@@ -1,4 +1,4 @@
-"""A web server under clients that open connections and say nothing, drip, or do not read."""
+"""The HTTP server under clients that send nothing, send slowly, or do not read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST, DEADLINE_S = 8, 1.0
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers at once; on ``/large`` with more than fits the buffers between, on ``/broken`` not at all."""
+    """Responds at once; on ``/large`` with more than the socket buffers hold, on ``/broken`` not at all."""
 
     def do_GET(self) -> None:
         if self.path == "/broken":
@@ -55,7 +55,7 @@ def connection(server: BoundedServer, text: bytes = b"") -> socket.socket:
 
 
 def ended(client: socket.socket) -> bool:
-    """Return whether the server has ended a connection that it has answered nothing on."""
+    """Return whether the server has closed a connection without a response."""
     if not select.select([client], [], [], 0)[0]:
         return False
     with contextlib.suppress(ConnectionError):
@@ -79,8 +79,8 @@ def test_of_too_many_connections_the_oldest_end_and_a_scrape_is_answered() -> No
 
 @pytest.mark.parametrize("text", [b"", b"GET / HTTP/1.1\r\n", b"GET /large HTTP/1.1\r\n\r\n"])
 def test_a_connection_ends_at_its_deadline(text: bytes) -> None:
-    """Whether its client says nothing, begins a request, or does not read the answer."""
-    # Servers of other tests may have connections still.
+    """Its client sends nothing, sends part of a request, or does not read the response."""
+    # Servers of other tests may still have connections.
     others = _handlers()
     with serving() as server, connection(server, text):
         until(lambda: bool(_handlers() - others), _handlers)
@@ -93,7 +93,7 @@ def test_a_request_that_drips_ends_at_its_deadline() -> None:
     with serving() as server, connection(server, b"GET / HTTP/1.1\r\n") as client:
         began_s = time.monotonic()
         with contextlib.suppress(ConnectionError):
-            # Each header comes in time for any wait that begins anew with it.
+            # Each header arrives before a timeout that restarts with every header.
             while time.monotonic() - began_s < DEADLINE_S + 8 and not ended(client):
                 client.sendall(b"X: y\r\n")
                 time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Child processes: what ends is started again, less and less often if it ends at once."""
+"""Child processes: one that ends is restarted, with a growing delay if it ends at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cli.common.child_process import ChildProcess
 
 
 class Machine:
-    """Starts processes that last as long as a test wants, and lets seconds pass."""
+    """Starts fake processes with a given lifetime, and advances the clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, lasts_s: float) -> None:
         self.now_s, self.lasts_s, self.starts_s = 0.0, lasts_s, list[float]()
@@ -26,12 +26,12 @@ class Machine:
 
     @property
     def pauses_s(self) -> list[float]:
-        """From the start of each process to that of the next."""
+        """Time from the start of each process to that of the next, in seconds."""
         return [after - before for before, after in pairwise(self.starts_s)]
 
 
 class Process:
-    """A process that ends some time after it was started."""
+    """A process that ends at a given time after its start."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine, self._end_s = machine, machine.now_s + machine.lasts_s

@@ -1,4 +1,4 @@
-"""Several clusters in one pipeline: names of their own, and one topic."""
+"""Several clusters in one pipeline: unique names, and one ticks topic."""
 
 from __future__ import annotations
 

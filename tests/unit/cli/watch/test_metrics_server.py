@@ -1,4 +1,4 @@
-"""The server of /metrics and /health: what it answers, and what becomes of an address that is taken."""
+"""The server of /metrics and /health: its responses, and an address in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The share of the processors that a session gets."""
+"""CPU priority of a session."""
 
 from __future__ import annotations
 

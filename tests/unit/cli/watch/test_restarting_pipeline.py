@@ -1,4 +1,4 @@
-"""A pipeline whose JVM ends is built again, with a limit."""
+"""A pipeline whose JVM ends is rebuilt, up to a limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming.supervision.jvm import JvmEnded
 
 
 class Jobs:
-    """A pipeline that fails when it is told to."""
+    """A pipeline whose check raises a given error."""
 
     def __init__(self) -> None:
         self.error: HeadroomError | None = None
@@ -29,7 +29,7 @@ class Jobs:
 
 
 class Machine:
-    """Builds pipelines, and lets seconds pass."""
+    """Builds pipelines, and advances the clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s, self.built, self.started, self.forgotten = 0.0, list[Jobs](), list[Jobs](), 0

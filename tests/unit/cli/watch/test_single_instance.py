@@ -1,4 +1,4 @@
-"""One process at a time does a job of a store."""
+"""Only one process at a time runs a job of a store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ with exclusive_jobs(StoreSettings(path=sys.argv[1]), sys.argv[2:]):
 
 @contextmanager
 def holder(store: StoreSettings, *jobs: str) -> Iterator[subprocess.Popen[str]]:
-    """Give another process that holds jobs of a store until it is ended."""
+    """Yield another process that has locked jobs of a store until it ends."""
     command = [sys.executable, "-c", _HOLDER, store.path, *jobs]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""What the JSON lines of ``headroom watch`` come to."""
+"""Alerts and verdicts read from the JSON lines of ``headroom watch``."""
 
 from __future__ import annotations
 
