@@ -17,6 +17,7 @@ from cluster.connection.admin_connection import AdminConnection
 from schemas.errors import HeadroomError
 
 REMEDY = "Check that it is up, that the value is right, and that this user may AlterConfigs."
+# Kafka's AlterConfigOp.OpType.
 _SET, _DELETE = 0, 1
 # Requests in parallel, so that several brokers that hang cost one timeout.
 _MAX_PARALLEL = 16

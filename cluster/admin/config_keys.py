@@ -7,6 +7,7 @@ from typing import Any
 
 from cluster.model import BrokerThrottles, LeaderRebalanceConfig, ReplicationSettings, TopicConfig
 
+# Kafka's ConfigResource.Type.
 TOPIC = 2
 BROKER = 4
 # DescribeConfigsResponse.ConfigSource: dynamic on this broker or the cluster-wide default; static in the properties

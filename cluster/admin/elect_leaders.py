@@ -15,6 +15,7 @@ from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.controller_requests import ControllerRequest
 from planning.elections.planner import Name
 
+# Kafka's ElectionType.PREFERRED.
 _PREFERRED = 0
 _SUBJECT = "the election"
 _NO_ANSWER = "no answer"

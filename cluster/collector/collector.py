@@ -26,6 +26,7 @@ from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
+# Interval of the log line with the tick counters.
 _LOG_EVERY_S = 60.0
 
 

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 # A collector whose watch process was killed runs on for one tick; one that runs longer than this is active.
 _ACTIVE_AFTER_S, _ACTIVE_AFTER_TICKS = 3.0, 2
+# Time after the start during which a collector checks for others.
 _LISTEN_S, _LISTEN_TICKS = 10.0, 5
 _POLL_MS = 500
 # The envelope with the message kind is at the start; this is enough unless the cluster's name is very long.

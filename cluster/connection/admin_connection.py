@@ -17,6 +17,7 @@ from schemas.config import KafkaSettings, SecurityProtocol, Settings, TicksSetti
 from schemas.errors import HeadroomError
 
 CLIENT_ID = "headroom"
+# Minimum request timeout, after which an unanswered request no longer counts against its connection.
 _GIVE_UP_MS = 2000
 # How many brokers to greet at the start, and how long to wait for one of them.
 _GREETINGS, _GREETING_S = 3, 1.0

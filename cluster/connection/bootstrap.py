@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from kafka.errors import KafkaTimeoutError
 
+# Wait for a server's answer before the next server is tried too.
 _HEAD_START_S = 0.5
 _T = TypeVar("_T")
 

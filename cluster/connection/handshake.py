@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 _CLIENT_ID = b"headroom"
+# API keys of Kafka's protocol.
 _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
 # Answers to these requests have some hundred bytes; a longer one is not from a Kafka broker.
 _MOST_BYTES = 1_000_000

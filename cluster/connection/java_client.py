@@ -17,6 +17,7 @@ from schemas.environment import without_settings
 from schemas.errors import HeadroomError
 from schemas.text import one_line
 
+# Small and fast to start, because this JVM serves one connection test.
 _JAVA_OPTIONS = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
 

@@ -16,6 +16,7 @@ from schemas.config import KafkaSettings, SecurityProtocol
 from schemas.text import one_line
 
 TIMEOUT_S = 3.0
+# Sent if no mechanism is configured: only whether and how the listener answers matters.
 _ANY_MECHANISM = "PLAIN"
 _SASL = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 _TLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)

@@ -20,6 +20,7 @@ from cluster.elections.preconditions import (
 from planning.elections.planner import Batch, BatchLimits, Name, balances
 from schemas.errors import HeadroomError
 
+# Interval between two reads while a batch settles.
 _POLL_S = 0.5
 # Interval between two checks for a quiet time.
 _QUIET_POLL_S = 10.0

@@ -28,6 +28,7 @@ _READ_S = 10.0
 # A command may wait longer than a tick for the metadata of very many partitions.
 _METADATA_S = 30.0
 _CONFIG_MAX_AGE_S = 30.0
+# Leaders may have changed since an older read, so no plan is made from it.
 _MAX_AGE_MS = 30_000
 
 

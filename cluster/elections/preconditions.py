@@ -10,6 +10,7 @@ from planning.elections.planner import WHY, Batch, BatchLimits, Name, PartitionS
 from schemas.errors import HeadroomError
 
 RESUME = "See to it, then run the same command again: it plans from what is there then."
+# Partitions that a text names; the others are counted.
 _MAX_LISTED = 3
 _OVER_CAPACITY_NOW = "with the others of its batch a broker or a throttle would have to carry more than it can"
 

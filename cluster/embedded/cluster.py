@@ -24,6 +24,7 @@ from cluster.embedded.readiness import wait_until_ready
 from cluster.embedded.record import ClusterRecord, exclusive, read_record, running
 from schemas.errors import HeadroomError
 
+# Another process may take a chosen free port before the broker binds it.
 _ATTEMPTS = 3
 
 

@@ -19,6 +19,7 @@ _MAX_PENDING_S = 1.0
 # A partition that is further behind than this, because it had no leader, continues from now, without a burst that no
 # throttle was planned for.
 _MAX_CATCH_UP_S = 2.0
+# Number of random values, which records use in turn.
 _VALUES = 16
 _BATCH_BYTES = 32_768
 

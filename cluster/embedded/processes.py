@@ -16,6 +16,7 @@ from cluster.embedded.files import BrokerFiles
 from schemas.errors import HeadroomError
 
 _GUARDIAN = Path(__file__).with_name("guardian.py")
+# Longest wait for the command line of a starting process.
 _EXEC_S = 2.0
 _FREEZE_S = 10.0
 

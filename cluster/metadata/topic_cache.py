@@ -12,6 +12,7 @@ from cluster.model import Partition, TopicPartition
 
 # A topic that changed, or may have, is read this many times again, because changes rarely come alone.
 _STALE_READINGS = 3
+# Error codes of topics that were deleted, or that this user may no longer describe.
 _GONE = {UnknownTopicOrPartitionError.errno, TopicAuthorizationFailedError.errno}
 _NEVER = float("-inf")
 # Brokers before Kafka 2.8 report no topic ids: a recreated topic cannot be distinguished from the old one.

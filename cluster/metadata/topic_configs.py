@@ -11,6 +11,7 @@ from cluster.admin.config_keys import TOPIC, TOPIC_KEYS, topic_config_of
 from cluster.connection.failover import BrokerFailover, MetadataError
 from cluster.model import TopicConfig
 
+# Limits the size of one answer.
 _CONFIGS_PER_REQUEST = 500
 
 

@@ -18,6 +18,7 @@ from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 _SUBJECT = "the reassignments"
+# Limits the size of one answer.
 _TOPICS_PER_REQUEST = 500
 
 

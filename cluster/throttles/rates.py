@@ -27,6 +27,7 @@ from schemas.errors import HeadroomError
 __all__ = ["ROLES", "ThrottleState", "apply_lists", "apply_rates", "clear_lists", "clear_rates", "read_throttles"]
 
 ROLES = ("leader", "follower")
+# Kafka's entity name of the cluster-wide broker default.
 _CLUSTER_DEFAULT = ""
 _UNKNOWN = BrokerThrottles(known=False)
 

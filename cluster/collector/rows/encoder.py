@@ -13,6 +13,7 @@ from schemas.tick_messages import ALERT_KINDS, COLUMNAR, VERSION
 # Rows per message: enough to make the envelope cheap, few enough to spread messages over partitions and tasks.
 MAX_ROWS = 500
 MAX_COLUMNAR_ROWS = 2000
+# Below the default max.message.bytes of a topic (1,048,588).
 MAX_BYTES = 800_000
 # The messages of the alert partition go first, so that the verdict waits for nothing else.
 KIND_ORDER = ("brokers", "moves", "leaders", "topic_throttles", "meters", "lags", "logs")
