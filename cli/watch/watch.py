@@ -99,6 +99,7 @@ class HistoryProcess:
         self._allowed = threading.Event()
         self._child: ChildProcess | None = None
 
+    # The process starts only after the first verdict: its JVM would otherwise compete with the alert path's for the CPU.
     def allow(self) -> None:
         """Permit the start; may be called from any thread."""
         self._allowed.set()

@@ -34,11 +34,11 @@ def test_the_jars_of_spark_are_beside_it(folder: Path) -> None:
 
 
 def test_the_entry_runs_headroom_from_the_zip_alone(folder: Path, tmp_path: Path) -> None:
-    shown = "import cli.main, streaming.pipeline; print(streaming.pipeline.__file__)"
+    script = "import cli.main, streaming.pipeline; print(streaming.pipeline.__file__)"
     environment = {**os.environ, "PYTHONPATH": str(folder / "headroom.zip")}
     calls = {
-        "headroom.zip/streaming/pipeline.py": ["-c", shown],
-        "Run Spark jobs": [f"{folder}/submit.py", "run", "--help"],
+        "headroom.zip/streaming/pipeline.py": ["-c", script],
+        "Run one or several Spark jobs": [f"{folder}/submit.py", "run", "--help"],
     }
     for printed, command in calls.items():
         done = subprocess.run(
