@@ -318,8 +318,8 @@ class AlertEngine:
                             self._lifecycle.apply_missing_ticks(cluster, at_ms, self._missing_ticks_assessment(missing))
                         )
                     except Exception as error:
-                        what = f"missing ticks of cluster {cluster} could not be evaluated"
-                        self._faults.report(cluster, what, error)
+                        operation = f"missing ticks of cluster {cluster} could not be evaluated"
+                        self._faults.report(cluster, operation, error)
         return events
 
     def _unconfigured_clusters(self, elapsed_ms: int) -> list[str]:

@@ -25,12 +25,12 @@ class Faults:
         # Time of the last log line, by cluster, error, file and line.
         self._logged_s: dict[tuple[str, str, str, int | None], float] = {}
 
-    def report(self, cluster: str, what: str, error: Exception) -> None:
+    def report(self, cluster: str, operation: str, error: Exception) -> None:
         """Log an error with its traceback, unless the same one of this cluster was logged in the last 10 minutes.
 
         Args:
             cluster: name of the cluster.
-            what: failed operation and consequence, printed before the cause.
+            operation: failed operation and consequence, printed before the cause.
             error: cause.
         """
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -38,4 +38,4 @@ class Faults:
         now_s = self._now_s()
         if now_s - self._logged_s.get(cause, -_AGAIN_S) >= _AGAIN_S:
             self._logged_s[cause] = now_s
-            self._log.error("%s: %s: %s", what, type(error).__name__, error, exc_info=error)
+            self._log.error("%s: %s: %s", operation, type(error).__name__, error, exc_info=error)

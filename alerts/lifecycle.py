@@ -292,7 +292,7 @@ class Lifecycle:
             alert = replace(alert, changed_since_ms=(alert.changed_since_ms or tick_ms) if change else None)
             fire = (
                 _needs_higher_throttle(alert.event, finding)
-                or _is_more_severe(alert.event, finding)
+                or finding.severity.rank < Severity(alert.event.severity).rank
                 or _is_change_settled(alert, tick_ms, finding)
             )
             extra = _escalation(alert.event, tick_ms if fire and change is _Change.ESCALATED else None)
@@ -501,11 +501,6 @@ def _is_change_settled(alert: Alert, tick_ms: int, finding: Finding) -> bool:
     least_s, most_s = _SETTLE_S
     since_ms = alert.changed_since_ms
     return since_ms is not None and tick_ms - since_ms >= min(max(finding.hold_s, least_s), most_s) * 1000
-
-
-def _is_more_severe(event: AlertEvent, finding: Finding) -> bool:
-    """Return whether the severity is higher than announced."""
-    return finding.severity.rank < Severity(event.severity).rank
 
 
 def _needs_higher_throttle(event: AlertEvent, finding: Finding) -> bool:

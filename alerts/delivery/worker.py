@@ -195,7 +195,7 @@ class Worker:
         with self._changed:
             self._queue.failed(batch, error, self._clock_ms())
         if batch.pending[0].attempts == 1:
-            log.warning("%s could not be told, and is tried again: %s", self.receiver.name, error.answer)
+            log.warning("delivery to %s failed and will be retried: %s", self.receiver.name, error.answer)
         self._record_outcome(
             [self._record(one, AttemptState.FAILED, one.attempts, error.answer) for one in batch.pending]
         )
@@ -203,7 +203,7 @@ class Worker:
     def _drop(self, expired: Sequence[PendingEvent]) -> None:
         for one in expired:
             log.error(
-                "%s was never told of %s, which was resolved long ago; given up after %d attempt(s): %s",
+                "%s was not notified of %s, which resolved too long ago; given up after %d attempt(s): %s",
                 self.receiver.name,
                 event_key(one.event),
                 one.attempts,
@@ -250,7 +250,7 @@ class Worker:
             raise
         except BaseException as error:
             self._unwritten.extend(records)
-            log.warning("what became of a delivery could not be kept yet: %s", _error_text(error))
+            log.warning("the outcome of a delivery could not be recorded yet: %s", _error_text(error))
 
     def _resend_ms(self, receiver: ResendingReceiver) -> int:
         return self._resent_ms + round(receiver.resend_in_s * 1000)
@@ -268,7 +268,7 @@ class Worker:
             resend_error = _error_text(error)
         # Logged once, because the error repeats every few seconds.
         if resend_error and resend_error != self._last_resend_error:
-            log.warning("%s could not be told anew of what fires: %s", self.receiver.name, resend_error)
+            log.warning("firing alerts could not be re-sent to %s: %s", self.receiver.name, resend_error)
         self._last_resend_error = resend_error
         self._resent_ms = self._clock_ms()
 

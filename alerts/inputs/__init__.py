@@ -1,1 +1,1 @@
-"""What rules evaluate: rows of the gold tables as frozen dataclasses."""
+"""Inputs of the rules: rows of the gold tables as frozen dataclasses."""

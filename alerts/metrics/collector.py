@@ -61,7 +61,7 @@ class MetricsCollector(Collector):
             _ticks(now),
             _quarantine(now),
             _deliveries(now),
-            (self._build(),),
+            ((metrics.BUILD_INFO, (self._version,), 1.0),),
         )
         for spec, labels, value in chain.from_iterable(groups):
             families[spec.name].add_sample(spec.name, dict(zip(spec.labels, labels, strict=True)), value)
@@ -82,9 +82,6 @@ class MetricsCollector(Collector):
         for cluster, last in now.balances.items():
             if last.age_s(now.now_ms) < _BALANCES_LATE * self._stale_s(cluster):
                 yield from balance_samples(cluster, last.balances)
-
-    def _build(self) -> Sample:
-        return metrics.BUILD_INFO, (self._version,), 1.0
 
 
 def _family(spec: MetricSpec) -> Metric:

@@ -37,7 +37,7 @@ class Recommender:
         policy: margin, deadline and capacity.
         bootstrap_servers: bootstrap servers in Kafka's commands.
         config: configuration file in Headroom's commands; None if there is none.
-        earlier: ticks before, youngest first: age in seconds and demands.
+        earlier: previous ticks, newest first: age in seconds and throttle loads.
         elections: plan of preferred elections; None if there is none.
     """
 

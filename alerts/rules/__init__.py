@@ -1,1 +1,1 @@
-"""The alert rules: what is wrong in one tick."""
+"""Alert rules: findings of one tick."""

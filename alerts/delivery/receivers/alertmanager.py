@@ -95,7 +95,11 @@ class AlertmanagerReceiver:
             missed.pop(alert_id, None)
             if url in errors:
                 missed[alert_id] = alert
-                log.warning("an alertmanager lacks alert %s, and is tried again: %s", alert_id, errors[url].answer)
+                log.warning(
+                    "an Alertmanager instance has not received alert %s and will be retried: %s",
+                    alert_id,
+                    errors[url].answer,
+                )
 
     def forget(self, alert_id: str) -> None:
         """Stop re-sending an alert, so that it resolves in Alertmanager by timeout."""

@@ -169,7 +169,7 @@ class SlackReceiver:
     def _accept_missing_scope(self, error: SlackError) -> None:
         if error.code not in _CANNOT_READ:
             raise error
-        log.warning("slack: cannot look whether a message arrived (%s), so it may come twice", error.code)
+        log.warning("slack: cannot check whether a message arrived (%s), so it may be sent twice", error.code)
 
 
 def _slack_id(form: re.Pattern[str], answer: Mapping[str, object], name: str, default: str = "") -> str:

@@ -109,13 +109,9 @@ def _advice(event: AlertEvent) -> list[Block]:
 
 
 def _context(event: AlertEvent, links: Links) -> Block:
-    link_texts = [f"<{_url(url)}|{name}>" for name, url in links.filled(event).items()]
+    link_texts = [f"<{_escaped(url).replace('|', '%7C')}|{name}>" for name, url in links.filled(event).items()]
     text = " · ".join([*link_texts, f"id {escaped(event.alert_id, 100)}", clock(event.tick_ms)])
     return {"type": "context", "elements": [_mrkdwn(text)]}
-
-
-def _url(url: str) -> str:
-    return _escaped(url).replace("|", "%7C")
 
 
 def _section(text: str) -> Block:

@@ -16,7 +16,7 @@ from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
 from tests.unit.builders.throttle_status import partition, status
 
 START_MS = 1_800_000_000_000
-SHORT = [status(1, Role.LEADER, 3, 4, partition())]
+TOO_LOW = [status(1, Role.LEADER, 3, 4, partition())]
 GOOD = [status(1, Role.LEADER, 9, 4, partition())]
 HOLD_S, RESOLVE_S, NO_DATA_S = 3.0, 4.0, 15.0
 
@@ -30,7 +30,7 @@ class SetClock:
         self.engine = self.start()
 
     def start(self) -> AlertEngine:
-        """A desk as it is after a start."""
+        """Return an alert engine after a start."""
         alerts = AlertSettings(hold_s=HOLD_S, resolve_s=RESOLVE_S, no_data_s=NO_DATA_S)
         settings = Settings(cluster=ClusterSettings(name="c"), collect=CollectSettings(interval_s=1), alerts=alerts)
         engine = AlertEngine(settings, self.wall_ms, elapsed_ms=lambda: self.elapsed_ms)
@@ -73,19 +73,19 @@ def last_of_each(events: Sequence[AlertEvent]) -> list[AlertEvent]:
 def test_what_begins_before_the_clock_is_set_fires_and_resolves_in_its_time(by_s: int) -> None:
     machine = SetClock()
     assert machine.tick(GOOD, 5) == []
-    assert machine.tick(SHORT) == ["pending"]
+    assert machine.tick(TOO_LOW) == ["pending"]
     machine.set_ms += by_s * 1000
-    assert machine.tick(SHORT, int(HOLD_S) + 2) == ["firing"]
+    assert machine.tick(TOO_LOW, int(HOLD_S) + 2) == ["firing"]
     assert machine.tick(GOOD, int(RESOLVE_S) + 2) == ["resolved"]
 
 
 @pytest.mark.parametrize("by_s", [-600, -5, 600])
 def test_an_alert_that_fires_when_the_clock_is_set_resolves_in_its_time_and_may_come_back(by_s: int) -> None:
     machine = SetClock()
-    machine.tick(SHORT, 6)
+    machine.tick(TOO_LOW, 6)
     machine.set_ms += by_s * 1000
     assert machine.tick(GOOD, int(RESOLVE_S) + 2) == ["resolved"]
-    assert machine.tick(SHORT, int(HOLD_S) + 2) == ["pending", "firing"]
+    assert machine.tick(TOO_LOW, int(HOLD_S) + 2) == ["pending", "firing"]
 
 
 @pytest.mark.parametrize("by_s", [-600, 600])
@@ -109,7 +109,7 @@ def test_ticks_that_stay_away_are_told_in_time_though_the_clock_was_set_back() -
 
 def test_events_of_an_alert_are_in_order_whatever_the_clock_did() -> None:
     machine = SetClock()
-    machine.tick(SHORT, 6)
+    machine.tick(TOO_LOW, 6)
     machine.set_ms -= 600_000
     machine.tick(GOOD, 10)
     assert [event.state for event in machine.events] == ["pending", "firing", "resolved"]
@@ -120,23 +120,23 @@ def test_events_of_an_alert_are_in_order_whatever_the_clock_did() -> None:
 
 def test_a_restart_after_the_clock_was_set_back_knows_what_is_over_and_what_is_not() -> None:
     machine = SetClock()
-    machine.tick(SHORT, 6)
+    machine.tick(TOO_LOW, 6)
     machine.set_ms -= 600_000
     machine.engine = machine.start()
-    assert machine.tick(SHORT, 10) == []
+    assert machine.tick(TOO_LOW, 10) == []
     assert machine.tick(GOOD, int(RESOLVE_S) + 2) == ["resolved"]
     machine.engine = machine.start()
     assert machine.engine.active() == []
-    assert machine.tick(SHORT, int(HOLD_S) + 2) == ["pending", "firing"]
+    assert machine.tick(TOO_LOW, int(HOLD_S) + 2) == ["pending", "firing"]
 
 
 def test_a_second_collector_whose_clock_is_behind_sets_nothing_back() -> None:
     machine = SetClock()
-    machine.tick(SHORT, 6)
+    machine.tick(TOO_LOW, 6)
     before = machine.engine.active()
     for _ in range(20):
-        machine.tick(SHORT)
-        assert machine.engine.evaluate("c", machine.wall_ms() - 20_000, SHORT) == []
+        machine.tick(TOO_LOW)
+        assert machine.engine.evaluate("c", machine.wall_ms() - 20_000, TOO_LOW) == []
     assert machine.engine.active() == before
 
 
@@ -147,10 +147,10 @@ def moving(eta_s: float) -> list[ThrottleStatus]:
 def test_nothing_has_lasted_over_a_clock_that_is_set_forward() -> None:
     machine = SetClock()
     machine.tick(GOOD, 5)
-    assert machine.tick(SHORT) == ["pending"]
+    assert machine.tick(TOO_LOW) == ["pending"]
     machine.set_ms += 600_000
     # Pending since one tick, and as if a second ago: 1 s, 2 s, and 3 s at the third.
-    assert [machine.tick(SHORT) for _ in range(3)] == [[], [], ["firing"]]
+    assert [machine.tick(TOO_LOW) for _ in range(3)] == [[], [], ["firing"]]
     # Good for 0 s and 1 s, and then, as if nothing had happened, 2 s, 3 s, 4 s.
     assert machine.tick(GOOD, 2) == []
     machine.set_ms += 600_000
@@ -159,11 +159,11 @@ def test_nothing_has_lasted_over_a_clock_that_is_set_forward() -> None:
 
 def test_nothing_has_lasted_while_ticks_stayed_away() -> None:
     machine = SetClock()
-    assert machine.tick(SHORT) == ["pending"]
+    assert machine.tick(TOO_LOW) == ["pending"]
     # The silence, of which the last is told in the second of the first tick.
     assert machine.away(600) == ["pending", "firing"]
     # It has lasted for 1 s, 2 s, 3 s; from the second tick on the silence is over, at the sixth for 4 s.
-    assert [machine.tick(SHORT) for _ in range(6)] == [[], [], ["firing"], [], [], ["resolved"]]
+    assert [machine.tick(TOO_LOW) for _ in range(6)] == [[], [], ["firing"], [], [], ["resolved"]]
     assert machine.events[-1].kind == "no_data"
 
 

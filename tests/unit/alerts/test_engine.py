@@ -1,4 +1,4 @@
-"""The desk: sides of a tick to events, and the silence of ticks that stay away."""
+"""Alert engine: throttle statuses of ticks to events, and missing ticks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
 from tests.unit.builders.throttle_status import MB, partition, status
 
 START_MS = 1_800_000_000_000
-SHORT = [status(1, Role.LEADER, 3, 4, partition())]
+TOO_LOW = [status(1, Role.LEADER, 3, 4, partition())]
 GOOD = [status(1, Role.LEADER, 9, 4, partition())]
 
 
-class Desk:
-    """A desk with its clock; the time of a tick is the clock's."""
+class EngineAtTime:
+    """An alert engine with its clock; ticks have the time of the clock."""
 
     def __init__(self, *others: str, interval_s: float = 1.0, bootstrap_servers: str = "") -> None:
         self.now_ms = START_MS
@@ -44,20 +44,20 @@ class Desk:
         self.engine.update_leader_balance(cluster, START_MS + round(second * 1000), balances)
 
     def tick(self, second: float, statuses: list, cluster: str = "c") -> list[tuple[str, str, str]]:  # type: ignore[type-arg]
-        return told(self.at(second).evaluate(cluster, self.now_ms, statuses))
+        return changes(self.at(second).evaluate(cluster, self.now_ms, statuses))
 
 
-def told(events: list[AlertEvent]) -> list[tuple[str, str, str]]:
+def changes(events: list[AlertEvent]) -> list[tuple[str, str, str]]:
     return [(event.kind, event.subject, event.state) for event in events]
 
 
 LEADER_ALERT = ("throttle_below_leader_write", "broker 1 as leader")
-SILENCE = ("no_data", "ticks")
+MISSING_TICKS = ("no_data", "ticks")
 
 
 def test_a_tick_brings_events_with_evidence_and_advice() -> None:
-    engine = Desk()
-    assert engine.tick(0, SHORT) == [(*LEADER_ALERT, "pending"), (*LEADER_ALERT, "firing")]
+    engine = EngineAtTime()
+    assert engine.tick(0, TOO_LOW) == [(*LEADER_ALERT, "pending"), (*LEADER_ALERT, "firing")]
     (event,) = engine.engine.active()
     assert (event.tick_ms, event.event_ms, event.cluster) == (START_MS, START_MS, "c")
     recommendation = json.loads(event.recommendation)
@@ -69,7 +69,7 @@ def test_a_tick_brings_events_with_evidence_and_advice() -> None:
 def test_what_earlier_ticks_tell_of_the_quota_is_in_the_promise() -> None:
     def promised(*remaining_mb: float) -> float:
         """The promise at the last tick, with which the throttle falls short."""
-        engine = Desk()
+        engine = EngineAtTime()
         for second, remaining in enumerate(remaining_mb, 1):
             throttle = 9 if second < len(remaining_mb) else 3
             counted = {"remaining_bytes": round(remaining * MB), "used_bytes_per_s": 3 * MB}
@@ -81,8 +81,8 @@ def test_what_earlier_ticks_tell_of_the_quota_is_in_the_promise() -> None:
 
 
 def test_commands_may_name_other_servers_than_headroom_uses() -> None:
-    engine = Desk(bootstrap_servers="public:9092")
-    engine.tick(0, SHORT)
+    engine = EngineAtTime(bootstrap_servers="public:9092")
+    engine.tick(0, TOO_LOW)
     assert "--bootstrap-server public:9092" in json.loads(engine.engine.active()[0].recommendation)["commands"][1]
 
 
@@ -91,7 +91,7 @@ def test_each_cluster_has_its_own_commands_and_an_unknown_one_gets_blanks() -> N
     own = Settings(cluster=ClusterSettings(name="c", bootstrap_servers="broker1:9092"), alerts=AlertSettings(hold_s=0))
     engine = AlertEngine(own, lambda: START_MS, "c.toml", [WatchedCluster(theirs, "other.toml")])
     for cluster in ("c", "other", "stranger"):
-        engine.evaluate(cluster, START_MS, SHORT)
+        engine.evaluate(cluster, START_MS, TOO_LOW)
     advice = {event.cluster: json.loads(event.recommendation) for event in engine.active()}
     assert "--config c.toml" in advice["c"]["commands"][0]
     assert "--bootstrap-server broker1:9092" in advice["c"]["commands"][1]
@@ -102,11 +102,11 @@ def test_each_cluster_has_its_own_commands_and_an_unknown_one_gets_blanks() -> N
 
 
 def test_it_resolves_and_a_tick_twice_says_nothing_new() -> None:
-    engine = Desk()
-    engine.tick(0, SHORT)
+    engine = EngineAtTime()
+    engine.tick(0, TOO_LOW)
     assert engine.tick(1, GOOD) == engine.tick(2, GOOD) == []
     assert engine.tick(3, GOOD) == [(*LEADER_ALERT, "resolved")]
-    assert engine.tick(3, SHORT) == engine.tick(0, SHORT) == []
+    assert engine.tick(3, TOO_LOW) == engine.tick(0, TOO_LOW) == []
 
 
 def test_a_finish_that_slips_is_told_and_stands_while_no_finish_is_known() -> None:
@@ -114,7 +114,7 @@ def test_a_finish_that_slips_is_told_and_stands_while_no_finish_is_known() -> No
         return [status(1, Role.LEADER, 9, 4, partition(), eta_s=eta_s)]
 
     slip = ("eta_slipping", "moves")
-    engine = Desk()
+    engine = EngineAtTime()
     assert engine.tick(0, moving(100)) == []
     assert engine.tick(100, moving(1000)) == [(*slip, "pending"), (*slip, "firing")]
     # Another cluster has a finish of its own.
@@ -141,7 +141,7 @@ def test_leaders_that_fall_short_in_turn_of_one_switch_have_one_alert() -> None:
         ]
         return engine.tick(second, statuses)
 
-    engine = Desk()
+    engine = EngineAtTime()
     assert [state for *_, state in tick(0, 2.90, 2.93)] == ["pending", "firing"]
     for second, required_mb in enumerate([(2.87, 2.86), (2.91, 2.87), (2.87, 2.90), (2.92, 2.93), (2.95, 2.86)], 1):
         assert tick(second, *required_mb) == []
@@ -168,7 +168,7 @@ def test_an_alert_goes_on_with_the_rates_that_it_named_until_all_of_them_are_rai
             ],
         )
 
-    engine = Desk()
+    engine = EngineAtTime()
     subject = "broker 4 as leader"
     fired = tick(0, 2.4, 2.4, recent=True)
     assert [state for *_, state in fired] == ["pending", "firing"]
@@ -185,36 +185,36 @@ def test_an_alert_goes_on_with_the_rates_that_it_named_until_all_of_them_are_rai
 
 
 def test_ticks_that_stay_away_are_told_after_a_while_once() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.tick(0, GOOD)
     # As long as a verdict may be unknown, and as the ticks may be without a leader: 15 s and 5 s.
     assert engine.at(19.9).check_missing_ticks() == []
     events = engine.at(20).check_missing_ticks()
-    assert told(events) == [(*SILENCE, "pending"), (*SILENCE, "firing")]
+    assert changes(events) == [(*MISSING_TICKS, "pending"), (*MISSING_TICKS, "firing")]
     assert json.loads(events[0].evidence)["last_tick_ms"] == START_MS
     assert json.loads(events[0].recommendation)["throttle_bytes_per_s"] is None
     assert engine.at(21).check_missing_ticks() == []
 
 
 def test_at_a_slow_pace_three_ticks_must_stay_away() -> None:
-    engine = Desk(interval_s=10)
+    engine = EngineAtTime(interval_s=10)
     engine.tick(0, GOOD)
     assert engine.at(29.9).check_missing_ticks() == []
     assert engine.at(30).check_missing_ticks() != []
 
 
 def test_silence_puts_no_other_alert_right_and_ends_with_ticks() -> None:
-    engine = Desk()
-    engine.tick(0, SHORT)
+    engine = EngineAtTime()
+    engine.tick(0, TOO_LOW)
     engine.at(20).check_missing_ticks()
     engine.at(90).check_missing_ticks()
     assert {event.kind for event in engine.engine.active()} == {"no_data", "throttle_below_leader_write"}
-    assert engine.tick(91, SHORT) == engine.tick(92, SHORT) == []
-    assert engine.tick(93, SHORT) == [(*SILENCE, "resolved")]
+    assert engine.tick(91, TOO_LOW) == engine.tick(92, TOO_LOW) == []
+    assert engine.tick(93, TOO_LOW) == [(*MISSING_TICKS, "resolved")]
 
 
 def test_old_ticks_from_a_backlog_do_not_end_a_silence() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.tick(0, GOOD)
     engine.at(60).check_missing_ticks()
     assert engine.at(80).evaluate("c", START_MS + 61_000, GOOD) == []
@@ -224,26 +224,26 @@ def test_old_ticks_from_a_backlog_do_not_end_a_silence() -> None:
 
 # The collector's clock is 20 s behind: its ticks come at their pace, and always seem old.
 def test_a_collector_whose_clock_is_behind_ends_its_silence_like_any_other() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.at(20).evaluate("c", START_MS, GOOD)
-    assert told(engine.at(60).check_missing_ticks())[-1] == (*SILENCE, "firing")
+    assert changes(engine.at(60).check_missing_ticks())[-1] == (*MISSING_TICKS, "firing")
     ticks = [(second, START_MS + (second - 20) * 1000) for second in range(61, 66)]
     events = [e for second, tick_ms in ticks for e in engine.at(second).evaluate("c", tick_ms, GOOD)]
     # The first is as old as the one before the silence: it is of no backlog. 2 s after it, of second 41, it is over.
-    assert [(e.tick_ms - START_MS, *told([e])[0]) for e in events] == [(43_000, *SILENCE, "resolved")]
+    assert [(e.tick_ms - START_MS, *changes([e])[0]) for e in events] == [(43_000, *MISSING_TICKS, "resolved")]
 
 
 def test_a_silence_is_told_in_the_time_of_the_ticks() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.at(20).evaluate("c", START_MS, GOOD)
     # Judged at second 20, it is of second 0; 40 s later it is second 40 there.
     assert [event.tick_ms - START_MS for event in engine.at(60).check_missing_ticks()] == [40_000, 40_000]
 
 
 def test_alerts_of_a_cluster_that_nobody_configures_any_more_end() -> None:
-    before = Desk()
-    events = before.at(0).evaluate("renamed", START_MS, SHORT)
-    engine = Desk()
+    before = EngineAtTime()
+    events = before.at(0).evaluate("renamed", START_MS, TOO_LOW)
+    engine = EngineAtTime()
     engine.engine.restore(events)
     assert [e for e in engine.at(89).check_missing_ticks() if e.cluster == "renamed"] == []
     (ended,) = [e for e in engine.at(90).check_missing_ticks() if e.cluster == "renamed"]
@@ -253,21 +253,21 @@ def test_alerts_of_a_cluster_that_nobody_configures_any_more_end() -> None:
 
 
 def test_a_cluster_that_nobody_configures_is_not_missed_when_its_ticks_stay_away() -> None:
-    engine = Desk()
-    engine.tick(0, SHORT, "stranger")
+    engine = EngineAtTime()
+    engine.tick(0, TOO_LOW, "stranger")
     ended = [e for second in range(1, 200) for e in engine.at(second).check_missing_ticks() if e.cluster == "stranger"]
-    assert told(ended) == [(*LEADER_ALERT, "resolved")]
+    assert changes(ended) == [(*LEADER_ALERT, "resolved")]
 
 
 def test_a_cluster_that_nobody_configures_may_come_back_after_long() -> None:
-    engine = Desk()
-    engine.tick(0, SHORT, "stranger")
+    engine = EngineAtTime()
+    engine.tick(0, TOO_LOW, "stranger")
     engine.at(100).check_missing_ticks()
-    assert [state for *_, state in engine.tick(700, SHORT, "stranger")] == ["pending", "firing"]
+    assert [state for *_, state in engine.tick(700, TOO_LOW, "stranger")] == ["pending", "firing"]
 
 
-def missing_ticks_event(engine: Desk, second: float, batch_s: float | None = None) -> tuple[str, str]:
-    """Summary and advice of the silence that the desk tells at a time."""
+def missing_ticks_event(engine: EngineAtTime, second: float, batch_s: float | None = None) -> tuple[str, str]:
+    """Return summary and recommendation of the missing-ticks alert at a time."""
     event = engine.at(second).check_missing_ticks(batch_s)[-1]
     return event.summary, json.loads(event.recommendation)["reason"]
 
@@ -277,7 +277,7 @@ def in_order(advice: str) -> list[str]:
 
 
 def test_a_silence_tells_the_last_tick_judged_and_where_to_look_first() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.tick(0, GOOD)
     # 1,800,000,000 s after the epoch: 08:00:00
     summary, advice = missing_ticks_event(engine, 20, batch_s=0.4)
@@ -288,7 +288,7 @@ def test_a_silence_tells_the_last_tick_judged_and_where_to_look_first() -> None:
 
 
 def test_a_silence_while_a_batch_takes_long_is_put_down_to_the_process_that_judges() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.tick(0, GOOD)
     summary, advice = missing_ticks_event(engine, 25, batch_s=22.0)
     assert summary.endswith("25 s ago; ticks have come, but their batch has been worked on for 22 s")
@@ -311,15 +311,16 @@ def test_a_silence_while_a_batch_takes_long_is_put_down_to_the_process_that_judg
 def test_ticks_that_are_worked_on_have_as_long_as_those_that_stay_away(
     second: float, batch_s: float | None, is_told: bool
 ) -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.tick(0, GOOD)
     assert (
-        told(engine.at(second).check_missing_ticks(batch_s)) == [(*SILENCE, "pending"), (*SILENCE, "firing")] * is_told
+        changes(engine.at(second).check_missing_ticks(batch_s))
+        == [(*MISSING_TICKS, "pending"), (*MISSING_TICKS, "firing")] * is_told
     )
 
 
 def test_a_silence_after_a_tick_judged_late_is_put_down_to_the_process_that_judges() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     # Judged at second 40, of second 20: 20 s late; in time is up to 15 s.
     engine.at(40).evaluate("c", START_MS + 20_000, GOOD)
     summary, advice = missing_ticks_event(engine, 60)
@@ -336,7 +337,7 @@ def test_a_silence_from_the_start_on_says_so() -> None:
 
 
 def test_each_cluster_is_silent_for_itself() -> None:
-    engine = Desk("d")
+    engine = EngineAtTime("d")
     engine.tick(0, GOOD, "c")
     engine.tick(0, GOOD, "d")
     engine.tick(19, GOOD, "d")
@@ -344,12 +345,12 @@ def test_each_cluster_is_silent_for_itself() -> None:
 
 
 def test_what_was_stored_is_taken_up() -> None:
-    first = Desk()
-    events = first.at(0).evaluate("c", START_MS, SHORT)
-    second = Desk()
+    first = EngineAtTime()
+    events = first.at(0).evaluate("c", START_MS, TOO_LOW)
+    second = EngineAtTime()
     second.engine.restore(events[::-1])
     assert [event.state for event in second.engine.active()] == ["firing"]
-    assert second.tick(0, SHORT) == second.tick(1, SHORT) == []
+    assert second.tick(0, TOO_LOW) == second.tick(1, TOO_LOW) == []
 
 
 IMBALANCE = ("leader_imbalance", "broker 2")
@@ -357,7 +358,7 @@ AWAY, BALANCED = balance(2, 10, 3), balance(2, 10)
 
 
 def test_an_imbalance_is_found_in_the_next_tick_and_told_when_it_has_lasted() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     assert engine.tick(0, []) == []
     for second in range(0, 610, 10):
         engine.balances(second, AWAY)
@@ -369,7 +370,7 @@ def test_an_imbalance_is_found_in_the_next_tick_and_told_when_it_has_lasted() ->
 
 
 def test_an_imbalance_that_a_rolling_restart_brings_and_ends_is_not_told() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.balances(0, AWAY)
     assert engine.tick(1, []) == [(*IMBALANCE, "pending")]
     engine.balances(500, AWAY)
@@ -379,34 +380,34 @@ def test_an_imbalance_that_a_rolling_restart_brings_and_ends_is_not_told() -> No
 
 
 def test_balances_that_stay_away_or_are_not_known_yet_end_no_alert_and_begin_none() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.balances(0, AWAY)
     events = engine.at(1).evaluate("c", START_MS + 1000, [])
     # A minute is not too old, more is: neither wrong nor right.
     for second in (60, 61, 700):
         assert engine.tick(second, []) == []
-    assert told(engine.engine.active()) == [(*IMBALANCE, "pending")]
+    assert changes(engine.engine.active()) == [(*IMBALANCE, "pending")]
     # Another process takes the alert up, and does not know of any balance at first.
-    after = Desk()
+    after = EngineAtTime()
     after.engine.restore(events)
     assert after.tick(2, []) == after.tick(3, []) == []
     after.balances(3, BALANCED)
     assert after.tick(4, []) == [(*IMBALANCE, "resolved")]
-    assert Desk().tick(0, []) == []
+    assert EngineAtTime().tick(0, []) == []
 
 
 def test_at_a_slow_pace_balances_of_six_ticks_ago_count() -> None:
-    engine = Desk(interval_s=30)
+    engine = EngineAtTime(interval_s=30)
     engine.balances(0, AWAY)
     assert engine.tick(180, []) == [(*IMBALANCE, "pending")]
-    late = Desk(interval_s=30)
+    late = EngineAtTime(interval_s=30)
     late.balances(0, AWAY)
     assert late.tick(180.1, []) == []
 
 
 def test_an_imbalance_is_told_with_the_plan_of_its_cluster_while_that_is_young() -> None:
     def batches(second: float, cluster: str = "c") -> int | None:
-        engine = Desk()
+        engine = EngineAtTime()
         engine.engine.update_election_plan(cluster, replace(PLAN_SUMMARY, tick_ms=START_MS))
         engine.balances(second, AWAY)
         (event,) = engine.at(second).evaluate("c", engine.now_ms, [])
@@ -419,14 +420,14 @@ def test_an_imbalance_is_told_with_the_plan_of_its_cluster_while_that_is_young()
 
 
 def test_the_balances_of_each_cluster_are_its_own() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.balances(0, AWAY, cluster="d")
     assert engine.tick(1, []) == []
     assert engine.tick(1, [], "d") == [(*IMBALANCE, "pending")]
 
 
 def test_several_brokers_out_of_balance_are_one_alert() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     engine.balances(0, AWAY, balance(1, 10, 5))
     assert engine.tick(1, []) == [("leader_imbalance", "broker 1", "pending")]
     (event,) = engine.engine.active()
@@ -434,7 +435,7 @@ def test_several_brokers_out_of_balance_are_one_alert() -> None:
 
 
 def test_what_a_broker_that_is_down_cannot_lead_is_told_with_what_it_lost() -> None:
-    engine = Desk()
+    engine = EngineAtTime()
     lost = {"lost": (OutOfSyncReplica("t", 0, 1, False),), "lost_replicas": 1}
     down = [status(2, Role.FOLLOWER, None, 0, limited=0, alive=False, **lost)]
     for second in range(0, 700, 10):

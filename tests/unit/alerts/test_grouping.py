@@ -39,46 +39,46 @@ def active(findings: Collection[Finding], *subjects: str, **more: Any) -> dict[S
     }
 
 
-def told(*findings: Finding, firing: Collection[str] = ()) -> dict[str, list[str]]:
+def grouped_subjects(*findings: Finding, firing: Collection[str] = ()) -> dict[str, list[str]]:
     """By subject of what is told, the subjects that it stands for."""
     found = group_findings(findings, active(findings, *firing), ()).findings
     return {f.subject: [other["subject"] for other in f.evidence.get("also", [])] for f in found}
 
 
 def test_of_one_cause_the_gravest_is_told_then_the_weightiest_then_the_first_by_name() -> None:
-    assert told(finding("a", weight=9), finding("b", severity=CRITICAL)) == {"b": ["a"]}
-    assert told(finding("a", weight=1), finding("b", weight=2), finding("c", weight=3)) == {"c": ["b", "a"]}
-    assert told(finding("b"), finding("a")) == {"a": ["b"]}
+    assert grouped_subjects(finding("a", weight=9), finding("b", severity=CRITICAL)) == {"b": ["a"]}
+    assert grouped_subjects(finding("a", weight=1), finding("b", weight=2), finding("c", weight=3)) == {"c": ["b", "a"]}
+    assert grouped_subjects(finding("b"), finding("a")) == {"a": ["b"]}
 
 
 def test_other_causes_and_findings_without_one_are_told_for_themselves() -> None:
     findings = [finding("a"), finding("b", cause="other"), finding("c", cause=""), finding("d", cause="")]
-    assert told(*findings) == {"a": [], "b": [], "c": [], "d": []}
+    assert grouped_subjects(*findings) == {"a": [], "b": [], "c": [], "d": []}
 
 
 def test_whose_alert_is_active_goes_on_being_told_though_another_is_graver_by_now() -> None:
-    assert told(finding("a"), finding("b", severity=CRITICAL), firing={"a"}) == {"a": ["b"]}
-    assert told(finding("a"), finding("b"), finding("c"), firing={"b", "c"}) == {"b": ["a"], "c": []}
+    assert grouped_subjects(finding("a"), finding("b", severity=CRITICAL), firing={"a"}) == {"a": ["b"]}
+    assert grouped_subjects(finding("a"), finding("b"), finding("c"), firing={"b", "c"}) == {"b": ["a"], "c": []}
 
 
 def test_what_comes_up_after_an_alert_has_fired_without_it_gets_one_of_its_own() -> None:
     late, later = replace(finding("b"), joins=False), replace(finding("c"), joins=False)
-    assert told(finding("a"), late, later, finding("d"), firing={"a"}) == {"a": ["d"], "b": ["c"]}
+    assert grouped_subjects(finding("a"), late, later, finding("d"), firing={"a"}) == {"a": ["d"], "b": ["c"]}
 
 
 def test_what_an_alert_named_gets_none_of_its_own_while_that_one_is_held() -> None:
     one, other = finding("a"), replace(finding("b"), joins=False)
     named = frozenset({(other.kind, "b")})
 
-    def of_held(severity: Severity, also: frozenset[Subject] = named) -> list[str]:
+    def of_kept(severity: Severity, also: frozenset[Subject] = named) -> list[str]:
         alerts = active([one], "a", also=also, severity=WARNING)
         graver = replace(other, severity=severity)
         found = group_findings([graver], alerts, {(graver.kind, "b")}, {(one.kind, "a")}).findings
         return [f.subject for f in found]
 
-    assert of_held(WARNING) == of_held(INFO) == []
+    assert of_kept(WARNING) == of_kept(INFO) == []
     # It was told of something less grave, or not of this.
-    assert of_held(CRITICAL) == of_held(WARNING, frozenset()) == ["b"]
+    assert of_kept(CRITICAL) == of_kept(WARNING, frozenset()) == ["b"]
     alerts = active([one], "a", also=named, severity=WARNING)
     assert [f.subject for f in group_findings([other], alerts, ()).findings] == ["b"]
 
@@ -154,7 +154,7 @@ def test_what_an_alert_named_when_it_fired_belongs_to_it_whatever_its_cause_is_b
     assert [also["subject"] for also in lead.evidence["also"]] == ["b"]
 
 
-def short_throttle(subject: str, broker: int, required: float, severity: Severity = WARNING) -> Finding:
+def low_throttle(subject: str, broker: int, required: float, severity: Severity = WARNING) -> Finding:
     """A leader's rate that is too low since a switch, told for itself."""
     found = finding(subject, "switch from broker 3", severity, kind=AlertKind.THROTTLE_BELOW_LEADER_WRITE)
     evidence = {"broker_id": broker, "role": "leader", "throttle_bytes_per_s": 2.4, "required_bytes_per_s": required}
@@ -163,7 +163,7 @@ def short_throttle(subject: str, broker: int, required: float, severity: Severit
 
 def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_own() -> None:
     # Two brokers took over; the first was found too low one tick before the second, and its advice raises both.
-    first, second = short_throttle("broker 4 as leader", 4, 2.9), short_throttle("broker 1 as leader", 1, 2.9)
+    first, second = low_throttle("broker 4 as leader", 4, 2.9), low_throttle("broker 1 as leader", 1, 2.9)
     raised = AdvisedIncrease(2.4, 3.5)
     raises: dict[BrokerRole, AdvisedIncrease] = {(4, "leader"): raised, (1, "leader"): raised}
     advised = ActiveAlert(True, first.cause, severity=WARNING, raises=raises)
@@ -180,7 +180,7 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     assert [f.subject for f in group_findings(past, is_firing, ()).findings] == [first.subject]
     assert not group_findings(past[1:], is_firing, (), is_firing).findings
     # What the advice does not put right is news.
-    more = short_throttle(second.subject, 1, 3.6)
+    more = low_throttle(second.subject, 1, 3.6)
     assert {f.subject for f in group_findings([first, more], is_firing, ()).findings} == {first.subject, more.subject}
     # So is a switch, whatever was advised before it.
     before = {(first.kind, first.subject): replace(advised, cause="throttle")}
@@ -210,7 +210,7 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     (goes_on,) = group_findings([second], is_firing, ()).findings
     assert (goes_on.subject, goes_on.evidence["goes_on_with"]["subject"]) == (first.subject, second.subject)
     assert [f.subject for f in group_findings([more], is_firing, ()).findings] == [more.subject]
-    graver = short_throttle(second.subject, 1, 2.9, CRITICAL)
+    graver = low_throttle(second.subject, 1, 2.9, CRITICAL)
     (told_one,) = group_findings([graver], is_firing, (), is_firing).findings
     assert (told_one.subject, told_one.severity) == (first.subject, CRITICAL)
     assert [f.severity for f in group_findings([first, graver], is_firing, ()).findings] == [CRITICAL]
@@ -237,7 +237,7 @@ FINDINGS = st.lists(
 def test_nothing_is_lost_or_told_twice_and_no_active_one_falls_silent(
     findings: list[Finding], firing: set[str]
 ) -> None:
-    spoken = told(*findings, firing=firing)
+    spoken = grouped_subjects(*findings, firing=firing)
     everyone = [*spoken, *(other for others in spoken.values() for other in others)]
     assert sorted(everyone) == sorted(f.subject for f in findings)
     assert {f.subject for f in findings if f.subject in firing or not f.cause} <= spoken.keys()

@@ -21,7 +21,7 @@ from schemas.alerts import AlertEvent, AlertKind, Finding, Severity
 KIND = AlertKind.THROTTLE_BELOW_LEADER_WRITE
 SUBJECT = "broker 1 as leader"
 OK = Assessment()
-HELD = Assessment(keep_firing={(KIND, SUBJECT)})
+KEPT_FIRING = Assessment(keep_firing={(KIND, SUBJECT)})
 _RANK = {None: 0, "resolved": 0, "pending": 1, "firing": 2}
 
 
@@ -101,9 +101,9 @@ def test_a_relapse_starts_the_time_anew() -> None:
 
 
 def test_what_is_neither_wrong_nor_right_resolves_nothing() -> None:
-    ticks = [(11, OK), (15, HELD), (16, OK), (20, OK), (21, OK)]
+    ticks = [(11, OK), (15, KEPT_FIRING), (16, OK), (20, OK), (21, OK)]
     assert run(lifecycle(5), (10, bad(0)), *ticks)[2:] == [(21, "resolved")]
-    assert run(lifecycle(), (10, HELD)) == []
+    assert run(lifecycle(), (10, KEPT_FIRING)) == []
 
 
 def needs(required: float) -> Assessment:
@@ -126,7 +126,7 @@ def test_what_is_enough_while_a_broker_is_down_resolves_only_what_asked_for_no_m
         alerts = lifecycle(5, kept)
     down = Assessment(enough_while_down={(KIND, SUBJECT): throttle})
     assert run(alerts, *((s, down) for s in range(11, 31))) == resolved
-    # Back again the destination needs what it needed: no alert is fired anew.
+    # Back again the destination needs what it needed: no alert fires again.
     if not resolved:
         assert run(alerts, (31, needs(8)), (32, needs(8))) == []
         assert run(alerts, *((s, OK) for s in range(33, 40))) == [(38, "resolved")]
@@ -138,7 +138,7 @@ def test_of_what_has_no_alert_nothing_is_held_for_a_broker_that_is_down() -> Non
 
 def test_a_pending_alert_ends_with_the_first_good_tick() -> None:
     assert run(lifecycle(5), (10, bad(3)), (11, OK)) == [(10, "pending"), (11, "resolved")]
-    assert run(lifecycle(5), (10, bad(3)), (11, HELD), (13, bad(3))) == [(10, "pending"), (13, "firing")]
+    assert run(lifecycle(5), (10, bad(3)), (11, KEPT_FIRING), (13, bad(3))) == [(10, "pending"), (13, "firing")]
 
 
 def test_what_comes_back_is_a_new_alert() -> None:
@@ -212,8 +212,8 @@ def test_a_resolved_alert_that_is_taken_up_is_not_active() -> None:
     assert run(restored, (2, bad(0)), (3, bad(0))) == [(3, "pending"), (3, "firing")]
 
 
-SAYINGS = st.sampled_from([bad(0), bad(2), bad(2), bad(2, 400), OK, OK, HELD])
-BATCHES = st.lists(st.lists(SAYINGS, min_size=1, max_size=3), min_size=1, max_size=8)
+ASSESSMENTS = st.sampled_from([bad(0), bad(2), bad(2), bad(2, 400), OK, OK, KEPT_FIRING])
+BATCHES = st.lists(st.lists(ASSESSMENTS, min_size=1, max_size=3), min_size=1, max_size=8)
 
 
 def numbered(batches: list[list[Assessment]]) -> list[list[tuple[int, Assessment]]]:
@@ -222,7 +222,7 @@ def numbered(batches: list[list[Assessment]]) -> list[list[tuple[int, Assessment
     return [[(next(seconds) * 1000, said) for said in batch] for batch in batches]
 
 
-def observed(alerts: Lifecycle, batch: list[tuple[int, Assessment]]) -> list[AlertEvent]:
+def applied(alerts: Lifecycle, batch: list[tuple[int, Assessment]]) -> list[AlertEvent]:
     return [event for tick_ms, said in batch for event in alerts.apply("c", tick_ms, said)]
 
 
@@ -231,14 +231,14 @@ def run_with_crashes(batches: list[list[Assessment]], crashes: list[str], resolv
     stored: list[AlertEvent] = []
     alerts = lifecycle(resolve_s)
     for batch, crash in zip(numbered(batches), crashes, strict=False):
-        events = observed(alerts, batch)
+        events = applied(alerts, batch)
         if crash == "before the commit":
             alerts = lifecycle(resolve_s, stored)
-            events = observed(alerts, batch)
+            events = applied(alerts, batch)
         stored.extend(events)
         if crash == "after the commit":
             alerts = lifecycle(resolve_s, stored[::-1])
-            assert observed(alerts, batch) == []
+            assert applied(alerts, batch) == []
     return stored
 
 
@@ -302,7 +302,7 @@ def test_while_it_is_pending_it_may_become_graver_unheard_and_fires_as_grave_as_
     assert [e.severity for e in alerts.apply("c", 4000, bad(3, severity=Severity.CRITICAL))] == ["critical"]
 
 
-def well_s(alerts: Lifecycle, from_s: int) -> tuple[int, int]:
+def clear_s(alerts: Lifecycle, from_s: int) -> tuple[int, int]:
     """Seconds of good ticks that an alert which fires now takes to resolve, and the second at which it does."""
     (*_, fired) = run(alerts, (from_s, bad(0)))
     assert fired == (from_s, "firing")
@@ -315,7 +315,7 @@ def well_s(alerts: Lifecycle, from_s: int) -> tuple[int, int]:
 def test_what_keeps_coming_back_has_to_be_well_for_twice_as_long_each_time() -> None:
     alerts, times, second = lifecycle(5), [], 0
     for _ in range(6):
-        took_s, second = well_s(alerts, second + 1)
+        took_s, second = clear_s(alerts, second + 1)
         times.append(took_s)
     assert times == [5, 10, 20, 40, 80, 160]
 
@@ -323,32 +323,32 @@ def test_what_keeps_coming_back_has_to_be_well_for_twice_as_long_each_time() -> 
 def test_it_has_to_be_well_no_longer_than_the_time_in_which_it_counts_as_coming_back() -> None:
     flap_s = FLAP_MS // 1000
     alerts = lifecycle(400)
-    first_s, second = well_s(alerts, 1)
-    again_s, second = well_s(alerts, second + 1)
+    first_s, second = clear_s(alerts, 1)
+    again_s, second = clear_s(alerts, second + 1)
     # When it is over the first one no longer counts: it is well for 800 s, or until 900 s after the first one fired.
     assert (first_s, again_s) == (400, flap_s + 2 - (1 + 400 + 1 + 1) - 1)
-    assert well_s(lifecycle(2 * flap_s - 500), 1)[0] == 2 * flap_s - 500
+    assert clear_s(lifecycle(2 * flap_s - 500), 1)[0] == 2 * flap_s - 500
 
 
 def test_what_comes_back_after_long_has_to_be_well_for_as_long_as_the_first_time() -> None:
     alerts = lifecycle(5)
-    well_s(alerts, 1)
-    assert well_s(alerts, 2 + FLAP_MS // 1000)[0] == 5
+    clear_s(alerts, 1)
+    assert clear_s(alerts, 2 + FLAP_MS // 1000)[0] == 5
 
 
 def test_another_subject_that_comes_back_makes_nobody_else_wait() -> None:
     alerts = lifecycle(5)
     other = bad(0, subject="broker 2 as leader")
     run(alerts, (1, other), (2, OK), (7, OK))
-    assert well_s(alerts, 8)[0] == 5
+    assert clear_s(alerts, 8)[0] == 5
 
 
 def test_how_often_it_came_back_is_known_after_a_restart() -> None:
     alerts, events, second = lifecycle(5), [], 0
     for _ in range(3):
-        events += observed(alerts, [(second * 1000, bad(0)), *((s * 1000, OK) for s in range(second + 1, second + 60))])
+        events += applied(alerts, [(second * 1000, bad(0)), *((s * 1000, OK) for s in range(second + 1, second + 60))])
         second += 60
-    assert well_s(lifecycle(5, events[::-1]), second)[0] == well_s(alerts, second)[0] == 40
+    assert clear_s(lifecycle(5, events[::-1]), second)[0] == clear_s(alerts, second)[0] == 40
 
 
 def test_an_alert_that_is_told_again_has_not_come_back() -> None:
@@ -358,7 +358,7 @@ def test_an_alert_that_is_told_again_has_not_come_back() -> None:
     # It began to fire at second 1, however late it was told again: at second 950 that is long ago.
     told_again = lifecycle(5)
     run(told_again, (1, bad(0, 100)), (800, bad(0, 400)), (801, OK), (806, OK))
-    assert well_s(told_again, 950)[0] == 5
+    assert clear_s(told_again, 950)[0] == 5
 
 
 def test_without_a_time_of_being_well_it_may_come_back_as_often_as_it_likes() -> None:
@@ -418,8 +418,8 @@ def test_what_comes_before_it_is_told_in_its_place_once_it_is_due() -> None:
         (4000, "consequence", "resolved"),
     ]
     assert [also["subject"] for also in json.loads(events[2].evidence)["also"]] == ["consequence"]
-    assert observed(alerts, [(4000, both), (5000, both)]) == []
-    assert observed(lifecycle(events=events), [(4000, both), (5000, both)]) == []
+    assert applied(alerts, [(4000, both), (5000, both)]) == []
+    assert applied(lifecycle(events=events), [(4000, both), (5000, both)]) == []
 
 
 def test_what_comes_before_it_and_has_gone_by_then_is_not_told() -> None:
@@ -446,9 +446,9 @@ def test_once_it_fires_nothing_takes_its_place() -> None:
 def test_a_tick_that_comes_again_starts_no_alert_of_another_one_of_its_cause() -> None:
     alerts = lifecycle(0)
     batch = [(1000, caused("c")), (2000, caused("a", "b", "c")), (3000, OK)]
-    events = observed(alerts, batch)
+    events = applied(alerts, batch)
     assert {e.subject for e in events} == {"c"}
-    assert observed(alerts, batch) == observed(lifecycle(0, events), batch) == []
+    assert applied(alerts, batch) == applied(lifecycle(0, events), batch) == []
 
 
 def lost(affected: int, why: str = "fallen_behind", hold_s: float = 60, action: str = "inspect_broker") -> Finding:
@@ -644,7 +644,7 @@ _SUBJECTS = ("a", "b", "c")
 
 
 @st.composite
-def sayings(draw: st.DrawFn, holds_s: Sequence[float] = (0.0, 2.0)) -> Assessment:
+def assessments(draw: st.DrawFn, holds_s: Sequence[float] = (0.0, 2.0)) -> Assessment:
     """A tick in which each kind and subject is bad, held or good."""
     assessment = Assessment()
     for told in [(kind, subject) for kind in _KINDS for subject in _SUBJECTS]:
@@ -711,10 +711,10 @@ class Ticks(RuleBasedStateMachine):
 
     @rule(data=st.data(), step_s=st.integers(1, 4))
     def next_tick(self, data: st.DataObject, step_s: int) -> None:
-        said = data.draw(sayings(self.holds_s))
+        said = data.draw(assessments(self.holds_s))
         last_ms = max((tick_ms for tick_ms, _ in self.ticks), default=0)
         self.ticks.append((last_ms + step_s * 1000, said))
-        self.hear(*self.ticks[-1])
+        self.apply(*self.ticks[-1])
 
     @precondition(lambda self: self.ticks)
     @rule(data=st.data(), gap_s=st.integers(2, 4))
@@ -722,12 +722,12 @@ class Ticks(RuleBasedStateMachine):
         """Nothing has lasted over it: a second after the one before it would bring as much."""
         for alerts in (self.alerts, self.straight):
             alerts.shift_clock("c", (gap_s - 1) * 1000)
-        said = data.draw(sayings(self.holds_s))
+        said = data.draw(assessments(self.holds_s))
         self.ticks.append((self.ticks[-1][0] + gap_s * 1000, said))
-        self.hear(*self.ticks[-1])
+        self.apply(*self.ticks[-1])
 
     @precondition(lambda self: self.ticks and not self.restarted)
-    @rule(said=sayings(), back_ms=st.integers(1, 5000))
+    @rule(said=assessments(), back_ms=st.integers(1, 5000))
     def a_late_tick(self, said: Assessment, back_ms: int) -> None:
         assert self.alerts.apply("c", max(self.ticks[-1][0] - back_ms, 1), said) == []
 
@@ -763,7 +763,7 @@ class Ticks(RuleBasedStateMachine):
         for tick in self.ticks[self.known_from :]:
             assert self.alerts.apply("c", *tick) == []
 
-    def hear(self, tick_ms: int, said: Assessment) -> None:
+    def apply(self, tick_ms: int, said: Assessment) -> None:
         events = self.alerts.apply("c", tick_ms, said)
         self.events += events
         self.straight_events += self.straight.apply("c", tick_ms, said)

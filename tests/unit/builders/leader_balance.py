@@ -1,4 +1,4 @@
-"""Balances of a tick made by hand, as the rules look at them."""
+"""Leader balances and an election plan for tests of rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planning.elections.summary import BalanceForecast, ElectionPlanSummary
 from schemas.alerts import Role
 from tests.unit.builders.throttle_status import MB, TICK_MS
 
-# A plan of four batches, of which three partitions are left out for a move and five for a throttle.
+# Four batches; three partitions are left out because of a move and five because of a throttle.
 PLAN_SUMMARY = ElectionPlanSummary(
     tick_ms=TICK_MS,
     batches=4,
@@ -28,7 +28,7 @@ PLAN_SUMMARY = ElectionPlanSummary(
 def balance(
     broker: int, preferred: int, electable: int = 0, waiting: int = 0, unavailable: int = 0, **more: Any
 ) -> LeaderBalance:
-    """A broker to which 8 MB/s are written, and would be 10; the rest of what prefers it it leads."""
+    """Return a broker with a write rate of 8 MB/s, 10 MB/s with all its preferred partitions; it leads the rest."""
     writes = {name: more.pop(name) for name in ("write_bytes_per_s", "preferred_write_bytes_per_s") if name in more}
     away = electable + waiting + unavailable
     of_leaders = Balance(broker, preferred, away, electable, waiting, 8 * MB, 10 * MB)

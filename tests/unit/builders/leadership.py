@@ -1,4 +1,4 @@
-"""A cluster whose leaders can be looked at and elected, for tests of plans and of carrying them out."""
+"""A fake cluster whose leadership can be read and elected, for tests of election plans."""
 
 from __future__ import annotations
 

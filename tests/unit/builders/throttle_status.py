@@ -1,4 +1,4 @@
-"""Sides of a tick made by hand, as the rules look at them."""
+"""Throttle statuses for tests of rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas.config import AlertSettings
 MB = 1_000_000.0
 TICK_MS = 1_800_000_000_000
 SETTINGS = AlertSettings(hold_s=3, stalled_s=30, no_data_s=15, exit_ratio=1.05)
-# What readers of any finding rely on.
+# Evidence keys of every finding.
 EVIDENCE_KEYS = {
     "broker_id",
     "role",
@@ -30,7 +30,7 @@ EVIDENCE_KEYS = {
 
 
 def partition(number: int = 0, **more: Any) -> PartitionEvidence:
-    """Partition of topic ``t`` of 2 MB/s that moves from 2, 1 to 3, 2 and is led by broker 1."""
+    """Return a partition of topic ``t`` with 2 MB/s that moves from 2, 1 to 3, 2 and is led by broker 1."""
     fields: dict[str, Any] = {
         "topic": "t",
         "partition": number,
@@ -58,7 +58,7 @@ def status(
     limited: int = 1,
     **more: Any,
 ) -> ThrottleStatus:
-    """A side with one replica held back; the verdict is the one of its demand, and the sums are over its partitions."""
+    """Return a status with one limited replica; verdict and sums follow from its load and partitions."""
     load = ThrottleLoad(
         broker=broker,
         role=role,
@@ -87,7 +87,7 @@ def status(
 
 
 def _sums(broker: int, role: Role, partitions: Sequence[PartitionEvidence], stall: str | None) -> dict[str, Any]:
-    """What a side has over all its partitions, made from those that are named."""
+    """Return the fields that sum over partitions."""
     moving = [p for p in partitions if p.moving]
     resting = sorted({p.topic for p in partitions if p.followers and not p.moving})
     leads = role is Role.LEADER
@@ -129,12 +129,12 @@ def _switches(broker: int, partitions: Sequence[PartitionEvidence]) -> tuple[Lea
 
 
 def assessment_of(*statuses: ThrottleStatus, policy: ThrottlePolicy | None = None) -> Assessment:
-    """What a tick of these sides says."""
+    """Return the assessment of a tick with these statuses."""
     return evaluate_rules(statuses, SETTINGS, Recommender(policy or ThrottlePolicy(), "broker1:9092"))
 
 
 def found(*statuses: ThrottleStatus, kind: AlertKind | None = None, policy: ThrottlePolicy | None = None) -> Finding:
-    """The only finding, or the only one of a kind, and that it holds what readers rely on."""
+    """Return the only finding, or the only one of a kind, after a check of its evidence keys."""
     (finding,) = [f for f in assessment_of(*statuses, policy=policy).findings if kind in (None, f.kind)]
     assert set(finding.evidence) >= EVIDENCE_KEYS
     json.dumps([finding.evidence, dict(finding.recommendation)])
@@ -142,5 +142,5 @@ def found(*statuses: ThrottleStatus, kind: AlertKind | None = None, policy: Thro
 
 
 def kinds(*statuses: ThrottleStatus) -> set[AlertKind]:
-    """The kinds of what is found."""
+    """Return the kinds of the findings."""
     return {finding.kind for finding in assessment_of(*statuses).findings}

@@ -1,4 +1,4 @@
-"""Views of a cluster's throttles, and a cluster behind the throttle commands whose changes are kept."""
+"""Throttle views, and a fake cluster that records the changes of throttle commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def view_of(
     down: tuple[int, ...] = (),
     default: BrokerThrottles = NONE,
 ) -> ThrottleView:
-    """Brokers 1 to 4; one that is down reports no rates."""
+    """Return a view of brokers 1 to 4; a broker that is down reports no rates."""
     rates = dict.fromkeys((1, 2, 3, 4), NONE) | (rates or {}) | dict.fromkeys(down, SILENT)
     brokers = {b: Broker(b, f"broker{b}", 9092, b not in down) for b in rates}
     configs = {"t": LISTED, "still": UNLISTED} if configs is None else configs
@@ -41,10 +41,10 @@ def view_of(
 
 
 class FakeCluster:
-    """A cluster whose throttles can be read and changed; brokers in ``hanging`` take no change.
+    """A cluster whose throttles can be read and changed; brokers in ``hanging`` apply no change.
 
     Attributes:
-        changes: what was asked for, in order.
+        changes: requested changes, in order.
     """
 
     def __init__(self, view: ThrottleView) -> None:

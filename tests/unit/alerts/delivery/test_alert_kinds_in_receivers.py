@@ -24,16 +24,16 @@ LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 LISTED = status(1, LEADER, 9, 4, partition())
 UNLISTED = partition(1, leader=2, followers=0, in_sync_followers=0)
 RESTING = partition(moving=False, in_sync_followers=2)
-HEIR = LeadershipRisk(4 * MB, "t", 9, 1)
+RISK = LeadershipRisk(4 * MB, "t", 9, 1)
 LOST = {"lost": (OutOfSyncReplica("t", 0, 1, True), OutOfSyncReplica("u", 0, 1, False)), "lost_replicas": 2}
 
-# The sides of ticks, two minutes apart, of which the last one brings an alert of the kind.
+# Statuses of ticks two minutes apart; the last tick fires an alert of the kind.
 SCENES: dict[AlertKind, list[list[ThrottleStatus]]] = {
     AlertKind.THROTTLE_BELOW_LEADER_WRITE: [[status(1, LEADER, 3, 4, partition())]],
     AlertKind.THROTTLE_BELOW_INBOUND: [[status(3, FOLLOWER, 3, 4, partition())]],
     AlertKind.THROTTLE_LEFT_BEHIND: [[status(1, LEADER, 9, 4, RESTING, limited=0, throttle_source="broker")]],
     AlertKind.THROTTLE_AT_RISK: [
-        [LISTED, status(1, FOLLOWER, 9, 0, limited=0, takeover=replace(HEIR, bytes_per_s=6 * MB))]
+        [LISTED, status(1, FOLLOWER, 9, 0, limited=0, takeover=replace(RISK, bytes_per_s=6 * MB))]
     ],
     AlertKind.LEADER_UNTHROTTLED: [[LISTED, status(2, LEADER, None, 4, partition(1, leader=2))]],
     AlertKind.REASSIGNMENT_WITHOUT_THROTTLE: [[status(2, LEADER, None, 0, UNLISTED, limited=0, free=1)]],
@@ -116,7 +116,7 @@ TEXTS = {
 }
 
 
-def told(kind: AlertKind) -> AlertEvent:
+def event_of_kind(kind: AlertKind) -> AlertEvent:
     """The event that the last tick of a kind's scene brings."""
     now = dict.fromkeys(("hold_s", "stalled_s", "no_data_s", "under_replicated_s", "left_behind_s", "imbalance_s"), 0.0)
     settings = Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now))
@@ -134,7 +134,7 @@ def told(kind: AlertKind) -> AlertEvent:
     return event
 
 
-EVENTS = {kind: told(kind) for kind in AlertKind}
+EVENTS = {kind: event_of_kind(kind) for kind in AlertKind}
 every_kind = pytest.mark.parametrize("kind", AlertKind, ids=lambda kind: kind.value)
 
 

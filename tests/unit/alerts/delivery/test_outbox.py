@@ -175,10 +175,10 @@ def test_a_turn_that_fails_ends_no_receiver(
     monkeypatch.setattr("alerts.delivery.worker._PAUSE_S", 0.01)
     failures = [Panic("xoxb-secret"), ValueError("xoxb-secret"), ValueError("xoxb-secret")]
 
-    def due(lane: DeliveryQueue, now_ms: int) -> DeliveryBatch | None:
+    def due(queue: DeliveryQueue, now_ms: int) -> DeliveryBatch | None:
         if failures:
             raise failures.pop(0)
-        return was(lane, now_ms)
+        return was(queue, now_ms)
 
     was = DeliveryQueue.due
     monkeypatch.setattr(DeliveryQueue, "due", due)
@@ -283,7 +283,7 @@ def test_a_drop_is_kept_and_logged(running: Callable[..., Outbox], caplog: pytes
         running(log, inbox)
         until(lambda: len(log.records) == 2, log.states)
     assert (log.states(), inbox.got) == (["dropped", "dropped"], [])
-    assert "never told of a/1/firing" in caplog.text
+    assert "was not notified of a/1/firing" in caplog.text
 
 
 def now_ms() -> int:
@@ -321,9 +321,9 @@ def test_the_end_of_a_silence_wakes_the_thread(running: Callable[..., Outbox]) -
 def test_what_ends_while_it_is_silenced_is_settled_so_and_stays_so(running: Callable[..., Outbox]) -> None:
     events = [recent(ago_ms=2), recent("resolved")]
     log, inbox = MemoryLog(events), Inbox()
-    marks = Suppressions.of([silence(starts_ms=0, ends_ms=now_ms() + 3_600_000)])
+    suppressions = Suppressions.of([silence(starts_ms=0, ends_ms=now_ms() + 3_600_000)])
     outbox = Outbox([inbox], log, FAST, now_ms)
-    outbox.update_suppressions(marks)
+    outbox.update_suppressions(suppressions)
     outbox.start()
     until(lambda: len(log.records) == 2, log.states)
     outbox.stop()
@@ -379,7 +379,7 @@ class SettableClock:
 @pytest.mark.parametrize("set_s", [-3600, 3600])
 def test_a_clock_that_is_set_holds_up_no_attempt_and_no_resending(set_s: int) -> None:
     class Standing(Inbox):
-        """Is told anew of what fires."""
+        """Receiver that gets firing alerts again."""
 
         resend_in_s = 0.05
 
@@ -406,7 +406,7 @@ def test_a_clock_that_is_set_holds_up_no_attempt_and_no_resending(set_s: int) ->
         until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
         before = inbox.resent
         until(lambda: inbox.resent > before, lambda: inbox.resent)
-        # Nor is it told anew without a pause.
+        # Nor are alerts re-sent without a pause.
         assert inbox.resent - before < 10
     finally:
         outbox.stop()

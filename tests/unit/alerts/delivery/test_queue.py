@@ -13,14 +13,14 @@ NOW_MS = 1_800_000_000_000
 SETTINGS = NotifySettings(retry_s=1, retry_max_s=4, give_up_s=100)
 
 
-def lane(digest_after: int | None = None) -> DeliveryQueue:
+def new_queue(digest_after: int | None = None) -> DeliveryQueue:
     return DeliveryQueue("r", SETTINGS, lambda: 1.0, digest_after)
 
 
-def take(of: DeliveryQueue, now_ms: int = NOW_MS) -> DeliveryBatch:
-    work = of.due(now_ms)
-    assert work is not None
-    return work
+def due_batch(of: DeliveryQueue, now_ms: int = NOW_MS) -> DeliveryBatch:
+    batch = of.due(now_ms)
+    assert batch is not None
+    return batch
 
 
 def record(of: object, state: str, reference: str = "", attempt: int = 1) -> DeliveryAttempt:
@@ -28,27 +28,27 @@ def record(of: object, state: str, reference: str = "", attempt: int = 1) -> Del
 
 
 def test_events_of_one_alert_go_in_order_and_a_failing_one_holds_up_no_other_alert() -> None:
-    queue = lane()
+    queue = new_queue()
     queue.add([event("a"), event("b"), event("a", "resolved", NOW_MS + 1)])
-    first = take(queue)
+    first = due_batch(queue)
     assert event_key(first.pending[0].event) == f"a/{NOW_MS}/firing"
     queue.failed(first, DeliveryError("no"), NOW_MS)
-    other = take(queue)
+    other = due_batch(queue)
     assert other.pending[0].event.alert_id == "b"
     queue.delivered(other.pending[0], Receipt("ok"))
     assert queue.due(NOW_MS) is None
-    again = take(queue, NOW_MS + 1000)
+    again = due_batch(queue, NOW_MS + 1000)
     assert event_key(again.pending[0].event) == f"a/{NOW_MS}/firing"
     queue.delivered(again.pending[0], Receipt("ok", "here"))
-    last = take(queue, NOW_MS + 1000)
+    last = due_batch(queue, NOW_MS + 1000)
     assert (last.pending[0].event.state, last.before) == ("resolved", "here")
 
 
 def test_waits_double_up_to_the_longest() -> None:
-    queue, waits, now = lane(), [], NOW_MS
+    queue, waits, now = new_queue(), [], NOW_MS
     queue.add([event()])
     for _ in range(4):
-        queue.failed(take(queue, now), DeliveryError("no"), now)
+        queue.failed(due_batch(queue, now), DeliveryError("no"), now)
         due = queue.next_ms(now)
         assert due is not None
         waits.append(due - now)
@@ -57,61 +57,61 @@ def test_waits_double_up_to_the_longest() -> None:
 
 
 def test_retry_after_is_honoured_for_every_alert_of_the_receiver() -> None:
-    queue = lane()
+    queue = new_queue()
     queue.add([event("a"), event("b")])
-    queue.failed(take(queue), DeliveryError("slow down", retry_after_s=30, unsent=True), NOW_MS)
+    queue.failed(due_batch(queue), DeliveryError("slow down", retry_after_s=30, unsent=True), NOW_MS)
     assert queue.due(NOW_MS + 29_999) is None
     assert queue.next_ms(NOW_MS) == NOW_MS + 30_000
-    assert not take(queue, NOW_MS + 30_000).may_have_arrived
+    assert not due_batch(queue, NOW_MS + 30_000).may_have_arrived
 
 
 def test_only_an_attempt_that_may_have_arrived_is_looked_for() -> None:
-    queue = lane()
+    queue = new_queue()
     queue.add([event()])
-    queue.failed(take(queue), DeliveryError("refused", unsent=True), NOW_MS)
-    assert not take(queue, NOW_MS + 9000).may_have_arrived
-    queue.failed(take(queue, NOW_MS + 9000), DeliveryError("no answer"), NOW_MS)
-    assert take(queue, NOW_MS + 90_000).may_have_arrived
+    queue.failed(due_batch(queue), DeliveryError("refused", unsent=True), NOW_MS)
+    assert not due_batch(queue, NOW_MS + 9000).may_have_arrived
+    queue.failed(due_batch(queue, NOW_MS + 9000), DeliveryError("no answer"), NOW_MS)
+    assert due_batch(queue, NOW_MS + 90_000).may_have_arrived
 
 
 def test_nobody_is_told_of_what_is_pending_or_of_the_end_of_what_never_fired() -> None:
-    queue = lane()
+    queue = new_queue()
     queue.add([event(state="pending"), event(state="resolved", tick_ms=NOW_MS + 1)])
     assert queue.due(NOW_MS) is None
     assert queue.undelivered(NOW_MS) == []
 
 
 def test_an_event_that_comes_twice_is_told_once() -> None:
-    queue = lane()
+    queue = new_queue()
     for _ in range(2):
         queue.add([event()])
-    queue.delivered(take(queue).pending[0], Receipt("ok"))
+    queue.delivered(due_batch(queue).pending[0], Receipt("ok"))
     queue.add([event()])
     assert queue.due(NOW_MS) is None
 
 
 def test_a_start_takes_up_what_has_no_outcome() -> None:
     firing, resolved = event(), event(state="resolved", tick_ms=NOW_MS + 1)
-    queue = lane()
+    queue = new_queue()
     queue.restore(Backlog([firing, resolved], [record(firing, "sending"), record(firing, "delivered", "here")]))
-    work = take(queue)
-    assert (work.pending[0].event, work.before, work.may_have_arrived) == (resolved, "here", False)
+    batch = due_batch(queue)
+    assert (batch.pending[0].event, batch.before, batch.may_have_arrived) == (resolved, "here", False)
 
-    queue = lane()
+    queue = new_queue()
     queue.restore(Backlog([firing], [record(firing, "sending", attempt=3)]))
-    work = take(queue)
-    assert (work.pending[0].event, work.may_have_arrived, work.pending[0].attempts) == (firing, True, 3)
+    batch = due_batch(queue)
+    assert (batch.pending[0].event, batch.may_have_arrived, batch.pending[0].attempts) == (firing, True, 3)
 
 
 def test_what_fires_and_was_told_stands() -> None:
-    queue = lane()
+    queue = new_queue()
     queue.restore(Backlog([event()], [record(event(), "delivered", "here")]))
     assert queue.notified_alerts() == [(event(), "here")]
     assert queue.due(NOW_MS) is None
 
 
 def test_an_event_is_dropped_only_long_after_its_alert_has_resolved() -> None:
-    queue = lane()
+    queue = new_queue()
     queue.add([event("a"), event("b"), event("a", "resolved", NOW_MS + 1)])
     assert queue.take_expired(NOW_MS + 100_000) == []
     # Resolved at 6 ms: 5 ms after its tick; 100 s on end at 100,006 ms.
@@ -121,12 +121,12 @@ def test_an_event_is_dropped_only_long_after_its_alert_has_resolved() -> None:
 
 
 def test_many_that_fire_at_once_are_told_together_also_after_a_failure() -> None:
-    queue = lane(digest_after=2)
+    queue = new_queue(digest_after=2)
     queue.add([event("a"), event("b")])
-    assert len(take(queue).pending) == 1
+    assert len(due_batch(queue).pending) == 1
     queue.add([event("c")])
-    together = take(queue)
+    together = due_batch(queue)
     assert [p.event.alert_id for p in together.pending] == ["a", "b", "c"]
     queue.failed(together, DeliveryError("no"), NOW_MS)
     assert queue.due(NOW_MS + 999) is None
-    assert len(take(queue, NOW_MS + 1000).pending) == 3
+    assert len(due_batch(queue, NOW_MS + 1000).pending) == 3

@@ -13,12 +13,12 @@ from alerts.delivery.queue import DeliveryQueue
 from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.suppression import SuppressionRecord, Suppressions
 from schemas.alerts import AlertEvent
-from tests.unit.alerts.delivery.test_queue import lane, record, take
+from tests.unit.alerts.delivery.test_queue import due_batch, new_queue, record
 from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, ended, silence
 from tests.unit.fakes.receivers import event
 
 END_MS = NOW_MS + 1000
-COVERED = Suppressions.of([silence(ends_ms=END_MS)])
+SUPPRESSED = Suppressions.of([silence(ends_ms=END_MS)])
 
 
 def at(offset_ms: int, state: str = "firing", alert_id: str = "a", severity: str = "critical") -> AlertEvent:
@@ -27,9 +27,9 @@ def at(offset_ms: int, state: str = "firing", alert_id: str = "a", severity: str
     return event(alert_id, state, when_ms, event_ms=when_ms, severity=severity)
 
 
-def marked(*events: AlertEvent, marks: Suppressions = COVERED) -> DeliveryQueue:
-    queue = lane()
-    queue.update_suppressions(marks)
+def suppressed_queue(*events: AlertEvent, suppressions: Suppressions = SUPPRESSED) -> DeliveryQueue:
+    queue = new_queue()
+    queue.update_suppressions(suppressions)
     queue.add(events)
     return queue
 
@@ -43,109 +43,111 @@ def keys(*events: AlertEvent) -> list[str]:
 
 
 def test_what_is_covered_waits_and_is_told_when_the_cover_ends() -> None:
-    queue = marked(at(1))
+    queue = suppressed_queue(at(1))
     assert (muted(queue), queue.due(NOW_MS + 1), queue.next_ms(NOW_MS + 1)) == ([], None, END_MS)
     assert queue.undelivered(NOW_MS + 1) == []
-    assert take(queue, END_MS).pending[0].event == at(1)
+    assert due_batch(queue, END_MS).pending[0].event == at(1)
     assert len(queue.undelivered(END_MS)) == 1
 
 
 def test_of_what_came_while_it_was_covered_the_newest_is_told() -> None:
-    queue = marked(at(1), at(2), at(3))
+    queue = suppressed_queue(at(1), at(2), at(3))
     assert muted(queue) == keys(at(1), at(2))
-    assert take(queue, END_MS).pending[0].event == at(3)
+    assert due_batch(queue, END_MS).pending[0].event == at(3)
 
 
 def test_what_comes_to_its_end_while_it_is_covered_is_not_told_at_all() -> None:
-    queue = marked(at(-1), at(1), at(2, "resolved"))
+    queue = suppressed_queue(at(-1), at(1), at(2, "resolved"))
     assert muted(queue) == keys(at(-1), at(1), at(2, "resolved"))
     assert (queue.due(END_MS), queue.notified_alerts()) == (None, [])
 
 
 def test_what_is_not_grave_enough_is_told_once_it_is_graver_and_else_never() -> None:
-    queue = marked(at(1, severity="info"), marks=Suppressions())
+    queue = suppressed_queue(at(1, severity="info"), suppressions=Suppressions())
     assert (muted(queue), queue.due(NOW_MS + 10_000), queue.undelivered(NOW_MS)) == ([], None, [])
     queue.add([at(2, severity="warning")])
     assert muted(queue) == keys(at(1))
-    assert take(queue).pending[0].event == at(2, severity="warning")
-    slight = marked(at(1, severity="info"), at(2, "resolved", severity="info"), marks=Suppressions())
-    assert muted(slight) == keys(at(1), at(2, "resolved"))
-    assert slight.due(NOW_MS + 10_000) is None
+    assert due_batch(queue).pending[0].event == at(2, severity="warning")
+    below_severity = suppressed_queue(
+        at(1, severity="info"), at(2, "resolved", severity="info"), suppressions=Suppressions()
+    )
+    assert muted(below_severity) == keys(at(1), at(2, "resolved"))
+    assert below_severity.due(NOW_MS + 10_000) is None
 
 
 def test_the_end_of_what_was_told_before_is_told_though_it_is_covered() -> None:
-    queue = marked(at(-1), marks=Suppressions())
-    queue.delivered(take(queue).pending[0], Receipt("ok", "here"))
-    queue.update_suppressions(COVERED)
+    queue = suppressed_queue(at(-1), suppressions=Suppressions())
+    queue.delivered(due_batch(queue).pending[0], Receipt("ok", "here"))
+    queue.update_suppressions(SUPPRESSED)
     queue.add([at(1)])
     assert queue.due(NOW_MS + 1) is None
     queue.add([at(2, "resolved")])
     assert muted(queue) == keys(at(1))
-    work = take(queue, NOW_MS + 2)
-    assert (work.pending[0].event, work.before) == (at(2, "resolved"), "here")
+    batch = due_batch(queue, NOW_MS + 2)
+    assert (batch.pending[0].event, batch.before) == (at(2, "resolved"), "here")
 
 
 def test_an_alert_that_ends_after_its_cover_is_told_whole() -> None:
-    queue = marked(at(1), at(1001, "resolved"))
+    queue = suppressed_queue(at(1), at(1001, "resolved"))
     assert muted(queue) == []
-    queue.delivered(take(queue, END_MS + 1).pending[0], Receipt("ok"))
-    assert take(queue, END_MS + 1).pending[0].event == at(1001, "resolved")
+    queue.delivered(due_batch(queue, END_MS + 1).pending[0], Receipt("ok"))
+    assert due_batch(queue, END_MS + 1).pending[0].event == at(1001, "resolved")
 
 
 def test_what_may_have_arrived_is_told_to_its_end() -> None:
-    queue = marked(at(-1), marks=Suppressions())
-    queue.failed(take(queue), DeliveryError("no answer"), NOW_MS)
-    queue.update_suppressions(COVERED)
+    queue = suppressed_queue(at(-1), suppressions=Suppressions())
+    queue.failed(due_batch(queue), DeliveryError("no answer"), NOW_MS)
+    queue.update_suppressions(SUPPRESSED)
     queue.add([at(1), at(2, "resolved")])
     assert muted(queue) == keys(at(1))
     # It is not tried again before its time for that.
     assert queue.due(NOW_MS + 999) is None
-    queue.delivered(take(queue, NOW_MS + 10_000).pending[0], Receipt("was there already"))
-    assert take(queue, NOW_MS + 10_000).pending[0].event == at(2, "resolved")
+    queue.delivered(due_batch(queue, NOW_MS + 10_000).pending[0], Receipt("was there already"))
+    assert due_batch(queue, NOW_MS + 10_000).pending[0].event == at(2, "resolved")
 
 
 def test_a_silence_that_is_ended_early_lets_go_at_once() -> None:
-    queue, made = marked(at(1)), silence(ends_ms=END_MS)
+    queue, made = suppressed_queue(at(1)), silence(ends_ms=END_MS)
     queue.update_suppressions(Suppressions.of([made, ended(made, NOW_MS + 5)]))
-    assert take(queue, NOW_MS + 5).pending[0].event == at(1)
+    assert due_batch(queue, NOW_MS + 5).pending[0].event == at(1)
 
 
 def test_others_do_not_wait_for_what_is_covered() -> None:
     other = event("b", subject="broker 3 as leader")
-    queue = marked(at(1), other, marks=Suppressions.of([silence(ends_ms=END_MS, subject="broker 2*")]))
-    assert take(queue, NOW_MS + 1).pending[0].event == other
+    queue = suppressed_queue(at(1), other, suppressions=Suppressions.of([silence(ends_ms=END_MS, subject="broker 2*")]))
+    assert due_batch(queue, NOW_MS + 1).pending[0].event == other
 
 
 def test_many_whose_cover_ends_are_told_together() -> None:
-    queue = lane(digest_after=2)
-    queue.update_suppressions(COVERED)
+    queue = new_queue(digest_after=2)
+    queue.update_suppressions(SUPPRESSED)
     queue.add([at(1, alert_id=name) for name in "abc"])
-    assert len(take(queue, END_MS).pending) == 3
+    assert len(due_batch(queue, END_MS).pending) == 3
 
 
 def test_updates_of_what_is_acknowledged_are_not_told_until_its_severity_rises() -> None:
-    queue = marked(at(1, severity="warning"), marks=Suppressions.of([ack(severity="warning")]))
+    queue = suppressed_queue(at(1, severity="warning"), suppressions=Suppressions.of([ack(severity="warning")]))
     # Its beginning is no update.
     assert muted(queue) == []
-    queue.delivered(take(queue).pending[0], Receipt("ok"))
+    queue.delivered(due_batch(queue).pending[0], Receipt("ok"))
     queue.add([at(2, severity="warning"), at(3, severity="critical")])
     assert muted(queue) == keys(at(2, severity="warning"))
-    queue.delivered(take(queue).pending[0], Receipt("ok"))
+    queue.delivered(due_batch(queue).pending[0], Receipt("ok"))
     queue.add([at(4, "resolved", severity="critical")])
     assert muted(queue) == []
-    assert take(queue).pending[0].event.state == "resolved"
+    assert due_batch(queue).pending[0].event.state == "resolved"
 
 
 def test_what_is_muted_does_not_stand_for_told_after_a_restart() -> None:
     firing, update = at(1), at(2)
-    queue = lane()
+    queue = new_queue()
     queue.restore(Backlog([firing, update], [record(firing, "silenced")]))
     assert queue.notified_alerts() == []
-    queue.update_suppressions(COVERED)
+    queue.update_suppressions(SUPPRESSED)
     queue.add([at(3, "resolved")])
     assert muted(queue) == keys(update, at(3, "resolved"))
 
-    queue = lane()
+    queue = new_queue()
     queue.restore(Backlog([firing, update], [record(firing, "delivered", "here"), record(update, "silenced")]))
     assert queue.notified_alerts() == [(firing, "here")]
 
@@ -158,7 +160,7 @@ class World:
         told: what it heard, and when.
     """
 
-    marks: Sequence[SuppressionRecord]
+    suppressions: Sequence[SuppressionRecord]
     events: list[AlertEvent] = field(default_factory=list)
     records: list[DeliveryAttempt] = field(default_factory=list)
     told: list[tuple[AlertEvent, int]] = field(default_factory=list)
@@ -167,8 +169,8 @@ class World:
         self.restart()
 
     def restart(self) -> None:
-        self.queue = lane()
-        self.queue.update_suppressions(Suppressions.of(self.marks))
+        self.queue = new_queue()
+        self.queue.update_suppressions(Suppressions.of(self.suppressions))
         self.queue.restore(Backlog(list(self.events), list(self.records)))
 
     def run(self, now_ms: int, crash: str) -> None:
@@ -179,14 +181,14 @@ class World:
                 self.run(now_ms, "")
                 return
             self.records.append(record(one.event, "silenced"))
-        while (work := self.queue.due(now_ms)) is not None:
-            (one,) = work.pending
+        while (batch := self.queue.due(now_ms)) is not None:
+            (one,) = batch.pending
             self.records.append(record(one.event, "sending"))
             if crash == "sending":
                 self.restart()
                 self.run(now_ms, "")
                 return
-            if not (work.may_have_arrived and one.event in [event for event, _ in self.told]):
+            if not (batch.may_have_arrived and one.event in [event for event, _ in self.told]):
                 self.told.append((one.event, now_ms))
             if crash == "delivered":
                 self.restart()

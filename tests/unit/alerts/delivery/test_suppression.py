@@ -66,9 +66,14 @@ def test_a_silence_covers_what_all_its_matchers_match(matchers: dict[str, str], 
 
 
 def test_a_silence_holds_from_its_start_to_just_before_its_end() -> None:
-    marks = Suppressions.of([silence()])
+    suppressions = Suppressions.of([silence()])
     times = (NOW_MS - 1, NOW_MS, NOW_MS + HOUR_MS - 1, NOW_MS + HOUR_MS)
-    assert [marks.suppressed_until_ms(event(), at) for at in times] == [None, NOW_MS + HOUR_MS, NOW_MS + HOUR_MS, None]
+    assert [suppressions.suppressed_until_ms(event(), at) for at in times] == [
+        None,
+        NOW_MS + HOUR_MS,
+        NOW_MS + HOUR_MS,
+        None,
+    ]
 
 
 def test_silences_without_a_break_count_as_one() -> None:
@@ -86,8 +91,8 @@ def test_an_end_cuts_a_silence_and_the_first_of_two_counts() -> None:
 
 
 def test_silences_that_have_ended_can_be_left_out() -> None:
-    marks = Suppressions.of([silence(), silence("t", ends_ms=NOW_MS + 2 * HOUR_MS)])
-    assert [s.record.mark_id for s in marks.since(NOW_MS + HOUR_MS).silences] == ["t"]
+    suppressions = Suppressions.of([silence(), silence("t", ends_ms=NOW_MS + 2 * HOUR_MS)])
+    assert [s.record.mark_id for s in suppressions.since(NOW_MS + HOUR_MS).silences] == ["t"]
 
 
 @pytest.mark.parametrize(
@@ -104,8 +109,8 @@ def test_silences_that_have_ended_can_be_left_out() -> None:
     ],
 )
 def test_a_window_comes_back_on_its_days(at: str, until: str | None) -> None:
-    marks = Suppressions(windows=[MaintenanceWindow(("sat", "sun"), "22:00", 4 * 3600)])
-    assert marks.suppressed_until_ms(event(), ms(at)) == (None if until is None else ms(until))
+    suppressions = Suppressions(windows=[MaintenanceWindow(("sat", "sun"), "22:00", 4 * 3600)])
+    assert suppressions.suppressed_until_ms(event(), ms(at)) == (None if until is None else ms(until))
 
 
 def ms(text: str) -> int:
@@ -114,17 +119,17 @@ def ms(text: str) -> int:
 
 def test_a_window_covers_what_it_names() -> None:
     window = MaintenanceWindow(DAYS, "00:00", 3600, kinds=("no_data", "reassignment_stalled"), subjects=("broker 2*",))
-    marks, at_ms = Suppressions(windows=[window]), ms("2026-11-21T00:30")
-    assert marks.is_suppressed(event(kind="no_data"), at_ms)
-    assert not marks.is_suppressed(event(), at_ms)
-    assert not marks.is_suppressed(event(kind="no_data", subject="ticks"), at_ms)
+    suppressions, at_ms = Suppressions(windows=[window]), ms("2026-11-21T00:30")
+    assert suppressions.is_suppressed(event(kind="no_data"), at_ms)
+    assert not suppressions.is_suppressed(event(), at_ms)
+    assert not suppressions.is_suppressed(event(kind="no_data", subject="ticks"), at_ms)
     elsewhere = replace(window, clusters=("payments",))
     assert not Suppressions(windows=[elsewhere]).is_suppressed(event(kind="no_data"), at_ms)
 
 
 def test_the_end_of_windows_without_a_break_is_looked_for_a_month_ahead() -> None:
-    marks = Suppressions(windows=[MaintenanceWindow(DAYS, "00:00", 86_400)])
-    until_ms = marks.suppressed_until_ms(event(), NOW_MS)
+    suppressions = Suppressions(windows=[MaintenanceWindow(DAYS, "00:00", 86_400)])
+    until_ms = suppressions.suppressed_until_ms(event(), NOW_MS)
     assert until_ms is not None
     assert 31 <= (until_ms - NOW_MS) / (24 * HOUR_MS) <= 32
 
@@ -150,21 +155,21 @@ def test_a_window_covers_a_minute_just_if_one_of_its_turns_does(
 
 
 def test_an_acknowledgement_holds_for_its_alert_until_its_severity_rises_or_it_ends() -> None:
-    marks = Suppressions.of([ack(severity="warning")])
+    suppressions = Suppressions.of([ack(severity="warning")])
     warning = event(severity="warning")
-    assert marks.acknowledgement(warning) == ack(severity="warning")
-    assert marks.acknowledgement(event(severity="critical")) is None
-    assert marks.acknowledgement(event("b", severity="warning")) is None
-    assert marks.acknowledgement(replace(warning, state="resolved")) is None
+    assert suppressions.acknowledgement(warning) == ack(severity="warning")
+    assert suppressions.acknowledgement(event(severity="critical")) is None
+    assert suppressions.acknowledgement(event("b", severity="warning")) is None
+    assert suppressions.acknowledgement(replace(warning, state="resolved")) is None
 
 
 def test_an_acknowledgement_does_not_hold_for_what_the_alert_has_become_since() -> None:
-    marks = Suppressions.of([ack()])
+    suppressions = Suppressions.of([ack()])
     grown = replace(event(), evidence=f'{{"escalation": 1, "escalated_tick_ms": {NOW_MS + 1}}}')
-    assert marks.acknowledgement(grown) is None
+    assert suppressions.acknowledgement(grown) is None
     # It was so when somebody acknowledged it, or they have done so again.
     before = replace(event(), evidence=f'{{"escalation": 1, "escalated_tick_ms": {NOW_MS - 1}}}')
-    assert marks.acknowledgement(before) == ack()
+    assert suppressions.acknowledgement(before) == ack()
     again = ack(mark_ms=NOW_MS + 2)
     assert Suppressions.of([ack(), again]).acknowledgement(grown) == again
 

@@ -18,7 +18,7 @@ from tests.unit.fakes.prometheus_scrape import STALE_S, Scene, event
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 BALANCED = [spec.name.removeprefix("headroom_leader_") for spec in METRICS if spec.name.startswith("headroom_leader_")]
-BY_SIDE = [spec.name for spec in METRICS if "broker" in spec.labels]
+PER_BROKER = [spec.name for spec in METRICS if "broker" in spec.labels]
 
 
 def losing(broker: int = 1) -> ThrottleStatus:
@@ -26,14 +26,14 @@ def losing(broker: int = 1) -> ThrottleStatus:
     return status(broker, LEADER, 5.0, 8.0, partition(remaining_bytes=10_000_000))
 
 
-def told(*statuses: ThrottleStatus, top_n: int = 50) -> Scene:
+def published(*statuses: ThrottleStatus, top_n: int = 50) -> Scene:
     scene = Scene(top_n)
     scene.live.on_tick("orders", TICK_MS, statuses)
     return scene
 
 
 def test_a_throttle_and_its_two_marks_are_told_in_base_units() -> None:
-    scene = told(losing())
+    scene = published(losing())
     of = {"cluster": "orders", "broker": "1", "role": "leader"}
     assert scene.values("headroom_throttle_bytes_per_second", **of) == [5 * MB]
     assert scene.values("headroom_required_bytes_per_second", **of) == [8 * MB]
@@ -45,7 +45,7 @@ def test_a_throttle_and_its_two_marks_are_told_in_base_units() -> None:
 
 
 def test_only_the_present_verdict_has_a_series() -> None:
-    scene = told(losing())
+    scene = published(losing())
     assert scene.labels_of("headroom_verdict", "verdict") == ["losing"]
     scene.live.on_tick("orders", TICK_MS, [status(1, LEADER, 9.0, 8.0)])
     assert scene.labels_of("headroom_verdict", "verdict") == ["catching_up"]
@@ -53,8 +53,8 @@ def test_only_the_present_verdict_has_a_series() -> None:
 
 def test_unknown_is_absent_and_not_zero() -> None:
     unknown = status(1, LEADER, None, None, in_sync_mb=None, remaining_bytes=None, throttle_known=False)
-    scene = told(unknown)
-    known = {name for name in BY_SIDE if scene.values(name)}
+    scene = published(unknown)
+    known = {name for name in PER_BROKER if scene.values(name)}
     assert known == {
         "headroom_moving_replicas",
         "headroom_waiting_replicas",
@@ -66,19 +66,19 @@ def test_unknown_is_absent_and_not_zero() -> None:
 
 
 def test_planned_under_replication_is_told_by_leaders_and_lost_replicas_by_who_lost_them() -> None:
-    scene = told(status(1, LEADER, 5.0, 4.0, planned_partitions=3), status(2, FOLLOWER, 5.0, 4.0, lost_replicas=7))
+    scene = published(status(1, LEADER, 5.0, 4.0, planned_partitions=3), status(2, FOLLOWER, 5.0, 4.0, lost_replicas=7))
     assert scene.values("headroom_planned_under_replicated_partitions", broker="1") == [3]
     assert scene.values("headroom_lost_replicas", broker="2") == [7]
     assert len(scene.values("headroom_lost_replicas")) == 1
 
 
 def test_a_stall_that_is_seen_is_told_even_where_the_verdict_is_not_known() -> None:
-    scene = told(status(1, FOLLOWER, None, None, partition(stalled=True), throttle_known=False))
+    scene = published(status(1, FOLLOWER, None, None, partition(stalled=True), throttle_known=False))
     assert scene.values("headroom_stalled_replicas") == [1]
 
 
 def test_replicas_that_wait_for_their_turn_are_told_apart_from_those_that_stand_still() -> None:
-    scene = told(status(3, FOLLOWER, 5.0, 4.0, partition(), waiting_replicas=120))
+    scene = published(status(3, FOLLOWER, 5.0, 4.0, partition(), waiting_replicas=120))
     assert scene.values("headroom_waiting_replicas") == [120]
     assert scene.values("headroom_stalled_replicas") == [0]
 
@@ -87,8 +87,8 @@ def test_how_leaders_are_shared_out_is_told_by_broker() -> None:
     scene = Scene()
     scene.live.on_balances("orders", TICK_MS, [balance(2, 100, 30, waiting=5, unavailable=15, read_bytes_per_s=MB)])
     of = {"cluster": "orders", "broker": "2"}
-    told = {name: scene.values(f"headroom_leader_{name}", **of) for name in BALANCED}
-    assert told == {
+    published = {name: scene.values(f"headroom_leader_{name}", **of) for name in BALANCED}
+    assert published == {
         # (30 + 5 + 15) / 100
         "imbalance_ratio": [0.5],
         "imbalance_threshold_ratio": [0.1],
@@ -113,7 +113,7 @@ def test_a_broker_that_is_preferred_for_nothing_any_more_has_no_series_of_balanc
 
 
 def test_balances_may_be_twice_as_old_as_a_tick_and_no_older() -> None:
-    scene = told(losing())
+    scene = published(losing())
     scene.live.on_balances("orders", TICK_MS, [balance(1, 10)])
     scene.now_ms = TICK_MS + int(2 * STALE_S * 1000) - 1
     assert scene.values("headroom_leader_imbalance_ratio") == [0]
@@ -122,20 +122,20 @@ def test_balances_may_be_twice_as_old_as_a_tick_and_no_older() -> None:
 
 
 def test_without_a_throttle_there_is_no_headroom() -> None:
-    scene = told(status(1, LEADER, None, 8.0))
+    scene = published(status(1, LEADER, None, 8.0))
     assert scene.values("headroom_throttle_headroom_bytes_per_second") == []
     assert scene.values("headroom_required_bytes_per_second") == [8 * MB]
 
 
 def test_nothing_that_moves_is_a_zero_that_is_known() -> None:
-    scene = told(status(1, LEADER, None, 0.0, in_sync_mb=0.0, limited=0, remaining_bytes=0))
+    scene = published(status(1, LEADER, None, 0.0, in_sync_mb=0.0, limited=0, remaining_bytes=0))
     assert scene.values("headroom_remaining_bytes") == [0]
     assert scene.values("headroom_stalled_replicas") == [0]
     assert scene.values("headroom_eta_seconds") == []
 
 
 def test_how_ticks_were_collected_is_told_and_counted() -> None:
-    scene = told(losing())
+    scene = published(losing())
     for missing, left_out in ((2, 0), (1, 3)):
         scene.live.on_collected("orders", Collected(0.3, missing, left_out))
     scene.live.on_collected("orders", Collected(None, 0, 0))
@@ -152,7 +152,7 @@ def test_how_ticks_were_collected_is_told_and_counted() -> None:
 
 
 def test_what_receivers_have_not_got_is_told() -> None:
-    scene = told(losing())
+    scene = published(losing())
     figures = [DeliveryFigures("slack", 3, TICK_MS), DeliveryFigures("webhook", 0, None)]
     scene.live.follow(lambda: None, lambda: figures)
     assert scene.values("headroom_undelivered_events", receiver="slack") == [3]
@@ -161,14 +161,14 @@ def test_what_receivers_have_not_got_is_told() -> None:
 
 
 def test_a_broker_that_left_has_no_series() -> None:
-    scene = told(losing(1), losing(2))
+    scene = published(losing(1), losing(2))
     scene.live.on_tick("orders", TICK_MS + 1000, [losing(2)])
-    for name in BY_SIDE:
+    for name in PER_BROKER:
         assert set(scene.labels_of(name, "broker")) <= {"2"}
 
 
 def test_a_move_that_is_done_leaves_no_partition() -> None:
-    scene = told(losing())
+    scene = published(losing())
     assert scene.values("headroom_partition_write_bytes_per_second", topic="t", partition="0") == [2 * MB]
     assert scene.values("headroom_partition_remaining_bytes", topic="t", partition="0") == [10_000_000]
     # It stays in the throttled lists until someone clears them.
@@ -178,22 +178,22 @@ def test_a_move_that_is_done_leaves_no_partition() -> None:
 
 
 def test_a_partition_is_told_once_by_its_leader() -> None:
-    scene = told(losing(), status(3, FOLLOWER, 5.0, 8.0, partition(followers=1, remaining_bytes=1)))
+    scene = published(losing(), status(3, FOLLOWER, 5.0, 8.0, partition(followers=1, remaining_bytes=1)))
     assert scene.values("headroom_partition_remaining_bytes") == [10_000_000]
 
 
 def test_a_partition_of_unknown_rate_has_none() -> None:
-    scene = told(status(1, LEADER, 5.0, None, partition(write_bytes_per_s=None, remaining_bytes=7)))
+    scene = published(status(1, LEADER, 5.0, None, partition(write_bytes_per_s=None, remaining_bytes=7)))
     assert scene.values("headroom_partition_write_bytes_per_second") == []
     assert scene.values("headroom_partition_remaining_bytes") == [7]
 
 
 def test_ticks_that_stay_away_leave_the_age_and_no_old_numbers() -> None:
-    scene = told(losing())
+    scene = published(losing())
     scene.now_ms = TICK_MS + int(STALE_S * 1000) - 1
     assert scene.values("headroom_verdict") == [1]
     scene.now_ms = TICK_MS + int(STALE_S * 1000)
-    assert [name for name in BY_SIDE if scene.values(name)] == []
+    assert [name for name in PER_BROKER if scene.values(name)] == []
     assert scene.values("headroom_partition_write_bytes_per_second") == []
     assert scene.values("headroom_tick_age_seconds") == [STALE_S]
     scene.now_ms += 5000
@@ -232,7 +232,7 @@ def test_series_are_bounded_however_many_partitions_move() -> None:
         for broker in range(1000)
     ]
     statuses += [status(broker, FOLLOWER, 5.0, 8.0) for broker in range(1000)]
-    scene = told(*statuses, top_n=50)
+    scene = published(*statuses, top_n=50)
     assert len(scene.values("headroom_partition_write_bytes_per_second")) == 50
     # By broker and role: 10 names at most, of which eta is absent. 50 write rates; nothing is known to remain.
     moves = [s for family in scene.families() for s in family.samples if {"broker", "partition"} & set(s.labels)]
@@ -246,10 +246,10 @@ def test_the_partitions_that_are_told_are_those_of_greatest_write_rate_times_fol
         partition(n, write_bytes_per_s=None if mb is None else mb * MB, followers=followers, remaining_bytes=1)
         for n, (mb, followers) in enumerate(sizes)
     ]
-    assert told(status(1, LEADER, 5.0, 8.0, *given), top_n=2).labels_of(
+    assert published(status(1, LEADER, 5.0, 8.0, *given), top_n=2).labels_of(
         "headroom_partition_remaining_bytes", "partition"
     ) == ["2", "1"]
-    assert told(status(1, LEADER, 5.0, 8.0, *given), top_n=0).values("headroom_partition_remaining_bytes") == []
+    assert published(status(1, LEADER, 5.0, 8.0, *given), top_n=0).values("headroom_partition_remaining_bytes") == []
 
 
 def test_the_meaning_names_the_most_partitions_that_a_side_tells_of() -> None:
@@ -305,7 +305,7 @@ def test_the_time_to_a_verdict_counts_from_the_ticks_own_time() -> None:
 
 
 def test_rows_and_batches_are_counted() -> None:
-    scene = told(losing(1), losing(2))
+    scene = published(losing(1), losing(2))
     scene.live.on_tick("orders", TICK_MS + 1000, [losing(2)])
     scene.live.on_batch(0.3)
     assert scene.values("headroom_rows_total", cluster="orders") == [3]
@@ -317,7 +317,7 @@ def test_rows_and_batches_are_counted() -> None:
 def full() -> Scene:
     """A scene in which every metric has a series."""
     leader = status(1, LEADER, 9.0, 8.0, partition(remaining_bytes=1), eta_s=10.0)
-    scene = told(leader, status(2, FOLLOWER, 9.0, 8.0))
+    scene = published(leader, status(2, FOLLOWER, 9.0, 8.0))
     scene.live.on_events([event("firing")])
     scene.live.on_batch(1.0)
     scene.live.on_collected("orders", Collected(0.3, 0, 0))

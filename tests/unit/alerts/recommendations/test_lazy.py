@@ -26,22 +26,22 @@ class Notes:
     def __init__(self) -> None:
         self.made: list[str] = []
 
-    def give(self, name: str, value: Any) -> Any:
+    def compute(self, name: str, value: Any) -> Any:
         self.made.append(name)
         return value
 
     @lazily
     def mapping(self) -> Mapping[str, Any]:
-        return self.give("all", {"a": 1, "b": lambda: self.give("b", None), "c": lambda: self.give("c", [2])})
+        return self.compute("all", {"a": 1, "b": lambda: self.compute("b", None), "c": lambda: self.compute("c", [2])})
 
 
 def test_it_is_made_when_it_is_read_and_what_is_costly_when_that_is_read_once() -> None:
     notes = Notes()
-    later = notes.mapping()
+    lazy = notes.mapping()
     assert notes.made == []
-    assert (later["a"], later.get("a"), later.get("none"), "b" in later, len(later)) == (1, 1, None, True, 3)
+    assert (lazy["a"], lazy.get("a"), lazy.get("none"), "b" in lazy, len(lazy)) == (1, 1, None, True, 3)
     assert notes.made == ["all", "b"]
-    assert (later["b"], later["b"], later["c"], later["c"]) == (None, None, [2], [2])
+    assert (lazy["b"], lazy["b"], lazy["c"], lazy["c"]) == (None, None, [2], [2])
     assert notes.made == ["all", "b", "c"]
 
 
@@ -52,8 +52,8 @@ def test_read_as_a_whole_it_is_like_the_mapping_that_it_makes() -> None:
     assert Notes().mapping() == Notes().mapping() != {**whole, "c": [3]}
 
 
-class Plays:
-    """A desk, and how often quotas are played forward at it."""
+class Simulations:
+    """An alert engine that counts quota simulations."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **alerts: Any) -> None:
         self.count = 0
@@ -91,41 +91,41 @@ def at_risk() -> list[ThrottleStatus]:
 
 @pytest.mark.parametrize("finish_within", [None, 100.0])
 def test_a_finish_is_worked_out_for_events_alone(monkeypatch: pytest.MonkeyPatch, finish_within: float | None) -> None:
-    plays = Plays(monkeypatch, finish_within=finish_within)
-    told = [plays.states(second, too_low(50 + second)) for second in range(3)]
+    simulations = Simulations(monkeypatch, finish_within=finish_within)
+    told = [simulations.states(second, too_low(50 + second)) for second in range(3)]
     # Pending, and then only pending still.
     assert told == [(["pending"], True), ([], False), ([], False)]
-    assert plays.states(3, too_low(53)) == (["firing"], True)
+    assert simulations.states(3, too_low(53)) == (["firing"], True)
     # While it stands it is compared by its throttle, in which a deadline is played for.
-    assert plays.states(4, too_low(54)) == plays.states(5, too_low(54)) == ([], finish_within is not None)
+    assert simulations.states(4, too_low(54)) == simulations.states(5, too_low(54)) == ([], finish_within is not None)
     # 8 MB/s are more than 4 x 1.15.
-    assert plays.states(6, too_low(54, required_mb=8)) == (["firing"], True)
+    assert simulations.states(6, too_low(54, required_mb=8)) == (["firing"], True)
 
 
 def test_no_finish_is_worked_out_while_a_throttle_is_at_risk_and_that_has_been_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plays = Plays(monkeypatch)
-    told = [plays.states(second, *at_risk()) for second in range(6)]
+    simulations = Simulations(monkeypatch)
+    told = [simulations.states(second, *at_risk()) for second in range(6)]
     assert told == [(["pending"], True), ([], False), ([], False), (["firing"], True), ([], False), ([], False)]
 
 
 def test_findings_of_one_tick_share_one_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    def plays(*statuses: ThrottleStatus) -> int:
-        plays = Plays(monkeypatch, hold_s=0)
-        assert [event.state for event in plays.tick(0, *statuses)] == [*["pending", "firing"] * len(statuses)]
-        return plays.count
+    def simulations(*statuses: ThrottleStatus) -> int:
+        simulations = Simulations(monkeypatch, hold_s=0)
+        assert [event.state for event in simulations.tick(0, *statuses)] == [*["pending", "firing"] * len(statuses)]
+        return simulations.count
 
     came = partition(1, leader=2, previous_leader=5, switch_tick_ms=TICK_MS)
     other = status(2, Role.LEADER, 3, 4, came)
-    one, two = plays(too_low(50)), plays(too_low(50), other)
+    one, two = simulations(too_low(50)), simulations(too_low(50), other)
     assert one == two > 0
 
 
 def test_what_an_event_promises_is_of_its_own_tick(monkeypatch: pytest.MonkeyPatch) -> None:
-    plays = Plays(monkeypatch)
+    simulations = Simulations(monkeypatch)
     statuses = [too_low(remaining_mb) for remaining_mb in (20, 23, 24, 30)]
-    events = [event for second, one in enumerate(statuses) for event in plays.tick(second, one)]
+    events = [event for second, one in enumerate(statuses) for event in simulations.tick(second, one)]
     assert [event.state for event in events] == ["pending", "firing"]
     before = [(float(age), {(1, Role.LEADER): one.load}) for age, one in enumerate(statuses[2::-1], 1)]
     # 4 MB/s x 1.2
@@ -138,15 +138,15 @@ def test_no_tick_is_kept_for_the_sake_of_a_finding_that_nobody_read(monkeypatch:
     made: list[weakref.ref[LazyMapping]] = []
     make = LazyMapping.__init__
 
-    def noted(later: LazyMapping, *args: Any) -> None:
-        made.append(weakref.ref(later))
-        make(later, *args)
+    def noted(lazy: LazyMapping, *args: Any) -> None:
+        made.append(weakref.ref(lazy))
+        make(lazy, *args)
 
     monkeypatch.setattr(LazyMapping, "__init__", noted)
-    plays = Plays(monkeypatch)
+    simulations = Simulations(monkeypatch)
     for second in range(5):
-        plays.tick(second, too_low(50))
+        simulations.tick(second, too_low(50))
     gc.collect()
     # One of each tick, and of those that were compared one for the finish.
     assert len(made) > 5
-    assert [later() for later in made] == [None] * len(made)
+    assert [lazy() for lazy in made] == [None] * len(made)

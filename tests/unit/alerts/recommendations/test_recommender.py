@@ -22,7 +22,7 @@ from tests.unit.builders.throttle_status import MB, partition, status
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 RECOMMENDER = Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml")
 # The leaders 1 and 2 need 4 and 8 MB/s, the destination 3 needs 6.
-SIDES = [
+STATUSES = [
     status(1, LEADER, 5.6, 4, partition(0)),
     status(2, LEADER, 5.6, 8, partition(1, leader=2)),
     status(3, FOLLOWER, 5.6, 6, partition(0), partition(1, leader=2), in_sync_mb=0),
@@ -31,7 +31,7 @@ SIDES = [
 
 
 def test_one_throttle_that_is_enough_everywhere_with_what_each_broker_needs() -> None:
-    recommendation = RECOMMENDER.raise_throttle(SIDES)
+    recommendation = RECOMMENDER.raise_throttle(STATUSES)
     assert recommendation["action"] == "raise_throttle"
     # 8 MB/s x 1.2
     assert recommendation["throttle_bytes_per_s"] == 9_600_000
@@ -43,7 +43,7 @@ def test_one_throttle_that_is_enough_everywhere_with_what_each_broker_needs() ->
 
 
 def test_the_expected_finish_is_that_of_all_sides_that_are_held_back_under_the_advice() -> None:
-    statuses = [replace(one, load=replace(one.load, remaining_bytes=160_000_000)) for one in SIDES]
+    statuses = [replace(one, load=replace(one.load, remaining_bytes=160_000_000)) for one in STATUSES]
     limited = [status.load for status in statuses[:3]]
     alone = RECOMMENDER.raise_throttle(statuses)["finish_s"]
     assert alone == finish_s(limited, 9_600_000)
@@ -55,12 +55,12 @@ def test_the_expected_finish_is_that_of_all_sides_that_are_held_back_under_the_a
 
 def test_the_finish_is_unknown_as_soon_as_what_one_side_has_to_copy_is() -> None:
     unknown = status(5, FOLLOWER, 5.6, 4, remaining_bytes=None)
-    recommendation = RECOMMENDER.raise_throttle([*SIDES, unknown])
+    recommendation = RECOMMENDER.raise_throttle([*STATUSES, unknown])
     assert (recommendation["throttle_bytes_per_s"], recommendation["finish_s"]) == (9_600_000, None)
 
 
 def test_the_commands_name_every_broker_of_the_move_and_leave_the_rest_alone() -> None:
-    apply, *kafka, reassign = RECOMMENDER.raise_throttle(SIDES)["commands"]
+    apply, *kafka, reassign = RECOMMENDER.raise_throttle(STATUSES)["commands"]
     assert apply == (
         "headroom throttle apply --config headroom.toml --rate 9600000 --brokers 1,2,3 --raise-only --execute"
     )
@@ -84,7 +84,7 @@ def both(broker: int, leader_mb: float | None, follower_mb: float | None, **more
 
 # 8 MB/s x 1.2 = 9.6. Kafka's own tool would set that on every broker, and lower 50 and 100.
 def test_a_higher_rate_is_never_lowered_and_where_there_is_none_there_will_be_none() -> None:
-    statuses = [*SIDES[:2], *both(3, 50, 5.6), *both(5, 100, 100), *both(6, None, None)]
+    statuses = [*STATUSES[:2], *both(3, 50, 5.6), *both(5, 100, 100), *both(6, None, None)]
     recommendation = RECOMMENDER.raise_throttle(statuses)
     assert recommendation["throttle_bytes_per_s"] == 9_600_000
     apply, *kafka = recommendation["commands"]
@@ -121,7 +121,7 @@ def test_a_broker_that_moves_nothing_but_holds_back_a_replica_is_raised_too(othe
 # Kafka's tools wait a minute for a broker that is down, and then fail; a broker takes its rate from itself alone.
 def test_no_command_names_a_broker_that_is_down() -> None:
     dead = [replace(one, alive=False) for one in both(4, None, None)]
-    recommendation = RECOMMENDER.raise_throttle([*SIDES[:3], *dead])
+    recommendation = RECOMMENDER.raise_throttle([*STATUSES[:3], *dead])
     apply, *kafka = recommendation["commands"]
     assert " --brokers 1,2,3 --raise-only " in apply
     assert len(kafka) == 3
@@ -141,7 +141,7 @@ def test_of_very_many_brokers_the_one_command_covers_all() -> None:
 
 
 def test_the_plan_in_the_command_is_the_move_that_runs() -> None:
-    words = shlex.split(RECOMMENDER.raise_throttle(SIDES)["commands"][-1])
+    words = shlex.split(RECOMMENDER.raise_throttle(STATUSES)["commands"][-1])
     assert (words[0], words[2:5]) == ("echo", [">", PLAN_FILE, "&&"])
     assert json.loads(words[1]) == {
         "version": 1,
@@ -156,14 +156,14 @@ def test_without_a_configuration_file_the_command_names_none_and_odd_names_are_q
 
 
 def test_what_is_unknown_gives_no_number_and_says_what() -> None:
-    recommendation = RECOMMENDER.raise_throttle([*SIDES, status(5, FOLLOWER, 5.6, None, partition(2))])
+    recommendation = RECOMMENDER.raise_throttle([*STATUSES, status(5, FOLLOWER, 5.6, None, partition(2))])
     assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("none", None)
     assert recommendation["commands"] == []
     assert "broker 5 as follower" in recommendation["reason"]
 
 
 def test_over_capacity_it_advises_to_cancel_and_move_less_at_a_time() -> None:
-    recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=7 * MB), "broker1:9092").raise_throttle(SIDES)
+    recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=7 * MB), "broker1:9092").raise_throttle(STATUSES)
     assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("reduce_move", None)
     assert "8.0 MB/s is needed and a broker carries 7.0 MB/s" in recommendation["reason"]
     moves = [MovingPartition("t", number, (3, 2)) for number in (0, 1)]
@@ -171,7 +171,7 @@ def test_over_capacity_it_advises_to_cancel_and_move_less_at_a_time() -> None:
 
 
 def test_of_a_move_too_large_to_be_named_all_is_cancelled() -> None:
-    many = [replace(SIDES[0], moving_partitions=60), *SIDES[1:]]
+    many = [replace(STATUSES[0], moving_partitions=60), *STATUSES[1:]]
     (command,) = Recommender(ThrottlePolicy(capacity_bytes_per_s=7 * MB), "b:9092", "h.toml").raise_throttle(many)[
         "commands"
     ]
@@ -183,19 +183,19 @@ def test_of_a_move_too_large_to_be_named_all_is_cancelled() -> None:
 
 def test_a_deadline_that_the_capacity_forbids_is_told() -> None:
     policy = ThrottlePolicy(finish_within_s=1, capacity_bytes_per_s=10 * MB)
-    recommendation = Recommender(policy, "broker1:9092").raise_throttle(SIDES)
+    recommendation = Recommender(policy, "broker1:9092").raise_throttle(STATUSES)
     assert recommendation["throttle_bytes_per_s"] == 10_000_000
     assert recommendation["reason"].startswith("no throttle that a broker can carry finishes within")
 
 
 def test_a_capacity_that_leaves_less_than_the_margin_is_told_without_a_word_of_a_deadline() -> None:
-    recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=9 * MB), "broker1:9092").raise_throttle(SIDES)
+    recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=9 * MB), "broker1:9092").raise_throttle(STATUSES)
     assert recommendation["throttle_bytes_per_s"] == 9_000_000
     assert recommendation["reason"] == "a broker carries 9.0 MB/s, so that less than the usual margin is left"
 
 
 def test_where_nothing_is_held_back_it_says_so() -> None:
-    assert RECOMMENDER.raise_throttle([SIDES[3]])["reason"] == "no replica is held back by a throttle"
+    assert RECOMMENDER.raise_throttle([STATUSES[3]])["reason"] == "no replica is held back by a throttle"
 
 
 def _row(
@@ -276,23 +276,23 @@ def test_a_replica_that_no_list_names_does_not_count(throttle: float | None, req
 
 def test_every_broker_that_takes_part_is_in_the_commands_though_the_list_of_partitions_is_cut() -> None:
     beyond = status(7, LEADER, 5.6, 3, moving_partitions=4)
-    apply, *kafka, _ = RECOMMENDER.raise_throttle([*SIDES, beyond])["commands"]
+    apply, *kafka, _ = RECOMMENDER.raise_throttle([*STATUSES, beyond])["commands"]
     assert "--brokers 1,2,3,7 " in apply
     assert len(kafka) == 4
 
 
 def test_the_throttle_for_what_may_come_exceeds_it_by_the_margin_with_the_same_commands() -> None:
-    recommendation = RECOMMENDER.raise_to(SIDES, 20 * MB, "not urgent")
+    recommendation = RECOMMENDER.raise_to(STATUSES, 20 * MB, "not urgent")
     assert (recommendation["action"], recommendation["reason"]) == ("raise_throttle", "not urgent")
     assert (recommendation["throttle_bytes_per_s"], recommendation["smallest_bytes_per_s"]) == (24_000_000, 20 * MB)
     assert recommendation["finish_s"] > 0
     assert recommendation["commands"] == [
-        command.replace("9600000", "24000000") for command in RECOMMENDER.raise_throttle(SIDES)["commands"]
+        command.replace("9600000", "24000000") for command in RECOMMENDER.raise_throttle(STATUSES)["commands"]
     ]
 
 
 def test_where_nothing_is_held_back_yet_what_may_come_has_no_finish() -> None:
-    assert RECOMMENDER.raise_to([SIDES[3]], 20 * MB, "not urgent")["finish_s"] is None
+    assert RECOMMENDER.raise_to([STATUSES[3]], 20 * MB, "not urgent")["finish_s"] is None
 
 
 RATES = st.floats(0, 1e9)
@@ -412,9 +412,9 @@ KEYS = RECOMMENDER.no_throttle_change("").keys()
 @pytest.mark.parametrize(
     "recommendation",
     [
-        RECOMMENDER.raise_throttle(SIDES),
-        replace(RECOMMENDER, policy=ThrottlePolicy(capacity_bytes_per_s=1.0)).raise_throttle(SIDES),
-        RECOMMENDER.raise_to(SIDES, 1.0, "why"),
+        RECOMMENDER.raise_throttle(STATUSES),
+        replace(RECOMMENDER, policy=ThrottlePolicy(capacity_bytes_per_s=1.0)).raise_throttle(STATUSES),
+        RECOMMENDER.raise_to(STATUSES, 1.0, "why"),
         RECOMMENDER.list_leader(1, [], 0),
         RECOMMENDER.set_rate(1.0, 1, 1.0),
         RECOMMENDER.clear_throttle({}, {}, "why"),
@@ -457,8 +457,10 @@ def test_the_demand_of_a_row_knows_the_copies_by_leader_and_the_settings_of_its_
 
 
 def test_a_finish_is_the_same_simulation_with_its_range() -> None:
-    advice = RECOMMENDER.raise_throttle(SIDES)
-    expected = finish([status.load for status in SIDES if status.load.limited_replicas], advice["throttle_bytes_per_s"])
+    advice = RECOMMENDER.raise_throttle(STATUSES)
+    expected = finish(
+        [status.load for status in STATUSES if status.load.limited_replicas], advice["throttle_bytes_per_s"]
+    )
     assert expected is not None
     assert (advice["finish_low_s"], advice["finish_s"], advice["finish_high_s"]) == (
         expected.low_s,

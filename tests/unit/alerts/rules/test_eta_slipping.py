@@ -15,7 +15,7 @@ from schemas.alerts import AlertKind, Role, Severity
 from tests.unit.builders.throttle_status import EVIDENCE_KEYS, SETTINGS, TICK_MS, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
-HELD = Assessment(keep_firing={(AlertKind.ETA_SLIPPING, "moves")})
+KEPT_FIRING = Assessment(keep_firing={(AlertKind.ETA_SLIPPING, "moves")})
 OK = Assessment()
 
 
@@ -101,10 +101,10 @@ def test_a_leader_switch_that_makes_it_late_is_no_excuse() -> None:
 
 
 def test_without_an_expected_finish_it_is_held_and_what_was_expected_is_kept() -> None:
-    assert after((0, move(None))) == HELD
-    assert after((0, move(1000)), (100, move(None))) == HELD
+    assert after((0, move(None))) == KEPT_FIRING
+    assert after((0, move(1000)), (100, move(None))) == KEPT_FIRING
     half_known = [status(1, LEADER, 9, 4, partition(), eta_s=None), *move(900)[1:]]
-    assert after((0, move(1000)), (100, half_known)) == HELD
+    assert after((0, move(1000)), (100, half_known)) == KEPT_FIRING
     assert after((0, move(1000)), (100, move(None)), (200, move(3000))).findings != []
 
 

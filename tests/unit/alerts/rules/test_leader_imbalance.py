@@ -117,8 +117,8 @@ def test_a_preferred_leader_that_is_down_or_out_of_sync_is_told() -> None:
 def test_what_younger_sides_know_to_be_over_is_not_told() -> None:
     away = balance(3, 10, unavailable=4)
 
-    def kinds(**of_side: object) -> set[AlertKind]:
-        follower = status(3, Role.FOLLOWER, None, 0.0, limited=0, **of_side)
+    def kinds(**of_status: object) -> set[AlertKind]:
+        follower = status(3, Role.FOLLOWER, None, 0.0, limited=0, **of_status)
         return {finding.kind for finding in assessment_of(away, statuses=(follower,)).findings}
 
     assert UNAVAILABLE not in kinds()

@@ -89,7 +89,7 @@ def test_a_leader_of_whom_too_little_is_known_is_held(unread: dict[str, Any]) ->
 
 
 def free(broker: int, role: Role, *numbers: int, **more: Any) -> ThrottleStatus:
-    """A side of moves that no list names, of 2 MB/s each."""
+    """Return a status with unlisted moving partitions of 2 MB/s each."""
     moves = [partition(n, **{"followers": 0, "in_sync_followers": 0, **more}) for n in numbers]
     return status(broker, role, None, 0, *moves, in_sync_mb=0, limited=0, free=len(numbers))
 
@@ -164,8 +164,8 @@ def test_a_move_of_which_too_little_is_known_is_held() -> None:
 # --- a throttle that is too low after the next switch
 
 
-def heir(broker: int, takeover_mb: float, leader_mb: float, required_mb: float) -> list[ThrottleStatus]:
-    """Both sides of a broker that may come to lead t-9, led by broker 1 as yet."""
+def successor(broker: int, takeover_mb: float, leader_mb: float, required_mb: float) -> list[ThrottleStatus]:
+    """Return both roles of a broker that may become the leader of t-9, which broker 1 leads now."""
     takeover = LeadershipRisk(takeover_mb * MB, "t", 9, 1)
     return [
         status(broker, LEADER, leader_mb, required_mb, limited=0),
@@ -176,11 +176,11 @@ def heir(broker: int, takeover_mb: float, leader_mb: float, required_mb: float) 
 # It sends 2 MB/s, and 4 more after the switch. A throttle that equals what is required does not do.
 @pytest.mark.parametrize(("throttle_mb", "at_risk"), [(5.9, True), (6.0, True), (6.000_001, False)])
 def test_a_throttle_that_one_more_partition_would_exceed_is_at_risk(throttle_mb: float, at_risk: bool) -> None:
-    assert (AlertKind.THROTTLE_AT_RISK in kinds(*heir(2, 4, throttle_mb, 2))) is at_risk
+    assert (AlertKind.THROTTLE_AT_RISK in kinds(*successor(2, 4, throttle_mb, 2))) is at_risk
 
 
 def test_what_is_at_risk_says_for_which_switch_and_what_would_do() -> None:
-    finding = found(LISTED, DESTINATION, *heir(2, 4, 5, 2))
+    finding = found(LISTED, DESTINATION, *successor(2, 4, 5, 2))
     assert (finding.kind, finding.subject) == (AlertKind.THROTTLE_AT_RISK, "broker 2 as leader")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
     assert finding.evidence["takeover"] == {"topic": "t", "partition": 9, "leader": 1}
@@ -196,26 +196,28 @@ def test_what_is_at_risk_says_for_which_switch_and_what_would_do() -> None:
 
 def test_the_rate_against_what_may_come_starves_no_broker_with_a_higher_one() -> None:
     busy = status(4, LEADER, 30, 20, partition(3, leader=4))
-    finding = found(busy, *heir(2, 4, 5, 2))
+    finding = found(busy, *successor(2, 4, 5, 2))
     assert finding.recommendation["throttle_bytes_per_s"] == 24_000_000
 
 
 def test_what_exceeds_the_capacity_after_a_switch_gets_no_number() -> None:
-    finding = found(LISTED, *heir(2, 4, 5, 2), policy=ThrottlePolicy(capacity_bytes_per_s=6 * MB))
+    finding = found(LISTED, *successor(2, 4, 5, 2), policy=ThrottlePolicy(capacity_bytes_per_s=6 * MB))
     assert finding.recommendation["throttle_bytes_per_s"] is None
     assert finding.recommendation["reason"].endswith("no throttle would do, for a broker carries 6.0 MB/s")
 
 
 def test_without_a_throttle_or_an_heir_nothing_is_at_risk() -> None:
-    unlimited = [replace(s, load=replace(s.load, throttle_bytes_per_s=None)) for s in heir(2, 4, 5, 2)]
-    assert kinds(LISTED, *unlimited) == kinds(LISTED, *[replace(s, takeover=None) for s in heir(2, 4, 5, 2)]) == set()
+    unlimited = [replace(s, load=replace(s.load, throttle_bytes_per_s=None)) for s in successor(2, 4, 5, 2)]
+    assert (
+        kinds(LISTED, *unlimited) == kinds(LISTED, *[replace(s, takeover=None) for s in successor(2, 4, 5, 2)]) == set()
+    )
 
 
 @pytest.mark.parametrize(
     "trouble", [status(4, LEADER, 3, 4, partition(3, leader=4)), status(4, LEADER, 9, None, partition(3, leader=4))]
 )
 def test_while_a_throttle_is_too_low_or_a_need_unknown_what_may_come_is_held(trouble: ThrottleStatus) -> None:
-    assessment = assessment_of(trouble, *heir(2, 4, 5, 2))
+    assessment = assessment_of(trouble, *successor(2, 4, 5, 2))
     assert AlertKind.THROTTLE_AT_RISK not in {f.kind for f in assessment.findings}
     assert (AlertKind.THROTTLE_AT_RISK, "broker 2 as leader") in assessment.keep_firing
 
@@ -224,7 +226,7 @@ def test_while_a_throttle_is_too_low_or_a_need_unknown_what_may_come_is_held(tro
 
 
 def resting(broker: int, role: Role, throttle_mb: float | None, *numbers: int, **more: Any) -> ThrottleStatus:
-    """A side of a cluster in which nothing moves, with partitions that are still listed."""
+    """Return a status without moves whose partitions are still listed."""
     listed = [partition(n, moving=False, in_sync_followers=2, replicas=(3, 2), target=(3, 2)) for n in numbers]
     read = {"throttle_source": "none" if throttle_mb is None else "broker"}
     return status(broker, role, throttle_mb, 4, *listed, limited=0, **{**read, **more})
