@@ -99,7 +99,6 @@ class HistoryProcess:
         self._allowed = threading.Event()
         self._child: ChildProcess | None = None
 
-    # The process starts only after the first verdict: its JVM would otherwise compete with the alert path's for the CPU.
     def allow(self) -> None:
         """Permit the start; may be called from any thread."""
         self._allowed.set()
@@ -109,6 +108,7 @@ class HistoryProcess:
         if self._child is not None:
             self._child.check()
         elif self._allowed.is_set():
+            # Not earlier: its JVM would compete for the CPU with the alert path, and delay the first verdict.
             self._child = ChildProcess("history", ["run", "gold", "record", "--nice", "10"], self._config)
 
     def ask_to_stop(self) -> None:
