@@ -368,7 +368,8 @@ def test_the_command_ends_with_its_parent_on_request(command: list[str]) -> None
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     assert parent.stderr is not None
-    assert parent.stderr.readline().startswith("tick ")
+    # On a busy machine a broker may have been late with its first answer before.
+    assert any(line.startswith("tick ") for line in parent.stderr), "no tick was written"
     parent.kill()
     parent.wait()
     wait_until(lambda: not living([pid]), 10, "the collector has ended")

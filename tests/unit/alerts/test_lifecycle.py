@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from alerts.grouping import THROTTLE_KINDS
 from alerts.lifecycle import FLAP_MS, Lifecycle
 from alerts.rules.no_ticks import TICKS
 from alerts.rules.throttle_below_required import Assessment
@@ -783,8 +784,11 @@ class Ticks(RuleBasedStateMachine):
     def named(self, cause: str, held: set[tuple[str, str]], found: set[tuple[str, str]]) -> set[tuple[str, str]]:
         """What alerts of a cause named that fire, and that this tick tells nothing of, or that go on with it."""
         firing = [e for e in self.alerts.active() if e.state == "firing"]
-        firing = [e for e in firing if (e.kind, e.subject) in held or (e.kind, e.subject) not in found]
-        said = [evidence for e in firing if (evidence := json.loads(e.evidence)).get("group") == cause]
+        # One that is found under another cause by now still stands for the rates that it named.
+        rates = {kind.value for kind in THROTTLE_KINDS}
+        firing = [e for e in firing if (e.kind, e.subject) not in found - held or e.kind in rates]
+        all_evidence = [(e.kind, json.loads(e.evidence)) for e in firing]
+        said = [evidence for kind, evidence in all_evidence if evidence.get("group") == cause or kind in rates]
         named = [also for evidence in said for also in evidence.get("also", [])]
         named += [evidence["goes_on_with"] for evidence in said if "goes_on_with" in evidence]
         return {(one["kind"], one["subject"]) for one in named}
