@@ -1,0 +1,81 @@
+"""The code and its pages use the words of Kafka, Spark and Prometheus (docs/glossary.md), not synonyms of their own."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import REPOSITORY
+
+LAYERS = ("schemas", "planning", "cluster", "alerts", "streaming", "cli")
+# What each was said for, and the field's word: docs/glossary.md.
+BANNED = {
+    "told": "reported, notified, printed",
+    "tell": "report, notify, print",
+    "teller": "printer",
+    "desk": "engine",
+    "lane": "alert partition; delivery queue",
+    "side": "broker and role",
+    "sides": "brokers and roles",
+    "standing": "active",
+    "stands": "is active",
+    "mark": "suppression",
+    "marks": "suppressions",
+    "wish": "policy",
+    "lacking": "missing; under-replicated",
+    "doubt": "stale",
+    "doubts": "stale",
+    "heat": "mark stale",
+    "glance": "read",
+    "judge": "evaluate",
+    "judged": "evaluated",
+    "rehearsal": "warm-up",
+    "owed": "undelivered",
+    "anew": "again",
+}
+# Contracts: names of tables, columns, messages and JSON keys; and the field's own use of a word.
+CONTRACTS = {
+    "ALERT_MARKS",
+    "mark_id",
+    "mark_ms",
+    "lane_messages",
+    "sides",
+    "judged_ms",
+    "mark_stale",
+    "_mark_moved_stale",
+    "mark",
+}
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+BANNED_IN_PAGES = re.compile(r"\b(told|tells|telling|desk|anew|whom|for ever|nobody|somebody|lane)\b", re.IGNORECASE)
+QUOTED = re.compile(r"```.*?```|`[^`]*`|\"[^\"\n]*\"|^>.*?$", re.DOTALL | re.MULTILINE)
+
+
+def words_of(name: str) -> set[str]:
+    return {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+
+
+def identifiers(path: Path) -> set[str]:
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+    return {token.string for token in tokens if token.type == tokenize.NAME}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_identifiers_are_words_of_the_field(layer: str) -> None:
+    wrong = {
+        f"{path.relative_to(REPOSITORY)}: {name}: say {', '.join(BANNED[word] for word in found)}"
+        for path in sorted((REPOSITORY / layer).rglob("*.py"))
+        for name in identifiers(path) - CONTRACTS
+        if (found := sorted(words_of(name) & BANNED.keys()))
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_pages_use_words_of_the_field(page: Path) -> None:
+    """Quotes are left out: alerts that are active keep the words by which runbooks are found."""
+    text = QUOTED.sub("", page.read_text(encoding="utf-8"))
+    assert sorted({found.group().lower() for found in BANNED_IN_PAGES.finditer(text)}) == []
