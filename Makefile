@@ -19,7 +19,7 @@ setup: ## Create .venv and fetch the jars into .jars, once
 roomy:
 	@$(PYTHON) scripts/setup.py --spark
 
-demo: roomy ## See a throttled move go wrong and be put right, on real brokers (about three minutes)
+demo: roomy ## See a throttled move fail and recover, on real brokers (about three minutes)
 	@$(BIN)/headroom demo
 
 test: unit spark integration ## Run all tests
