@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -128,15 +129,19 @@ def test_spark_killed_in_the_midst_loses_and_doubles_nothing(
     alert_id = _only_alert(settings)["alert_id"]
     watch.wait(lambda: watch.resolved(alert_id), 90, "the end of the alert that was firing")
     # Told by the watch that was killed, or by the next one; its end by that in any case.
-    wait_until(lambda: len(shown.keys(alert_id)) == 2, 30, "both events told", lambda: shown.keys(alert_id))
+    ended = lambda: any(key.split("/")[2] == "resolved" for key in shown.keys(alert_id))  # noqa: E731
+    wait_until(ended, 30, "the end told", lambda: shown.keys(alert_id))
     wait_until(lambda: shown.slack.replies(), 30, "the end of the alert in its thread")
     _await_rows(settings, "silver/messages", killed + 20)
-    assert [key.split("/")[2] for key in shown.keys(alert_id)] == ["firing", "resolved"]
+    # Rates are rough just after a start: the alert may have been updated before it ended, each update sent once.
+    assert [state for state, _ in groupby(key.split("/")[2] for key in shown.keys(alert_id))] == ["firing", "resolved"]
     assert len(shown.messages(alert_id)) == 1
     _bronze_is_whole(settings)
     _keys_are_unique(settings)
     events = _rows(settings, "alerts/events", f"SELECT state FROM data WHERE alert_id = '{alert_id}'")
-    assert Counter(e["state"] for e in events) == {"pending": 1, "firing": 1, "resolved": 1}
+    states = Counter(e["state"] for e in events)
+    assert (states["pending"], states["resolved"]) == (1, 1)
+    assert len(shown.keys(alert_id)) == states["firing"] + states["resolved"]
 
 
 def test_growing_traffic_is_an_alert_without_a_switch(watch: WatchProcess, scene: Scene, load: PacedProducer) -> None:

@@ -67,3 +67,15 @@ def test_a_stop_ends_the_run_before_the_next_tick() -> None:
 def test_each_tick_is_given_once() -> None:
     pace = FixedRateSchedule(0.0, 1.0)
     assert [pace.next(0.0).number, pace.next(0.0).number, pace.next(0.5).number] == [0, 1, 2]
+
+
+def test_the_second_tick_leaves_time_for_a_first_rate_and_nothing_counts_as_skipped() -> None:
+    pace = FixedRateSchedule(0.0, 1.0, second_after_s=2.5)
+    assert [pace.next(at_s) for at_s in (0.0, 0.4, 3.2)] == [
+        ScheduledTick(0, 0.0, 0),
+        ScheduledTick(3, 3.0, 0),
+        ScheduledTick(4, 4.0, 0),
+    ]
+    # Of an interval that is longer no tick is left out.
+    slow = FixedRateSchedule(0.0, 5.0, second_after_s=2.5)
+    assert [slow.next(at_s).number for at_s in (0.0, 0.4, 5.2)] == [0, 1, 2]
