@@ -117,7 +117,7 @@ def restart(bench: BenchCluster, broker: int) -> None:
 def _measure_run(bench: BenchCluster, broker: int, elect: Callable[[BenchCluster], None]) -> LatencyRun:
     """Restart a broker, elect its leaders again, and return the latencies."""
     restart(bench, broker)
-    with SteadyLoad(bench.bootstrap_servers) as load, LeaderWatcher(bench) as watcher:
+    with SteadyLoad(bench.bootstrap_servers) as load, PreferredLeaderRecorder(bench) as watcher:
         time.sleep(_STEADY_S)
         elect(bench)
         await_true(lambda: watcher.non_preferred() == 0, 60, "all leaders are back")
@@ -204,7 +204,7 @@ class LeadershipReader:
                 admin.close()
 
 
-class LeaderWatcher:
+class PreferredLeaderRecorder:
     """Records ten times a second how many leaders have moved back."""
 
     def __init__(self, bench: BenchCluster) -> None:
@@ -213,7 +213,7 @@ class LeaderWatcher:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="election-watch", daemon=True)
 
-    def __enter__(self) -> LeaderWatcher:
+    def __enter__(self) -> PreferredLeaderRecorder:
         """Start recording, and return this."""
         self._thread.start()
         return self
