@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cli.common.child_process import headroom_command
 from cli.demo.scenario import PARTITIONS
@@ -15,6 +15,8 @@ from schemas.tables import THROTTLE_HEADROOM
 from streaming.delta.query_table import query
 
 _COMMAND_S = 60.0
+# Records are acknowledged in batches; of 14 s at the rate these are less than a hundredth.
+_RATE_TOLERANCE_RATIO = 0.03
 
 
 def run_headroom(arguments: Sequence[str]) -> None:
@@ -43,6 +45,41 @@ def history_is_written(producer: PacedProducer) -> bool:
         if sent_bytes[p.key] >= p.history_bytes:
             producer.set_rate(*p.key, 0.0)
     return all(sent_bytes[p.key] >= p.history_bytes for p in PARTITIONS)
+
+
+class SteadyTraffic:
+    """Tells whether the live traffic of every partition kept its rate for some time.
+
+    Args:
+        producer: the running load.
+        for_s: the time, in seconds.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, producer: PacedProducer, for_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._producer = producer
+        self._for_s = for_s
+        self._clock = clock
+        self._since_s = clock()
+        self._sent_bytes = producer.sent_bytes
+
+    def reached(self) -> bool:
+        """Return whether the time is over and no rate was missed in it; otherwise another such time begins at its end.
+
+        On a machine that is too busy, the load gets no time to write, and advice for its measured rate is too low
+        as soon as it does.
+        """
+        elapsed_s = self._clock() - self._since_s
+        if elapsed_s < self._for_s:
+            return False
+        sent_bytes = self._producer.sent_bytes
+        kept = all(
+            abs(sent_bytes[p.key] - self._sent_bytes[p.key] - p.live_bytes_per_s * elapsed_s)
+            <= _RATE_TOLERANCE_RATIO * p.live_bytes_per_s * elapsed_s
+            for p in PARTITIONS
+        )
+        self._since_s, self._sent_bytes = self._clock(), sent_bytes
+        return kept
 
 
 def name_of(key: tuple[str, int]) -> str:

@@ -24,7 +24,7 @@ from cli.demo.scenario import (
     THROTTLE_BYTES_PER_S,
     DemoKafka,
 )
-from cli.demo.steps import gold_age_s, history_is_written, moves_text, name_of, run_headroom
+from cli.demo.steps import SteadyTraffic, gold_age_s, history_is_written, moves_text, name_of, run_headroom
 from cluster.embedded.paced_producer import PacedProducer
 from schemas.alerts import AlertKind, Role, Verdict
 from schemas.config import Settings
@@ -74,7 +74,9 @@ class DemoRun:
             HeadroomError: a step did not complete in time.
         """
         self._write_history()
-        with PacedProducer(self._bootstrap_servers, {p.key: p.live_bytes_per_s for p in PARTITIONS}, RECORD_BYTES):
+        rates = {p.key: p.live_bytes_per_s for p in PARTITIONS}
+        with PacedProducer(self._bootstrap_servers, rates, RECORD_BYTES) as producer:
+            self._await_steady_traffic(producer)
             self._start_moves()
             switched_s = self._switch_leader()
             alert = self._await_alert()
@@ -99,11 +101,14 @@ class DemoRun:
             awaited = "headroom watch to keep pace on this machine, which is too busy"
             self._watch.wait(lambda: gold_age_s(self._store) < _MAX_GOLD_AGE_S, _GOLD_TIMEOUT_S, awaited, poll_s=1.0)
 
-    def _start_moves(self) -> None:
+    def _await_steady_traffic(self, producer: PacedProducer) -> None:
         live = ", ".join(f"{name_of(p.key)} {format_rate(p.live_bytes_per_s)}" for p in PARTITIONS)
         with self._progress.step(f"Live traffic: {live}"):
-            end = time.monotonic() + _LIVE_BEFORE_S
-            self._watch.wait(lambda: time.monotonic() >= end, _LIVE_BEFORE_S + 1, "steady rates")
+            awaited = "the traffic to keep its rate on this machine, which is too busy"
+            steady = SteadyTraffic(producer, _LIVE_BEFORE_S)
+            self._watch.wait(steady.reached, _STEP_TIMEOUT_S, awaited)
+
+    def _start_moves(self) -> None:
         with self._progress.step(f"Moving, throttled to {format_rate(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
             self._kafka.start_moves()
             self._watch.wait(self._all_catch_up, _STEP_TIMEOUT_S, "every broker to catch up")

@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from cli.common.watch_output import Line
 from cli.demo.command import demo
 from cli.demo.outcome import DemoOutcome, failures, summary_rows
-from cli.demo.scenario import BROKERS, NEW_LEADER, ORDERS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
+from cli.demo.scenario import BROKERS, NEW_LEADER, ORDERS, PARTITIONS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
+from cli.demo.steps import SteadyTraffic
 from planning.throttles.load import ThrottleLoad, throttle_loads
 from schemas.alerts import AlertEvent, Role, Verdict
 from schemas.errors import HeadroomError
@@ -54,6 +55,33 @@ def test_the_healthy_move_shares_no_throttled_broker_and_role_with_the_other_mov
 def test_the_switch_is_to_the_preferred_leader_of_the_running_move() -> None:
     move = next(p.move for p in ORDERS if p.key == SWITCHING)
     assert move.after[0] == NEW_LEADER != move.before[0]
+
+
+class Load:
+    """What a running load has sent, as set by a test."""
+
+    def __init__(self) -> None:
+        self.sent_bytes = {p.key: 0 for p in PARTITIONS}
+
+    def send(self, seconds: float, share_of: tuple[str, int] | None = None, share: float = 1.0) -> None:
+        sent = {p.key: p.live_bytes_per_s * seconds * (share if p.key == share_of else 1.0) for p in PARTITIONS}
+        self.sent_bytes = {key: self.sent_bytes[key] + int(sent[key]) for key in sent}
+
+
+@pytest.mark.parametrize("share", [0.7, 1.3])
+def test_the_move_waits_until_every_rate_was_kept_for_a_while(share: float) -> None:
+    load, now = Load(), [100.0]
+    steady = SteadyTraffic(load, 10.0, clock=lambda: now[0])  # type: ignore[arg-type]
+    now[0] += 9.0
+    load.send(9.0)
+    assert not steady.reached()
+    now[0] += 2.0
+    load.send(2.0, SWITCHING, share=share)
+    # One partition of three is 5 % away from its rate over the whole time.
+    assert not steady.reached()
+    load.send(10.0)
+    now[0] += 10.0
+    assert steady.reached()
 
 
 def event(**changes: Any) -> AlertEvent:
