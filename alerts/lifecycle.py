@@ -483,8 +483,20 @@ def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _C
         return _Change.ESCALATED
     # An action that is currently unknown is not a change.
     is_other = why not in (None, before.why) or action not in (None, "none", before.action)
-    is_other = is_other or _about(finding.evidence) != before.goes_on_with
+    is_other = is_other or _about(finding.evidence) != before.goes_on_with or _has_raised(before, finding)
     return _Change.UPDATED if is_other else _Change.NONE
+
+
+def _has_raised(before: _Announced, finding: Finding) -> bool:
+    """Return whether somebody has raised a throttle as announced: the announcement does not cover what follows."""
+    if not before.raises:
+        return False
+    return any(
+        (advised := before.raises.get((one["broker_id"], one["role"]))) is not None
+        and (in_force := one["throttle_bytes_per_s"]) is not None
+        and in_force >= advised.to_bytes_per_s
+        for one in finding.recommendation.get("per_broker") or ()
+    )
 
 
 def _escalation(event: AlertEvent, escalated_tick_ms: int | None) -> dict[str, int]:

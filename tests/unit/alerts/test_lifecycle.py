@@ -597,6 +597,42 @@ def test_a_second_broker_whose_rate_the_advice_raises_already_gives_no_event() -
     assert [s for s, *_ in fired(alerts, (60, [first, low(1, 1, 4, required=3.6)]))] == [60]
 
 
+def test_a_rate_that_was_raised_as_announced_and_is_lowered_again_is_news_also_after_a_restart() -> None:
+    def low(broker: int, in_force: dict[int, float]) -> Finding:
+        per_broker = [
+            {"broker_id": b, "role": "leader", "throttle_bytes_per_s": rate, "recommended_bytes_per_s": max(3.5, rate)}
+            for b, rate in in_force.items()
+        ]
+        evidence = {
+            "broker_id": broker,
+            "role": "leader",
+            "required_bytes_per_s": 2.9,
+            "throttle_bytes_per_s": in_force[broker],
+        }
+        recommendation = {"action": "raise_throttle", "throttle_bytes_per_s": 3.5, "per_broker": per_broker}
+        about = replace(lost(0), kind=KIND, subject=f"broker {broker} as leader", severity=Severity.WARNING)
+        return replace(about, evidence=evidence, recommendation=recommendation, joins=False, cause="throttle", hold_s=0)
+
+    both = {1: 2.4, 4: 2.4}
+    stored: list[AlertEvent] = []
+
+    def ticks(alerts: Lifecycle, first: int, count: int, in_force: dict[int, float]) -> list[tuple[int, str]]:
+        found = Assessment([low(broker, in_force) for broker in in_force if in_force[broker] < 2.9])
+        events = [e for s in range(first, first + count) for e in alerts.apply("c", s * 1000, found)]
+        stored.extend(events)
+        return [(e.tick_ms // 1000, e.subject) for e in events if e.state == "firing"]
+
+    alerts = lifecycle()
+    # One alert names both; then somebody raises the rate of broker 1 alone. It is told once that this is done.
+    (fired_first,) = ticks(alerts, 0, 10, both)
+    about = fired_first[1]
+    raised, kept = (1, 4) if about == "broker 4 as leader" else (4, 1)
+    assert ticks(alerts, 10, 30, {raised: 3.5, kept: 2.4}) == [(15, about)]
+    # It is lowered again as far as it had been: news, whoever judges.
+    for again in (alerts, lifecycle(events=list(stored))):
+        assert [second for second, _ in ticks(again, 40, 10, both)] == [40]
+
+
 @given(BATCHES, st.integers(0, 20), st.integers(1, 5000), st.sampled_from([0.0, 3.0]))
 def test_what_happens_over_a_gap_is_what_happens_without(
     batches: list[list[Assessment]], place: int, gap_s: int, resolve_s: float
