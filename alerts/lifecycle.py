@@ -488,7 +488,7 @@ def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _C
 
 
 def _has_raised(before: _Announced, finding: Finding) -> bool:
-    """Return whether somebody has raised a throttle as announced: the announcement does not cover what follows."""
+    """Return whether a throttle was raised as announced: the announcement does not cover what follows."""
     if not before.raises:
         return False
     return any(
