@@ -1,26 +1,14 @@
-"""All settings, with defaults and units."""
+"""All settings, with defaults and units: one module per section."""
 
-from schemas.config.settings import (
-    DAYS,
-    DEFAULT_LISTEN,
-    AlertmanagerSettings,
-    AlertSettings,
-    ClusterSettings,
-    CollectSettings,
-    ElectionSettings,
-    KafkaSettings,
-    MaintenanceWindow,
-    MetricsSettings,
-    NotifySettings,
-    SecurityProtocol,
-    Settings,
-    SlackSettings,
-    Source,
-    SparkSettings,
-    StoreSettings,
-    TicksSettings,
-    WebhookSettings,
-)
+from schemas.config.alerts import DAYS, AlertSettings, MaintenanceWindow
+from schemas.config.collect import CollectSettings, Source
+from schemas.config.elections import ElectionSettings
+from schemas.config.kafka import ClusterSettings, KafkaSettings, SecurityProtocol, TicksSettings
+from schemas.config.metrics import DEFAULT_LISTEN, MetricsSettings
+from schemas.config.notify import AlertmanagerSettings, NotifySettings, SlackSettings, WebhookSettings
+from schemas.config.settings import Settings
+from schemas.config.spark import SparkSettings
+from schemas.config.store import StoreSettings
 
 __all__ = [
     "DAYS",
