@@ -1,32 +1,26 @@
-"""All Delta tables, with columns, units and keys."""
+"""All Delta tables, with columns, units and keys: one module per layer, their order in the catalogue."""
 
-from schemas.tables.catalogue import (
-    ALERT_DELIVERIES,
-    ALERT_EVENTS,
-    ALERT_MARKS,
-    BRONZE_TICKS,
+from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
+from schemas.tables.bronze import BRONZE_TICKS
+from schemas.tables.catalogue import ALL_TABLES, PROMPT_TABLES, TABLES
+from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
+from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
+from schemas.tables.silver import (
     BYTES_PER_SEC,
-    ELECTION_PLAN,
     FETCHER_LAG,
     LEADER_DISTRIBUTION,
-    LEADER_IMBALANCE,
     LOG_END_OFFSETS,
     MESSAGES,
-    PARTITION_WRITE_RATE,
-    PROMPT_TABLES,
     QUARANTINE,
-    REASSIGNMENT_PROGRESS,
-    TABLES,
-    THROTTLE_HEADROOM,
     THROTTLES,
-    Column,
-    Table,
 )
+from schemas.tables.table import Column, Table
 
 __all__ = [
     "ALERT_DELIVERIES",
     "ALERT_EVENTS",
     "ALERT_MARKS",
+    "ALL_TABLES",
     "BRONZE_TICKS",
     "BYTES_PER_SEC",
     "ELECTION_PLAN",

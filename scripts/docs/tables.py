@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from schemas.config import StoreSettings
-from schemas.tables import Table
-from schemas.tables import catalogue as tables
+from schemas.tables import ALL_TABLES, BRONZE_TICKS, THROTTLE_HEADROOM, Table
 from streaming.delta.properties import properties
 
 _INTRODUCTION = """# Tables
@@ -62,17 +61,12 @@ location) stops the job with an error that names it. Columns of a newer version 
 """
 
 
-def all_tables() -> list[Table]:
-    """Return every table, bronze first, alerts last."""
-    return [value for value in vars(tables).values() if isinstance(value, Table)]
-
-
 def markdown() -> str:
     """Return the text of docs/tables.md: grain, key and columns of every table."""
     lines = [_INTRODUCTION, "| table | one row is |", "|---|---|"]
-    lines += [f"| [`{table.path}`](#{_anchor(table)}) | {table.grain} |" for table in all_tables()]
+    lines += [f"| [`{table.path}`](#{_anchor(table)}) | {table.grain} |" for table in ALL_TABLES]
     lines += ["", _maintenance().rstrip()]
-    for table in all_tables():
+    for table in ALL_TABLES:
         lines += ["", f"## {table.path}", "", f"One row: {table.grain}. Key: {_codes(table.keys)}."]
         if table.partition_by:
             lines[-1] += f" Folders: {_codes(table.partition_by)}. Kept: {_days(table)}."
@@ -85,10 +79,10 @@ def _maintenance() -> str:
     """Return the section about maintenance, with the default retention and intervals."""
     gold, bronze = (
         {key: value.removeprefix("interval ") for key, value in properties(table).items()}
-        for table in (tables.THROTTLE_HEADROOM, tables.BRONZE_TICKS)
+        for table in (THROTTLE_HEADROOM, BRONZE_TICKS)
     )
     return _MAINTENANCE.format(
-        skip_by=_codes((*tables.THROTTLE_HEADROOM.partition_by, *tables.THROTTLE_HEADROOM.skip_by)),
+        skip_by=_codes((*THROTTLE_HEADROOM.partition_by, *THROTTLE_HEADROOM.skip_by)),
         every_s=StoreSettings().maintain_every_s,
         kept=", ".join(f"{layer} {StoreSettings().keep_days(layer)} days" for layer in ("bronze", "silver", "gold")),
         deleted=gold["delta.deletedFileRetentionDuration"],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scripts.docs.tables import all_tables, markdown
+from schemas.tables import ALL_TABLES
+from scripts.docs.tables import markdown
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -16,11 +17,11 @@ def test_the_page_of_tables_is_the_one_that_the_code_writes() -> None:
 
 def test_the_page_names_every_column_with_its_meaning() -> None:
     page = markdown()
-    missing = [(t.path, c.name) for t in all_tables() for c in t.columns if f"| `{c.name}` |" not in page]
+    missing = [(t.path, c.name) for t in ALL_TABLES for c in t.columns if f"| `{c.name}` |" not in page]
     assert missing == []
-    assert [(t.path, c.name) for t in all_tables() for c in t.columns if not c.meaning] == []
+    assert [(t.path, c.name) for t in ALL_TABLES for c in t.columns if not c.meaning] == []
 
 
 def test_the_readme_names_every_table() -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert [t.path for t in all_tables() if f"`{t.path}`" not in readme] == []
+    assert [t.path for t in ALL_TABLES if f"`{t.path}`" not in readme] == []

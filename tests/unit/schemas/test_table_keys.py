@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, QUARANTINE, TABLES, Table
+import schemas.tables
+from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, ALL_TABLES, BRONZE_TICKS, QUARANTINE, TABLES, Table
 
 # Tables whose keys are offsets of the ticks topic, which all clusters share, or an id derived from the cluster's name.
 OTHER_KEYS = (BRONZE_TICKS, QUARANTINE, ALERT_EVENTS, ALERT_DELIVERIES)
@@ -18,3 +19,7 @@ def test_a_key_starts_with_cluster_and_tick(table: Table) -> None:
 @pytest.mark.parametrize("table", [t for t in TABLES if t is not BRONZE_TICKS], ids=lambda table: table.path)
 def test_every_table_has_a_cluster_column(table: Table) -> None:
     assert "cluster" in table.names()
+
+
+def test_the_catalogue_has_every_table() -> None:
+    assert {value for value in vars(schemas.tables).values() if isinstance(value, Table)} == set(ALL_TABLES)

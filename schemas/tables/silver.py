@@ -1,0 +1,152 @@
+"""The silver tables: decoded rows of every kind of message, and rejected messages."""
+
+from __future__ import annotations
+
+from schemas.tables.table import PARTITION_COLUMNS, TICK_COLUMNS, Table, columns_of
+
+MESSAGES = Table(
+    "silver/messages",
+    "one decoded message",
+    ("cluster", "tick_ms", "kind", "seq"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        ("kind", "STRING", "kind of the message"),
+        ("seq", "INT", "number of the message within the tick"),
+        ("rows", "INT", "rows in the message; null for tick_end"),
+        (
+            "metadata_age_ms",
+            "BIGINT",
+            "age of the oldest metadata at the tick, ms, from tick_end; null: not reported, or another kind",
+        ),
+    ),
+)
+
+FETCHER_LAG = Table(
+    "silver/fetcher_lag",
+    "tick, follower broker, topic, partition, source broker",
+    ("cluster", "tick_ms", "broker", "topic", "partition", "source_broker"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        ("broker", "INT", "broker of the follower replica"),
+        *PARTITION_COLUMNS,
+        ("source_broker", "INT", "broker it fetches from"),
+        ("fetcher", "STRING", "client id of the fetcher thread"),
+        ("lag_offsets", "BIGINT", "lag in offsets (FetcherLagMetrics ConsumerLag); null: the gauge was -1"),
+    ),
+)
+
+BYTES_PER_SEC = Table(
+    "silver/bytes_per_sec",
+    "tick, broker, meter, topic or fetcher",
+    ("cluster", "tick_ms", "broker", "meter", "topic", "fetcher", "source_broker"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        ("broker", "INT", "broker of the meter"),
+        ("meter", "STRING", "type and name of the MBean, e.g. FetcherStats.BytesPerSec"),
+        ("topic", "STRING", "topic of the meter; null: whole broker"),
+        ("fetcher", "STRING", "client id of the fetcher thread; null: not a fetcher's meter"),
+        ("source_broker", "INT", "broker the fetcher fetches from; null: not a fetcher's meter"),
+        ("count_total", "BIGINT", "Count of the meter (bytes; messages for MessagesInPerSec); null: a gauge"),
+        ("bytes_per_s", "DOUBLE", "rate over window_ms, per second; null: no earlier sample, or the counter fell"),
+        ("window_ms", "BIGINT", "time between the two samples, ms; null: a gauge or no earlier sample"),
+    ),
+)
+
+LOG_END_OFFSETS = Table(
+    "silver/log_end_offsets",
+    "tick, broker, topic, partition",
+    ("cluster", "tick_ms", "broker", "topic", "partition"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        ("broker", "INT", "broker with the log"),
+        *PARTITION_COLUMNS,
+        ("is_leader", "BOOLEAN", "true if the broker led the partition"),
+        ("log_end_offset", "BIGINT", "log end offset"),
+        (
+            "log_start_offset",
+            "BIGINT",
+            "log start offset; null: partition neither in a reassignment nor in a throttled replica list",
+        ),
+        (
+            "size_bytes",
+            "BIGINT",
+            "size of the log, bytes; null: partition neither in a reassignment nor in a throttled replica list",
+        ),
+        (
+            "offsets_per_s",
+            "DOUBLE",
+            "growth of the log end offset over window_ms, per second; null: no earlier sample, or it fell",
+        ),
+        ("window_ms", "BIGINT", "time between the two samples, ms; null: no earlier sample"),
+    ),
+)
+
+LEADER_DISTRIBUTION = Table(
+    "silver/leader_distribution",
+    "tick, topic, partition",
+    ("cluster", "tick_ms", "topic", "partition"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        *PARTITION_COLUMNS,
+        ("leader", "INT", "broker id of the leader; null: no leader"),
+        ("preferred_leader", "INT", "broker id of the preferred leader: the first of replicas"),
+        ("replicas", "ARRAY<INT>", "replicas in order, including adding and removing ones"),
+        ("isr", "ARRAY<INT>", "in-sync replicas"),
+        ("adding", "ARRAY<INT>", "replicas that the reassignment adds"),
+        ("removing", "ARRAY<INT>", "replicas that the reassignment removes"),
+        ("leader_epoch", "INT", "leader epoch; null: not reported"),
+        (
+            "metadata_age_ms",
+            "BIGINT",
+            "age of this metadata at the tick, ms; above 0 only in clusters with very many partitions; null: not "
+            "reported",
+        ),
+    ),
+)
+
+THROTTLES = Table(
+    "silver/throttles",
+    "tick, broker or topic",
+    ("cluster", "tick_ms", "entity", "broker", "topic"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        ("entity", "STRING", "broker or topic"),
+        ("broker", "INT", "broker; null for a topic"),
+        ("topic", "STRING", "topic; null for a broker"),
+        ("known", "BOOLEAN", "true if the values could be read"),
+        ("leader_throttle_bytes_per_s", "BIGINT", "leader.replication.throttled.rate in force, bytes/s; null: none"),
+        (
+            "follower_throttle_bytes_per_s",
+            "BIGINT",
+            "follower.replication.throttled.rate in force, bytes/s; null: none",
+        ),
+        ("leader_throttle_source", "STRING", "entity that sets the rate: broker, default or none; null for a topic"),
+        ("follower_throttle_source", "STRING", "entity that sets the rate: broker, default or none; null for a topic"),
+        ("leader_throttled_replicas", "STRING", "leader.replication.throttled.replicas of the topic; null: none"),
+        ("follower_throttled_replicas", "STRING", "follower.replication.throttled.replicas of the topic; null: none"),
+    ),
+)
+
+QUARANTINE = Table(
+    "silver/quarantine",
+    "one rejected record",
+    ("topic", "partition", "offset"),
+    ("date",),
+    columns_of(
+        ("topic", "STRING", "topic of the record"),
+        ("partition", "INT", "partition of the record"),
+        ("offset", "BIGINT", "offset of the record"),
+        ("timestamp", "TIMESTAMP", "timestamp of the record"),
+        ("date", "DATE", "day of timestamp in UTC; folder of the row"),
+        ("cluster", "STRING", "cluster named in the record; null: unreadable"),
+        ("tick_ms", "BIGINT", "tick named in the record; null: unreadable"),
+        ("payload", "STRING", "value of the record as text"),
+        ("reason", "STRING", "reason of the rejection"),
+    ),
+)
