@@ -22,10 +22,11 @@ from alerts.text.formatting import format_duration
 from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier
 from planning.finish.quota import WINDOW_S
-from planning.throttles.load import BrokerRole, ThrottleLoad
+from planning.throttles.load import ThrottleLoad
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertEvent, AlertKind
 from schemas.config import ClusterSettings, Settings
+from schemas.keys import BrokerRole
 
 log = logging.getLogger(__name__)
 # The collector and Spark need this long to start, so the first tick may be this late.
@@ -283,7 +284,7 @@ class AlertEngine:
 
     def _earlier(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> Earlier:
         """Return the earlier ticks within the quota window, and remember this tick for the next call."""
-        tick = tick_ms, {(status.broker, status.role): status.load for status in statuses}
+        tick = tick_ms, {status.load.broker_role: status.load for status in statuses}
         before = [t for t in self._recent.get(cluster, []) if t[0] < tick_ms]
         # One tick more than the window: it has the traffic of the oldest second.
         recent = [t for t in before if tick_ms - t[0] <= WINDOW_S * 1000]

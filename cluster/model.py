@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-
-class TopicPartition(NamedTuple):
-    """Topic and number of a partition."""
-
-    topic: str
-    partition: int
+from schemas.keys import TopicPartition
 
 
 @dataclass(frozen=True)

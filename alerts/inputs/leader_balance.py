@@ -9,6 +9,7 @@ from typing import Any
 from planning.elections.planner import Balance, RequiredThrottleIncrease, out_of_balance
 from planning.elections.summary import BalanceForecast, ElectionPlanSummary
 from schemas.alerts import Role
+from schemas.keys import BrokerRole, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,13 @@ def plan_summary(row: Mapping[str, Any]) -> ElectionPlanSummary:
         batches=row["batches"],
         elections=row["elections"],
         write_bytes_per_s=row["write_bytes_per_s"],
-        first_batch=tuple((p["topic"], p["partition"]) for p in row["first_batch"]),
+        first_batch=tuple(TopicPartition(p["topic"], p["partition"]) for p in row["first_batch"]),
         first_batch_write_bytes_per_s=row["first_batch_write_bytes_per_s"],
         outlooks=tuple(BalanceForecast(*(o[name] for name in BalanceForecast._fields)) for o in row["outlooks"]),
         left_out=tuple((left["reason"], left["partitions"]) for left in row["left_out"]),
         raise_first=tuple(
             RequiredThrottleIncrease(
-                (r["broker"], Role(r["role"])), r["throttle_bytes_per_s"], r["required_bytes_per_s"]
+                BrokerRole(r["broker"], Role(r["role"])), r["throttle_bytes_per_s"], r["required_bytes_per_s"]
             )
             for r in row["raise_first"]
         ),

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 
 from alerts.inputs.throttle_status import MovingPartition
 from planning.elections.election_file import request_json
-from planning.elections.planner import Name
 from schemas.alerts import Role
+from schemas.keys import TopicPartition
 from schemas.text import shell_quoted
 
 PLAN_FILE = "headroom-move.json"
@@ -102,7 +102,7 @@ def kafka_elect(file: str, bootstrap_servers: str) -> str:
     )
 
 
-def kafka_elect_these(partitions: Sequence[Name], bootstrap_servers: str) -> str:
+def kafka_elect_these(partitions: Sequence[TopicPartition], bootstrap_servers: str) -> str:
     """Return Kafka's command that elects the preferred leaders of partitions, with the file that it needs."""
     written = f"echo {shell_quoted(request_json(partitions))} > {ELECTIONS_FILE}"
     return f"{written} && {kafka_elect(ELECTIONS_FILE, bootstrap_servers)}"

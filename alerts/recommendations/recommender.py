@@ -17,9 +17,10 @@ from alerts.rules.evidence import join_names
 from alerts.text.formatting import format_rate
 from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier, finish
-from planning.throttles.load import BrokerRole, ThrottleLoad
+from planning.throttles.load import ThrottleLoad
 from planning.throttles.recommendation import ThrottlePolicy, ThrottleRecommendation, recommend
 from schemas.alerts import Role
+from schemas.keys import BrokerRole
 
 # Most partitions that one command lists; for larger batches Headroom's own command writes files.
 _MOST_NAMED = 50
@@ -54,7 +55,7 @@ class Recommender:
         if recommendation is None:
             return self.no_throttle_change("no replica is held back by a throttle")
         if recommendation.unknown:
-            brokers = ", ".join(f"broker {broker} as {role}" for broker, role in recommendation.unknown)
+            brokers = ", ".join(f"broker {broker} as {role.value}" for broker, role in recommendation.unknown)
             return self.no_throttle_change(
                 f"what {brokers} needs is unknown, and too low a throttle would pass for enough"
             )
@@ -286,7 +287,7 @@ def lower_rates(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float)
     """
     part = _moving_brokers(statuses) | {status.broker for status in statuses if status.load.limited_replicas}
     return {
-        (status.broker, status.role)
+        status.load.broker_role
         for status in statuses
         if status.broker in part
         and status.alive

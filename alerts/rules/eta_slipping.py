@@ -10,9 +10,9 @@ from alerts.recommendations.recommender import Recommender
 from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.rules.throttle_below_required import Assessment
 from alerts.text.formatting import clock, format_duration
-from planning.throttles.load import BrokerRole
 from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings
+from schemas.keys import BrokerRole
 
 # Rates are unsteady at the start of a move and after a throttle change: the latest finish within this time counts.
 _SETTLE_MS = 30_000
@@ -87,7 +87,7 @@ class EtaTracker:
             self._expected = replace(expected, made_ms=expected.made_ms + by_ms, finish_ms=expected.finish_ms + by_ms)
 
     def _updated_expectation(self, tick_ms: int, finish_ms: float, busy: Sequence[ThrottleStatus]) -> _FirstEta:
-        terms = {(s.broker, s.role): (s.load.throttle_bytes_per_s, s.moving_partitions) for s in busy}
+        terms = {s.load.broker_role: (s.load.throttle_bytes_per_s, s.moving_partitions) for s in busy}
         expected = self._expected
         if expected is None or _needs_new_expectation(expected.terms, terms):
             expected = _FirstEta(tick_ms, finish_ms, terms)

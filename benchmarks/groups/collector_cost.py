@@ -33,8 +33,9 @@ from cluster.metadata.snapshot_reader import SnapshotReader
 from cluster.metadata.topic_cache import TopicCache
 from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
-from cluster.model import LogReading, Meter, Metrics, Reading, TopicPartition
+from cluster.model import LogReading, Meter, Metrics, Reading
 from schemas.config import ClusterSettings, CollectSettings
+from schemas.keys import TopicPartition
 
 _INTERVAL_S = 10.0
 # Measured ticks after the first: enough that every topic is read again.

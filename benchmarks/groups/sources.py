@@ -20,8 +20,9 @@ from cluster.embedded import BrokerOptions, endpoint
 from cluster.metrics.factory import metrics_source
 from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError, MetricsSource
-from cluster.model import Metrics, TopicPartition
+from cluster.model import Metrics
 from schemas.config import Source
+from schemas.keys import TopicPartition
 
 _PARTITIONS_PER_TOPIC = 100
 # One replica in 100 takes part in a move.

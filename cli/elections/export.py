@@ -9,8 +9,9 @@ from typing import Any
 from cli.elections.view import ElectionView
 from cluster.elections.executor import BatchResult
 from planning.elections.election_file import request_json
-from planning.elections.planner import Batch, Name
+from planning.elections.planner import Batch
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 
 _FILE = "batch-{:03d}.json"
 
@@ -102,7 +103,7 @@ def _batch(number: int, batch: Batch) -> dict[str, Any]:
     }
 
 
-def _names(names: Iterable[Name]) -> list[dict[str, Any]]:
+def _names(names: Iterable[TopicPartition]) -> list[dict[str, Any]]:
     return [{"topic": topic, "partition": partition} for topic, partition in names]
 
 

@@ -17,13 +17,13 @@ from planning.elections.planner import (
     Balance,
     Batch,
     ElectionPlan,
-    Name,
     Reason,
     RequiredThrottleIncrease,
     out_of_balance,
 )
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
+from schemas.keys import TopicPartition
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20
@@ -209,9 +209,9 @@ def imbalance_then(batch: Batch) -> str:
 
 
 def _left_out_rows(view: ElectionView) -> list[tuple[str, ...]]:
-    by_reason: dict[Reason, list[Name]] = defaultdict(list)
+    by_reason: dict[Reason, list[TopicPartition]] = defaultdict(list)
     for left in view.plan.left_out:
-        by_reason[left.reason].append((left.topic, left.partition))
+        by_reason[left.reason].append(left.name)
     ordered = sorted(by_reason.items(), key=lambda of: len(of[1]), reverse=True)
     return [(str(len(names)), WHY[reason], list_partitions(names), _REMEDIES[reason]) for reason, names in ordered]
 

@@ -13,7 +13,7 @@ from kafka.protocol.admin import ElectLeadersRequest
 
 from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.controller_requests import ControllerRequest
-from planning.elections.planner import Name
+from schemas.keys import TopicPartition
 
 # Kafka's ElectionType.PREFERRED.
 _PREFERRED = 0
@@ -31,12 +31,14 @@ class ElectionResults:
         refused: partitions without an election, with the reason.
     """
 
-    elected: tuple[Name, ...] = ()
-    not_needed: tuple[Name, ...] = ()
-    refused: Mapping[Name, str] = field(default_factory=dict)
+    elected: tuple[TopicPartition, ...] = ()
+    not_needed: tuple[TopicPartition, ...] = ()
+    refused: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
-def elect_preferred(connection: AdminConnection, names: Collection[Name], timeout_s: float) -> ElectionResults:
+def elect_preferred(
+    connection: AdminConnection, names: Collection[TopicPartition], timeout_s: float
+) -> ElectionResults:
     """Request preferred leader elections of some partitions and return the result of each.
 
     A retry after a missing answer is safe: a partition that has its preferred leader needs no election.
@@ -57,7 +59,7 @@ def elect_preferred(connection: AdminConnection, names: Collection[Name], timeou
     return _results(names, _send(connection, request, timeout_s))
 
 
-def _by_topic(names: Collection[Name]) -> list[Any]:
+def _by_topic(names: Collection[TopicPartition]) -> list[Any]:
     return [
         ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[partition for _, partition in of_topic])
         for topic, of_topic in groupby(sorted(names), key=lambda name: name[0])
@@ -81,7 +83,7 @@ def _error_code(answer: Any) -> int:
     return int(NotControllerError.errno) if codes == {NotControllerError.errno} else 0
 
 
-def _results(names: Collection[Name], answer: Any) -> ElectionResults:
+def _results(names: Collection[TopicPartition], answer: Any) -> ElectionResults:
     by_partition = {(r.topic, p.partition_id): p for r in answer.replica_election_results for p in r.partition_result}
     results = {name: _result(by_partition.get(name)) for name in sorted(names)}
     return ElectionResults(

@@ -30,7 +30,8 @@ from cluster.collector.samples.sample_columns import SampleColumns, Samples
 from cluster.collector.samples.unchanged_ends import UnchangedEnds
 from cluster.metadata.throttled_partitions import ThrottledReplicas, listed_brokers, under_replicated_partitions
 from cluster.metrics.mbeans import topic_bytes, topic_messages
-from cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition, Snapshot, TopicPartition
+from cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition, Snapshot
+from schemas.keys import TopicPartition
 
 Rows = dict[str, Sequence[Row]]
 

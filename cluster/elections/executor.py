@@ -17,8 +17,9 @@ from cluster.elections.preconditions import (
     still_electable,
     unsettled_reason,
 )
-from planning.elections.planner import Batch, BatchLimits, Name, balances
+from planning.elections.planner import Batch, BatchLimits, balances
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 
 # Interval between two reads while a batch settles.
 _POLL_S = 0.5
@@ -31,7 +32,7 @@ OnStep = Callable[[str], None]
 class Cluster(Protocol):
     """Interface of a running cluster; see ``cluster.elections.live_leadership.LiveLeadership``."""
 
-    def leadership_with_traffic(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
+    def leadership_with_traffic(self, watched: Collection[TopicPartition] = ()) -> LeadershipSnapshot:
         """Return leaders, throttles and traffic, and the watched partitions whose followers fall behind."""
         ...
 
@@ -39,7 +40,7 @@ class Cluster(Protocol):
         """Return the leaders by the metadata alone."""
         ...
 
-    def elect(self, names: Collection[Name]) -> ElectionResults:
+    def elect(self, names: Collection[TopicPartition]) -> ElectionResults:
         """Request preferred leader elections and return the result of each."""
         ...
 
@@ -121,7 +122,7 @@ class ElectionExecutor:
             HeadroomError: the cluster deviates from the plan; no further batch was started.
         """
         last = self._start
-        last_batch: tuple[Name, ...] = ()
+        last_batch: tuple[TopicPartition, ...] = ()
         for number, batch in enumerate(self._batches, start=1):
             if number > 1:
                 self._on_step(f"pause before batch {number}")
@@ -133,7 +134,7 @@ class ElectionExecutor:
             last = yield from self._batch(number, batch, now)
             last_batch = batch.partitions
 
-    def _wait_until_in_sync(self, number: int, watched: Collection[Name]) -> LeadershipSnapshot | None:
+    def _wait_until_in_sync(self, number: int, watched: Collection[TopicPartition]) -> LeadershipSnapshot | None:
         """Return the cluster once it is quiet and the followers of these have caught up; None if stopped before."""
         deadline_s: float | None = None
         while True:
@@ -192,7 +193,7 @@ def when_quiet(
     policy: ExecutionPolicy,
     stop: threading.Event,
     on_step: OnStep,
-    watched: Collection[Name] = (),
+    watched: Collection[TopicPartition] = (),
 ) -> LeadershipSnapshot | None:
     """Return the cluster as soon as it is quiet enough for elections; None if stopped before.
 
@@ -218,7 +219,7 @@ def when_quiet(
     return None
 
 
-def _refused_error(refused: Mapping[Name, str]) -> HeadroomError:
+def _refused_error(refused: Mapping[TopicPartition, str]) -> HeadroomError:
     reasons = ", ".join(dict.fromkeys(refused.values()))
     return HeadroomError(list_partitions(refused), f"not elected: Kafka answered {reasons}", RESUME)
 

@@ -7,18 +7,11 @@ from dataclasses import dataclass, field
 
 from cluster.elections.traffic import Traffic
 from cluster.metadata.throttled_partitions import listed_brokers, watched_partitions
-from cluster.model import (
-    BrokerRead,
-    BrokerThrottles,
-    LeaderRebalanceConfig,
-    Metrics,
-    Partition,
-    Snapshot,
-    TopicPartition,
-)
-from planning.elections.planner import ClusterConstraints, Name, PartitionState
-from planning.throttles.load import BrokerRole, PartitionTraffic, partition_traffic
+from cluster.model import BrokerRead, BrokerThrottles, LeaderRebalanceConfig, Metrics, Partition, Snapshot
+from planning.elections.planner import ClusterConstraints, PartitionState
+from planning.throttles.load import PartitionTraffic, partition_traffic
 from schemas.alerts import Role
+from schemas.keys import BrokerRole, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -36,14 +29,14 @@ class LeadershipSnapshot:
         behind: watched partitions with an in-sync follower that has fallen behind.
     """
 
-    partitions: Mapping[Name, PartitionState]
+    partitions: Mapping[TopicPartition, PartitionState]
     alive: frozenset[int]
-    under_replicated: frozenset[Name]
+    under_replicated: frozenset[TopicPartition]
     throttled: tuple[PartitionTraffic, ...] = ()
     throttles: Mapping[BrokerRole, float | None] = field(default_factory=dict)
     traffic: Traffic = field(default_factory=Traffic)
     balancing: Mapping[int, LeaderRebalanceConfig] = field(default_factory=dict)
-    behind: frozenset[Name] = frozenset()
+    behind: frozenset[TopicPartition] = frozenset()
 
     def cluster_constraints(
         self, topics: frozenset[str] | None = None, brokers: frozenset[int] | None = None
@@ -104,7 +97,7 @@ def unchanged_partitions(earlier: Snapshot, later: Snapshot) -> list[Partition]:
 
 def followers_behind(
     partitions: Iterable[Partition], earlier: Mapping[int, Metrics], later: Mapping[int, Metrics]
-) -> frozenset[Name]:
+) -> frozenset[TopicPartition]:
     """Return the partitions with an in-sync follower that is behind the leader's earlier log end offset.
 
     Such a follower stays in the ISR until replica.lag.time.max.ms has passed. A log without a reading counts as not
@@ -173,6 +166,6 @@ def _rates_by_role(throttles: Mapping[int, BrokerThrottles]) -> dict[BrokerRole,
     rates_by_role: dict[BrokerRole, float | None] = {}
     for broker, rates in throttles.items():
         if rates.known:
-            rates_by_role[broker, Role.LEADER] = rates.leader_bytes_per_s
-            rates_by_role[broker, Role.FOLLOWER] = rates.follower_bytes_per_s
+            rates_by_role[BrokerRole(broker, Role.LEADER)] = rates.leader_bytes_per_s
+            rates_by_role[BrokerRole(broker, Role.FOLLOWER)] = rates.follower_bytes_per_s
     return rates_by_role

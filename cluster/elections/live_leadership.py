@@ -16,10 +16,10 @@ from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from cluster.metadata.throttled_partitions import ReadPlanner
 from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.factory import metrics_source
-from cluster.model import BrokerRead, Partition, Snapshot, TopicPartition
-from planning.elections.planner import Name
+from cluster.model import BrokerRead, Partition, Snapshot
 from schemas.config import Settings
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 
 # Counters read 5 s apart give rates with an error of some percent.
 SAMPLE_S = 5.0
@@ -66,7 +66,7 @@ class LiveLeadership:
         self._source.stop()
         self._connection.close()
 
-    def leadership_with_traffic(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
+    def leadership_with_traffic(self, watched: Collection[TopicPartition] = ()) -> LeadershipSnapshot:
         """Return the leaders now, with throttles and the traffic during this call (``SAMPLE_S`` seconds).
 
         Args:
@@ -93,7 +93,7 @@ class LiveLeadership:
         """
         return leadership_of(self._snapshot())
 
-    def elect(self, names: Collection[Name]) -> ElectionResults:
+    def elect(self, names: Collection[TopicPartition]) -> ElectionResults:
         """Request preferred leader elections of these partitions and return the result of each.
 
         Raises:
@@ -108,14 +108,14 @@ class LiveLeadership:
             raise HeadroomError("the cluster", rule, "See that its brokers are not overloaded, then try again.")
         return snapshot
 
-    def _read(self, snapshot: Snapshot, watched: Collection[Name]) -> dict[int, BrokerRead]:
+    def _read(self, snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, BrokerRead]:
         plans = self._plans.of(snapshot, [partition.name for partition in _existing(snapshot, watched)])
         return self._broker_reader.read(snapshot.brokers, plans, _READ_S)
 
 
-def _existing(snapshot: Snapshot, names: Collection[Name]) -> list[Partition]:
+def _existing(snapshot: Snapshot, names: Collection[TopicPartition]) -> list[Partition]:
     """Return the partitions among ``names`` that still exist."""
-    return [snapshot.partitions[TopicPartition(*n)] for n in names if TopicPartition(*n) in snapshot.partitions]
+    return [snapshot.partitions[name] for name in names if name in snapshot.partitions]
 
 
 def _sample(reads: Mapping[int, BrokerRead]) -> CounterSample:

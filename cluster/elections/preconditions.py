@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from cluster.elections.leadership import LeadershipSnapshot
-from planning.elections.planner import WHY, Batch, BatchLimits, Name, PartitionState, plan_elections
+from planning.elections.planner import WHY, Batch, BatchLimits, PartitionState, plan_elections
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 
 RESUME = "See to it, then run the same command again: it plans from what is there then."
 # Partitions that a text names; the others are counted.
@@ -17,7 +18,7 @@ _OVER_CAPACITY_NOW = "with the others of its batch a broker or a throttle would 
 
 def still_electable(
     batch: Batch, start: LeadershipSnapshot, now: LeadershipSnapshot, limits: BatchLimits
-) -> tuple[Name, ...]:
+) -> tuple[TopicPartition, ...]:
     """Return the partitions of a batch that still need their election.
 
     Args:
@@ -38,7 +39,9 @@ def still_electable(
     return tuple(name for name in batch.partitions if not is_led_by_preferred(now.partitions[name]))
 
 
-def unsettled_reason(names: Collection[Name], start: LeadershipSnapshot, now: LeadershipSnapshot) -> str | None:
+def unsettled_reason(
+    names: Collection[TopicPartition], start: LeadershipSnapshot, now: LeadershipSnapshot
+) -> str | None:
     """Return why a batch has not settled: leaders that have not moved, or out-of-sync replicas; None if it has.
 
     Args:
@@ -77,10 +80,10 @@ def is_led_by_preferred(led: PartitionState) -> bool:
     return led.leader is not None and led.leader == led.replicas[0]
 
 
-def list_partitions(names: Iterable[Name]) -> str:
+def list_partitions(names: Iterable[TopicPartition]) -> str:
     """Return a text with the first partitions and the number of the others."""
     ordered = sorted(names)
-    shown = ", ".join(f"{topic}-{partition}" for topic, partition in ordered[:_MAX_LISTED])
+    shown = ", ".join(str(name) for name in ordered[:_MAX_LISTED])
     return f"{shown} and {len(ordered) - _MAX_LISTED} more" if len(ordered) > _MAX_LISTED else shown
 
 
@@ -91,7 +94,9 @@ def _require_replicas_in_sync(start: LeadershipSnapshot, now: LeadershipSnapshot
         raise HeadroomError(list_partitions(under_replicated), rule, RESUME)
 
 
-def _blocking_reasons(names: Collection[Name], now: LeadershipSnapshot, limits: BatchLimits) -> dict[Name, str]:
+def _blocking_reasons(
+    names: Collection[TopicPartition], now: LeadershipSnapshot, limits: BatchLimits
+) -> dict[TopicPartition, str]:
     """Return by partition why it cannot be elected in one batch now.
 
     The number of partitions and the write rate of a batch are not checked again; the plan has settled them.
@@ -99,7 +104,7 @@ def _blocking_reasons(names: Collection[Name], now: LeadershipSnapshot, limits: 
     single_batch = replace(limits, partitions=len(names), partitions_per_broker=len(names), write_bytes_per_s=None)
     constraints = replace(now.cluster_constraints(), internal=frozenset(), chosen_partitions=frozenset(names))
     new_plan = plan_elections(now.partitions.values(), single_batch, constraints)
-    blocked = {(left.topic, left.partition): WHY[left.reason] for left in new_plan.left_out}
+    blocked = {left.name: WHY[left.reason] for left in new_plan.left_out}
     return blocked | {name: _OVER_CAPACITY_NOW for later in new_plan.batches[1:] for name in later.partitions}
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cluster.metrics.mbeans import topic_bytes, topic_consumed
-from cluster.model import Meter, Metrics, Partition, TopicPartition
+from cluster.model import Meter, Metrics, Partition
+from schemas.keys import TopicPartition
 
 _BYTES_IN, _BYTES_OUT = (Meter(f"BrokerTopicMetrics.{name}") for name in ("BytesInPerSec", "BytesOutPerSec"))
 

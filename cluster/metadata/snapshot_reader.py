@@ -15,8 +15,9 @@ from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.failover import BrokerFailover, MetadataError
 from cluster.metadata.topic_configs import TopicConfigs
 from cluster.metadata.topic_refresh import TopicRefresh
-from cluster.model import Broker, BrokerConfigs, Partition, Snapshot, TopicPartition
+from cluster.model import Broker, BrokerConfigs, Partition, Snapshot
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 
 RATES_REMEDY = "Grant DESCRIBE_CONFIGS on the cluster to this user, and see that the broker is up."
 # Half the time: without an answer the last reassignments are used, and the brokers must still be read.
@@ -122,9 +123,9 @@ class SnapshotReader:
         for name, partition in self._topics.cache.partitions().items():
             before = self._last.partitions.get(name)
             if before is None:
-                raise MetadataError(f"{reason}, and {_label(name)} is new since they were read")
+                raise MetadataError(f"{reason}, and {name} is new since they were read")
             if set(before.replicas) != set(partition.replicas):
-                raise MetadataError(f"{reason}, and the replicas of {_label(name)} changed since they were read")
+                raise MetadataError(f"{reason}, and the replicas of {name} changed since they were read")
 
 
 def read_snapshot_once(reader: SnapshotReader) -> Snapshot:
@@ -169,10 +170,6 @@ def _with_reassignments(
         if name in partitions
     }
     return {**partitions, **moving}
-
-
-def _label(name: TopicPartition) -> str:
-    return f"{name.topic}-{name.partition}"
 
 
 def _error_name(code: int) -> str:

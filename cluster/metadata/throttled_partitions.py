@@ -10,8 +10,9 @@ from functools import lru_cache
 from itertools import chain
 
 from cluster.metrics.mbeans import ReadPlan
-from cluster.model import Partition, Snapshot, TopicConfig, TopicPartition
+from cluster.model import Partition, Snapshot, TopicConfig
 from planning.throttles.replica_lists import ReplicaList, parse_replica_list
+from schemas.keys import TopicPartition
 
 log = logging.getLogger(__name__)
 # Number of cached lists, so that they are not parsed again for every partition and tick.

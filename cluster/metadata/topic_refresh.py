@@ -16,6 +16,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from cluster.connection.failover import BrokerFailover, MetadataError, UnsupportedRequestError
 from cluster.metadata.topic_cache import TopicCache
+from schemas.keys import TopicPartition
 
 log = logging.getLogger(__name__)
 # Up to this many partitions are read by one request, in some 10 ms.
@@ -25,6 +26,8 @@ _REQUEST_PARTITIONS = 2000
 # Share of a snapshot's time for the stale topics, and the same share for the others.
 _TIME_SHARE = 0.25
 _SUBJECT = "metadata"
+# Where the pages begin.
+_FIRST = TopicPartition("", 0)
 
 
 class TopicRefresh:
@@ -176,25 +179,29 @@ class TopicRefresh:
         """Read one page from the next topic on, with its last topic completed; return the number of partitions."""
         sent_s, first = self._clock(), self._next
         by_name: dict[str, Any] = {}
-        cursor_at = (first, 0)
+        cursor_at = TopicPartition(first, 0)
         while True:
             requested = cursor_at
-            answer = self._brokers.send_to_any(_SUBJECT, _page_request(*requested))
+            answer = self._brokers.send_to_any(_SUBJECT, _page_request(requested))
             for topic in answer.topics:
                 merged = by_name.setdefault(topic.name, topic)
                 if merged is not topic:
                     merged.partitions.extend(topic.partitions)
-            cursor = answer.next_cursor
-            cursor_at = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
-            if cursor is not None and cursor_at == requested:
-                raise MetadataError(f"metadata could not be read (no page after {requested[0]}-{requested[1]})")
-            if not cursor_at[1]:
+            cursor_at = _FIRST
+            if answer.next_cursor is not None:
+                cursor_at = TopicPartition(answer.next_cursor.topic_name, answer.next_cursor.partition_index)
+                if cursor_at == requested:
+                    raise MetadataError(f"metadata could not be read (no page after {requested})")
+            if not cursor_at.partition:
                 break
-        self._next = cursor_at[0]
+        self._next = cursor_at.topic
         self._note_current(self.cache.put_range(first, self._next or None, by_name.values(), sent_s))
         return sum(len(topic.partitions) for topic in by_name.values())
 
 
-def _page_request(topic: str, partition: int) -> Any:
-    cursor = DescribeTopicPartitionsRequest.Cursor(topic_name=topic, partition_index=partition) if topic else None
-    return DescribeTopicPartitionsRequest(topics=[], response_partition_limit=_REQUEST_PARTITIONS, cursor=cursor)
+def _page_request(start: TopicPartition) -> Any:
+    cursor = DescribeTopicPartitionsRequest.Cursor(topic_name=start.topic, partition_index=start.partition)
+    # Without a cursor, pages begin at the first topic.
+    return DescribeTopicPartitionsRequest(
+        topics=[], response_partition_limit=_REQUEST_PARTITIONS, cursor=cursor if start.topic else None
+    )

@@ -22,8 +22,9 @@ from cluster.metrics.mbeans import (
 )
 from cluster.metrics.missing_metrics import REMEDIES
 from cluster.metrics.source import NOT_ITS_OWN, MetricsError, check_plausible
-from cluster.model import Metrics, TopicPartition
+from cluster.model import Metrics
 from schemas.config import Source
+from schemas.keys import TopicPartition
 
 DEFAULT_PATH = "/jolokia/"
 # No limit on a pattern's MBeans; no echo of the request, sorted names or stack traces.

@@ -8,8 +8,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
+from cluster.model import Lag, LogReading, Meter, Metrics, Reading
 from schemas.bounds import LATEST_MS, MOST_COUNTED, MOST_OF_LOG
+from schemas.keys import TopicPartition
 
 _FETCHER = "ReplicaFetcherThread-"
 _DOMAINS = {"Runtime": "java.lang", "Log": "kafka.log"}

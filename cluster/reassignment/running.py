@@ -13,9 +13,9 @@ from cluster.admin.command_connection import open_connection, timeout_s
 from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.controller_requests import ControllerRequest
 from cluster.connection.failover import BrokerFailover, MetadataError
-from cluster.model import TopicPartition
 from schemas.config import Settings
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 
 _SUBJECT = "the reassignments"
 # Limits the size of one answer.

@@ -15,15 +15,9 @@ from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
 from planning.elections.leadership import BrokerLeadership, Election
-from planning.throttles.load import (
-    BrokerRole,
-    FollowerTraffic,
-    PartitionTraffic,
-    ThrottleLoad,
-    ThrottleLoads,
-    follower_traffic,
-)
+from planning.throttles.load import FollowerTraffic, PartitionTraffic, ThrottleLoad, ThrottleLoads, follower_traffic
 from schemas.alerts import Role, Verdict
+from schemas.keys import BrokerRole
 
 _Key = TypeVar("_Key")
 # Verdicts of throttles that allow no additional traffic. An unknown verdict is treated as too low.
@@ -105,8 +99,8 @@ class Throttles:
         self, traffic: Iterable[PartitionTraffic], throttles: Mapping[BrokerRole, float | None], alive: frozenset[int]
     ) -> None:
         # Sorted, because floating-point sums depend on the order and a plan must not.
-        ordered = sorted(traffic, key=lambda p: (p.topic, p.partition))
-        self._traffic = {(p.topic, p.partition): p for p in ordered}
+        ordered = sorted(traffic, key=lambda p: p.name)
+        self._traffic = {p.name: p for p in ordered}
         self._loads = ThrottleLoads(ordered, throttles)
         self._alive = alive
         self._released: list[FollowerTraffic] = []
@@ -152,7 +146,7 @@ class Throttles:
 
     def _changed(self, election: Election) -> PartitionTraffic | None:
         """Return the traffic that an election changes; None if no throttle counts it."""
-        p = self._traffic.get((election.topic, election.partition))
+        p = self._traffic.get(election.name)
         return None if p is None or p.leader == election.to_broker else p
 
     def _gained(self, p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:

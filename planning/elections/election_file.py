@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from schemas.keys import TopicPartition
 
-def request_json(partitions: Iterable[tuple[str, int]]) -> str:
+
+def request_json(partitions: Iterable[TopicPartition]) -> str:
     """Return the text of the file for these partitions, in one line.
 
     Source: Kafka 4.3.1, ``LeaderElectionCommand.parseReplicaElectionData``. Older clusters keep the same form in
@@ -18,9 +20,9 @@ def request_json(partitions: Iterable[tuple[str, int]]) -> str:
 
 # Without partitions. Every entry counts a comma before it, which the first entry does not have.
 EMPTY_BYTES = len(request_json(())) - len(",")
-_ENTRY_BYTES = len(request_json([("", 0)])) - EMPTY_BYTES - len("0")
+_ENTRY_BYTES = len(request_json([TopicPartition("", 0)])) - EMPTY_BYTES - len("0")
 # Kafka limits a topic name to 249 characters.
-LARGEST_BYTES = len(request_json([("t" * 249, 2**31 - 1)]))
+LARGEST_BYTES = len(request_json([TopicPartition("t" * 249, 2**31 - 1)]))
 
 
 def entry_bytes(topic: str, partition: int) -> int:

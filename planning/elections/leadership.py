@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from schemas.keys import TopicPartition
+
 
 class Election(NamedTuple):
     """The election of one partition's preferred leader.
@@ -24,6 +26,11 @@ class Election(NamedTuple):
     from_broker: int
     write_bytes_per_s: float
     rate_known: bool = True
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(slots=True)

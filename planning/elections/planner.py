@@ -18,10 +18,9 @@ from planning.elections.batching import BatchBudget, Batches
 from planning.elections.constraints import Capacity, Throttles
 from planning.elections.election_file import LARGEST_BYTES
 from planning.elections.leadership import BrokerLeadership, Election
-from planning.throttles.load import BrokerRole, PartitionTraffic, ThrottleLoad
+from planning.throttles.load import PartitionTraffic, ThrottleLoad
 from schemas.errors import HeadroomError
-
-Name = tuple[str, int]
+from schemas.keys import BrokerRole, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,11 @@ class PartitionState:
     min_insync_replicas: int | None = None
     write_bytes_per_s: float | None = None
     read_bytes_per_s: float | None = None
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return TopicPartition(self.topic, self.partition)
 
 
 class Reason(str, Enum):
@@ -179,7 +183,7 @@ class Batch:
         unknown_rates: number of partitions with an unknown write rate, which count as 0 in all sums.
     """
 
-    partitions: tuple[Name, ...]
+    partitions: tuple[TopicPartition, ...]
     write_bytes_per_s: float
     imbalance_ratios: Mapping[int, float]
     unknown_rates: int = 0
@@ -193,6 +197,11 @@ class SkippedPartition:
     partition: int
     preferred: int
     reason: Reason
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True)
@@ -235,7 +244,7 @@ class ClusterConstraints:
     internal: frozenset[str] = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
     chosen_topics: frozenset[str] | None = None
     chosen_brokers: frozenset[int] | None = None
-    chosen_partitions: frozenset[Name] | None = None
+    chosen_partitions: frozenset[TopicPartition] | None = None
 
 
 def balances(partitions: Iterable[PartitionState], alive: frozenset[int]) -> tuple[Balance, ...]:
@@ -314,7 +323,7 @@ def plan_from_non_preferred(
     return ElectionPlan(
         before=before,
         batches=tuple(made),
-        left_out=tuple(sorted(left_out, key=lambda left: (left.topic, left.partition))),
+        left_out=tuple(sorted(left_out, key=lambda left: left.name)),
         raise_first=tuple(_increase(load) for load in throttles.too_low(over_throttle)),
         after=_balances(leadership),
     )
@@ -396,7 +405,7 @@ def _reason(p: PartitionState, constraints: ClusterConstraints) -> Reason | None
         return Reason.NOT_CHOSEN
     if constraints.chosen_brokers is not None and p.replicas[0] not in constraints.chosen_brokers:
         return Reason.NOT_CHOSEN
-    if constraints.chosen_partitions is not None and (p.topic, p.partition) not in constraints.chosen_partitions:
+    if constraints.chosen_partitions is not None and p.name not in constraints.chosen_partitions:
         return Reason.NOT_CHOSEN
     blocked_by = _blocked_by(p, constraints.alive)
     if blocked_by is None and len(p.isr) < len(p.replicas) and len(p.isr) <= (p.min_insync_replicas or 0):
@@ -429,7 +438,7 @@ def _or_infinite(limit: float | None) -> float:
 def _batch(elections: Sequence[Election], leadership: Mapping[int, BrokerLeadership]) -> Batch:
     """Return a batch, with the imbalance of the brokers after it."""
     return Batch(
-        partitions=tuple((e.topic, e.partition) for e in elections),
+        partitions=tuple(e.name for e in elections),
         write_bytes_per_s=sum(e.write_bytes_per_s for e in elections),
         imbalance_ratios={broker: own.imbalance_ratio for broker, own in leadership.items() if own.preferred},
         unknown_rates=sum(not e.rate_known for e in elections),
@@ -443,7 +452,7 @@ def _skipped(election: Election, reason: Reason) -> SkippedPartition:
 def _increase(load: ThrottleLoad) -> RequiredThrottleIncrease:
     assert load.throttle_bytes_per_s is not None, "a throttle that is too low is in force"
     assert load.required_bytes_per_s is not None, "a throttle is too low for something known"
-    return RequiredThrottleIncrease((load.broker, load.role), load.throttle_bytes_per_s, load.required_bytes_per_s)
+    return RequiredThrottleIncrease(load.broker_role, load.throttle_bytes_per_s, load.required_bytes_per_s)
 
 
 def _bad_limit(name: str, wanted: str, value: float) -> HeadroomError:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from planning.elections.planner import Batch, ElectionPlan, Name, RequiredThrottleIncrease
+from planning.elections.planner import Batch, ElectionPlan, RequiredThrottleIncrease
+from schemas.keys import TopicPartition
 
 
 class BalanceForecast(NamedTuple):
@@ -44,7 +45,7 @@ class ElectionPlanSummary:
     batches: int
     elections: int
     write_bytes_per_s: float | None
-    first_batch: tuple[Name, ...]
+    first_batch: tuple[TopicPartition, ...]
     first_batch_write_bytes_per_s: float | None
     outlooks: tuple[BalanceForecast, ...]
     left_out: tuple[tuple[str, int], ...] = ()

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
 from planning.finish.limits import DEFAULT_FETCH, FetchLimits
-from planning.throttles.load import BrokerRole, CatchingUpReplica, SourceLoad, ThrottleLoad
+from planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from schemas.alerts import Role
+from schemas.keys import BrokerRole, TopicPartition
 
 # Leader and destination; None for one without a limit.
 _Pair = tuple[int | None, int | None]
@@ -57,7 +58,7 @@ def _order(item: tuple[_Pair, list[ReplicaCopy]]) -> tuple[int, int]:
 
 
 def _endpoint(ends: Mapping[BrokerRole, QuotaEndpoint], broker: int | None, role: Role) -> QuotaEndpoint | None:
-    return None if broker is None else ends.get((broker, role))
+    return None if broker is None else ends.get(BrokerRole(broker, role))
 
 
 def _per_fetcher(parts: Sequence[ReplicaCopy], fetch: FetchLimits) -> Iterator[Sequence[ReplicaCopy]]:
@@ -73,13 +74,13 @@ def _add_single_replicas(
 ) -> None:
     """Add the replicas that are known one by one."""
     known = [(destination.broker, replica) for destination in destinations for replica in destination.catching_up]
-    behind = Counter((r.topic, r.partition) for _, r in known)
-    copying = {(r.topic, r.partition, destination) for destination, r in known}
-    moving: dict[tuple[str, int], CopiedPartition] = {}
+    behind = Counter(r.name for _, r in known)
+    copying = {(r.name, destination) for destination, r in known}
+    moving: dict[TopicPartition, CopiedPartition] = {}
     for destination, r in known:
-        name = r.topic, r.partition
+        name = r.name
         if name not in moving:
-            next_leader_copies = (*name, r.target[0]) in copying
+            next_leader_copies = (name, r.target[0]) in copying
             moving[name] = CopiedPartition(behind[name], list(_ending_traffic(r, next_leader_copies, ends)))
         parts[r.leader, destination].append(ReplicaCopy(r.remaining_bytes, r.write_bytes_per_s, moving[name]))
 
@@ -101,10 +102,10 @@ def _ending_traffic(
     leaving = set(replica.replicas) - set(replica.target)
     leader_stays = replica.leader not in leaving
     fetching = leaving if leader_stays else set(replica.replicas) - {replica.leader}
-    ended: list[tuple[BrokerRole, int]] = [((replica.leader, Role.LEADER), len(fetching))]
-    ended += [((follower, Role.FOLLOWER), 1) for follower in sorted(leaving - {replica.leader})]
+    ended: list[tuple[BrokerRole, int]] = [(BrokerRole(replica.leader, Role.LEADER), len(fetching))]
+    ended += [(BrokerRole(follower, Role.FOLLOWER), 1) for follower in sorted(leaving - {replica.leader})]
     if not leader_stays and next_leader_copies:
-        ended.append(((replica.target[0], Role.FOLLOWER), 1))
+        ended.append((BrokerRole(replica.target[0], Role.FOLLOWER), 1))
     yield from (
         (ends[broker_role], times * replica.write_bytes_per_s) for broker_role, times in ended if broker_role in ends
     )

@@ -13,8 +13,9 @@ from planning.finish.flow import Flow
 from planning.finish.quota_state import Guess, at_quantile, guesses, steady_bytes_per_s
 from planning.finish.simulation import Conditions, Simulation
 from planning.finish.write_rates import at_rate, forecast
-from planning.throttles.load import BrokerRole, ThrottleLoad
+from planning.throttles.load import ThrottleLoad
 from schemas.alerts import Role
+from schemas.keys import BrokerRole
 
 # Time from one burst of a throttled copy to the next: until its sample leaves the quota window.
 QUOTA_CYCLE_S = 11.6
@@ -182,7 +183,7 @@ class _Scenarios:
         few = len(throttle_loads) <= _FEW_BROKER_ROLES
         phases, copy_times = (_PHASES, _COPY_TIMES) if few else (_PHASES[2:3], _COPY_TIMES[:1])
         self._states: dict[BrokerRole, list[Guess]] = {
-            (d.broker, d.role): guesses(d, _earlier_loads(d, earlier), phases, copy_times) for d in throttle_loads
+            d.broker_role: guesses(d, _earlier_loads(d, earlier), phases, copy_times) for d in throttle_loads
         }
 
     def finish(self, throttle_bytes_per_s: float, applied_s: float, most: int = _SCENARIOS) -> Finish | None:
@@ -216,12 +217,11 @@ class _Scenarios:
         ends = {}
         throttle_loads = self._loads[number]
         for d in throttle_loads:
-            broker_role = d.broker, d.role
             # The quota states of leaders and of destinations are independent, so they use different quantiles.
-            window = at_quantile(self._states[broker_role], quantile if d.role is Role.LEADER else 3 * quantile % 1)
+            window = at_quantile(self._states[d.broker_role], quantile if d.role is Role.LEADER else 3 * quantile % 1)
             in_sync = steady_bytes_per_s(d.role, d.in_sync_bytes_per_s or 0.0)
             rates = d.throttle_bytes_per_s, applied_rate(d, throttle_bytes_per_s)
-            ends[broker_role] = QuotaEndpoint(window, in_sync, *rates)
+            ends[d.broker_role] = QuotaEndpoint(window, in_sync, *rates)
         return copies_between(throttle_loads, ends)
 
 
@@ -234,5 +234,5 @@ def _range(seconds: Sequence[float]) -> Finish:
 
 def _earlier_loads(load: ThrottleLoad, earlier: Earlier) -> list[tuple[float, ThrottleLoad]]:
     """Return the loads of the same broker and role in earlier ticks, with their age in seconds."""
-    broker_role = (load.broker, load.role)
-    return [(age_s, throttle_loads[broker_role]) for age_s, throttle_loads in earlier if broker_role in throttle_loads]
+    own = load.broker_role
+    return [(age_s, throttle_loads[own]) for age_s, throttle_loads in earlier if own in throttle_loads]

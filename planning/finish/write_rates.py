@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
-from planning.throttles.load import BrokerRole, ThrottleLoad
+from planning.throttles.load import ThrottleLoad
+from schemas.keys import BrokerRole
 
 # Limits of the forecast's spread, as a ratio: measurements are not more precise, and greater changes are no noise.
 _LEAST_SPREAD, _MOST_SPREAD = 0.003, 0.2
@@ -51,10 +52,9 @@ def _comparable(load: ThrottleLoad, earlier: Sequence[tuple[float, Mapping[Broke
     Only ticks with the same number of replicas count. In-sync traffic is not comparable, because after a leader switch
     another broker sends it.
     """
-    broker_role = (load.broker, load.role)
     found = [load.behind_bytes_per_s]
     for _, throttle_loads in earlier:
-        before = throttle_loads.get(broker_role)
+        before = throttle_loads.get(load.broker_role)
         if before is None or before.limited_replicas != load.limited_replicas:
             break
         if before.required_bytes_per_s is not None and before.in_sync_bytes_per_s is not None:

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from planning.finish.long_run import CatchUp, burst_bytes, catch_up, copy_rate
 from schemas.alerts import Role, Verdict
-
-BrokerRole = tuple[int, Role]
+from schemas.keys import BrokerRole, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,11 @@ class PartitionTraffic:
     follower_listed: frozenset[int] | None = frozenset()
     write_bytes_per_s: float | None = None
     remaining_bytes: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return TopicPartition(self.topic, self.partition)
 
 
 def partition_traffic(
@@ -106,6 +110,11 @@ class CatchingUpReplica:
     write_bytes_per_s: float
     replicas: tuple[int, ...]
     target: tuple[int, ...]
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True)
@@ -178,6 +187,11 @@ class ThrottleLoad:
     known_in_sync_bytes_per_s: float | None = None
     known_required_bytes_per_s: float | None = None
     leader_too_low: bool = False
+
+    @property
+    def broker_role(self) -> BrokerRole:
+        """The broker and its role."""
+        return BrokerRole(self.broker, self.role)
 
     @property
     def behind_bytes_per_s(self) -> float:
@@ -285,10 +299,10 @@ def follower_traffic(p: PartitionTraffic) -> Iterator[FollowerTraffic]:
     for follower in p.followers:
         in_sync, remaining = follower in p.in_sync, p.remaining_bytes.get(follower)
         listed = None if p.follower_listed is None else follower in p.follower_listed
-        yield FollowerTraffic((follower, Role.FOLLOWER), written, in_sync, listed, remaining, p.leader)
+        yield FollowerTraffic(BrokerRole(follower, Role.FOLLOWER), written, in_sync, listed, remaining, p.leader)
         if p.leader is not None:
             listed = None if p.leader_listed is None else p.leader in p.leader_listed
-            yield FollowerTraffic((p.leader, Role.LEADER), written, in_sync, listed, remaining, follower)
+            yield FollowerTraffic(BrokerRole(p.leader, Role.LEADER), written, in_sync, listed, remaining, follower)
 
 
 class ThrottleLoads:
@@ -341,16 +355,13 @@ def throttle_loads(
     too_low_leaders = {load.broker for load in loads if load.role is Role.LEADER and load.verdict in too_low}
     # Copies from such a leader never end, whatever the throttle of their destination is.
     behind_too_low_leader = {
-        (follower, Role.FOLLOWER)
+        BrokerRole(follower, Role.FOLLOWER)
         for p in all_partitions
         if p.leader in too_low_leaders and p.leader_listed is not None and p.leader in p.leader_listed
         for follower in p.followers
         if follower not in p.in_sync
     }
-    return [
-        replace(load, leader_too_low=True) if (load.broker, load.role) in behind_too_low_leader else load
-        for load in loads
-    ]
+    return [replace(load, leader_too_low=True) if load.broker_role in behind_too_low_leader else load for load in loads]
 
 
 @dataclass(slots=True)
@@ -410,8 +421,8 @@ class _LoadSum:
         lists_known = not self.unknown_lists
         responses = [DEFAULT_FETCH.burst_bytes(replicas) for replicas in self.limited_by_peer.values() if replicas]
         return ThrottleLoad(
-            broker=broker_role[0],
-            role=broker_role[1],
+            broker=broker_role.broker,
+            role=broker_role.role,
             throttle_bytes_per_s=throttles.get(broker_role),
             in_sync_bytes_per_s=self.in_sync_bytes_per_s if lists_known and not self.unknown_in_sync else None,
             required_bytes_per_s=self.required_bytes_per_s if lists_known and not self.unknown_required else None,
@@ -419,7 +430,7 @@ class _LoadSum:
             free_replicas=self.free_replicas,
             remaining_bytes=None if self.unknown_remaining else self.remaining_bytes,
             throttle_known=broker_role in throttles and lists_known,
-            burst_bytes=burst_bytes(broker_role[1], responses) or None,
+            burst_bytes=burst_bytes(broker_role.role, responses) or None,
             known_in_sync_bytes_per_s=self.in_sync_bytes_per_s,
             known_required_bytes_per_s=self.required_bytes_per_s,
         )

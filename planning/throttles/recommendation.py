@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from planning.finish.finish_time import Earlier, throttle_for
 from planning.throttles.load import ThrottleLoad
+from schemas.keys import BrokerRole
 
 # Below this rate Kafka's quotas are inaccurate: a sample covers whole seconds, and one fetch brings a megabyte.
 ACCURATE_BYTES_PER_S = 1_000_000
@@ -56,14 +57,14 @@ class ThrottleRecommendation:
         smallest_bytes_per_s: the rate to exceed; None if unknown.
         misses_deadline: true if no throttle within the capacity meets the deadline.
         below_margin: true if the capacity leaves less than the margin.
-        unknown: (broker, role) pairs with an unknown load, which prevent a recommendation.
+        unknown: brokers and roles with an unknown load, which prevent a recommendation.
     """
 
     throttle_bytes_per_s: int | None
     smallest_bytes_per_s: float | None
     misses_deadline: bool = False
     below_margin: bool = False
-    unknown: tuple[tuple[int, str], ...] = ()
+    unknown: tuple[BrokerRole, ...] = ()
 
 
 def recommend(
@@ -84,7 +85,7 @@ def recommend(
     limited = [d for d in rated if d.limited_replicas]
     if not limited:
         return None
-    unknown = tuple((d.broker, d.role.value) for d in limited if d.required_bytes_per_s is None)
+    unknown = tuple(d.broker_role for d in limited if d.required_bytes_per_s is None)
     if unknown:
         return ThrottleRecommendation(None, None, unknown=unknown)
     smallest = max(d.required_bytes_per_s for d in limited if d.required_bytes_per_s is not None)

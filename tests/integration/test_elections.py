@@ -19,7 +19,6 @@ from cluster.embedded import EmbeddedCluster
 from cluster.embedded.paced_producer import PacedProducer
 from cluster.java import jar_folder, java_command
 from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
-from planning.elections.planner import Name
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
 from tests.integration.support import create_topic, leaders, wait_until
@@ -82,7 +81,7 @@ def of_broker(message: dict[str, Any], broker: int) -> dict[str, Any]:
     return next(row for row in message["brokers"] if row["broker"] == broker)
 
 
-def names(partitions: list[dict[str, Any]]) -> list[Name]:
+def names(partitions: list[dict[str, Any]]) -> list[tuple[str, int]]:
     return [(p["topic"], p["partition"]) for p in partitions]
 
 

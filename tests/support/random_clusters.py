@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from planning.throttles.load import BrokerRole, PartitionTraffic
+from planning.throttles.load import PartitionTraffic
 from schemas.alerts import Role
+from schemas.keys import BrokerRole
 
 BROKERS = (1, 2, 3, 4, 5)
 RECORD_BYTES = 1000

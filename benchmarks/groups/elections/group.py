@@ -41,6 +41,7 @@ from planning.elections.planner import (
 )
 from planning.throttles.load import PartitionTraffic, throttle_loads
 from schemas.alerts import Role
+from schemas.keys import BrokerRole
 
 _PARTITIONS = 200_000
 _PARTITIONS_PER_TOPIC = 100
@@ -108,8 +109,8 @@ def _plan_s(name: str, plan_input: PlanInput, on_progress: OnProgress) -> Figure
 def _require_complete(plan_input: PlanInput, plan: ElectionPlan) -> None:
     """Raise an error if a plan omits a partition, or has one twice."""
     planned = [name for batch in plan.batches for name in batch.partitions]
-    planned += [(left.topic, left.partition) for left in plan.left_out]
-    non_preferred = [(p.topic, p.partition) for p in plan_input.partitions if p.leader != p.replicas[0]]
+    planned += [left.name for left in plan.left_out]
+    non_preferred = [p.name for p in plan_input.partitions if p.leader != p.replicas[0]]
     if sorted(planned) != sorted(non_preferred):
         raise failure(
             f"the plan has {len(planned)} partitions, but {len(non_preferred)} are not led by their preferred leader"
@@ -153,7 +154,7 @@ def _constraints_for(partitions: tuple[PartitionState, ...], alive: frozenset[in
     """Return throttles that exceed the required rate of the listed partitions by the usual margin."""
     traffic = tuple(_traffic(p) for p in partitions[::_THROTTLED_ONE_IN])
     required = max(demand.required_bytes_per_s or 0.0 for demand in throttle_loads(traffic, {}))
-    throttles = {(broker, role): required * _THROTTLE_RATIO for broker in alive for role in Role}
+    throttles = {BrokerRole(broker, role): required * _THROTTLE_RATIO for broker in alive for role in Role}
     return ClusterConstraints(alive, throttled=traffic, throttles=throttles)
 
 

@@ -24,10 +24,10 @@ from cluster.metrics.jmx_exporter import PrometheusSource
 from cluster.metrics.jolokia import JolokiaSource
 from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
-from cluster.model import TopicPartition
 from planning.throttles.replica_lists import parse_replica_list
 from schemas.config import CollectSettings, SlackSettings
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 from tests.unit.fakes.bad_servers import bad_server
 
 _TIMEOUT_S = 5.0

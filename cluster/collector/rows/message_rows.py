@@ -22,8 +22,8 @@ from cluster.model import (
     Reading,
     ReplicationSettings,
     TopicConfig,
-    TopicPartition,
 )
+from schemas.keys import TopicPartition
 from schemas.tick_messages import column_types
 
 METERS, LAGS, LOGS = (tuple(column_types(kind)) for kind in ("meters", "lags", "logs"))

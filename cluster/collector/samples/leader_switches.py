@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from cluster.collector.rows.columns import Row
 from cluster.collector.rows.message_rows import shifted
-from cluster.model import Partition, TopicPartition
+from cluster.model import Partition
+from schemas.keys import TopicPartition
 
 # A switch of a partition that is not watched is kept this long, in case the partition is watched later.
 _MEMORY_MS = 600_000

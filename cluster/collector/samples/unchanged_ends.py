@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.connection.per_broker import PerBroker
-from cluster.model import TopicPartition
+from schemas.keys import TopicPartition
 
 
 class UnchangedEnds(PerBroker[TopicPartition, tuple[int, int]]):

@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 from planning.elections.leadership import BrokerLeadership
 from planning.elections.planner import BatchLimits, ClusterConstraints, PartitionState, plan_from_non_preferred
 from planning.elections.summary import ElectionPlanSummary, summarize
-from planning.throttles.load import BrokerRole, PartitionTraffic, partition_traffic
+from planning.throttles.load import PartitionTraffic, partition_traffic
 from schemas.alerts import Role
+from schemas.keys import BrokerRole
 from schemas.tables import ELECTION_PLAN
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, non_preferred_traffic
 from streaming.transforms.moves.replicas import MOVES_OR_LISTED
@@ -176,7 +177,7 @@ def _throttled(p: Fields, alive: frozenset[int]) -> PartitionTraffic:
 
 def _throttles(brokers: Sequence[Fields]) -> dict[BrokerRole, float | None]:
     known = [b for b in brokers if b["throttles_known"]]
-    return {(b["broker"], role): b[f"{role.value}_throttle_bytes_per_s"] for b in known for role in Role}
+    return {BrokerRole(b["broker"], role): b[f"{role.value}_throttle_bytes_per_s"] for b in known for role in Role}
 
 
 def _columns(summary: ElectionPlanSummary) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from benchmarks.fixtures.synthetic.fake_brokers import serving, workload
 from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster
 from cluster.connection.admin_connection import AdminConnection
 from cluster.metadata.snapshot_reader import SnapshotReader
-from cluster.model import TopicPartition
 from schemas.config import ClusterSettings
+from schemas.keys import TopicPartition
 
 BROKERS, PARTITIONS = 5, 1000
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster, Workload
 from cluster.collector.rows.encoder import KIND_ORDER, encode_rows
-from cluster.model import TopicPartition
+from schemas.keys import TopicPartition
 from schemas.tick_messages import COLUMNAR, column_types
 
 SMALL = Workload(brokers=8, topics=10, partitions=60, moving_ratio=0.5, throttle_changes_per_minute=60)

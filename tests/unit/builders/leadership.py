@@ -9,8 +9,9 @@ from cluster.admin.elect_leaders import ElectionResults
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.traffic import Traffic
 from cluster.model import LeaderRebalanceConfig
-from planning.elections.planner import Name, PartitionState
-from planning.throttles.load import BrokerRole, PartitionTraffic
+from planning.elections.planner import PartitionState
+from planning.throttles.load import PartitionTraffic
+from schemas.keys import BrokerRole, TopicPartition
 
 
 class FakeCluster:
@@ -31,16 +32,16 @@ class FakeCluster:
     """
 
     def __init__(self, *partitions: PartitionState, alive: Sequence[int] = (1, 2, 3)) -> None:
-        self.partitions = {(p.topic, p.partition): p for p in partitions}
+        self.partitions = {p.name: p for p in partitions}
         self.alive = frozenset(alive)
-        self.refused: dict[Name, str] = {}
-        self.stuck: set[Name] = set()
+        self.refused: dict[TopicPartition, str] = {}
+        self.stuck: set[TopicPartition] = set()
         self.throttled: tuple[PartitionTraffic, ...] = ()
         self.throttles: dict[BrokerRole, float | None] = {}
         self.traffic = Traffic(cluster_written=100.0)
-        self.behind: set[Name] = set()
+        self.behind: set[TopicPartition] = set()
         self.balancing: dict[int, LeaderRebalanceConfig] = {}
-        self.asked: list[tuple[Name, ...]] = []
+        self.asked: list[tuple[TopicPartition, ...]] = []
         self.then: Callable[[], None] = lambda: None
 
     def __enter__(self) -> FakeCluster:
@@ -56,7 +57,7 @@ class FakeCluster:
     def leader(self, topic: str, partition: int) -> int | None:
         return self.partitions[topic, partition].leader
 
-    def leadership_with_traffic(self, watched: Collection[Name] = ()) -> LeadershipSnapshot:
+    def leadership_with_traffic(self, watched: Collection[TopicPartition] = ()) -> LeadershipSnapshot:
         behind = frozenset(self.behind & set(watched))
         return replace(self.leadership(), traffic=self.traffic, balancing=self.balancing, behind=behind)
 
@@ -64,7 +65,7 @@ class FakeCluster:
         under_replicated = frozenset(name for name, p in self.partitions.items() if not set(p.replicas) <= set(p.isr))
         return LeadershipSnapshot(dict(self.partitions), self.alive, under_replicated, self.throttled, self.throttles)
 
-    def elect(self, names: Collection[Name]) -> ElectionResults:
+    def elect(self, names: Collection[TopicPartition]) -> ElectionResults:
         self.asked.append(tuple(names))
         elected = [name for name in names if name not in self.refused]
         for name in elected:

@@ -12,7 +12,7 @@ from cluster.embedded.agents import EXPORTER_CONFIG, JOLOKIA_POLICY
 from cluster.metrics.exporter_names import meaning_of
 from cluster.metrics.jmx_request import JmxRequest
 from cluster.metrics.mbeans import ReadPlan
-from cluster.model import TopicPartition
+from schemas.keys import TopicPartition
 
 NAME = TopicPartition("orders", 0)
 # What is read of a broker that leads, follows and has a moving partition, with a fetcher's keys spelled out.

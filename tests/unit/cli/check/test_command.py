@@ -14,9 +14,10 @@ from cli.check.kafka import may_alter, rights
 from cli.check.local import cpu, jars, java_major, local_store, memory, python, store
 from cli.check.result import Check, CheckStatus, failed, ok, unknown, with_timeout
 from cluster.metrics.mbeans import ReadPlan
-from cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Reading, Snapshot, TopicPartition
+from cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Reading, Snapshot
 from schemas.config import CollectSettings, Settings, Source, SparkSettings, StoreSettings
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 
 
 class FakeSource:

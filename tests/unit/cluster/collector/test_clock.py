@@ -8,7 +8,8 @@ import time
 import pytest
 
 from cluster.collector.clock import Clock, ClockSteps, on_one_clock
-from cluster.model import LogReading, Meter, Metrics, Reading, TopicPartition
+from cluster.model import LogReading, Meter, Metrics, Reading
+from schemas.keys import TopicPartition
 from tests.unit.fakes.clocks import FakeTime
 
 HOUR_MS = 3_600_000

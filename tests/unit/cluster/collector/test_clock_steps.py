@@ -13,8 +13,9 @@ from cluster.collector.collector import Collector
 from cluster.collector.publisher import SentMessages
 from cluster.collector.rows.encoder import Message
 from cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
-from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
+from cluster.model import Lag, LogReading, Meter, Metrics, Reading
 from schemas.config import ClusterSettings, CollectSettings, Settings
+from schemas.keys import TopicPartition
 from tests.unit.fakes.admin_connection import ManyTopics
 from tests.unit.fakes.clocks import START_MS, FakeTime
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cluster.collector.samples.leader_switches import LeaderSwitches, PreviousLeader, Switch
-from cluster.model import Partition, TopicPartition
+from cluster.model import Partition
+from schemas.keys import TopicPartition
 
 WINDOW_MS = 10_000
 NAME = TopicPartition("orders", 0)

@@ -28,8 +28,8 @@ from cluster.model import (
     ReplicationSettings,
     Snapshot,
     TopicConfig,
-    TopicPartition,
 )
+from schemas.keys import TopicPartition
 from schemas.tick_messages import ROWS
 
 WINDOW_MS = 10_000

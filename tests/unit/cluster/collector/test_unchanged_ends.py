@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.collector.samples.unchanged_ends import UnchangedEnds
-from cluster.model import TopicPartition
+from schemas.keys import TopicPartition
 
 LOG, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 

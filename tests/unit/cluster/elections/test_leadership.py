@@ -14,11 +14,11 @@ from cluster.model import (
     Partition,
     Snapshot,
     TopicConfig,
-    TopicPartition,
 )
 from planning.elections.planner import ClusterConstraints, PartitionState
 from planning.throttles.load import PartitionTraffic
 from schemas.alerts import Role
+from schemas.keys import TopicPartition
 
 BROKERS = {b: Broker(b, "h", 9092, b != 4) for b in (1, 2, 3, 4)}
 STILL = Partition("still", 0, 2, 0, (1, 2), (2,), ())

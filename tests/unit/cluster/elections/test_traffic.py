@@ -8,7 +8,8 @@ import pytest
 
 from cluster.elections.traffic import CounterSample, traffic_between
 from cluster.metrics.mbeans import topic_bytes, topic_consumed
-from cluster.model import LogReading, Meter, Metrics, Partition, Reading, TopicPartition
+from cluster.model import LogReading, Meter, Metrics, Partition, Reading
+from schemas.keys import TopicPartition
 
 BROKER_BYTES = Meter("BrokerTopicMetrics.BytesInPerSec")
 

@@ -12,7 +12,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from cluster.connection.failover import BrokerFailover, MetadataError
 from cluster.metadata.snapshot_reader import SnapshotReader
-from cluster.model import TopicPartition
+from schemas.keys import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 OTHER = TopicPartition("other", 0)

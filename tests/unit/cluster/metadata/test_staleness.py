@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from cluster.metadata.staleness import StalenessDetector
-from cluster.model import (
-    Broker,
-    BrokerRead,
-    BrokerThrottles,
-    Lag,
-    LogReading,
-    Metrics,
-    Partition,
-    Snapshot,
-    TopicPartition,
-)
+from cluster.model import Broker, BrokerRead, BrokerThrottles, Lag, LogReading, Metrics, Partition, Snapshot
+from schemas.keys import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 

@@ -9,7 +9,8 @@ import pytest
 import cluster.metadata.topic_refresh
 from cluster.connection.failover import MetadataError
 from cluster.metadata.snapshot_reader import SnapshotReader
-from cluster.model import Snapshot, TopicPartition
+from cluster.model import Snapshot
+from schemas.keys import TopicPartition
 from tests.unit.fakes.admin_connection import NOT_AUTHORIZED, SERVER_ERROR, Clock, ManyTopics
 
 MAX_AGE_S, TICK_S = 60.0, 10.0

@@ -19,9 +19,9 @@ from cluster.metrics.jmx_exporter import PrometheusSource
 from cluster.metrics.jolokia import JolokiaSource
 from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
-from cluster.model import TopicPartition
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 from tests.support.certificates import Certificate, make_certificate
 from tests.unit.fakes import jmx_exporter_output as expositions
 from tests.unit.fakes.http_agent import Agent, ElectionResults, agent, saying

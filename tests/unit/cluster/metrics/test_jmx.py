@@ -9,8 +9,8 @@ from cluster.metrics.jmx_gateway import JmxGateway
 from cluster.metrics.jmx_request import JmxRequest
 from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
-from cluster.model import TopicPartition
 from schemas.config import CollectSettings
+from schemas.keys import TopicPartition
 
 
 class FakeGateway:

@@ -11,8 +11,9 @@ from cluster.metrics.jmx_exporter import parse
 from cluster.metrics.mbeans import LEADER_QUOTA, ReadPlan, topic_bytes, topic_messages
 from cluster.metrics.missing_metrics import describe_missing, find_missing_metrics
 from cluster.metrics.source import MetricsError, check_plausible
-from cluster.model import Lag, LogReading, Meter, Metrics, Reading, TopicPartition
+from cluster.model import Lag, LogReading, Meter, Metrics, Reading
 from schemas.config import Source
+from schemas.keys import TopicPartition
 from tests.unit.fakes import jmx_exporter_output as expositions
 
 LAG = "kafka_server_fetcherlagmetrics_consumerlag"

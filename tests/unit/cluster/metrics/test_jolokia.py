@@ -10,7 +10,8 @@ import pytest
 from cluster.metrics.http import Response
 from cluster.metrics.jolokia import add_values, bulk_reads
 from cluster.metrics.mbeans import LEADER_QUOTA, MBeanRead, MetricsAccumulator, ReadPlan, topic_bytes, topic_consumed
-from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
+from cluster.model import Lag, LogReading, Meter, Metrics
+from schemas.keys import TopicPartition
 
 LED, WATCHED = TopicPartition("orders", 0), TopicPartition("orders", 1)
 PLAN = ReadPlan(["orders"], [LED, WATCHED], [WATCHED])

@@ -20,7 +20,8 @@ from cluster.metrics.mbeans import (
     topic_consumed,
 )
 from cluster.metrics.missing_metrics import describe_impossible
-from cluster.model import Lag, LogReading, Meter, Metrics, TopicPartition
+from cluster.model import Lag, LogReading, Meter, Metrics
+from schemas.keys import TopicPartition
 
 LED = TopicPartition("orders", 0)
 WATCHED = TopicPartition("orders", 1)

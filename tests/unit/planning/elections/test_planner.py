@@ -23,7 +23,6 @@ from planning.elections.planner import (
     BatchLimits,
     ClusterConstraints,
     ElectionPlan,
-    Name,
     PartitionState,
     Reason,
     RequiredThrottleIncrease,
@@ -32,9 +31,10 @@ from planning.elections.planner import (
     out_of_balance,
     plan_elections,
 )
-from planning.throttles.load import BrokerRole, PartitionTraffic, throttle_loads
+from planning.throttles.load import PartitionTraffic, throttle_loads
 from schemas.alerts import Role, Verdict
 from schemas.errors import HeadroomError
+from schemas.keys import BrokerRole, TopicPartition
 
 MB = 1_000_000.0
 BROKERS = (1, 2, 3, 4)
@@ -68,11 +68,11 @@ def plan(some: Iterable[PartitionState], constraints: ClusterConstraints = ANY, 
     return plan_elections(some, BatchLimits(**limits), constraints)
 
 
-def elected(found: ElectionPlan) -> list[list[Name]]:
+def elected(found: ElectionPlan) -> list[list[TopicPartition]]:
     return [list(batch.partitions) for batch in found.batches]
 
 
-def reasons(found: ElectionPlan) -> dict[Name, Reason]:
+def reasons(found: ElectionPlan) -> dict[TopicPartition, Reason]:
     return {(left.topic, left.partition): left.reason for left in found.left_out}
 
 
@@ -486,7 +486,7 @@ class Cluster:
         self.leds = {(p.topic, p.partition): p for p in partitions}
         self.constraints = constraints
 
-    def elect(self, names: Iterable[Name]) -> None:
+    def elect(self, names: Iterable[TopicPartition]) -> None:
         for name in names:
             self.leds[name] = replace(self.leds[name], leader=self.leds[name].replicas[0])
 
@@ -589,7 +589,7 @@ def test_the_forecast_balances_are_those_after_the_elections(
     assert found.after == balances(cluster.leds.values(), ALIVE)
 
 
-def some_of(batch: Batch, chance: random.Random) -> list[Name]:
+def some_of(batch: Batch, chance: random.Random) -> list[TopicPartition]:
     return [name for name in batch.partitions if chance.random() < 0.5]
 
 

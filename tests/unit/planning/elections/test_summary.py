@@ -19,8 +19,9 @@ from planning.elections.planner import (
     plan_elections,
 )
 from planning.elections.summary import BalanceForecast, ElectionPlanSummary, summarize
-from planning.throttles.load import BrokerRole, PartitionTraffic
+from planning.throttles.load import PartitionTraffic
 from schemas.alerts import Role
+from schemas.keys import BrokerRole
 from streaming.transforms.leaders.election_plan import plan_of_tick
 from tests.support.random_clusters import BROKERS
 from tests.support.random_leaders import Leadership, as_planned, leaderships

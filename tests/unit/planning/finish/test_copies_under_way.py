@@ -11,8 +11,9 @@ from planning.finish.copies import CopyStream, QuotaEndpoint
 from planning.finish.copies_under_way import copies_between
 from planning.finish.limits import DEFAULT_WINDOW, FetchLimits
 from planning.finish.quota import steady
-from planning.throttles.load import BrokerRole, CatchingUpReplica, SourceLoad, ThrottleLoad
+from planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from schemas.alerts import Role
+from schemas.keys import BrokerRole
 
 MB = 1_000_000
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from planning.finish.write_rates import at_rate, forecast
-from planning.throttles.load import BrokerRole, CatchingUpReplica, SourceLoad, ThrottleLoad
+from planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from schemas.alerts import Role
+from schemas.keys import BrokerRole
 
 MB = 1_000_000.0
 
