@@ -77,8 +77,7 @@ def broker_checks(settings: Settings) -> list[Check]:
 
 def endpoint_of(collect: CollectSettings, broker: Broker) -> str | None:
     """Return ``host:port`` of a broker's metrics; None if its host is not known."""
-    configured = collect.endpoints.get(str(broker.broker))
-    return configured or (f"{broker.host}:{collect.metrics_port()}" if broker.host else None)
+    return collect.endpoint(broker.broker, broker.host)
 
 
 def metrics_checks(collect: CollectSettings, source: MetricsSource, snapshot: Snapshot, broker: Broker) -> list[Check]:

@@ -29,7 +29,7 @@ def ticks_checks(settings: Settings) -> list[Check]:
     Raises:
         HeadroomError: no broker of the topic's cluster could be reached.
     """
-    kafka = settings.ticks if settings.ticks.bootstrap_servers else settings.cluster
+    kafka = settings.ticks_cluster()
     return _with_client(kafka, lambda client: _ticks(settings.ticks.topic, client))
 
 

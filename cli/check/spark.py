@@ -25,8 +25,8 @@ def spark_checks(settings: Settings) -> list[Check]:
     Raises:
         HeadroomError: a file of the settings cannot be read.
     """
-    section = "ticks" if settings.ticks.bootstrap_servers.strip() else "cluster"
-    kafka = settings.ticks if section == "ticks" else settings.cluster
+    kafka = settings.ticks_cluster()
+    section = "ticks" if kafka is settings.ticks else "cluster"
     password = secret(kafka.sasl_password, kafka.sasl_password_file, f"{section}.sasl_password_file")
     spark_options = kafka_options(kafka, password)
     options = {

@@ -14,18 +14,13 @@ from cli.watch.printer import VerdictPrinter
 from cli.watch.receivers import build_receivers
 from cluster.collector.ticks_topic import ensure_topic
 from cluster.secrets import secret
-from schemas.config import KafkaSettings, Settings
+from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
 from streaming.delta.locations import require_writable
 from streaming.jobs.alert_path import AlertPathListener, combined
 from streaming.pipeline import Pipeline, PipelineConfig
 from streaming.session import build_session
-
-
-def ticks_cluster(settings: Settings) -> KafkaSettings:
-    """Return the connection settings of the cluster with the ticks topic."""
-    return settings.ticks if settings.ticks.bootstrap_servers.strip() else settings.cluster
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
     first = configs[0] if configs else None
     settings = load_settings(first)
     others = tuple(WatchedCluster(load_settings(path), path) for path in configs[1:])
-    names, ticks_kafka = {settings.cluster.name}, ticks_cluster(settings).bootstrap_servers
+    names, ticks_kafka = {settings.cluster.name}, settings.ticks_cluster().bootstrap_servers
     for watched in others:
         name = watched.settings.cluster.name
         if name in names:
@@ -68,7 +63,7 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
                 "Give every cluster a name of its own.",
             )
         names.add(name)
-        theirs = (ticks_cluster(watched.settings).bootstrap_servers, watched.settings.ticks.topic)
+        theirs = (watched.settings.ticks_cluster().bootstrap_servers, watched.settings.ticks.topic)
         if theirs != (ticks_kafka, settings.ticks.topic):
             raise HeadroomError(
                 f"{watched.config}: [ticks]",
@@ -102,7 +97,7 @@ def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, prompt: bool 
     """
     settings = clusters.settings
     require_store(settings)
-    ticks_kafka = ticks_cluster(settings)
+    ticks_kafka = settings.ticks_cluster()
     password = secret(ticks_kafka.sasl_password, ticks_kafka.sasl_password_file, "sasl_password_file")
     ensure_topic(settings)
     receivers = build_receivers(settings.notify) if prompt else []

@@ -17,7 +17,7 @@ from kafka.errors import (
 )
 
 from cluster.connection.admin_connection import AdminConnection
-from schemas.config import KafkaSettings, Settings
+from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def ensure_topic(settings: Settings) -> int:
 
 def _ensure_once(settings: Settings) -> int:
     # A new connection per attempt, so that each may reach another broker.
-    kafka = _kafka_settings(settings)
+    kafka = settings.ticks_cluster()
     connection = AdminConnection(kafka)
     try:
         client = connection.client()
@@ -90,10 +90,6 @@ def topic_configs(settings: Settings, replication_factor: int) -> dict[str, str]
         # With three replicas, two must have a tick, so one broker may be down; with fewer, one must.
         "min.insync.replicas": "2" if replication_factor >= _MAX_REPLICAS else "1",
     }
-
-
-def _kafka_settings(settings: Settings) -> KafkaSettings:
-    return settings.ticks if settings.ticks.bootstrap_servers.strip() else settings.cluster
 
 
 def _create(client: KafkaAdminClient, settings: Settings) -> None:

@@ -73,9 +73,13 @@ def ticks_options(settings: Settings) -> dict[str, Any]:
     Raises:
         HeadroomError: no bootstrap servers, or a password file cannot be read.
     """
-    if settings.ticks.bootstrap_servers.strip():
-        return connection_options(settings.ticks, "ticks")
-    return connection_options(settings.cluster)
+    kafka = settings.ticks_cluster()
+    return connection_options(kafka, _section(kafka))
+
+
+def _section(kafka: KafkaSettings) -> str:
+    """Return the section of the settings that errors name."""
+    return "ticks" if isinstance(kafka, TicksSettings) else "cluster"
 
 
 class AdminConnection:
@@ -161,7 +165,7 @@ class AdminConnection:
 
 
 def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
-    section = "ticks" if isinstance(kafka, TicksSettings) else "cluster"
+    section = _section(kafka)
     options = connection_options(kafka, section)
     servers = options.pop("bootstrap_servers")
     limits = {"bootstrap_timeout_ms": kafka.request_timeout_ms}

@@ -88,6 +88,15 @@ class CollectSettings:
         """Return the metrics port of brokers without an entry in ``endpoints``."""
         return self.port or _PORTS[self.source]
 
+    def endpoint(self, broker: int, host: str | None) -> str | None:
+        """Return ``host:port`` of a broker's metrics; None if it has no entry in ``endpoints`` and no known host.
+
+        Args:
+            broker: id of the broker.
+            host: host that the broker advertises; None if unknown.
+        """
+        return self.endpoints.get(str(broker)) or (f"{host}:{self.metrics_port()}" if host else None)
+
     def window_s(self) -> float:
         """Return the effective rate window in seconds."""
         return self.rate_window_s or max(10.0, 5 * self.interval_s)

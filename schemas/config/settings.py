@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from schemas.config.alerts import AlertSettings
 from schemas.config.collect import CollectSettings
 from schemas.config.elections import ElectionSettings
-from schemas.config.kafka import ClusterSettings, TicksSettings
+from schemas.config.kafka import ClusterSettings, KafkaSettings, TicksSettings
 from schemas.config.metrics import MetricsSettings
 from schemas.config.notify import NotifySettings
 from schemas.config.spark import SparkSettings
@@ -27,3 +27,7 @@ class Settings:
     notify: NotifySettings = field(default_factory=NotifySettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     elections: ElectionSettings = field(default_factory=ElectionSettings)
+
+    def ticks_cluster(self) -> KafkaSettings:
+        """Return the connection settings of the cluster with the ticks topic: its own, or the watched cluster's."""
+        return self.ticks if self.ticks.bootstrap_servers.strip() else self.cluster
