@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Generic, TypeVar
 
 from kafka.errors import KafkaTimeoutError
+
+from schemas.threads import run_in_daemon_thread
 
 # Wait for a server's answer before the next server is tried too.
 _HEAD_START_S = 0.5
@@ -58,17 +59,7 @@ class _ConnectRace(Generic[_T]):
         self.running: set[Future[_T]] = set()
 
     def start(self, server: str) -> None:
-        attempt: Future[_T] = Future()
-        self.running.add(attempt)
-
-        def work() -> None:
-            try:
-                attempt.set_result(self._connect(server))
-            except BaseException as error:
-                attempt.set_exception(error)
-
-        # Daemon threads: one that hangs must not keep the process from ending.
-        threading.Thread(target=work, name=f"connect-{server}", daemon=True).start()
+        self.running.add(run_in_daemon_thread(f"connect-{server}", lambda: self._connect(server)))
 
     def winner(self, timeout_s: float) -> Future[_T] | None:
         """Return the first attempt that succeeded and give up the others; None if none did before the wait ended.
