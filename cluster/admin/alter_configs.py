@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import kafka.errors as kafka_errors
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, NodeNotReadyError
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from cluster.admin.config_keys import BROKER
 from cluster.connection.admin_connection import AdminConnection
+from cluster.connection.failover import BrokerFailover, NoAnswerError
 from schemas.errors import HeadroomError
 
 REMEDY = "Check that it is up, that the value is right, and that this user may AlterConfigs."
@@ -85,20 +85,19 @@ def alter_each(connection: AdminConnection, changes: Sequence[ConfigChange], tim
     Args:
         connection: the admin connection.
         changes: the changes, each of another resource.
-        timeout_s: longest wait for one answer, seconds.
+        timeout_s: longest wait for the answer of one broker, seconds; all brokers together have twice that.
     """
-    nodes = connection.nodes()
     with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
-        return list(pool.map(lambda change: _alter(connection, nodes, change, timeout_s), changes))
+        return list(pool.map(lambda change: _alter(connection, change, timeout_s), changes))
 
 
-def _alter(connection: AdminConnection, nodes: Sequence[int], change: ConfigChange, timeout_s: float) -> Failure | None:
+def _alter(connection: AdminConnection, change: ConfigChange, timeout_s: float) -> Failure | None:
     entries = [_entry(key, value) for key, value in change.values.items()]
     request = IncrementalAlterConfigsRequest(
         resources=[(change.resource_type, change.name, entries)], validate_only=False
     )
     try:
-        result = _send(connection, nodes, change, request, timeout_s).responses[0]
+        result = _send(connection, change, request, timeout_s).responses[0]
     except KafkaError as error:
         return Failure(type(error).__name__, refused=False)
     if not result.error_code:
@@ -107,18 +106,21 @@ def _alter(connection: AdminConnection, nodes: Sequence[int], change: ConfigChan
     return Failure(f"{name}: {result.error_message or 'no reason given'}".rstrip("."), refused=True)
 
 
-def _send(
-    connection: AdminConnection, nodes: Sequence[int], change: ConfigChange, request: Any, timeout_s: float
-) -> Any:
+def _send(connection: AdminConnection, change: ConfigChange, request: Any, timeout_s: float) -> Any:
+    """Return the answer to a change.
+
+    Raises:
+        KafkaError: no broker answered; the error of the last one that was tried.
+    """
     # Only the broker itself accepts a change of its own configuration; others are forwarded to the controller.
     if change.resource_type == BROKER and change.name:
         return connection.send(request, int(change.name), timeout_s)
-    *others, last = nodes
-    for node in others:
-        # Retrying on another broker is safe, because setting a value is idempotent.
-        with contextlib.suppress(KafkaError):
-            return connection.send(request, node, timeout_s)
-    return connection.send(request, last, timeout_s)
+    try:
+        # Sending it to a second broker is safe, because setting a value is idempotent.
+        return BrokerFailover.for_command(connection, timeout_s).send(request).answer
+    except NoAnswerError as error:
+        failures = list(error.failures.values())
+        raise (failures[-1] if failures else NodeNotReadyError("no broker is known")) from None
 
 
 def _entry(key: str, value: str | None) -> tuple[str, int, str | None]:

@@ -13,6 +13,7 @@ from kafka.protocol.admin import ElectLeadersRequest
 
 from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.controller_requests import ControllerRequest
+from cluster.connection.failover import BrokerFailover
 from schemas.keys import TopicPartition
 
 # Kafka's ElectionType.PREFERRED.
@@ -46,7 +47,7 @@ def elect_preferred(
     Args:
         connection: the admin connection.
         names: the partitions, at least one, because Kafka takes an empty list as all partitions.
-        timeout_s: longest wait for the answer of one broker, seconds.
+        timeout_s: longest wait for the answer of one broker, seconds; all brokers together have twice that.
 
     Raises:
         HeadroomError: no broker accepted the request, or the user lacks the permission.
@@ -56,7 +57,8 @@ def elect_preferred(
     request = ElectLeadersRequest(
         election_type=_PREFERRED, topic_partitions=_by_topic(names), timeout_ms=int(timeout_s * 1000)
     )
-    return _results(names, _send(connection, request, timeout_s))
+    asked = ControllerRequest(request, _SUBJECT, "is not allowed", "ALTER", "was taken by no broker", "none is known")
+    return _results(names, asked.send(BrokerFailover.for_command(connection, timeout_s), _error_code))
 
 
 def _by_topic(names: Collection[TopicPartition]) -> list[Any]:
@@ -64,11 +66,6 @@ def _by_topic(names: Collection[TopicPartition]) -> list[Any]:
         ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[partition for _, partition in of_topic])
         for topic, of_topic in groupby(sorted(names), key=lambda name: name[0])
     ]
-
-
-def _send(connection: AdminConnection, request: Any, timeout_s: float) -> Any:
-    asked = ControllerRequest(request, _SUBJECT, "is not allowed", "ALTER", "was taken by no broker", "none is known")
-    return asked.send(connection, timeout_s, _error_code)
 
 
 def _error_code(answer: Any) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import kafka.errors as kafka_errors
-from kafka.errors import ClusterAuthorizationFailedError, KafkaError, NoError, NotControllerError
+from kafka.errors import ClusterAuthorizationFailedError, KafkaError, NoError
 
-from cluster.connection.admin_connection import AdminConnection
+from cluster.connection.failover import BrokerFailover, NoAnswerError
 from schemas.errors import HeadroomError
 
 
@@ -33,31 +33,28 @@ class ControllerRequest:
     failed: str
     no_broker: str
 
-    def send(self, connection: AdminConnection, timeout_s: float, error_code: Callable[[Any], int]) -> Any:
+    def send(self, brokers: BrokerFailover, error_code: Callable[[Any], int]) -> Any:
         """Return the answer of the first broker that accepts the request; before KRaft only the controller does.
 
         Args:
-            connection: the admin connection.
-            timeout_s: longest wait for each broker, seconds.
+            brokers: sends the request to one broker after another.
             error_code: returns the error code of a whole answer.
 
         Raises:
             HeadroomError: the user lacks the permission, or no broker accepted the request.
         """
-        reasons = []
-        for node in connection.nodes():
-            try:
-                answer = connection.send(self.request, node, timeout_s)
-            except KafkaError as error:
-                reasons.append(f"broker {node}: {type(error).__name__}")
-                continue
-            refusal = kafka_errors.for_code(error_code(answer))
-            if refusal is NoError:
-                return answer
-            if refusal is ClusterAuthorizationFailedError:
-                raise HeadroomError(self.subject, self.not_allowed, f"Grant {self.right} on the cluster to this user.")
-            reasons.append(f"broker {node}: {refusal.__name__}")
-            if refusal is not NotControllerError:
-                break
-        rule = f"{self.failed} ({'; '.join(reasons) or self.no_broker})"
-        raise HeadroomError(self.subject, rule, "See that the controller is up, then run the same command again.")
+        try:
+            node, answer, failures = brokers.send(self.request, error_code)
+        except NoAnswerError as error:
+            raise self._failure(error.failures) from None
+        refusal = kafka_errors.for_code(error_code(answer))
+        if refusal is NoError:
+            return answer
+        if refusal is ClusterAuthorizationFailedError:
+            raise HeadroomError(self.subject, self.not_allowed, f"Grant {self.right} on the cluster to this user.")
+        raise self._failure({**failures, node: refusal()})
+
+    def _failure(self, failures: Mapping[int, KafkaError]) -> HeadroomError:
+        reasons = "; ".join(f"broker {node}: {type(error).__name__}" for node, error in failures.items())
+        rule = f"{self.failed} ({reasons or self.no_broker})"
+        return HeadroomError(self.subject, rule, "See that the controller is up, then run the same command again.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
@@ -18,6 +17,7 @@ from cluster.metrics.source import HANGS, NOT_ITS_OWN, MetricsSource, read_s
 from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
+from schemas.threads import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
 _UNKNOWN = BrokerThrottles(known=False)
@@ -76,21 +76,9 @@ class BrokerMetricsReader:
         return BrokerRead(broker.broker, _UNKNOWN, None, str(HeadroomError(self._endpoint(broker), rule, HANGS)))
 
     def _start(self, broker: Broker, plan: ReadPlan, timeout_s: float) -> Future[BrokerRead]:
-        future: Future[BrokerRead] = Future()
-        self._running[broker.broker] = future
-
-        def work() -> None:
-            try:
-                future.set_result(self._read_one(broker, plan, timeout_s))
-            except BaseException as error:  # without a result the broker would stay busy
-                future.set_exception(error)
-
-        # Daemon threads: one that hangs must not prevent the process from ending.
-        try:
-            threading.Thread(target=work, name=f"broker-{broker.broker}", daemon=True).start()
-        except RuntimeError as error:  # the machine has no thread left
-            future.set_exception(error)
-        return future
+        read = run_in_daemon_thread(f"broker-{broker.broker}", lambda: self._read_one(broker, plan, timeout_s))
+        self._running[broker.broker] = read
+        return read
 
     def _read_one(self, broker: Broker, plan: ReadPlan, timeout_s: float) -> BrokerRead:
         deadline = time.monotonic() + read_s(timeout_s)
@@ -134,4 +122,5 @@ class BrokerMetricsReader:
             return BrokerConfigs(_UNKNOWN), str(HeadroomError(f"{broker.host}:{broker.port}", rule, RATES_REMEDY))
 
     def _endpoint(self, broker: Broker) -> str:
-        return self._collect.endpoints.get(str(broker.broker)) or f"{broker.host}:{self._collect.metrics_port()}"
+        # Only brokers that are up are read, and these have a host.
+        return self._collect.endpoint(broker.broker, broker.host) or f"broker {broker.broker}"

@@ -74,7 +74,7 @@ def _running(connection: AdminConnection, wait_s: float) -> Any:
     asked = ControllerRequest(
         request, _SUBJECT, "may not be seen", "DESCRIBE", "could not be read", "no broker is known"
     )
-    return asked.send(connection, wait_s, lambda answer: answer.error_code)
+    return asked.send(BrokerFailover.for_command(connection, wait_s), lambda answer: answer.error_code)
 
 
 def _leaders(connection: AdminConnection, topics: Collection[str], wait_s: float) -> Mapping[TopicPartition, int]:

@@ -12,6 +12,7 @@ from kafka.protocol.admin import DescribeConfigsRequest
 from cluster.admin.alter_configs import REMEDY, Failure
 from cluster.admin.config_keys import ALL_RATE_KEYS, BROKER, FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE, rates_of
 from cluster.connection.admin_connection import AdminConnection
+from cluster.connection.failover import BrokerFailover, NoAnswerError
 from cluster.metadata.snapshot_reader import read_broker_configs
 from cluster.model import BrokerThrottles
 from schemas.errors import HeadroomError
@@ -91,13 +92,11 @@ def read_default_rates(connection: AdminConnection, timeout_s: float) -> BrokerT
     request = DescribeConfigsRequest(
         resources=[(BROKER, "", list(ALL_RATE_KEYS))], include_synonyms=True, min_version=1
     )
-    for node in connection.nodes():
-        try:
-            result = connection.send(request, node, min(_READ_S, timeout_s)).results[0]
-        except KafkaError:
-            continue
-        return _UNKNOWN if result.error_code else rates_of(result.configs)
-    return _UNKNOWN
+    try:
+        result = BrokerFailover.for_command(connection, min(_READ_S, timeout_s)).send(request).answer.results[0]
+    except NoAnswerError:
+        return _UNKNOWN
+    return _UNKNOWN if result.error_code else rates_of(result.configs)
 
 
 def await_rates(

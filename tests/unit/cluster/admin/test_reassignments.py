@@ -9,7 +9,7 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 
 from cluster.reassignment.running import Reassignment, read_reassignments
-from schemas.config import Settings
+from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError
 
 NONE, NOT_AUTHORIZED, NOT_CONTROLLER, SERVER_ERROR = 0, 31, 41, -1
@@ -108,5 +108,7 @@ def test_without_the_right_the_error_names_it(connection: FakeConnection) -> Non
 
 def test_if_no_broker_has_them_each_is_named_with_its_answer(connection: FakeConnection) -> None:
     connection.silent, connection.errors = {1, 3}, {2: NOT_CONTROLLER}
+    # While no broker is the controller, all are asked again until the time is over.
+    settings = Settings(cluster=ClusterSettings(request_timeout_ms=200))
     with pytest.raises(HeadroomError, match=r"broker 1: KafkaTimeoutError; broker 2: NotController.*; broker 3"):
-        read_reassignments(Settings())
+        read_reassignments(settings)
