@@ -14,7 +14,7 @@ from cluster.collector.clock import Clock
 from cluster.collector.observation import Observer
 from cluster.collector.other_collectors import CollectorId, OtherCollectors
 from cluster.collector.pacing import FixedRateSchedule, ScheduledTick
-from cluster.collector.publisher import Publisher, PublishError, SentMessages, tick_end
+from cluster.collector.publisher import Publisher, PublishError, SentMessages, TickTiming, tick_end
 from cluster.collector.rows.encoder import Message, encode_rows
 from cluster.collector.tick_builder import TickBuilder
 from cluster.connection.admin_connection import AdminConnection
@@ -158,15 +158,11 @@ class Collector:
         tick_ms = observation.tick_ms
         messages = encode_rows(self._settings.cluster.name, tick_ms, observation.rows)
         sent = self._sink.send(messages)
+        # The end is by elapsed time, because the wall clock may have been set since the tick began.
+        ended_ms = tick_ms + int((self._clock.elapsed_s() - began_s) * 1000)
         end = tick_end(
             sent,
-            started_ms=tick_ms,
-            # By elapsed time, because the wall clock may have been set since the tick began.
-            ended_ms=tick_ms + int((self._clock.elapsed_s() - began_s) * 1000),
-            interval_ms=self._interval_ms,
-            rate_window_ms=self._window_ms,
-            lateness_ms=lateness_ms,
-            skipped_ticks=skipped_ticks,
+            TickTiming(tick_ms, ended_ms, self._interval_ms, self._window_ms, lateness_ms, skipped_ticks),
             unanswered=observation.unanswered,
             metadata_age_ms=observation.metadata_age_ms,
             collector=self._id,
@@ -228,6 +224,9 @@ class TickCounters:
     """Counts ticks and logs the counts once a minute."""
 
     def __init__(self, now_s: float) -> None:
+        self._reset(now_s)
+
+    def _reset(self, now_s: float) -> None:
         self._since_s = now_s
         self._written = self._failed = self._skipped = 0
         self._longest_s = 0.0
@@ -250,4 +249,4 @@ class TickCounters:
             self._skipped,
             self._longest_s,
         )
-        self.__init__(now_s)  # type: ignore[misc]
+        self._reset(now_s)

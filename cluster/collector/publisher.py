@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kafka import KafkaProducer
@@ -46,36 +46,56 @@ class SentMessages:
     ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class TickTiming:
+    """When a tick was collected.
+
+    Attributes:
+        started_ms: start of the collection, epoch milliseconds.
+        ended_ms: time when all rows were acknowledged.
+        interval_ms: interval of the collector's ticks.
+        rate_window_ms: minimum time over which rates are measured.
+        lateness_ms: delay of the start after its scheduled time.
+        skipped_ticks: scheduled ticks that were skipped before this one.
+    """
+
+    started_ms: int
+    ended_ms: int
+    interval_ms: int
+    rate_window_ms: int
+    lateness_ms: int = 0
+    skipped_ticks: int = 0
+
+
 def tick_end(
     sent: SentMessages,
+    timing: TickTiming,
     *,
-    started_ms: int,
-    ended_ms: int,
-    interval_ms: int,
-    rate_window_ms: int,
-    lateness_ms: int = 0,
-    skipped_ticks: int = 0,
     unanswered: Sequence[dict[str, Any]] = (),
     metadata_age_ms: int = 0,
     collector: CollectorId | None = None,
 ) -> dict[str, Any]:
-    """Return the content of a ``tick_end`` message, in the columns of ``schemas.tick_messages.TICK_END``."""
+    """Return the content of a ``tick_end`` message, in the columns of ``schemas.tick_messages.TICK_END``.
+
+    Args:
+        sent: the acknowledged messages of the tick.
+        timing: when it was collected.
+        unanswered: brokers whose rows are missing, with the reason.
+        metadata_age_ms: age of the oldest partition metadata at the tick.
+        collector: writer of the tick; None leaves its columns out.
+    """
+    ranges = [
+        {"partition": partition, "first_offset": first, "end_offset": end}
+        for partition, (first, end) in sorted(sent.ranges.items())
+    ]
     return {
-        "interval_ms": interval_ms,
-        "started_ms": started_ms,
-        "ended_ms": ended_ms,
-        "lateness_ms": lateness_ms,
-        "skipped_ticks": skipped_ticks,
-        "rate_window_ms": rate_window_ms,
+        **asdict(timing),
         "messages": sent.messages,
         "unanswered": list(unanswered),
         "first_offset": sent.first_offset,
         "lane_messages": sent.lane_messages,
         "metadata_age_ms": metadata_age_ms,
-        "ranges": [
-            {"partition": partition, "first_offset": first, "end_offset": end}
-            for partition, (first, end) in sorted(sent.ranges.items())
-        ],
+        "ranges": ranges,
         **({} if collector is None else collector.columns()),
     }
 

@@ -9,7 +9,7 @@ from cluster.elections.traffic import Traffic
 from cluster.metadata.throttled_partitions import listed_brokers, watched_partitions
 from cluster.model import BrokerRead, BrokerThrottles, LeaderRebalanceConfig, Metrics, Partition, Snapshot
 from planning.elections.planner import ClusterConstraints, PartitionState
-from planning.throttles.load import PartitionTraffic, partition_traffic
+from planning.throttles.load import PartitionTraffic, live_followers
 from schemas.alerts import Role
 from schemas.keys import BrokerRole, TopicPartition
 
@@ -150,15 +150,16 @@ def _is_under_replicated(partition: Partition) -> bool:
 
 def _throttled(partition: Partition, snapshot: Snapshot, alive: frozenset[int], traffic: Traffic) -> PartitionTraffic:
     listed = listed_brokers(partition, snapshot.topic_configs.get(partition.topic))
-    return partition_traffic(
-        partition.name,
-        partition.leader,
-        partition.replicas,
-        partition.isr,
-        partition.adding,
-        (listed.leader, listed.follower),
-        traffic.written.get(partition.name),
-        alive,
+    return PartitionTraffic(
+        topic=partition.topic,
+        partition=partition.partition,
+        leader=partition.leader,
+        followers=live_followers(partition.replicas, partition.leader, alive),
+        in_sync=frozenset(partition.isr),
+        adding=frozenset(partition.adding),
+        leader_listed=None if listed.leader is None else frozenset(listed.leader),
+        follower_listed=None if listed.follower is None else frozenset(listed.follower),
+        write_bytes_per_s=traffic.written.get(partition.name),
     )
 
 

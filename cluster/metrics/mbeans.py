@@ -198,23 +198,37 @@ class MetricsAccumulator:
         self._lags: dict[tuple[TopicPartition, str], Lag] = {}
         self._logs: dict[str, dict[TopicPartition, Reading]] = {part: {} for part in LOG_PARTS}
         self._impossible: dict[str, float] = {}
-        self._handlers = {
-            "Runtime": self._add_start,
-            "FetcherLagMetrics": self._add_lag,
-            "FetcherStats": self._add_fetcher,
-            "Log": self._add_log,
-            "BrokerTopicMetrics": self._add_meter,
-            "ReplicaManager": self._add_gauge,
-            **dict.fromkeys(QUOTAS, self._add_quota),
-        }
 
     def add(self, kind: str, name: str | None, keys: Mapping[str, str], value: Reading | None) -> None:
         """Add a value of the MBean with this type, name and further keys; None is ignored.
 
         Also ignored are values with an invalid partition, of a future log, or outside the valid range.
         """
-        if value is not None and kind in self._handlers and self._is_possible(kind, name, keys, value.value):
-            self._handlers[kind](kind, name or "", keys, value)
+        if value is None or not self._is_possible(kind, name, keys, value.value):
+            return
+        match kind:
+            case "Log":  # first, because a broker has more logs than anything else
+                partition = _partition_of(keys)
+                if partition is not None and FUTURE not in keys:
+                    self.add_log(name or "", partition, value)
+            case "BrokerTopicMetrics":
+                topic = keys.get("topic") or None
+                wanted = name in BROKER_METERS if topic is None else name in self._topic_meters and topic in self._topics
+                if wanted:
+                    self._counters[Meter(f"{kind}.{name}", topic)] = value
+            case "FetcherLagMetrics" if name == LAGS.name:
+                self._add_lag(keys, value)
+            case "FetcherStats" if name == FETCHERS.name:
+                fetcher = keys.get("clientId", "")
+                source = source_broker(fetcher)
+                if source is not None:
+                    self._counters[Meter(f"{kind}.{name}", fetcher=fetcher, source_broker=source)] = value
+            case "ReplicaManager" if name in GAUGES:
+                self._gauges[Meter(f"{kind}.{name}")] = value
+            case "LeaderReplication" | "FollowerReplication":
+                self._gauges[Meter(f"{kind}.byte-rate")] = value
+            case "Runtime" if name != EXPORTER or self._started_ms is None:
+                self._started_ms = int(value.value)
 
     def missing(self, part: str) -> list[TopicPartition]:
         """Return the planned logs whose attribute ``part`` has no value yet."""
@@ -259,9 +273,14 @@ class MetricsAccumulator:
         )
 
     def _is_possible(self, kind: str, name: str | None, keys: Mapping[str, str], value: float) -> bool:
+        """Return whether a value is in the range of its MBean type; false for a type that is not read."""
         # Log values are checked in add_log, which skips logs outside the plan first.
+        if kind == "Log":
+            return True
+        if kind not in RANGES:
+            return False
         least, most = RANGES[kind]
-        if kind == "Log" or least <= value <= most:
+        if least <= value <= most:
             return True
         self._note_impossible(MBeanRead(kind, name, "", keys).mbean, value)
         return False
@@ -270,41 +289,13 @@ class MetricsAccumulator:
         if value != _GONE:
             self._impossible[mbean] = value
 
-    def _add_start(self, _kind: str, name: str, _keys: Mapping[str, str], value: Reading) -> None:
-        if name != EXPORTER or self._started_ms is None:
-            self._started_ms = int(value.value)
-
-    def _add_lag(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
+    def _add_lag(self, keys: Mapping[str, str], value: Reading) -> None:
         fetcher = keys.get("clientId", "")
         source = source_broker(fetcher)
         partition = _partition_of(keys)
-        if name == LAGS.name and source is not None and partition is not None:
+        if source is not None and partition is not None:
             offsets = int(value.value)
             self._lags[partition, fetcher] = Lag(partition, source, fetcher, offsets if offsets >= 0 else None)
-
-    def _add_fetcher(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
-        fetcher = keys.get("clientId", "")
-        source = source_broker(fetcher)
-        if name == FETCHERS.name and source is not None:
-            self._counters[Meter(f"{kind}.{name}", fetcher=fetcher, source_broker=source)] = value
-
-    def _add_log(self, _kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
-        partition = _partition_of(keys)
-        if partition is not None and FUTURE not in keys:
-            self.add_log(name, partition, value)
-
-    def _add_meter(self, kind: str, name: str, keys: Mapping[str, str], value: Reading) -> None:
-        topic = keys.get("topic") or None
-        wanted = name in BROKER_METERS if topic is None else name in self._topic_meters and topic in self._topics
-        if wanted:
-            self._counters[Meter(f"{kind}.{name}", topic)] = value
-
-    def _add_gauge(self, kind: str, name: str, _keys: Mapping[str, str], value: Reading) -> None:
-        if name in GAUGES:
-            self._gauges[Meter(f"{kind}.{name}")] = value
-
-    def _add_quota(self, kind: str, _name: str, _keys: Mapping[str, str], value: Reading) -> None:
-        self._gauges[Meter(f"{kind}.byte-rate")] = value
 
 
 def _partition_of(keys: Mapping[str, str]) -> TopicPartition | None:

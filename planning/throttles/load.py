@@ -53,40 +53,9 @@ class PartitionTraffic:
         return TopicPartition(self.topic, self.partition)
 
 
-def partition_traffic(
-    name: tuple[str, int],
-    leader: int | None,
-    replicas: Collection[int],
-    isr: Collection[int],
-    adding: Collection[int],
-    listed: tuple[Collection[int] | None, Collection[int] | None],
-    write_bytes_per_s: float | None,
-    alive: Collection[int],
-) -> PartitionTraffic:
-    """Return the replication traffic of a partition from its metadata.
-
-    Args:
-        name: topic and partition.
-        leader: broker id of the leader; None if there is no leader.
-        replicas: replicas.
-        isr: in-sync replicas.
-        adding: replicas that the reassignment adds.
-        listed: replicas in the leader and in the follower throttled list; None if unknown.
-        write_bytes_per_s: bytes appended per second; None if unknown.
-        alive: live brokers; only these fetch.
-    """
-    leader_listed, follower_listed = (None if brokers is None else frozenset(brokers) for brokers in listed)
-    return PartitionTraffic(
-        topic=name[0],
-        partition=name[1],
-        leader=leader,
-        followers=tuple(broker for broker in replicas if broker != leader and broker in alive),
-        in_sync=frozenset(isr),
-        adding=frozenset(adding),
-        leader_listed=leader_listed,
-        follower_listed=follower_listed,
-        write_bytes_per_s=write_bytes_per_s,
-    )
+def live_followers(replicas: Collection[int], leader: int | None, alive: Collection[int]) -> tuple[int, ...]:
+    """Return the replicas that fetch: all except the leader whose broker is alive."""
+    return tuple(broker for broker in replicas if broker != leader and broker in alive)
 
 
 @dataclass(frozen=True)

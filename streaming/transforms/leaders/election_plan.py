@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from planning.elections.leadership import BrokerLeadership
 from planning.elections.planner import BatchLimits, ClusterConstraints, PartitionState, plan_from_non_preferred
 from planning.elections.summary import ElectionPlanSummary, summarize
-from planning.throttles.load import PartitionTraffic, partition_traffic
+from planning.throttles.load import PartitionTraffic, live_followers
 from schemas.alerts import Role
 from schemas.keys import BrokerRole
 from schemas.tables import ELECTION_PLAN
@@ -163,15 +163,16 @@ def _partition_state(p: Fields, moves_bytes_per_s: float | None) -> PartitionSta
 
 
 def _throttled(p: Fields, alive: frozenset[int]) -> PartitionTraffic:
-    return partition_traffic(
-        (p["topic"], p["partition"]),
-        p["leader"],
-        p["replicas"],
-        p["isr"],
-        p["adding"],
-        (p["leader_listed"], p["follower_listed"]),
-        p["write_bytes_per_s"],
-        alive,
+    return PartitionTraffic(
+        topic=p["topic"],
+        partition=p["partition"],
+        leader=p["leader"],
+        followers=live_followers(p["replicas"], p["leader"], alive),
+        in_sync=frozenset(p["isr"]),
+        adding=frozenset(p["adding"]),
+        leader_listed=None if p["leader_listed"] is None else frozenset(p["leader_listed"]),
+        follower_listed=None if p["follower_listed"] is None else frozenset(p["follower_listed"]),
+        write_bytes_per_s=p["write_bytes_per_s"],
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.collector.other_collectors import CollectorId, Rivals
-from cluster.collector.publisher import SentMessages, tick_end
+from cluster.collector.publisher import SentMessages, TickTiming, tick_end
 from cluster.collector.rows.encoder import encode_end
 
 START_MS = 1_800_000_000_000
@@ -22,10 +22,7 @@ YOUNGER = CollectorId(START_MS + 1000, "db-3", 5)
 def end_of(collector: CollectorId | None, at_ms: int, cluster: str = "orders") -> bytes:
     end = tick_end(
         SentMessages({"brokers": 1}, 0, 1),
-        started_ms=at_ms,
-        ended_ms=at_ms + 50,
-        interval_ms=1000,
-        rate_window_ms=10_000,
+        TickTiming(at_ms, at_ms + 50, interval_ms=1000, rate_window_ms=10_000),
         collector=collector,
     )
     return encode_end(cluster, at_ms, 1, end).value

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster.collector.other_collectors import CollectorId
-from cluster.collector.publisher import Publisher, SentMessages, ranges_of, tick_end
+from cluster.collector.publisher import Publisher, SentMessages, TickTiming, ranges_of, tick_end
 from cluster.collector.rows.encoder import Message
 from schemas.config import Settings
 from schemas.tick_messages import TICK_END
@@ -22,10 +22,7 @@ def test_the_end_of_a_tick_has_every_column_of_its_message() -> None:
     columns = [column.split(" ")[0] for column in flat.split(", ")]
     end = tick_end(
         SentMessages({"brokers": 1}, 7, 1, {2: (5, 6), 1: (3, 9)}),
-        started_ms=1,
-        ended_ms=2,
-        interval_ms=1000,
-        rate_window_ms=10_000,
+        TickTiming(1, 2, interval_ms=1000, rate_window_ms=10_000),
         metadata_age_ms=20_000,
         collector=CollectorId(5, "host", 7),
     )
