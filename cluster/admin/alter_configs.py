@@ -92,7 +92,7 @@ def alter_each(connection: AdminConnection, changes: Sequence[ConfigChange], tim
 
 
 def _alter(connection: AdminConnection, change: ConfigChange, timeout_s: float) -> Failure | None:
-    entries = [_entry(key, value) for key, value in change.values.items()]
+    entries = [(key, _DELETE if value is None else _SET, value) for key, value in change.values.items()]
     request = IncrementalAlterConfigsRequest(
         resources=[(change.resource_type, change.name, entries)], validate_only=False
     )
@@ -121,7 +121,3 @@ def _send(connection: AdminConnection, change: ConfigChange, request: Any, timeo
     except NoAnswerError as error:
         failures = list(error.failures.values())
         raise (failures[-1] if failures else NodeNotReadyError("no broker is known")) from None
-
-
-def _entry(key: str, value: str | None) -> tuple[str, int, str | None]:
-    return (key, _DELETE, None) if value is None else (key, _SET, value)

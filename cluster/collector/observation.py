@@ -12,7 +12,7 @@ from cluster.metadata.snapshot_reader import SnapshotReader
 from cluster.metadata.staleness import StalenessDetector
 from cluster.metadata.throttled_partitions import ReadPlanner, watched_partitions
 from cluster.metrics.broker_reads import BrokerMetricsReader
-from cluster.model import BrokerRead, Snapshot
+from cluster.model import BrokerRead
 
 _CLOCK = Clock()
 
@@ -80,7 +80,8 @@ class Observer:
             reads = self._on_one_clock(reads, began_s, step_ms)
         self._metadata.mark_stale(self._staleness.contradicted_topics(snapshot, reads))
         rows = self._builder.rows(tick_ms, snapshot, reads, watched)
-        return Observation(tick_ms, rows, unanswered(snapshot, reads), _oldest_ms(snapshot))
+        oldest_ms = max(snapshot.ages_ms.values(), default=0)
+        return Observation(tick_ms, rows, unanswered(snapshot, reads), oldest_ms)
 
     def _follow_clock(self) -> int:
         """Shift all kept times if the clock was set since the last call; return the step in milliseconds."""
@@ -99,7 +100,3 @@ class Observer:
             else replace(read, metrics=on_one_clock(read.metrics, from_ms, until_ms, step_ms))
             for broker, read in reads.items()
         }
-
-
-def _oldest_ms(snapshot: Snapshot) -> int:
-    return max(snapshot.ages_ms.values(), default=0)

@@ -81,10 +81,11 @@ class BatchResult:
     imbalance_ratios: Mapping[int, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
 class ElectionExecutor:
     """Executes the batches of a plan.
 
-    Args:
+    Attributes:
         cluster: the running cluster.
         batches: batches of the plan, in order.
         start: the cluster when the plan was made.
@@ -95,25 +96,14 @@ class ElectionExecutor:
         sleep: waits for the given seconds.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        batches: Sequence[Batch],
-        start: LeadershipSnapshot,
-        policy: ExecutionPolicy,
-        stop: threading.Event,
-        on_step: OnStep = lambda text: None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._cluster = cluster
-        self._batches = batches
-        self._start = start
-        self._policy = policy
-        self._stop = stop
-        self._on_step = on_step
-        self._clock = clock
-        self._sleep = sleep
+    cluster: Cluster
+    batches: Sequence[Batch]
+    start: LeadershipSnapshot
+    policy: ExecutionPolicy
+    stop: threading.Event
+    on_step: OnStep = lambda text: None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
 
     def run(self) -> Iterator[BatchResult]:
         """Execute the batches and yield the result of each; the last one yielded may have failed.
@@ -121,12 +111,12 @@ class ElectionExecutor:
         Raises:
             HeadroomError: the cluster deviates from the plan; no further batch was started.
         """
-        last = self._start
+        last = self.start
         last_batch: tuple[TopicPartition, ...] = ()
-        for number, batch in enumerate(self._batches, start=1):
+        for number, batch in enumerate(self.batches, start=1):
             if number > 1:
-                self._on_step(f"pause before batch {number}")
-                self._stop.wait(self._policy.pause_s)
+                self.on_step(f"pause before batch {number}")
+                self.stop.wait(self.policy.pause_s)
             now = self._wait_until_in_sync(number, {*last_batch, *batch.partitions})
             if now is None:
                 return
@@ -138,54 +128,56 @@ class ElectionExecutor:
         """Return the cluster once it is quiet and the followers of these have caught up; None if stopped before."""
         deadline_s: float | None = None
         while True:
-            now = when_quiet(self._cluster, self._policy, self._stop, self._on_step, watched)
+            now = when_quiet(self.cluster, self.policy, self.stop, self.on_step, watched)
             if now is None or not now.behind:
                 return now
             problem = f"followers in sync are behind: {list_partitions(now.behind)}"
             if deadline_s is None:
-                deadline_s = self._clock() + self._policy.settle_s
-            elif self._clock() >= deadline_s:
-                rule = f"cannot begin: after {self._policy.settle_s:g} s {problem}"
+                deadline_s = self.clock() + self.policy.settle_s
+            elif self.clock() >= deadline_s:
+                rule = f"cannot begin: after {self.policy.settle_s:g} s {problem}"
                 raise HeadroomError(f"batch {number}", rule, RESUME)
-            self._on_step(f"batch {number}: {problem}")
-            self._sleep(_POLL_S)
+            self.on_step(f"batch {number}: {problem}")
+            self.sleep(_POLL_S)
 
     def _batch(
         self, number: int, batch: Batch, before: LeadershipSnapshot
     ) -> Generator[BatchResult, None, LeadershipSnapshot]:
         """Elect the leaders of a batch, yield its result, and return the cluster once it has settled."""
-        names = still_electable(batch, self._start, before, self._policy.limits)
+        names = still_electable(batch, self.start, before, self.policy.limits)
         already_led = tuple(name for name in batch.partitions if name not in names)
-        self._on_step(f"batch {number}: electing {len(names)} leaders")
-        results = self._cluster.elect(names) if names else ElectionResults()
+        self.on_step(f"batch {number}: electing {len(names)} leaders")
+        results = self.cluster.elect(names) if names else ElectionResults()
         results = replace(results, not_needed=(*already_led, *results.not_needed))
         if results.refused:
             yield BatchResult(number, results)
-            raise _refused_error(results.refused)
-        began_s = self._clock()
+            reasons = ", ".join(dict.fromkeys(results.refused.values()))
+            rule = f"not elected: Kafka answered {reasons}"
+            raise HeadroomError(list_partitions(results.refused), rule, RESUME)
+        began_s = self.clock()
         try:
             now = self._settle(number, batch, before)
         except HeadroomError:
             yield BatchResult(number, results)
             raise
         ratios = {b.broker: b.imbalance_ratio for b in balances(now.partitions.values(), now.alive)}
-        yield BatchResult(number, results, self._clock() - began_s, ratios)
+        yield BatchResult(number, results, self.clock() - began_s, ratios)
         return now
 
     def _settle(self, number: int, batch: Batch, before: LeadershipSnapshot) -> LeadershipSnapshot:
         """Return the cluster once the leaders of a batch have moved and no further replica is out of sync."""
-        deadline_s = self._clock() + self._policy.settle_s
+        deadline_s = self.clock() + self.policy.settle_s
         while True:
-            now = self._cluster.leadership()
+            now = self.cluster.leadership()
             require_preferred_kept(before, now)
-            problem = unsettled_reason(batch.partitions, self._start, now)
+            problem = unsettled_reason(batch.partitions, self.start, now)
             if problem is None:
                 return now
-            if self._clock() >= deadline_s:
-                rule = f"has not settled within {self._policy.settle_s:g} s: {problem}"
+            if self.clock() >= deadline_s:
+                rule = f"has not settled within {self.policy.settle_s:g} s: {problem}"
                 raise HeadroomError(f"batch {number}", rule, RESUME)
-            self._on_step(f"batch {number}: {problem}")
-            self._sleep(_POLL_S)
+            self.on_step(f"batch {number}: {problem}")
+            self.sleep(_POLL_S)
 
 
 def when_quiet(
@@ -217,11 +209,6 @@ def when_quiet(
         on_step(f"waiting for a quiet time: {blocked_reason}")
         stop.wait(_QUIET_POLL_S)
     return None
-
-
-def _refused_error(refused: Mapping[TopicPartition, str]) -> HeadroomError:
-    reasons = ", ".join(dict.fromkeys(refused.values()))
-    return HeadroomError(list_partitions(refused), f"not elected: Kafka answered {reasons}", RESUME)
 
 
 def not_quiet(blocked_reason: str) -> HeadroomError:

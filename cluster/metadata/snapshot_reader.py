@@ -99,7 +99,8 @@ class SnapshotReader:
         try:
             answer = self._failover.send_to_any_forwarding("reassignments", request, self._reassignments_share)
             if answer.error_code:
-                raise MetadataError(f"reassignments could not be read ({_error_name(answer.error_code)})")
+                name = kafka_errors.for_code(answer.error_code).__name__
+                raise MetadataError(f"reassignments could not be read ({name})")
         except (MetadataError, HeadroomError) as error:
             self._check_unchanged(str(error))
             return self._last_reassignments
@@ -170,7 +171,3 @@ def _with_reassignments(
         if name in partitions
     }
     return {**partitions, **moving}
-
-
-def _error_name(code: int) -> str:
-    return str(kafka_errors.for_code(code).__name__)

@@ -105,7 +105,9 @@ class HttpReader:
                 if reused and isinstance(error, _CLOSED):
                     continue
                 rule, remedy = _rule_and_remedy(error)
-                raise MetricsError(self._where(endpoint, request), self.shown(rule), remedy) from None
+                # Without the query of the path, which may be long.
+                scheme, path = "https" if self._collect.http_ssl else "http", request.path.partition("?")[0]
+                raise MetricsError(f"{scheme}://{endpoint}{path}", self.shown(rule), remedy) from None
 
     def shown(self, text: str) -> str:
         """Return an agent's text as one printable line of bounded length, with the sent secrets redacted."""
@@ -119,9 +121,6 @@ class HttpReader:
         for _, connection in self._connections.values():
             connection.close()
         self._connections.clear()
-
-    def _where(self, endpoint: str, request: Request) -> str:
-        return f"http{'s' if self._collect.http_ssl else ''}://{endpoint}{request.path.partition('?')[0]}"
 
     def _connection(self, broker: int, endpoint: str) -> HTTPConnection:
         known = self._connections.get(broker)

@@ -52,10 +52,7 @@ class JmxRequest:
             index, read_ms, value, *name = line.split("\t")
             read = self._reads[int(index)]
             keys = keys_of(name[0]) if name else read.keys
-            accumulator.add(read.kind, read.name, keys, reading(int(read_ms), _number(value)))
+            # Java writes a double with a point, an exponent, or as NaN or Infinity.
+            number = float(value) if any(sign in value for sign in ".NEI") else int(value)
+            accumulator.add(read.kind, read.name, keys, reading(int(read_ms), number))
         return accumulator.metrics()
-
-
-def _number(text: str) -> float:
-    # Java writes a double with a point, an exponent, or as NaN or Infinity.
-    return float(text) if any(sign in text for sign in ".NEI") else int(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cluster.metrics.http import Deadline, HttpReader, Request, Response
@@ -68,7 +68,8 @@ class JolokiaSource:
         deadline, accumulator, where = Deadline(timeout_s), MetricsAccumulator(plan), f"Jolokia {endpoint}"
         refusals: list[str] = []
         for reads in bulk_reads(plan):
-            request = Request(self._path, _body(reads), {"Content-Type": "application/json"})
+            body = [{"type": "read", "mbean": read.mbean, "attribute": read.attribute} for read in reads]
+            request = Request(self._path, json.dumps(body).encode(), {"Content-Type": "application/json"})
             response = self._http.ask(broker, endpoint, request, deadline)
             try:
                 refusals += add_values(response, reads, accumulator)
@@ -99,10 +100,6 @@ def _logs(names: Sequence[TopicPartition], parts: Sequence[str]) -> list[MBeanRe
     if len(names) <= _MAX_NAMED:
         return log_reads(names, parts)
     return [MBeanRead("Log", part, "Value", every=True) for part in parts]
-
-
-def _body(reads: Iterable[MBeanRead]) -> bytes:
-    return json.dumps([{"type": "read", "mbean": read.mbean, "attribute": read.attribute} for read in reads]).encode()
 
 
 def add_values(response: Response, reads: Sequence[MBeanRead], accumulator: MetricsAccumulator) -> list[str]:

@@ -213,8 +213,8 @@ class MetricsAccumulator:
                     self.add_log(name or "", partition, value)
             case "BrokerTopicMetrics":
                 topic = keys.get("topic") or None
-                wanted = name in BROKER_METERS if topic is None else name in self._topic_meters and topic in self._topics
-                if wanted:
+                planned = self._topic_meters if topic in self._topics else ()
+                if name in (BROKER_METERS if topic is None else planned):
                     self._counters[Meter(f"{kind}.{name}", topic)] = value
             case "FetcherLagMetrics" if name == LAGS.name:
                 self._add_lag(keys, value)

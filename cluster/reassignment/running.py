@@ -65,7 +65,18 @@ def read_reassignments(settings: Settings) -> list[Reassignment]:
     with open_connection(settings.cluster) as connection:
         answer = _running(connection, wait_s)
         leaders = _leaders(connection, sorted({topic.name for topic in answer.topics}), wait_s)
-    found = [_reassignment(topic.name, p, leaders) for topic in answer.topics for p in topic.partitions]
+    found = [
+        Reassignment(
+            topic.name,
+            p.partition_index,
+            leaders.get(TopicPartition(topic.name, p.partition_index)),
+            tuple(p.replicas),
+            tuple(p.adding_replicas),
+            tuple(p.removing_replicas),
+        )
+        for topic in answer.topics
+        for p in topic.partitions
+    ]
     return sorted(found, key=lambda r: (r.topic, r.partition))
 
 
@@ -91,9 +102,3 @@ def _leaders(connection: AdminConnection, topics: Collection[str], wait_s: float
         reported = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
         found |= {TopicPartition(t, p.partition_index): p.leader_id for t, p in reported if p.leader_id >= 0}
     return found
-
-
-def _reassignment(topic: str, ongoing: Any, leaders: Mapping[TopicPartition, int]) -> Reassignment:
-    leader = leaders.get(TopicPartition(topic, ongoing.partition_index))
-    lists = (ongoing.replicas, ongoing.adding_replicas, ongoing.removing_replicas)
-    return Reassignment(topic, ongoing.partition_index, leader, *map(tuple, lists))

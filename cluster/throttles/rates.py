@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from cluster.admin.alter_configs import ConfigChange, Failure, alter_each
 from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, read_snapshot, timeout_s
@@ -21,7 +21,7 @@ from cluster.throttles.broker_rates import (
     require_all,
 )
 from cluster.throttles.replica_lists import apply_lists, clear_lists
-from schemas.config import ClusterSettings, Settings
+from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 __all__ = ["ROLES", "ThrottleState", "apply_lists", "apply_rates", "clear_lists", "clear_rates", "read_throttles"]
@@ -92,11 +92,9 @@ def apply_rates(
     def in_force(broker: int, now: BrokerThrottles) -> bool:
         return all(rate_of(now, role) == (rate, "broker") for role, rate in wanted[broker].items())
 
-    def accepted(brokers: Collection[int]) -> None:
-        on_step(f"rates set on {_list_brokers(brokers)}; waiting until they are in force")
-
+    change = _RateChange(changes, in_force, "rates set on {}; waiting until they are in force")
     with open_connection(settings.cluster) as connection:
-        return _change_rates(connection, changes, in_force, accepted, settings.cluster, deadline_s)
+        return change.make(connection, on_step, timeout_s(settings.cluster), deadline_s)
 
 
 def clear_rates(
@@ -130,10 +128,8 @@ def clear_rates(
         def gone(_broker: int, rates: BrokerThrottles) -> bool:
             return not keys_from(rates, *cleared_sources)
 
-        def accepted(brokers: Collection[int]) -> None:
-            on_step(f"rates cleared on {_list_brokers(brokers)}; waiting until they are gone")
-
-        return _change_rates(connection, changes, gone, accepted, settings.cluster, deadline_s, failures)
+        change = _RateChange(changes, gone, "rates cleared on {}; waiting until they are gone", failures)
+        return change.make(connection, on_step, wait_s, deadline_s)
 
 
 def _clear_default(connection: AdminConnection, wait_s: float) -> dict[str, Failure]:
@@ -142,30 +138,44 @@ def _clear_default(connection: AdminConnection, wait_s: float) -> dict[str, Fail
     return {} if failure is None else {change.subject: failure}
 
 
-def _change_rates(
-    connection: AdminConnection,
-    changes: Mapping[int, Mapping[str, str | None]],
-    done: Done,
-    on_accepted: Callable[[Collection[int]], None],
-    cluster: ClusterSettings,
-    deadline_s: float,
-    failures: Mapping[str, Failure] | None = None,
-) -> dict[int, BrokerThrottles]:
-    """Change the brokers' rates and return the rates in force; brokers without a change are only read back."""
-    wait_s = timeout_s(cluster)
-    requested = {b: ConfigChange(BROKER, str(b), values) for b, values in sorted(changes.items()) if values}
-    results = dict(zip(requested, alter_each(connection, list(requested.values()), wait_s), strict=True))
-    failed = {broker: failure for broker, failure in results.items() if failure is not None}
-    if changes.keys() - failed.keys():
-        on_accepted(changes.keys() - failed.keys())
-    in_force = await_rates(connection, changes.keys() - failed.keys(), done, wait_s, deadline_s)
-    late = sorted(changes.keys() - failed.keys() - in_force.keys())
-    # A change without an answer may have been made: read it back once.
-    unanswered = [broker for broker, failure in failed.items() if not failure.refused]
-    in_force |= await_rates(connection, unanswered, done, wait_s, 0.0)
-    unchanged = {requested[broker].subject: failure for broker, failure in failed.items() if broker not in in_force}
-    require_all(in_force, late, {**(failures or {}), **unchanged}, deadline_s)
-    return {broker: in_force[broker] for broker in sorted(changes)}
+@dataclass(frozen=True)
+class _RateChange:
+    """Changes of several brokers' own rates.
+
+    Attributes:
+        values: new value by key of each broker, None to clear; a broker without keys is only read back.
+        done: returns whether a broker's rates are as requested.
+        step: text of the step after the brokers accepted, with a place for their names.
+        failures: changes of other subjects that failed before, reported with those of the brokers.
+    """
+
+    values: Mapping[int, Mapping[str, str | None]]
+    done: Done
+    step: str
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+
+    def make(
+        self, connection: AdminConnection, on_step: OnStep, wait_s: float, deadline_s: float
+    ) -> dict[int, BrokerThrottles]:
+        """Make the changes and return the rates in force of every broker.
+
+        Raises:
+            RatesError: a change failed, or was not in force within ``deadline_s`` seconds.
+        """
+        requested = {b: ConfigChange(BROKER, str(b), values) for b, values in sorted(self.values.items()) if values}
+        results = dict(zip(requested, alter_each(connection, list(requested.values()), wait_s), strict=True))
+        failed = {broker: failure for broker, failure in results.items() if failure is not None}
+        accepted = self.values.keys() - failed.keys()
+        if accepted:
+            on_step(self.step.format(_list_brokers(accepted)))
+        in_force = await_rates(connection, accepted, self.done, wait_s, deadline_s)
+        late = sorted(accepted - in_force.keys())
+        # A change without an answer may have been made: read it back once.
+        unanswered = [broker for broker, failure in failed.items() if not failure.refused]
+        in_force |= await_rates(connection, unanswered, self.done, wait_s, 0.0)
+        unchanged = {requested[broker].subject: failure for broker, failure in failed.items() if broker not in in_force}
+        require_all(in_force, late, {**self.failures, **unchanged}, deadline_s)
+        return {broker: in_force[broker] for broker in sorted(self.values)}
 
 
 def _clear_values(rates: BrokerThrottles, source: str) -> dict[str, str | None]:

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import partial
 from math import fsum, inf
 
 from planning.elections.batching import BatchBudget, Batches
@@ -313,7 +312,12 @@ def plan_from_non_preferred(
     elections, left_out = _electable_and_skipped(partitions, constraints)
     capacity = Capacity(leadership, _or_infinite(limits.capacity_bytes_per_s))
     throttles = Throttles(constraints.throttled, constraints.throttles, constraints.alive)
-    batches = Batches(leadership, partial(_budget, limits), capacity, throttles)
+
+    def new_budget() -> BatchBudget:
+        most_bytes_per_s = _or_infinite(limits.write_bytes_per_s)
+        return BatchBudget(limits.partitions, limits.partitions_per_broker, most_bytes_per_s, limits.request_bytes)
+
+    batches = Batches(leadership, new_budget, capacity, throttles)
     internal = [e for e in elections if e.topic in constraints.internal]
     ordinary = [e for e in elections if e.topic not in constraints.internal]
     made = [_batch(some, leadership) for offered in (ordinary, internal) for some in batches.make(offered)]
@@ -424,11 +428,6 @@ def _blocked_by(p: PartitionState, alive: frozenset[int]) -> Reason | None:
     if p.replicas[0] not in alive:
         return Reason.PREFERRED_DOWN
     return None if p.replicas[0] in p.isr else Reason.PREFERRED_OUT_OF_SYNC
-
-
-def _budget(limits: BatchLimits) -> BatchBudget:
-    most_bytes_per_s = _or_infinite(limits.write_bytes_per_s)
-    return BatchBudget(limits.partitions, limits.partitions_per_broker, most_bytes_per_s, limits.request_bytes)
 
 
 def _or_infinite(limit: float | None) -> float:

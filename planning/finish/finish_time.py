@@ -201,15 +201,16 @@ class _Scenarios:
         # Long simulations have many copies, whose random effects even out, so one scenario is enough.
         while not found or (len(found) < most and (len(found) + 2) * events <= _MOST_EVENTS):
             for _ in range(2 if found else 1):
-                seconds, events = self._ended_s(len(found), throttle_bytes_per_s, applied_s)
+                number = len(found)
+                copies = self._copies(number, throttle_bytes_per_s)
+                seconds, events = copied_s(copies, applied_s, self._conditions(number), _EVENTS_EACH)
                 if seconds is None:
                     return None
                 found.append(max(0.0, seconds - applied_s) + COMPLETE_S)
         return _range([seconds for seconds in found if seconds is not None])
 
-    def _ended_s(self, number: int, throttle_bytes_per_s: float, applied_s: float) -> tuple[float | None, int]:
-        conditions = Conditions(self._batches_bytes[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], number)
-        return copied_s(self._copies(number, throttle_bytes_per_s), applied_s, conditions, _EVENTS_EACH)
+    def _conditions(self, number: int) -> Conditions:
+        return Conditions(self._batches_bytes[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], seed=number)
 
     def _copies(self, number: int, throttle_bytes_per_s: float) -> list[CopyStream]:
         """Return the copy streams of one scenario, with every quota in the state assumed there."""
