@@ -229,6 +229,8 @@ class _DeadlineResponse(HTTPResponse):
 
     def __init__(self, left_s: Callable[[], float], sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
+        # Around the reader that http.client made: that one keeps the socket open after "Connection: close", when the
+        # connection has already given it up.
         self.fp = io.BufferedReader(_DeadlineReader(self.fp.detach(), sock, left_s), _CHUNK_BYTES)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from planning.finish.limits import QuotaWindow
 from planning.finish.quota import QuotaSamples, steady, unused
@@ -35,22 +36,36 @@ class Guess:
     weight: float
 
 
+class _Tick(NamedTuple):
+    """Load of a broker and role in a tick, ``at_s`` seconds from now (at most 0)."""
+
+    at_s: float
+    load: ThrottleLoad
+
+
+class _Mean(NamedTuple):
+    """Bytes in a quota's samples, and the time span over which the broker takes their mean."""
+
+    elapsed_s: float
+    total_bytes: float
+
+
 @dataclass(frozen=True)
 class _LoadHistory:
     """Loads of a broker and role in several ticks.
 
     Attributes:
-        ticks: oldest first: seconds from now, at most 0, and load.
+        ticks: oldest first; the last one is now.
         move_start: times of the two ticks around the start of the move, in seconds from now; None if it started before
             all ticks, or not yet.
     """
 
-    ticks: Sequence[tuple[float, ThrottleLoad]]
+    ticks: Sequence[_Tick]
     move_start: tuple[float, float] | None
 
     @property
     def now(self) -> ThrottleLoad:
-        return self.ticks[-1][1]
+        return self.ticks[-1].load
 
 
 def guesses(
@@ -72,7 +87,7 @@ def guesses(
         phases: elapsed parts of a sample at the oldest tick, 0 to 1.
         copy_times: times of copies between two ticks, 0 to 1.
     """
-    ticks = [(-age_s, older) for age_s, older in reversed(earlier)] + [(0.0, load)]
+    ticks = [*(_Tick(-age_s, older) for age_s, older in reversed(earlier)), _Tick(0.0, load)]
     history = _LoadHistory(ticks, _move_start(ticks))
     found = [
         _guess(history, window, weight, copy_time)
@@ -109,9 +124,12 @@ def steady_bytes_per_s(role: Role, bytes_per_s: float) -> float:
     return max(_HEADERS_BYTES_PER_S, bytes_per_s) if role is Role.LEADER else bytes_per_s
 
 
-def _move_start(ticks: Sequence[tuple[float, ThrottleLoad]]) -> tuple[float, float] | None:
-    steps = ((older, newer) for older, newer in pairwise(ticks) if newer[1].limited_replicas)
-    return next(((older[0], newer[0]) for older, newer in steps if not older[1].limited_replicas), None)
+def _move_start(ticks: Sequence[_Tick]) -> tuple[float, float] | None:
+    """Return the times of the last tick without limited replicas and of the first one with some; None if not seen."""
+    for older, newer in pairwise(ticks):
+        if newer.load.limited_replicas and not older.load.limited_replicas:
+            return older.at_s, newer.at_s
+    return None
 
 
 def _initial_states(history: _LoadHistory, phase: float) -> Iterator[tuple[QuotaSamples, float]]:
@@ -146,7 +164,8 @@ def _guess(history: _LoadHistory, initial: QuotaSamples, weight: float, copy_tim
     """Return the state that follows from samples at the oldest tick and the traffic since then."""
     window, mean = initial.copy(), _mean(history.now)
     means = _count(window, history, copy_time, 0.0)
-    missing = mean * means[-1][0] - means[-1][1]
+    # What the known traffic does not explain of the mean that is measured now.
+    missing = mean * means[-1].elapsed_s - means[-1].total_bytes
     if history.move_start is not None and missing > 0:
         window = initial.copy()
         means = _count(window, history, copy_time, missing)
@@ -158,7 +177,7 @@ def _guess(history: _LoadHistory, initial: QuotaSamples, weight: float, copy_tim
     return Guess(window, max(_LEAST, weight * fits * _likelihood(history, means)))
 
 
-def _likelihood(history: _LoadHistory, means: Sequence[tuple[float, float]]) -> float:
+def _likelihood(history: _LoadHistory, means: Sequence[_Mean]) -> float:
     """Return the agreement of means with those measured since the start of the move."""
     likely = 1.0
     for (at_s, load), (elapsed_s, total) in zip(history.ticks, means, strict=True):
@@ -174,11 +193,16 @@ def _agreement(errors: float) -> float:
     return 1 / (1 + errors**2)
 
 
-def _count(
-    window: QuotaSamples, history: _LoadHistory, copy_time: float, first_bytes: float
-) -> list[tuple[float, float]]:
-    """Count the traffic between ticks; return the time span of the mean and the total, for each tick."""
-    means = [(window.elapsed_s(history.ticks[0][0]), window.total_bytes)]
+def _count(window: QuotaSamples, history: _LoadHistory, copy_time: float, first_bytes: float) -> list[_Mean]:
+    """Count the traffic between ticks in the samples, and return the mean at each tick.
+
+    Args:
+        window: samples at the oldest tick; they are changed.
+        history: the ticks.
+        copy_time: time of the copies between two ticks, 0 to 1.
+        first_bytes: bytes copied between the two ticks around the start of the move.
+    """
+    means = [_Mean(window.elapsed_s(history.ticks[0].at_s), window.total_bytes)]
     for (before_s, before), (after_s, after) in pairwise(history.ticks):
         first = history.move_start == (before_s, after_s)
         # In the first ticks of a move rates are still unknown; later ones are almost the same.
@@ -192,7 +216,8 @@ def _count(
         window.advance(after_s, in_sync)
         # Before the move starts, only the collector reads the mean of a destination, once per tick.
         idle = before.role is Role.FOLLOWER and not after.limited_replicas
-        means.append((window.elapsed_s(after_s, math.inf) if idle else window.elapsed_s(after_s), window.total_bytes))
+        elapsed_s = window.elapsed_s(after_s, math.inf) if idle else window.elapsed_s(after_s)
+        means.append(_Mean(elapsed_s, window.total_bytes))
     return means
 
 
