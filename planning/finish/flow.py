@@ -67,11 +67,15 @@ class Flow:
         self._open = [copy for copy in self._open if copy.parts]
 
     def _caught_up(self, copy: CopyStream, part: ReplicaCopy) -> None:
+        # A replica in sync still fetches what is written, which its quotas count but never hold back.
         for end in copy.ends:
             self._in_sync[id(end)] += part.write_bytes_per_s
-        if part.moving is not None:
-            part.moving.behind -= 1
-            for end, bytes_per_s in part.moving.leaving if part.moving.behind == 0 else ():
+        if part.moving is None:
+            return
+        part.moving.behind -= 1
+        # With its last replica in sync the partition has moved, and the replicas that leave it stop fetching.
+        if part.moving.behind == 0:
+            for end, bytes_per_s in part.moving.leaving:
                 self._in_sync[id(end)] = max(0.0, self._in_sync.get(id(end), 0.0) - bytes_per_s)
 
     def _rates(self) -> dict[int, float]:
