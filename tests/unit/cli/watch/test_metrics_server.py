@@ -21,7 +21,7 @@ from alerts.metrics import MetricsState
 from cli.watch.metrics_server import limits_of, open_server, serving_metrics
 from cli.watch.pipeline import ConfiguredClusters
 from schemas.config import ClusterSettings, CollectSettings, MetricsSettings, Settings
-from schemas.config import settings as config
+from schemas.config import metrics as config
 from schemas.errors import HeadroomError
 from tests.unit.builders.throttle_status import TICK_MS
 from tests.unit.fakes.prometheus_scrape import event
