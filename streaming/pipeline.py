@@ -19,9 +19,7 @@ from planning.elections.limits import limits_of
 from schemas.config import KafkaSettings, Settings
 from schemas.tables import ALERT_MARKS, TABLES
 from streaming.delta.locations import trouble_of
-from streaming.delta.maintenance import Maintenance, MaintenanceSchedule
 from streaming.delta.query import table_url
-from streaming.delta.store import Store
 from streaming.jobs.alert_path import AlertPath, AlertPathListener, combined
 from streaming.jobs.gold import GoldJob
 from streaming.jobs.leader_imbalance import LeaderImbalanceJob
@@ -31,13 +29,15 @@ from streaming.queries.tick_query import TickQuery
 from streaming.session import throughput_session
 from streaming.sources.ticks_topic import TicksTopic, kafka_options
 from streaming.sources.trust import Trust
+from streaming.store.delivery_table import DeliveryTable
+from streaming.store.event_log import EventLog
+from streaming.store.leader_balance_follower import LeaderBalanceFollower
+from streaming.store.maintenance import Maintenance, MaintenanceSchedule
+from streaming.store.store import Store
 from streaming.supervision.damaged_tables import DamageCheck
 from streaming.supervision.in_time import InTime, NoAnswer
 from streaming.supervision.jvm import spark_failures
 from streaming.supervision.restarting_job import RestartingJob, reason_of
-from streaming.tables.deliveries import DeliveryTable
-from streaming.tables.events import EventLog
-from streaming.tables.leader_balance_follower import LeaderBalanceFollower
 from streaming.tables.quarantine import QuarantineCount
 from streaming.tables.suppressions import SuppressionFollower
 

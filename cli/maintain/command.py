@@ -13,9 +13,9 @@ from cli.common.output import echo, print_json_line, print_table
 from cli.config.load import load_settings
 from cli.maintain.repair import repair_tables, show_repairs
 from cli.watch.pipeline import require_store
-from streaming.delta.maintenance import Maintenance, MaintenanceFailure, MaintenanceResult
-from streaming.delta.store import Store
 from streaming.session import build_session
+from streaming.store.maintenance import Maintenance, MaintenanceFailure, MaintenanceResult
+from streaming.store.store import Store
 from streaming.supervision.jvm import spark_failures
 
 

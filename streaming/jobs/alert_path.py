@@ -20,14 +20,14 @@ from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
 from alerts.metrics import Collected
 from schemas.alerts import AlertEvent
-from streaming.delta.store import writer_id
 from streaming.jobs.without_store import WithoutStore
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.batch_offsets import alert_offsets
 from streaming.queries.warm_up import WarmUp
 from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.sources.ticks_topic import TicksTopic
-from streaming.tables.events import EventLog
+from streaming.store.event_log import EventLog
+from streaming.store.store import writer_id
 from streaming.transforms.gold import headroom_rows
 from streaming.transforms.prepared import Prepared
 

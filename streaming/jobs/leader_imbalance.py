@@ -17,13 +17,13 @@ from pyspark.sql import functions as F
 
 from planning.elections.planner import BatchLimits
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.delta.low_latency_table import LowLatencyTable
-from streaming.delta.store import Store
 from streaming.jobs.election_plans import ElectionPlanScheduler
 from streaming.queries.caching import Cache, cached_frames
 from streaming.queries.tick_query import TickQuery
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.ticks_topic import TicksTopic
+from streaming.store.low_latency_table import LowLatencyTable
+from streaming.store.store import Store
 from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_headers
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance

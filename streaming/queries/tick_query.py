@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import Table
-from streaming.delta.store import Store
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
 from streaming.queries.written import Written
 from streaming.sources.ticks_topic import TicksTopic
+from streaming.store.store import Store
 from streaming.transforms.tick_status import NO_EXTRA_COLUMNS, Tick
 
 

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from planning.elections.planner import BatchLimits
 from planning.elections.summary import ElectionPlanSummary
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.delta.store import Store
 from streaming.jobs.leader_imbalance import LeaderImbalanceJob, TickEnd, chunked, offset_ranges
-from streaming.tables.leader_balance_follower import LeaderBalanceFollower
+from streaming.store.leader_balance_follower import LeaderBalanceFollower
+from streaming.store.store import Store
 from streaming.transforms.prepared import Prepared
 from tests.spark.leaders import alert_partition, history
 from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts

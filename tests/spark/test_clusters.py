@@ -15,11 +15,11 @@ from alerts.engine import AlertEngine, WatchedCluster
 from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, Settings
 from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table
-from streaming.delta.store import Store
 from streaming.jobs.alert_path import AlertPath, AlertPathListener
 from streaming.jobs.gold import TABLES, GoldJob
 from streaming.jobs.silver import HistoryJob, bronze
-from streaming.tables.events import EventLog
+from streaming.store.event_log import EventLog
+from streaming.store.store import Store
 from streaming.transforms.silver import SILVER
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick

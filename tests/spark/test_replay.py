@@ -13,10 +13,10 @@ from alerts.engine import AlertEngine
 from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, Settings
 from schemas.tables import ALERT_EVENTS
-from streaming.delta.store import Store
 from streaming.jobs.alert_path import AlertPath, AlertPathListener
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.tables.events import EventLog
+from streaming.store.event_log import EventLog
+from streaming.store.store import Store
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
 from tests.spark.ticks import TICK_MS, broker, log, move, records, tick
 

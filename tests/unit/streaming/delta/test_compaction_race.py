@@ -17,8 +17,8 @@ from deltalake.schema import PrimitiveType
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, LEADER_IMBALANCE, PROMPT_TABLES
 from streaming.delta import append as delta_append
-from streaming.delta.maintenance import MaintenanceResult, maintain_prompt
 from streaming.delta.query import rows
+from streaming.store.maintenance import MaintenanceResult, maintain_prompt
 from tests.unit.streaming.delta.test_damage import event
 
 # By hand for longer: HEADROOM_RACE_APPENDS=20000 takes some minutes.
@@ -43,9 +43,9 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 from tests.unit.streaming.delta.test_compaction_race import TODAY, balance
-from tests.unit.streaming.tables.test_deliveries import PlainStore
+from tests.unit.streaming.store.test_delivery_table import PlainStore
 from schemas.tables import LEADER_IMBALANCE
-from streaming.delta.low_latency_table import LowLatencyTable
+from streaming.store.low_latency_table import LowLatencyTable
 table = LowLatencyTable(None, PlainStore(Path(sys.argv[1])), LEADER_IMBALANCE)
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     table.append([balance(TODAY - timedelta(days=number % 4), number)])

@@ -22,7 +22,7 @@ from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
 from streaming.delta import query as delta_query
 from streaming.delta.append import without_panic
 from streaming.delta.locations import local_path
-from streaming.delta.store import Store
+from streaming.store.store import Store
 from streaming.supervision.failure import cause_of
 from streaming.transforms.tick_status import Tick
 

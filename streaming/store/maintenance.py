@@ -31,7 +31,7 @@ from schemas.config import StoreSettings
 from schemas.tables import PROMPT_TABLES, TABLES, Table
 from streaming.delta.append import without_panic
 from streaming.delta.locations import local_path
-from streaming.delta.store import Store
+from streaming.store.store import Store
 from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
