@@ -20,14 +20,16 @@ from schemas.config import KafkaSettings, Settings
 from schemas.tables import ALERT_MARKS, TABLES
 from streaming.delta.locations import trouble_of
 from streaming.delta.query import table_url
-from streaming.jobs.alert_path import AlertPath, AlertPathListener, combined
+from streaming.jobs.alert_path import AlertPath
 from streaming.jobs.gold import GoldJob
 from streaming.jobs.leader_imbalance import LeaderImbalanceJob
+from streaming.jobs.listener import AlertPathListener, combined
 from streaming.jobs.silver import HistoryJob
 from streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
 from streaming.queries.tick_query import TickQuery
 from streaming.session import throughput_session
-from streaming.sources.ticks_topic import TicksTopic, kafka_options
+from streaming.sources.kafka_options import kafka_options
+from streaming.sources.ticks_topic import TicksTopic
 from streaming.sources.trust import Trust
 from streaming.store.delivery_table import DeliveryTable
 from streaming.store.event_log import EventLog

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from schemas.config import SparkSettings
 from schemas.environment import JARS, without_settings
 from schemas.errors import HeadroomError
+from streaming.session_profile import submitted
 
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
 CLASS_ARCHIVE = PROJECT_JARS.with_suffix(".jsa")
@@ -214,11 +215,6 @@ def _redirect_stdout(session: SparkSession) -> None:
     jvm = session.sparkContext._jvm
     assert jvm is not None
     jvm.java.lang.System.setOut(jvm.java.lang.System.err)
-
-
-def submitted() -> bool:
-    """Return whether ``spark-submit`` has started this process."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _own_conf(settings: SparkSettings, prompt: bool) -> dict[str, str]:

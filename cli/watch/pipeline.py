@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from alerts.engine import WatchedCluster
 from alerts.metrics import MetricsState
@@ -18,9 +19,10 @@ from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
 from streaming.delta.locations import require_writable
-from streaming.jobs.alert_path import AlertPathListener, combined
-from streaming.pipeline import Pipeline, PipelineConfig
-from streaming.session import build_session
+from streaming.jobs.listener import AlertPathListener, combined
+
+if TYPE_CHECKING:
+    from streaming.pipeline import Pipeline
 
 
 def ticks_cluster(settings: Settings) -> KafkaSettings:
@@ -100,6 +102,10 @@ def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, prompt: bool 
     Raises:
         HeadroomError: jars are missing, the tables cannot be written, or the ticks topic cannot be reached.
     """
+    # Only here, because commands that run no job answer faster without Spark's modules.
+    from streaming.pipeline import Pipeline, PipelineConfig
+    from streaming.session import build_session
+
     settings = clusters.settings
     require_store(settings)
     ticks_kafka = ticks_cluster(settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,8 +19,10 @@ from cli.watch.pipeline import build_pipeline, load_clusters, start_alert_output
 from cli.watch.printer import VerdictPrinter
 from cli.watch.priority import lower_session
 from cli.watch.single_instance import exclusive_jobs
-from streaming.jobs.alert_path import AlertPathListener
-from streaming.pipeline import Pipeline
+from streaming.jobs.listener import AlertPathListener
+
+if TYPE_CHECKING:
+    from streaming.pipeline import Pipeline
 
 # Jobs that include the alert path.
 _ALERTING = {"watch", "alerts"}

@@ -19,8 +19,8 @@ from cli.watch.printer import VerdictPrinter
 from cli.watch.restarting_pipeline import RestartingPipeline
 from cli.watch.single_instance import exclusive_jobs
 from schemas.errors import HeadroomError
-from streaming.jobs.alert_path import AlertPathListener
-from streaming.session import submitted
+from streaming.jobs.listener import AlertPathListener
+from streaming.session_profile import submitted
 
 
 @click.command()

@@ -11,10 +11,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
-import deltalake
 from delta.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -23,14 +21,13 @@ from delta.exceptions import (
     MetadataChangedException,
 )
 from delta.tables import DeltaTable
-from deltalake.exceptions import CommitFailedError
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.config import StoreSettings
 from schemas.tables import PROMPT_TABLES, TABLES, Table
-from streaming.delta.append import without_panic
 from streaming.delta.locations import local_path
+from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult, maintain_prompt
 from streaming.store.store import Store
 from streaming.supervision.failure import cause_of
 
@@ -45,44 +42,8 @@ _CONFLICTS = (
     MetadataChangedException,
 )
 _ATTEMPTS = 5
-# Same size as in Spark's compaction of the other tables (streaming.session).
-_COMPACTED_BYTES = 128 * 1024 * 1024
 # The first run comes early, so that a process that ends within a period maintains its tables too.
 _FIRST_RUN_RATIO = 0.1
-
-
-@dataclass(frozen=True)
-class MaintenanceResult:
-    """Result of the maintenance of one table.
-
-    Attributes:
-        table: path of the table.
-        files_before: number of files before.
-        files_after: number of files after.
-        bytes_after: size after, bytes.
-        dropped_before: first day that is kept; None if all are.
-        took_s: duration, seconds.
-    """
-
-    table: str
-    files_before: int
-    files_after: int
-    bytes_after: int
-    dropped_before: date | None
-    took_s: float
-
-
-@dataclass(frozen=True)
-class MaintenanceFailure:
-    """Failed or incomplete maintenance of a table, which has all of its rows.
-
-    Attributes:
-        table: path of the table.
-        reason: cause in one line.
-    """
-
-    table: str
-    reason: str
 
 
 class Maintenance:
@@ -157,42 +118,6 @@ class Maintenance:
     @staticmethod
     def _size(delta: DeltaTable) -> Row:
         return delta.detail().select("numFiles", "sizeInBytes").collect()[0]
-
-
-def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None = None) -> MaintenanceResult:
-    """Maintain a table on a local disk that another process or thread writes by the Delta library without Spark.
-
-    Spark checks whether a commit exists, and then renames its file. A commit that the library makes in between would be
-    lost. The library creates a hard link, which fails for the later of two commits.
-
-    Args:
-        path: folder of the table.
-        table: definition of the table.
-        attempts: most attempts if another maintenance is faster.
-        keep_from: first day that is kept, for a table with one folder per day; None if all are.
-    """
-    with without_panic(path):
-        return _maintain_prompt(path, table, attempts, keep_from)
-
-
-def _maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None) -> MaintenanceResult:
-    began_s = time.monotonic()
-    delta = deltalake.DeltaTable(path)
-    before = delta.get_add_actions().num_rows
-    try:
-        if keep_from is not None:
-            # Whole files are deleted, as by Spark.
-            delta.delete(f"date < '{keep_from.isoformat()}'")
-        delta.optimize.compact(target_size=_COMPACTED_BYTES)
-    except CommitFailedError:
-        if attempts == 1:
-            raise
-        return _maintain_prompt(path, table, attempts - 1, keep_from)
-    delta.vacuum(dry_run=False, full=True)
-    delta.cleanup_metadata()
-    files = deltalake.DeltaTable(path).get_add_actions()
-    size_bytes = sum(files.column("size_bytes").to_pylist())
-    return MaintenanceResult(table.path, before, files.num_rows, size_bytes, keep_from, time.monotonic() - began_s)
 
 
 class MaintenanceSchedule:

@@ -15,8 +15,9 @@ from alerts.engine import AlertEngine, WatchedCluster
 from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, Settings
 from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table
-from streaming.jobs.alert_path import AlertPath, AlertPathListener
+from streaming.jobs.alert_path import AlertPath
 from streaming.jobs.gold import TABLES, GoldJob
+from streaming.jobs.listener import AlertPathListener
 from streaming.jobs.silver import HistoryJob, bronze
 from streaming.store.event_log import EventLog
 from streaming.store.store import Store

@@ -13,8 +13,9 @@ from alerts.engine import AlertEngine
 from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, Settings
 from schemas.tables import ALERT_EVENTS
-from streaming.jobs.alert_path import AlertPath, AlertPathListener
+from streaming.jobs.alert_path import AlertPath
 from streaming.jobs.gold import TABLES, GoldJob
+from streaming.jobs.listener import AlertPathListener
 from streaming.store.event_log import EventLog
 from streaming.store.store import Store
 from tests.spark.support import ListTopic, MemoryStore, checkpoint

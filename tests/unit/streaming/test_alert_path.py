@@ -18,7 +18,8 @@ from alerts.metrics import Collected
 from alerts.rules.no_ticks import MissingTicks
 from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from streaming.jobs.alert_path import AlertPath, AlertPathListener
+from streaming.jobs.alert_path import AlertPath
+from streaming.jobs.listener import AlertPathListener
 from streaming.queries.whole_ticks import CompleteTicks
 from tests.unit.alerts.test_engine import START_MS, TOO_LOW
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from alerts.metrics import Collected
-from streaming.jobs.alert_path import AlertPathListener, combined
+from streaming.jobs.listener import AlertPathListener, combined
 
 
 def test_every_listener_is_told_all_and_the_first_one_first() -> None:

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from alerts.delivery.delivery_log import event_key
 from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
-from streaming.jobs.alert_path import AlertPathListener
+from streaming.jobs.listener import AlertPathListener
 from streaming.pipeline import Pipeline, PipelineConfig
 from streaming.queries.batch_gate import BatchGate
 from streaming.supervision.restarting_job import RestartingJob

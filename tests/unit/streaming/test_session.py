@@ -16,7 +16,8 @@ from schemas.config import KafkaSettings, SecurityProtocol, Settings, SparkSetti
 from schemas.errors import HeadroomError
 from streaming import session
 from streaming.session import EXECUTOR_OPTIONS, not_started, redaction
-from streaming.sources.ticks_topic import TicksTopic, kafka_options
+from streaming.sources.kafka_options import kafka_options
+from streaming.sources.ticks_topic import TicksTopic
 
 SETTINGS = SparkSettings(
     master="local[4]", driver_memory="9g", shuffle_partitions=7, conf={"spark.executor.memory": "3g", "spark.x": "1"}

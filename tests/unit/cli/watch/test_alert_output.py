@@ -8,7 +8,7 @@ from alerts.delivery.outbox import DeliveryFigures
 from cli.watch.pipeline import start_alert_output
 from cli.watch.printer import VerdictPrinter
 from schemas.alerts import AlertEvent
-from streaming.jobs.alert_path import AlertPathListener
+from streaming.jobs.listener import AlertPathListener
 from tests.unit.builders.throttle_status import TICK_MS
 from tests.unit.fakes.prometheus_scrape import Scene, event
 

@@ -17,8 +17,8 @@ from deltalake.schema import PrimitiveType
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, LEADER_IMBALANCE, PROMPT_TABLES
 from streaming.delta import append as delta_append
+from streaming.delta.maintenance import MaintenanceResult, maintain_prompt
 from streaming.delta.query import rows
-from streaming.store.maintenance import MaintenanceResult, maintain_prompt
 from tests.unit.streaming.delta.test_damage import event
 
 # By hand for longer: HEADROOM_RACE_APPENDS=20000 takes some minutes.

@@ -19,7 +19,8 @@ from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.delta.locations import trouble_of
-from streaming.jobs.alert_path import AlertPath, AlertPathListener
+from streaming.jobs.alert_path import AlertPath
+from streaming.jobs.listener import AlertPathListener
 from streaming.pipeline import Pipeline, PipelineConfig
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.supervision.failure import cause_of
