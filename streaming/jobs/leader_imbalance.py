@@ -10,7 +10,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -28,7 +27,7 @@ from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_headers
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import Tick, in_ticks, rows_of
+from streaming.transforms.tick_status import ExtraTickColumn, Tick, in_ticks, rows_of
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +80,12 @@ class LeaderImbalanceJob(TickQuery):
     # Plans first: a reader that finds imbalance rows then also finds their plan.
     tables = (ELECTION_PLAN, LEADER_IMBALANCE)
     max_offsets = 300
-    extra_columns = MappingProxyType({"leaders": "max(sent_messages['leaders'])", "ranges": "first(ranges, true)"})
+    extra_columns = (
+        # Messages of the kind leaders that were sent; null if tick_end does not contain it.
+        ExtraTickColumn("leaders", "max(sent_messages['leaders'])"),
+        # Where the tick's records are in the other partitions.
+        ExtraTickColumn("ranges", "first(ranges, true)"),
+    )
 
     def __init__(
         self,

@@ -84,13 +84,13 @@ _IDLE = """CASE WHEN is_adding AND NOT in_sync AND alive AND leader IS NOT NULL 
 
 # A turn brings at least Kafka's default of one partition's bytes, and at most a response.
 _LEAST_FETCH, _RESPONSE = DEFAULT_FETCH.partition_bytes, DEFAULT_FETCH.response_bytes
-_FETCH_LIMITS = (
+_RESPONSE_BYTES = f"greatest(coalesce(replica_fetch_response_max_bytes, {_RESPONSE}), {_LEAST_FETCH})"
+_FETCH_LIMITS = {
     # Most bytes of one partition in one response to this destination.
-    f"max(least(greatest(replica_fetch_max_bytes, {_LEAST_FETCH}), "
-    f"greatest(coalesce(replica_fetch_response_max_bytes, {_RESPONSE}), {_LEAST_FETCH}))) AS fetch_bytes",
+    "fetch_bytes": f"max(least(greatest(replica_fetch_max_bytes, {_LEAST_FETCH}), {_RESPONSE_BYTES}))",
     # Most bytes of one whole response to this destination.
-    f"max(greatest(coalesce(replica_fetch_response_max_bytes, {_RESPONSE}), {_LEAST_FETCH})) AS response_bytes",
-)
+    "response_bytes": f"max({_RESPONSE_BYTES})",
+}
 _TURN_BYTES = f"""CASE WHEN NOT in_sync AND alive AND lag_offsets > 0
     THEN CAST(coalesce(fetch_bytes, {_LEAST_FETCH}) AS DOUBLE) END"""
 # In the order of computation.
