@@ -15,6 +15,7 @@ from cli.maintain.repair import repair_tables, show_repairs
 from cli.watch.pipeline import require_store
 from schemas.config import Settings
 from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
+from streaming.session_profile import SessionProfile
 
 
 @click.command()
@@ -59,7 +60,7 @@ def _maintain(settings: Settings) -> list[MaintenanceResult | MaintenanceFailure
     from streaming.store.store import Store
     from streaming.supervision.jvm import spark_failures
 
-    spark = build_session(settings.spark, "headroom maintain", prompt=False)
+    spark = build_session(settings.spark, "headroom maintain", SessionProfile.THROUGHPUT)
     try:
         with spark_failures():
             return Maintenance(spark, Store(spark, settings.store.path), settings.store).run()

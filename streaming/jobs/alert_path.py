@@ -7,7 +7,7 @@ import threading
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -36,17 +36,28 @@ _BACKLOG_RECORDS = 1000
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class AlertPathSource:
+    """Source of the alert path's query.
+
+    Attributes:
+        topic: ticks.
+        checkpoint: folder or URL of the query's checkpoint.
+    """
+
+    topic: TicksTopic
+    checkpoint: str
+
+
 class AlertPath:
     """One streaming query over the alert partition, with a batch as soon as a tick arrives.
 
     Args:
         spark: session.
-        topic: ticks.
+        source: ticks, and how far they were read.
         log: table of events.
         engine: rules and lifecycle of alerts.
         listener: gets ticks, events and figures.
-        checkpoint: folder or URL of this query's checkpoint.
-        max_offsets: most records in one micro-batch; None if there is no limit.
 
     Attributes:
         gate: admits its batches.
@@ -58,22 +69,19 @@ class AlertPath:
     def __init__(
         self,
         spark: SparkSession,
-        topic: TicksTopic,
+        source: AlertPathSource,
         log: EventLog,
         engine: AlertEngine,
         listener: AlertPathListener,
-        checkpoint: str,
-        max_offsets: int | None = None,
     ) -> None:
         self._spark = spark
-        self._topic = topic
-        self._reader = CompleteTicksReader(topic)
+        self._topic = source.topic
+        self._checkpoint = source.checkpoint
+        self._reader = CompleteTicksReader(source.topic)
         self._headroom = Prepared(headroom_rows)
         self._log = log
         self._engine = engine
         self._listener = listener
-        self._checkpoint = checkpoint
-        self._max_offsets = max_offsets
         self.gate = BatchGate(listener.on_batch)
         self.warm_up = WarmUp(lambda: self.gate.idle_s)
         self._watchdog_version = 0
@@ -98,7 +106,7 @@ class AlertPath:
             self._restored = True
         # The alert partition has grown while the query was stopped.
         self._first_batch = True
-        stream = self._topic.alert_stream("latest", self._max_offsets)
+        stream = self._topic.alert_stream("latest")
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         return writer.foreachBatch(self.gate.wrap(self._process_batch)).start()
 

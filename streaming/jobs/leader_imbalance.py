@@ -62,18 +62,31 @@ class TickEnd:
         return sum(end - first for first, end in self.ranges.values())
 
 
+@dataclass(frozen=True)
+class BalanceConfig:
+    """What the balance job needs besides the arguments of every ``TickQuery``.
+
+    Attributes:
+        throughput_topic: the topic of the ticks, read by a session for many rows.
+        threshold_ratio: threshold of imbalance of brokers without a threshold of their own, 0 to 1.
+        limits: limits of one batch of elections.
+    """
+
+    throughput_topic: TicksTopic
+    threshold_ratio: float
+    limits: BatchLimits
+
+
 class LeaderImbalanceJob(TickQuery):
     """One streaming query over the alert partition that writes ``gold/leader_imbalance`` and ``gold/election_plan``.
 
     Args:
         spark: session.
         topic: ticks.
-        throughput_topic: the same topic, read by a session for many rows.
         store: tables.
         checkpoint: folder or URL of this query's checkpoint.
         trigger_s: least time between two commits, seconds.
-        setting_ratio: threshold of brokers without a threshold of their own, 0 to 1.
-        limits: limits of one batch of elections.
+        balance: what else this job needs.
     """
 
     name = "balance"
@@ -91,20 +104,20 @@ class LeaderImbalanceJob(TickQuery):
         self,
         spark: SparkSession,
         topic: TicksTopic,
-        throughput_topic: TicksTopic,
         store: Store,
         checkpoint: str,
         trigger_s: float,
-        setting_ratio: float,
-        limits: BatchLimits,
+        balance: BalanceConfig,
     ) -> None:
         super().__init__(spark, topic, store, checkpoint, trigger_s)
-        self._throughput_topic = throughput_topic
+        self._throughput_topic = balance.throughput_topic
         self._counts = Prepared(_message_counts)
         self._rows = Prepared(
-            lambda records, alert: as_table(leader_imbalance(_inputs(records, alert), setting_ratio), LEADER_IMBALANCE)
+            lambda records, alert: as_table(
+                leader_imbalance(_inputs(records, alert), balance.threshold_ratio), LEADER_IMBALANCE
+            )
         )
-        self._scheduler = ElectionPlanScheduler(spark, limits)
+        self._scheduler = ElectionPlanScheduler(spark, balance.limits)
         self._balances = LowLatencyTable(spark, store, LEADER_IMBALANCE)
 
     def _write(self, complete: CompleteTicks) -> None:

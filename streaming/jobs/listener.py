@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Protocol
 
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
@@ -11,46 +11,72 @@ from alerts.metrics import Collected
 from schemas.alerts import AlertEvent
 
 
-@dataclass(frozen=True)
-class AlertPathListener:
-    """Callbacks of the alert path.
+class AlertPathListener(Protocol):
+    """Gets the results of the alert path. A subclass overrides the methods that it needs; the others do nothing.
 
-    Attributes:
-        on_tick: gets cluster, time and throttle statuses of a tick, after the events of its batch are durable.
-        on_events: gets events after they are durable, or while they cannot be stored.
-        on_batch: gets the duration of a finished batch, seconds.
-        on_collected: gets cluster and collection figures of a tick, before ``on_tick``.
-        on_balances: gets cluster, time and leader balances of a tick, after they are in their table.
+    It is a protocol, so that ``alerts.metrics.MetricsState``, which may not know this module, is one too.
     """
 
-    on_tick: Callable[[str, int, Sequence[ThrottleStatus]], None] = lambda cluster, tick_ms, statuses: None
-    on_events: Callable[[Sequence[AlertEvent]], None] = lambda events: None
-    on_batch: Callable[[float], None] = lambda seconds: None
-    on_collected: Callable[[str, Collected], None] = lambda cluster, collected: None
-    on_balances: Callable[[str, int, Sequence[LeaderBalance]], None] = lambda cluster, tick_ms, balances: None
+    def on_tick(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
+        """Called with the throttle statuses of a tick, after the events of its batch are durable.
+
+        Args:
+            cluster: cluster of the tick.
+            tick_ms: time of the tick, epoch milliseconds.
+            statuses: one per broker and role.
+        """
+        return
+
+    def on_events(self, events: Sequence[AlertEvent]) -> None:
+        """Called with events after they are durable, or while they cannot be stored."""
+        return
+
+    def on_batch(self, seconds: float) -> None:
+        """Called with the duration of a finished batch, seconds."""
+        return
+
+    def on_collected(self, cluster: str, collected: Collected) -> None:
+        """Called with the collection figures of a tick, before ``on_tick``."""
+        return
+
+    def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
+        """Called with the leader balances of a tick, after they are in their table.
+
+        Args:
+            cluster: cluster of the tick.
+            tick_ms: time of the tick, epoch milliseconds.
+            balances: one per broker.
+        """
+        return
 
 
-def combined(listeners: Sequence[AlertPathListener]) -> AlertPathListener:
-    """Return a listener that calls all of these in their order."""
+class CompositeListener(AlertPathListener):
+    """Calls several listeners, each for everything, in their order."""
 
-    def on_tick(cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
-        for listener in listeners:
+    def __init__(self, listeners: Sequence[AlertPathListener]) -> None:
+        self._listeners = listeners
+
+    def on_tick(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
+        """See ``AlertPathListener``."""
+        for listener in self._listeners:
             listener.on_tick(cluster, tick_ms, statuses)
 
-    def on_events(events: Sequence[AlertEvent]) -> None:
-        for listener in listeners:
+    def on_events(self, events: Sequence[AlertEvent]) -> None:
+        """See ``AlertPathListener``."""
+        for listener in self._listeners:
             listener.on_events(events)
 
-    def on_batch(seconds: float) -> None:
-        for listener in listeners:
+    def on_batch(self, seconds: float) -> None:
+        """See ``AlertPathListener``."""
+        for listener in self._listeners:
             listener.on_batch(seconds)
 
-    def on_collected(cluster: str, collected: Collected) -> None:
-        for listener in listeners:
+    def on_collected(self, cluster: str, collected: Collected) -> None:
+        """See ``AlertPathListener``."""
+        for listener in self._listeners:
             listener.on_collected(cluster, collected)
 
-    def on_balances(cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
-        for listener in listeners:
+    def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
+        """See ``AlertPathListener``."""
+        for listener in self._listeners:
             listener.on_balances(cluster, tick_ms, balances)
-
-    return AlertPathListener(on_tick, on_events, on_batch, on_collected, on_balances)

@@ -8,7 +8,6 @@ maintenance can conflict.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta, timezone
@@ -30,6 +29,7 @@ from streaming.delta.locations import local_path
 from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult, maintain_prompt
 from streaming.store.store import Store
 from streaming.supervision.failure import cause_of
+from streaming.supervision.periodic_task import PeriodicTask
 
 log = logging.getLogger(__name__)
 
@@ -120,8 +120,8 @@ class Maintenance:
         return delta.detail().select("numFiles", "sizeInBytes").collect()[0]
 
 
-class MaintenanceSchedule:
-    """Runs maintenance periodically on a thread of its own, next to the jobs.
+class MaintenanceSchedule(PeriodicTask):
+    """Runs maintenance periodically next to the jobs, for the first time after a tenth of a period.
 
     Args:
         run: maintains all tables.
@@ -129,25 +129,12 @@ class MaintenanceSchedule:
     """
 
     def __init__(self, run: Callable[[], object], every_s: float) -> None:
-        self._run = run
-        self._every_s = every_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="maintenance", daemon=True)
+        super().__init__("maintenance", self._run_safely, every_s, every_s * _FIRST_RUN_RATIO)
+        self._maintain = run
 
-    def start(self) -> None:
-        """Start the thread; the first run comes after a tenth of a period."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Start no further run. A run in progress continues."""
-        self._stop.set()
-
-    def _work(self) -> None:
-        wait_s = self._every_s * _FIRST_RUN_RATIO
-        while not self._stop.wait(wait_s):
-            wait_s = self._every_s
-            try:
-                self._run()
-            except Exception:
-                # Any error leaves the tables consistent, and the next run does the rest.
-                log.exception("maintenance of the tables failed; it is tried again in %.0f s", self._every_s)
+    def _run_safely(self) -> None:
+        try:
+            self._maintain()
+        except Exception:
+            # Any error leaves the tables consistent, and the next run does the rest.
+            log.exception("maintenance of the tables failed; it is tried again in %.0f s", self._every_s)

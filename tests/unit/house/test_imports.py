@@ -177,7 +177,7 @@ def test_the_command_line_and_each_of_its_modules_start_without_spark() -> None:
         f"    found = sorted({SPARK} & sys.modules.keys())\n"
         "    assert not found, (module, found)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
 
 
