@@ -15,6 +15,7 @@ from streaming.store.store import Store
 from streaming.supervision.damaged_tables import damage_of, read_undamaged
 from streaming.supervision.failure import cause_of
 from streaming.supervision.in_time import InTime, NoAnswer
+from streaming.tables.events import event_of
 
 # A newer version may have added columns.
 _EVENT = f"struct({', '.join(ALERT_EVENTS.names())})"
@@ -68,7 +69,7 @@ class EventLog:
             .where(F.expr(f"e.tick_ms >= unix_millis(current_timestamp()) - {FLAP_MS}"))
             .select("e")
         )
-        return [AlertEvent(**row["e"].asDict()) for row in latest.unionByName(recent).collect()]
+        return [event_of(row["e"]) for row in latest.unionByName(recent).collect()]
 
     def append(self, events: Sequence[AlertEvent], writer: str, version: int) -> None:
         """Append events; a second append with the same writer and version is skipped.

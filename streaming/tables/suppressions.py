@@ -34,7 +34,20 @@ _SINCE_MS = 7 * DAY_MS
 
 def record_of(row: Mapping[str, Any]) -> SuppressionRecord:
     """Return the record of a row; columns of a newer version are ignored."""
-    return SuppressionRecord(**{name: row[name] for name in ALERT_MARKS.names()})
+    return SuppressionRecord(
+        mark_id=row["mark_id"],
+        action=row["action"],
+        cluster=row["cluster"],
+        kind=row["kind"],
+        subject=row["subject"],
+        alert_id=row["alert_id"],
+        severity=row["severity"],
+        starts_ms=row["starts_ms"],
+        ends_ms=row["ends_ms"],
+        by=row["by"],
+        note=row["note"],
+        mark_ms=row["mark_ms"],
+    )
 
 
 def append_record(location: str, record: SuppressionRecord) -> None:

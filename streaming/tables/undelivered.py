@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from alerts.delivery.delivery_log import SETTLED, Backlog, DeliveryAttempt
-from schemas.alerts import AlertEvent
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from streaming.tables.events import event_of
 
 Row = Mapping[str, Any]
 
@@ -45,9 +44,21 @@ def without_deliveries(sql: str) -> str:
 
 def backlog_from(events: Iterable[Row], attempts: Iterable[Row]) -> Backlog:
     """Return the backlog from the rows of both queries; columns of a newer version are ignored."""
-    return Backlog(
-        [AlertEvent(**{name: row[name] for name in ALERT_EVENTS.names()}) for row in events],
-        [DeliveryAttempt(**{name: row[name] for name in ALERT_DELIVERIES.names()}) for row in attempts],
+    return Backlog([event_of(row) for row in events], [attempt_of(row) for row in attempts])
+
+
+def attempt_of(row: Row) -> DeliveryAttempt:
+    """Return the delivery attempt of a row of ``alerts/deliveries``; columns of a newer version are ignored."""
+    return DeliveryAttempt(
+        receiver=row["receiver"],
+        event_key=row["event_key"],
+        alert_id=row["alert_id"],
+        cluster=row["cluster"],
+        state=row["state"],
+        attempt=row["attempt"],
+        answer=row["answer"],
+        reference=row["reference"],
+        delivery_ms=row["delivery_ms"],
     )
 
 
