@@ -146,9 +146,7 @@ def build_session(
     # PySparkException: for instance the JVM ended at once.
     except (Py4JError, PySparkException) as error:
         raise not_started(master or "local[*]", str(error)) from error
-    session.sparkContext.setLogLevel("ERROR")
-    _warn_about_missing_executors(session)
-    _redirect_stdout(session)
+    _set_output(session)
     return session
 
 
@@ -205,18 +203,15 @@ def not_started(master: str, error: str) -> HeadroomError:
     return HeadroomError(f"Spark ({master})", f"did not start: {reason.rstrip('.')}", remedy)
 
 
-def _warn_about_missing_executors(session: SparkSession) -> None:
-    """Let Spark log a warning if no worker has a core or enough memory; otherwise it would wait silently."""
+def _set_output(session: SparkSession) -> None:
+    """Set what the JVM logs and prints, and where."""
+    session.sparkContext.setLogLevel("ERROR")
     jvm = session.sparkContext._jvm
     assert jvm is not None
+    # If no worker has a core or enough memory, Spark would otherwise wait silently.
     configurator = jvm.org.apache.logging.log4j.core.config.Configurator
     configurator.setLevel("org.apache.spark.scheduler.TaskSchedulerImpl", "WARN")
-
-
-def _redirect_stdout(session: SparkSession) -> None:
-    """Let the JVM print to stderr, because VACUUM prints, and stdout is for the output of the command."""
-    jvm = session.sparkContext._jvm
-    assert jvm is not None
+    # VACUUM prints, and stdout is for the output of the command.
     jvm.java.lang.System.setOut(jvm.java.lang.System.err)
 
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -160,7 +160,9 @@ class AlertPath:
                 return
             rows = self._headroom.on(complete.messages).collect()
         self.warm_up.schedule(lambda: self._compute_again(*complete.last_offsets))
-        rows_of_tick = _by_tick(rows)
+        rows_of_tick: dict[tuple[str, int], list[Row]] = defaultdict(list)
+        for row in rows:
+            rows_of_tick[row["cluster"], row["tick_ms"]].append(row)
         ticks = [(row["cluster"], row["tick_ms"]) for row in new]
         self._last_evaluated = max(map(_position, new))
         statuses: dict[tuple[str, int], list[ThrottleStatus]] = {}
@@ -222,7 +224,9 @@ class AlertPath:
         with self._writing:
             self._unstored.append((events, writer, version))
             stored = self._store_all()
-        self._listener.on_events(events if stored else [_labelled_unstored(event) for event in events])
+        if not stored:
+            events = [replace(event, summary=f"{event.summary} (not kept yet)") for event in events]
+        self._listener.on_events(events)
 
     def _store_all(self) -> bool:
         """Store the pending events in their order, and return whether all of them are stored now."""
@@ -261,14 +265,3 @@ def _is_evaluated(position: tuple[int, int], last: tuple[int, int]) -> bool:
     Both must be no later: if the topic was created again, its offsets are lower but its times are later.
     """
     return position[0] <= last[0] and position[1] <= last[1]
-
-
-def _labelled_unstored(event: AlertEvent) -> AlertEvent:
-    return replace(event, summary=f"{event.summary} (not kept yet)")
-
-
-def _by_tick(rows: Iterable[Row]) -> dict[tuple[str, int], list[Row]]:
-    by_tick: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in rows:
-        by_tick[row["cluster"], row["tick_ms"]].append(row)
-    return by_tick

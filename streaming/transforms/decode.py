@@ -228,7 +228,8 @@ def with_message(records: DataFrame, kind: str) -> DataFrame:
         The records with ``message`` (the columns of the message), ``rows`` (an array of structs; null for tick_end)
         and ``reason`` (null if the message is valid).
     """
-    parsed = records.where(F.col("kind") == kind).withColumn("message", F.expr(_parse(kind)))
+    message = f"from_json({_VALUE}, '{message_ddl(kind)}')"
+    parsed = records.where(F.col("kind") == kind).withColumn("message", F.expr(message))
     if kind in COLUMNAR:
         parsed = parsed.withColumn("columns", F.expr(columns_of_message(kind)))
     rows = parsed.withColumn("rows", F.expr(rows_of_message(kind))).drop("columns")
@@ -249,10 +250,6 @@ def message_rows(records: DataFrame, kind: str) -> DataFrame:
     return with_message(records, kind).selectExpr(
         "header.cluster AS cluster", "header.tick_ms AS tick_ms", "inline_outer(CASE WHEN reason IS NULL THEN rows END)"
     )
-
-
-def _parse(kind: str) -> str:
-    return f"from_json({_VALUE}, '{message_ddl(kind)}')"
 
 
 def columns_of_message(kind: str) -> str:
