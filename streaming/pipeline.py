@@ -174,14 +174,14 @@ class Pipeline:
             self._suppressions.start()
             self._outbox.start()
             listeners.insert(0, _OutboxListener(self._outbox))
-        everybody = CompositeListener(listeners)
+        composite = CompositeListener(listeners)
         source = AlertPathSource(self._topic, f"{self._settings.store.checkpoints()}/alert_path")
-        self._alert_path = AlertPath(self._spark, source, self._events, self._engine, everybody)
+        self._alert_path = AlertPath(self._spark, source, self._events, self._engine, composite)
         self._gates.append(self._alert_path.gate)
         alert_path = self._alert_path
         self._supervise(AlertPath.name, lambda: [alert_path.start()])
         self._balances = LeaderBalanceFollower(
-            self._spark, self._store, everybody.on_balances, self._engine.update_election_plan, self._clock_ms
+            self._spark, self._store, composite.on_balances, self._engine.update_election_plan, self._clock_ms
         )
         self._balances.start()
 

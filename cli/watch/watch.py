@@ -123,7 +123,7 @@ class HistoryProcess:
 
 
 class HistoryStarter(AlertPathListener):
-    """Permits the start of the history after each tick that was printed.
+    """Permits the start of the history process once a tick has been printed.
 
     Args:
         history: process of the history.

@@ -29,7 +29,7 @@ class PeriodicTask:
             self._thread.start()
 
     def stop(self, wait_s: float = 0.0) -> None:
-        """Start no further call; a call may stop its own task.
+        """Start no further call. A call may stop its own task, without waiting.
 
         Args:
             wait_s: longest wait for a call in progress, seconds. 0: it continues after this returns.

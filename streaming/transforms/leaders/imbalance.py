@@ -39,17 +39,19 @@ _TRAFFIC = {
     # Time between the two readings of the rates, milliseconds.
     "rate_window_ms": "max(window_ms)",
 }
-# Counters of a topic on a leading broker: totals at the tick and at the reading before, and the time between the two.
+# Counters of a topic on a leading broker.
 _COUNTERS = {
-    # Bytes that were written.
+    # Bytes that were written to it, in all.
     "bytes_in": _of_meter(_BYTES_IN, "count_total"),
+    # The same at the reading before.
     "prev_bytes_in": _of_meter(_BYTES_IN, "prev_count_total"),
-    # Milliseconds.
+    # Time between these two readings, milliseconds.
     "bytes_window_ms": _of_meter(_BYTES_IN, "read_ms - prev_read_ms"),
-    # Messages that were written.
+    # Messages that were written to it, in all.
     "messages_in": _of_meter(_MESSAGES_IN, "count_total"),
+    # The same at the reading before.
     "prev_messages_in": _of_meter(_MESSAGES_IN, "prev_count_total"),
-    # Milliseconds.
+    # Time between these two readings, milliseconds.
     "messages_window_ms": _of_meter(_MESSAGES_IN, "read_ms - prev_read_ms"),
 }
 # A partition, before the pairs of preferred and leading broker are counted.
@@ -97,30 +99,38 @@ _PAIR_READ = """CASE WHEN write_bytes_per_s = 0 OR leader_read_bytes_per_s = 0 T
         THEN write_bytes_per_s * leader_read_bytes_per_s / leader_write_bytes_per_s END"""
 # What a pair adds to its preferred broker.
 _FOR_PREFERRED = {
+    # Broker that the share belongs to.
     "broker": "preferred",
     # Rows that could not be read.
     "unread": "unread",
-    # Partitions that prefer this broker: all, with another leader, of these moving, of these electable, without leader.
+    # Partitions that prefer this broker.
     "preferred_partitions": "partitions",
+    # Partitions among these with another leader.
     "non_preferred": "non_preferred",
+    # Partitions among those with another leader that move.
     "waiting": "waiting",
+    # Partitions among those with another leader that an election could change.
     "electable": "electable",
+    # Partitions that prefer this broker and have no leader.
     "leaderless": "CASE WHEN leader IS NULL THEN partitions END",
     # Age of the metadata, milliseconds.
     "metadata_age_ms": "metadata_age_ms",
     # Partitions that this broker leads: counted for the leading broker.
     "leader_partitions": "CAST(NULL AS BIGINT)",
-    # Whether the delta below is unknown.
+    # Whether write_delta_bytes_per_s is unknown.
     "write_unknown": "non_preferred > 0 AND write_bytes_per_s IS NULL",
+    # Whether read_delta_bytes_per_s is unknown.
     "read_unknown": "non_preferred > 0 AND pair_read_bytes_per_s IS NULL",
-    # Bytes per second that elections would bring to the broker; null if there are none, or if unknown.
+    # Writes that elections would bring to the broker, bytes per second; null if there are none, or if unknown.
     "write_delta_bytes_per_s": "CASE WHEN non_preferred > 0 THEN write_bytes_per_s END",
+    # Reads that elections would bring to it, bytes per second; null if there are none, or if unknown.
     "read_delta_bytes_per_s": "CASE WHEN non_preferred > 0 THEN pair_read_bytes_per_s END",
 }
 # What a pair adds to its leading broker, in the same fields.
 _FOR_LEADER = {
+    # Broker that the share belongs to.
     "broker": "leader",
-    # Counted for the preferred broker.
+    # From here to metadata_age_ms: counted for the preferred broker.
     "unread": "CAST(NULL AS BIGINT)",
     "preferred_partitions": "CAST(NULL AS BIGINT)",
     "non_preferred": "CAST(NULL AS BIGINT)",
@@ -130,31 +140,41 @@ _FOR_LEADER = {
     "metadata_age_ms": "CAST(NULL AS BIGINT)",
     # Partitions that this broker leads.
     "leader_partitions": "partitions",
-    # Whether the delta below is unknown.
+    # Whether write_delta_bytes_per_s is unknown.
     "write_unknown": "non_preferred > 0 AND write_bytes_per_s IS NULL",
+    # Whether read_delta_bytes_per_s is unknown.
     "read_unknown": "non_preferred > 0 AND pair_read_bytes_per_s IS NULL",
-    # Bytes per second that elections would take from the broker, negative; null if there are none, or if unknown.
+    # Writes that elections would take from the broker, bytes per second, negative; null if there are none, or if
+    # unknown.
     "write_delta_bytes_per_s": "CASE WHEN non_preferred > 0 THEN -write_bytes_per_s END",
+    # Reads that elections would take from it, bytes per second, negative; null if there are none, or if unknown.
     "read_delta_bytes_per_s": "CASE WHEN non_preferred > 0 THEN -pair_read_bytes_per_s END",
 }
 # A broker, from the shares of its pairs, its traffic and its row of the kind ``brokers``.
 _BROKER = {
-    # Partitions that prefer it: all, with another leader, of these moving, of these electable, without a leader.
+    # Partitions that prefer it.
     "preferred_partitions": "coalesce(sum(preferred_partitions), 0)",
+    # Partitions among these with another leader.
     "non_preferred": "coalesce(sum(non_preferred), 0)",
+    # Partitions among those with another leader that move.
     "waiting": "coalesce(sum(waiting), 0)",
+    # Partitions among those with another leader that an election could change if this broker is up.
     "electable": "coalesce(sum(electable), 0)",
+    # Partitions that prefer it and have no leader.
     "leaderless": "coalesce(sum(leaderless), 0)",
     # Partitions that it leads.
     "leader_partitions": "coalesce(sum(leader_partitions), 0)",
     # Rows that could not be read.
     "unread": "coalesce(sum(unread), 0)",
-    # Its traffic, bytes per second, and the time between the two readings, milliseconds. There is at most one value.
+    # Bytes per second that are written to it as leader; it has at most one value, as of the next four.
     "write_bytes_per_s": "max(write_bytes_per_s)",
+    # Bytes per second that are read from it.
     "read_bytes_per_s": "max(read_bytes_per_s)",
+    # Time between the two readings of the rates, milliseconds.
     "rate_window_ms": "max(rate_window_ms)",
-    # Its settings of leader.imbalance.check.interval.seconds and leader.imbalance.per.broker.percentage.
+    # Its setting of leader.imbalance.check.interval.seconds, seconds.
     "leader_imbalance_check_s": "max(leader_imbalance_check_s)",
+    # Its setting of leader.imbalance.per.broker.percentage, per cent.
     "leader_imbalance_percentage": "max(leader_imbalance_percentage)",
     # Greatest age of the metadata, milliseconds.
     "metadata_age_ms": "max(metadata_age_ms)",
@@ -162,9 +182,10 @@ _BROKER = {
     "alive": "coalesce(bool_or(alive), false)",
     # Its setting of auto.leader.rebalance.enable.
     "auto_leader_rebalance": "bool_or(auto_leader_rebalance)",
-    # Change of its traffic if all preferred leaders led, bytes per second; null if a part is unknown.
+    # Change of its write rate if all preferred leaders led, bytes per second; null if a part is unknown.
     "write_delta_bytes_per_s": "CASE WHEN count_if(write_unknown) = 0 "
     "THEN coalesce(sum(write_delta_bytes_per_s), 0D) END",
+    # Change of its read rate if all preferred leaders led, bytes per second; null if a part is unknown.
     "read_delta_bytes_per_s": "CASE WHEN count_if(read_unknown) = 0 THEN coalesce(sum(read_delta_bytes_per_s), 0D) END",
 }
 
@@ -175,6 +196,7 @@ def _balance(setting_ratio: float) -> dict[str, str]:
         "alive": "alive",
         "preferred_partitions": "preferred_partitions",
         "non_preferred_partitions": "non_preferred",
+        # Of the partitions with another leader: those that an election could change now, those that move, the others.
         "electable_now": "electable_now",
         "waiting_for_move": "waiting",
         "unavailable": "non_preferred - waiting - electable_now",
@@ -184,10 +206,11 @@ def _balance(setting_ratio: float) -> dict[str, str]:
         "imbalance_ratio": "non_preferred / preferred_partitions",
         "threshold_ratio": f"coalesce(leader_imbalance_percentage / 100, {setting_ratio!r}D)",
         "threshold_source": "CASE WHEN leader_imbalance_percentage IS NULL THEN 'setting' ELSE 'broker' END",
-        # Bytes per second.
+        # Bytes per second, as are the next three.
         "write_bytes_per_s": "write_bytes_per_s",
         "read_bytes_per_s": "read_bytes_per_s",
-        # At least 0: brokers are not read at the same instant, so the sum may be slightly negative.
+        # Rates if all preferred leaders led. At least 0: brokers are not read at the same instant, so the sum may be
+        # slightly negative.
         "preferred_write_bytes_per_s": "if(write_bytes_per_s < -write_delta_bytes_per_s, 0D, "
         "write_bytes_per_s + write_delta_bytes_per_s)",
         "preferred_read_bytes_per_s": "if(read_bytes_per_s < -read_delta_bytes_per_s, 0D, "

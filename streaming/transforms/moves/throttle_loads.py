@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame
 
 from streaming.transforms.moves.replicas import MOVES_OR_LISTED
-from streaming.transforms.steps import grouped, with_columns
+from streaming.transforms.steps import grouped, named, with_columns
 
 # Most partitions that a row lists by name.
 EVIDENCE_PARTITIONS = 20
@@ -62,6 +62,55 @@ _OF_PARTITION = {
 }
 _PARTITION = ("topic", "partition", "leader", "previous_leader", "switch_tick_ms", "moving", "replicas", "target")
 _RATES = ("write_bytes_per_s", "first_reading", "window_ms", "remaining_bytes", "copied_bytes_per_s")
+
+# One row per replica, broker and role. 0 or 1 where the values are summed.
+_FOLLOWER_TRAFFIC = {
+    # Broker whose throttle the row is about.
+    "broker": "broker_role.broker",
+    # Its role: leader or follower.
+    "role": "broker_role.role",
+    # The broker at the other end of the copy; null if there is no leader.
+    "peer": "broker_role.peer",
+    # Number of adding replicas of the partition.
+    "added": "added",
+    # Number of followers that stop fetching from the leader after the move.
+    "stop_fetching": "stop_fetching",
+    # Whether this replica leads after the move.
+    "leads_next": "leads_next",
+    # Whether the throttled replica list of this role could be read.
+    "list_known": "broker_role.list_known",
+    # Whether the list has an entry of the partition, of any broker.
+    "has_list_entry": "coalesce(size(IF(broker_role.role = 'leader', leader_listed, follower_listed)) > 0, false)",
+    # Whether the throttle of the leader counts the partition.
+    "on_leader_list": "coalesce(array_contains(leader_listed, leader), false)",
+    # Whether an adding replica copies nothing and waits for no turn.
+    "stalled": "stalled",
+    # Whether an adding replica copies nothing because it waits for its turn.
+    "waiting": "waiting",
+    # Whether the replica can fetch.
+    "alive": "alive",
+    # Whether this throttle counts the traffic of the replica.
+    "listed": "coalesce(broker_role.listed, false) AND alive",
+    # Whether this throttle would count it, if its broker were not down.
+    "listed_down": "coalesce(broker_role.listed, false) AND NOT alive",
+    # 1 if it fetches and is in the ISR.
+    "in_sync": "CAST(alive AND in_sync AS INT)",
+    # 1 if it is out of sync. One on a broker that is down fetches nothing, so its leader has no traffic of it; its own
+    # broker still has an out-of-sync replica. A partition that neither moves nor is listed is under-replicated only:
+    # throttles do not affect it.
+    "out_of_sync": "CAST(NOT in_sync AND moves_or_listed AND (alive OR (broker_role.role = 'follower' AND is_adding)) "
+    "AS INT)",
+    # Whether it is an original replica out of the ISR.
+    "out_of_isr": "NOT in_sync AND NOT is_adding",
+    # Whether it is one that the move removes anyway.
+    "out_of_isr_leaving": "NOT in_sync AND NOT is_adding AND array_contains(removing, follower)",
+    # Whether it is a new replica that is not in sync yet, as planned.
+    "adding_not_in_sync": "NOT in_sync AND is_adding",
+    # Cause of a stall, a number of _STALLS; counted once, at the destination.
+    "stall": f"CASE WHEN broker_role.role = 'follower' THEN {_STALL} END",
+    # Leadership risk, bytes per second; counted once, at the destination.
+    "takeover_bytes_per_s": f"CASE WHEN broker_role.role = 'follower' THEN {_LEADERSHIP_RISK} END",
+}
 
 # Partition behind the load of a broker and role, with fields to sort by before those of the table: ``resting`` decides
 # which partitions are kept, moving ones first; ``rank`` (bytes per second, negative) puts the busiest of these first.
@@ -278,44 +327,8 @@ def follower_traffic(replicas: DataFrame) -> DataFrame:
     Args:
         replicas: of ``streaming.transforms.moves.replicas.replicas``.
     """
-    return with_columns(replicas, _OF_PARTITION).selectExpr(
-        "cluster",
-        "tick_ms",
-        *_PARTITION,
-        *_RATES,
-        "broker_role.broker AS broker",
-        "broker_role.role AS role",
-        # The broker at the other end of the copy.
-        "broker_role.peer AS peer",
-        "added",
-        "stop_fetching",
-        "leads_next",
-        "broker_role.list_known AS list_known",
-        # Whether the list has an entry of the partition, of any broker.
-        "coalesce(size(IF(broker_role.role = 'leader', leader_listed, follower_listed)) > 0, false) AS has_list_entry",
-        # Whether the throttle of the leader counts the partition.
-        "coalesce(array_contains(leader_listed, leader), false) AS on_leader_list",
-        "stalled",
-        "waiting",
-        "alive",
-        # Whether this throttle counts the traffic of the replica; of one on a broker that is down: would count it.
-        "coalesce(broker_role.listed, false) AND alive AS listed",
-        "coalesce(broker_role.listed, false) AND NOT alive AS listed_down",
-        # 0 or 1, to be summed. A replica on a broker that is down fetches nothing, so its leader has no traffic of it;
-        # its own broker still has an out-of-sync replica.
-        "CAST(alive AND in_sync AS INT) AS in_sync",
-        # A partition that neither moves nor is listed is under-replicated only: throttles do not affect it.
-        "CAST(NOT in_sync AND moves_or_listed AND (alive OR (broker_role.role = 'follower' AND is_adding)) AS INT) "
-        "AS out_of_sync",
-        # An original replica out of the ISR, and one that the move removes anyway.
-        "NOT in_sync AND NOT is_adding AS out_of_isr",
-        "NOT in_sync AND NOT is_adding AND array_contains(removing, follower) AS out_of_isr_leaving",
-        # A new replica that is not in sync yet, as planned.
-        "NOT in_sync AND is_adding AS adding_not_in_sync",
-        # Counted once, at the destination: the cause of a stall, and bytes per second as leader of the partition.
-        f"CASE WHEN broker_role.role = 'follower' THEN {_STALL} END AS stall",
-        f"CASE WHEN broker_role.role = 'follower' THEN {_LEADERSHIP_RISK} END AS takeover_bytes_per_s",
-    )
+    by_role = with_columns(replicas, _OF_PARTITION)
+    return by_role.selectExpr("cluster", "tick_ms", *_PARTITION, *_RATES, *named(_FOLLOWER_TRAFFIC))
 
 
 def throttle_loads(replicas: DataFrame) -> DataFrame:
