@@ -10,30 +10,15 @@ from streaming.tables.events import event_of
 
 Row = Mapping[str, Any]
 
-# Alerts that have fired and are not resolved, because later events refer to their notifications, or that have an event
-# that not all receivers have got.
-_OPEN = """
-SELECT alert_id FROM (
-  SELECT e.alert_id, e.state, coalesce(d.receivers, 0) AS receivers FROM events e LEFT JOIN (
-    SELECT event_key, count(DISTINCT receiver) AS receivers FROM deliveries
-    WHERE state IN ({settled}) AND receiver IN ({names}) GROUP BY event_key
-  ) d ON d.event_key = concat(e.alert_id, '/', CAST(e.tick_ms AS STRING), '/', e.state)
-  WHERE e.state <> 'pending'
-) notifiable
-GROUP BY alert_id
-HAVING max(CASE WHEN state = 'firing' THEN 1 ELSE 0 END) = 1
-  AND (max(CASE WHEN state = 'resolved' THEN 1 ELSE 0 END) = 0 OR min(receivers) < {count})
-"""
-
 
 def events_sql(receivers: Sequence[str]) -> str:
     """Return the query of all events of open alerts, except for pending ones."""
-    return f"SELECT * FROM events WHERE state <> 'pending' AND alert_id IN ({_open(receivers)})"
+    return f"SELECT * FROM events WHERE state <> 'pending' AND alert_id IN ({_open_alerts(receivers)})"
 
 
 def attempts_sql(receivers: Sequence[str]) -> str:
     """Return the query of all delivery attempts of open alerts."""
-    return f"SELECT * FROM deliveries WHERE alert_id IN ({_open(receivers)})"
+    return f"SELECT * FROM deliveries WHERE alert_id IN ({_open_alerts(receivers)})"
 
 
 def without_deliveries(sql: str) -> str:
@@ -62,8 +47,29 @@ def attempt_of(row: Row) -> DeliveryAttempt:
     )
 
 
-def _open(receivers: Sequence[str]) -> str:
-    return _OPEN.format(settled=_texts(SETTLED), names=_texts(receivers), count=len(receivers))
+def _open_alerts(receivers: Sequence[str]) -> str:
+    """Return the query of the ids of open alerts.
+
+    These have fired and are not resolved, because later events refer to their notifications, or have an event that not
+    all receivers have got. ``notified_events`` has one row per event with the number of receivers that have got it,
+    such as ``("a1", "firing", 1)``. Of two receivers one is still missing then: ``a1`` is open, also once it resolves.
+    """
+    return f"""
+WITH delivered_receivers AS (
+  SELECT event_key, count(DISTINCT receiver) AS receivers FROM deliveries
+  WHERE state IN ({_texts(SETTLED)}) AND receiver IN ({_texts(receivers)})
+  GROUP BY event_key
+), notified_events AS (
+  SELECT e.alert_id, e.state, coalesce(d.receivers, 0) AS receivers
+  FROM events e LEFT JOIN delivered_receivers d
+  ON d.event_key = concat(e.alert_id, '/', CAST(e.tick_ms AS STRING), '/', e.state)
+  WHERE e.state <> 'pending'
+)
+SELECT alert_id FROM notified_events
+GROUP BY alert_id
+HAVING max(CASE WHEN state = 'firing' THEN 1 ELSE 0 END) = 1
+  AND (max(CASE WHEN state = 'resolved' THEN 1 ELSE 0 END) = 0 OR min(receivers) < {len(receivers)})
+"""
 
 
 def _texts(values: Sequence[str]) -> str:
