@@ -15,29 +15,33 @@ from pyspark.sql.streaming.query import StreamingQuery
 from alerts.delivery.outbox import DeliveryFigures, Outbox
 from alerts.delivery.receiver import Receiver
 from alerts.engine import AlertEngine, WatchedCluster
+from alerts.inputs.leader_balance import LeaderBalance
 from planning.elections.limits import limits_of
+from schemas.alerts import AlertEvent
 from schemas.config import KafkaSettings, Settings
 from schemas.tables import ALERT_MARKS, TABLES
 from streaming.delta.locations import trouble_of
-from streaming.delta.maintenance import Maintenance, MaintenanceSchedule
 from streaming.delta.query import table_url
-from streaming.delta.store import Store
-from streaming.jobs.alert_path import AlertPath, AlertPathListener, combined
+from streaming.jobs.alert_path import AlertPath, AlertPathSource
 from streaming.jobs.gold import GoldJob
-from streaming.jobs.leader_imbalance import LeaderImbalanceJob
+from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
+from streaming.jobs.listener import AlertPathListener, CompositeListener
 from streaming.jobs.silver import HistoryJob
 from streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
 from streaming.queries.tick_query import TickQuery
 from streaming.session import throughput_session
-from streaming.sources.ticks_topic import TicksTopic, kafka_options
+from streaming.sources.kafka_options import kafka_options
+from streaming.sources.ticks_topic import TicksTopic
 from streaming.sources.trust import Trust
+from streaming.store.delivery_table import DeliveryTable
+from streaming.store.event_log import EventLog
+from streaming.store.leader_balance_follower import LeaderBalanceFollower
+from streaming.store.maintenance import Maintenance, MaintenanceSchedule
+from streaming.store.store import Store
 from streaming.supervision.damaged_tables import DamageCheck
 from streaming.supervision.in_time import InTime, NoAnswer
 from streaming.supervision.jvm import spark_failures
 from streaming.supervision.restarting_job import RestartingJob, reason_of
-from streaming.tables.deliveries import DeliveryTable
-from streaming.tables.events import EventLog
-from streaming.tables.leader_balance_follower import LeaderBalanceFollower
 from streaming.tables.quarantine import QuarantineCount
 from streaming.tables.suppressions import SuppressionFollower
 
@@ -78,6 +82,26 @@ class PipelineConfig:
     receivers: Sequence[Receiver] = ()
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     elapsed_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000
+
+
+class _OutboxListener(AlertPathListener):
+    """Queues events for the receivers."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+
+    def on_events(self, events: Sequence[AlertEvent]) -> None:
+        self._outbox.put(events)
+
+
+class _EngineListener(AlertPathListener):
+    """Passes leader balances to the engine, whose rules evaluate them with the next tick."""
+
+    def __init__(self, engine: AlertEngine) -> None:
+        self._engine = engine
+
+    def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
+        self._engine.update_leader_balance(cluster, tick_ms, balances)
 
 
 class Pipeline:
@@ -143,24 +167,21 @@ class Pipeline:
     @spark_failures()
     def start_alert_path(self, listener: AlertPathListener) -> None:
         """Start the alert path, the delivery to receivers, and the follower of leader balance."""
+        listeners = [_EngineListener(self._engine), listener]
         if self._outbox is not None and self._suppressions is not None:
             # Suppressions are read before the first notification. Events of an earlier run are resumed before the first
             # new event.
             self._suppressions.start()
             self._outbox.start()
-            listener = combined([AlertPathListener(on_events=self._outbox.put), listener])
-        checkpoint = f"{self._settings.store.checkpoints()}/alert_path"
-        self._alert_path = AlertPath(self._spark, self._topic, self._events, self._engine, listener, checkpoint)
+            listeners.insert(0, _OutboxListener(self._outbox))
+        composite = CompositeListener(listeners)
+        source = AlertPathSource(self._topic, f"{self._settings.store.checkpoints()}/alert_path")
+        self._alert_path = AlertPath(self._spark, source, self._events, self._engine, composite)
         self._gates.append(self._alert_path.gate)
         alert_path = self._alert_path
         self._supervise(AlertPath.name, lambda: [alert_path.start()])
-        on_balances = AlertPathListener(on_balances=self._engine.update_leader_balance)
         self._balances = LeaderBalanceFollower(
-            self._spark,
-            self._store,
-            combined([on_balances, listener]).on_balances,
-            self._engine.update_election_plan,
-            self._clock_ms,
+            self._spark, self._store, composite.on_balances, self._engine.update_election_plan, self._clock_ms
         )
         self._balances.start()
 
@@ -169,17 +190,12 @@ class Pipeline:
         """Start the jobs of the gold tables: the gold job, and the balance job, which needs all partitions."""
         checkpoints, trigger_s = self._settings.store.checkpoints(), gold_trigger_s(self._settings)
         gold = GoldJob(self._spark, self._topic, self._store, f"{checkpoints}/gold", trigger_s)
-        throughput_topic = self._topic_of(throughput_session(self._spark))
-        balance = LeaderImbalanceJob(
-            self._spark,
-            self._topic,
-            throughput_topic,
-            self._store,
-            f"{checkpoints}/balance",
-            trigger_s,
-            self._settings.alerts.leader_imbalance_percentage / 100,
-            limits_of(self._settings.elections),
+        config = BalanceConfig(
+            throughput_topic=self._topic_of(throughput_session(self._spark)),
+            threshold_ratio=self._settings.alerts.leader_imbalance_percentage / 100,
+            limits=limits_of(self._settings.elections),
         )
+        balance = LeaderImbalanceJob(self._spark, self._topic, self._store, f"{checkpoints}/balance", trigger_s, config)
         for job in (gold, balance):
             self._gates.append(job.gate)
             self._gold_gates.append(job.gate)

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from schemas.config import SparkSettings
 from schemas.environment import JARS, without_settings
 from schemas.errors import HeadroomError
+from streaming.session_profile import SessionProfile, submitted
 
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
 CLASS_ARCHIVE = PROJECT_JARS.with_suffix(".jsa")
@@ -113,10 +114,13 @@ _DRIVER_OPTIONS = f"-Xss4m {_LATE_COMPILER} -Dlog4j2.configurationFile=file:{_LO
 _LATENCY_COLLECTOR = "-XX:+UseG1GC"
 # For bronze and silver, whose work may pause. Concurrent collection by G1 would take a sixth of its time.
 _THROUGHPUT_COLLECTOR = "-XX:+UseParallelGC"
+_COLLECTORS = {SessionProfile.LOW_LATENCY: _LATENCY_COLLECTOR, SessionProfile.THROUGHPUT: _THROUGHPUT_COLLECTOR}
 EXECUTOR_OPTIONS = f"{_LATENCY_COLLECTOR} -Xss4m"
 
 
-def build_session(settings: SparkSettings, app_name: str, *, prompt: bool = True) -> SparkSession:
+def build_session(
+    settings: SparkSettings, app_name: str, profile: SessionProfile = SessionProfile.LOW_LATENCY
+) -> SparkSession:
     """Return the Spark session with Delta and the Kafka connector.
 
     Under ``spark-submit`` its master, memory, jars and other settings stay in force.
@@ -124,13 +128,13 @@ def build_session(settings: SparkSettings, app_name: str, *, prompt: bool = True
     Args:
         settings: section ``[spark]``; its ``conf`` overrides the settings of this module.
         app_name: name that Spark shows.
-        prompt: True for low latency, as for alerts; False for throughput, with longer pauses.
+        profile: purpose of the session. Under ``spark-submit`` the JVM runs already, with the collector of its options.
 
     Raises:
         HeadroomError: the jars are missing, or Spark does not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = _submitted_conf(settings) if submitted() else _own_conf(settings, prompt)
+    conf = _submitted_conf(settings) if submitted() else _own_conf(settings, profile)
     builder = SparkSession.builder.appName(app_name)
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -142,9 +146,7 @@ def build_session(settings: SparkSettings, app_name: str, *, prompt: bool = True
     # PySparkException: for instance the JVM ended at once.
     except (Py4JError, PySparkException) as error:
         raise not_started(master or "local[*]", str(error)) from error
-    session.sparkContext.setLogLevel("ERROR")
-    _warn_about_missing_executors(session)
-    _redirect_stdout(session)
+    _set_output(session)
     return session
 
 
@@ -201,34 +203,25 @@ def not_started(master: str, error: str) -> HeadroomError:
     return HeadroomError(f"Spark ({master})", f"did not start: {reason.rstrip('.')}", remedy)
 
 
-def _warn_about_missing_executors(session: SparkSession) -> None:
-    """Let Spark log a warning if no worker has a core or enough memory; otherwise it would wait silently."""
+def _set_output(session: SparkSession) -> None:
+    """Set what the JVM logs and prints, and where."""
+    session.sparkContext.setLogLevel("ERROR")
     jvm = session.sparkContext._jvm
     assert jvm is not None
+    # If no worker has a core or enough memory, Spark would otherwise wait silently.
     configurator = jvm.org.apache.logging.log4j.core.config.Configurator
     configurator.setLevel("org.apache.spark.scheduler.TaskSchedulerImpl", "WARN")
-
-
-def _redirect_stdout(session: SparkSession) -> None:
-    """Let the JVM print to stderr, because VACUUM prints, and stdout is for the output of the command."""
-    jvm = session.sparkContext._jvm
-    assert jvm is not None
+    # VACUUM prints, and stdout is for the output of the command.
     jvm.java.lang.System.setOut(jvm.java.lang.System.err)
 
 
-def submitted() -> bool:
-    """Return whether ``spark-submit`` has started this process."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def _own_conf(settings: SparkSettings, prompt: bool) -> dict[str, str]:
+def _own_conf(settings: SparkSettings, profile: SessionProfile) -> dict[str, str]:
     """Return the settings of a session whose driver this process starts."""
     conf = _NEEDED | _CONF | {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
     conf |= {"spark.master": settings.master or "local[*]", "spark.driver.memory": settings.driver_memory}
     # Allocate the whole heap at start, so that memory use does not jump while the machine is busy.
     heap = settings.conf.get("spark.driver.memory", settings.driver_memory)
-    collector = _LATENCY_COLLECTOR if prompt else _THROUGHPUT_COLLECTOR
-    options = f"{collector} {_DRIVER_OPTIONS} -Xms{heap} -XX:+AlwaysPreTouch {settings.driver_java_options}"
+    options = f"{_COLLECTORS[profile]} {_DRIVER_OPTIONS} -Xms{heap} -XX:+AlwaysPreTouch {settings.driver_java_options}"
     conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": options}
     if conf["spark.master"].startswith("local"):
         conf |= _LOCAL_CONF

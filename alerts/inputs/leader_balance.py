@@ -65,14 +65,30 @@ class LeaderBalance:
         return (self.balance.electable_now + self.unavailable) / self.balance.preferred_partitions
 
 
-_BALANCE_COLUMNS = tuple(Balance.__dataclass_fields__)
-_COPIED_COLUMNS = tuple(name for name in LeaderBalance.__dataclass_fields__ if name != "balance")
-
-
 def leader_balance_of(row: Mapping[str, Any]) -> LeaderBalance:
     """Return the leader balance of one row of ``gold/leader_imbalance``, given as a mapping of its columns."""
-    balance = Balance(**{name: row[name] for name in _BALANCE_COLUMNS})
-    return LeaderBalance(balance=balance, **{name: row[name] for name in _COPIED_COLUMNS})
+    return LeaderBalance(
+        tick_ms=row["tick_ms"],
+        balance=Balance(
+            broker=row["broker"],
+            preferred_partitions=row["preferred_partitions"],
+            non_preferred_partitions=row["non_preferred_partitions"],
+            electable_now=row["electable_now"],
+            waiting_for_move=row["waiting_for_move"],
+            write_bytes_per_s=row["write_bytes_per_s"],
+            preferred_write_bytes_per_s=row["preferred_write_bytes_per_s"],
+        ),
+        threshold_ratio=row["threshold_ratio"],
+        threshold_source=row["threshold_source"],
+        unavailable=row["unavailable"],
+        leaderless=row["leaderless"],
+        leader_partitions=row["leader_partitions"],
+        alive=row["alive"],
+        read_bytes_per_s=row["read_bytes_per_s"],
+        preferred_read_bytes_per_s=row["preferred_read_bytes_per_s"],
+        auto_leader_rebalance=row["auto_leader_rebalance"],
+        check_interval_s=row["check_interval_s"],
+    )
 
 
 def plan_summary(row: Mapping[str, Any]) -> ElectionPlanSummary:
@@ -84,12 +100,21 @@ def plan_summary(row: Mapping[str, Any]) -> ElectionPlanSummary:
         write_bytes_per_s=row["write_bytes_per_s"],
         first_batch=tuple(TopicPartition(p["topic"], p["partition"]) for p in row["first_batch"]),
         first_batch_write_bytes_per_s=row["first_batch_write_bytes_per_s"],
-        outlooks=tuple(BalanceForecast(*(o[name] for name in BalanceForecast._fields)) for o in row["outlooks"]),
+        outlooks=tuple(
+            BalanceForecast(
+                broker=outlook["broker"],
+                first_batch_ratio=outlook["first_batch_ratio"],
+                last_batch_ratio=outlook["last_batch_ratio"],
+            )
+            for outlook in row["outlooks"]
+        ),
         left_out=tuple((left["reason"], left["partitions"]) for left in row["left_out"]),
         raise_first=tuple(
             RequiredThrottleIncrease(
-                BrokerRole(r["broker"], Role(r["role"])), r["throttle_bytes_per_s"], r["required_bytes_per_s"]
+                broker_role=BrokerRole(raised["broker"], Role(raised["role"])),
+                throttle_bytes_per_s=raised["throttle_bytes_per_s"],
+                required_bytes_per_s=raised["required_bytes_per_s"],
             )
-            for r in row["raise_first"]
+            for raised in row["raise_first"]
         ),
     )

@@ -284,57 +284,105 @@ class ThrottleStatus:
         return self.too_low or self.verdict is Verdict.SLOW
 
 
-_COPIED_COLUMNS = (
-    "reason",
-    "eta_s",
-    "stalled_replicas",
-    "alive",
-    "throttle_source",
-    "moving_partitions",
-    "resting_listed_partitions",
-    "planned_partitions",
-    "lost_replicas",
-    "lost_moving_replicas",
-    "stall",
-    "lost_leaving_replicas",
-    "waiting_replicas",
-    "down_replicas",
-    "known_in_sync_bytes_per_s",
-    "known_required_bytes_per_s",
-    "moving_bytes_per_s",
-    "counting_partitions",
-    "limited_partitions",
-    "free_partitions",
-    "resting_topic_count",
-    "eta_low_s",
-    "eta_high_s",
-)
-# Columns that rows of older versions do not have.
-_ADDED_COLUMNS = ("lost_leaderless_replicas", "lost_leaderless_moving_replicas", "down_required_bytes_per_s")
-
-
 def throttle_status_of(row: Mapping[str, Any]) -> ThrottleStatus:
-    """Return the throttle status of one row of ``gold/throttle_headroom``, given as a mapping of its columns."""
-    verdict = Verdict(row["verdict"])
+    """Return the throttle status of one row of ``gold/throttle_headroom``, given as a mapping of its columns.
+
+    Structs are mappings too. Additional columns are ignored.
+    """
     partitions = tuple(_partition(entry) for entry in row["partitions"])
-    peers = tuple(Peer(**peer) for peer in row["peers"])
-    load = _throttle_load(row, partitions, peers)
-    added: dict[str, Any] = {name: row.get(name) for name in _ADDED_COLUMNS}
+    peers = tuple(_peer(peer) for peer in row["peers"])
     return ThrottleStatus(
-        load,
-        verdict,
-        lost=tuple(OutOfSyncReplica(**lost) for lost in row["lost"]),
-        takeover=LeadershipRisk(**row["takeover"]) if row["takeover"] is not None else None,
+        load=_throttle_load(row, partitions, peers),
+        verdict=Verdict(row["verdict"]),
+        reason=row["reason"],
+        eta_s=row["eta_s"],
+        stalled_replicas=row["stalled_replicas"],
         partitions=partitions,
+        alive=row["alive"],
+        throttle_source=row["throttle_source"],
+        moving_partitions=row["moving_partitions"],
+        resting_listed_partitions=row["resting_listed_partitions"],
+        planned_partitions=row["planned_partitions"],
+        lost_replicas=row["lost_replicas"],
+        lost_moving_replicas=row["lost_moving_replicas"],
+        lost=tuple(_out_of_sync(lost) for lost in row["lost"]),
+        stall=row["stall"],
+        takeover=None if row["takeover"] is None else _leadership_risk(row["takeover"]),
+        lost_leaving_replicas=row["lost_leaving_replicas"],
+        waiting_replicas=row["waiting_replicas"],
+        down_replicas=row["down_replicas"],
+        known_in_sync_bytes_per_s=row["known_in_sync_bytes_per_s"],
+        known_required_bytes_per_s=row["known_required_bytes_per_s"],
+        moving_bytes_per_s=row["moving_bytes_per_s"],
+        counting_partitions=row["counting_partitions"],
+        limited_partitions=row["limited_partitions"],
+        free_partitions=row["free_partitions"],
         peers=peers,
-        stalls=tuple(Stall(**stall | {"partitions": tuple(stall["partitions"])}) for stall in row["stalls"]),
-        switches=tuple(LeaderSwitch(**switch | {"names": tuple(switch["names"])}) for switch in row["switches"]),
-        moves=tuple(MovingPartition(**move | {"target": tuple(move["target"])}) for move in row["moves"]),
+        stalls=tuple(_stall(stall) for stall in row["stalls"]),
+        switches=tuple(_leader_switch(switch) for switch in row["switches"]),
+        moves=tuple(_moving_partition(move) for move in row["moves"]),
         resting_topics=tuple(row["resting_topics"]),
-        log_dirs=LogDirsThrottle(row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"]),
-        **{name: row[name] for name in _COPIED_COLUMNS},
-        **added,
+        resting_topic_count=row["resting_topic_count"],
+        log_dirs=LogDirsThrottle(
+            bytes_per_s=row["log_dirs_throttle_bytes_per_s"], source=row["log_dirs_throttle_source"]
+        ),
+        eta_low_s=row["eta_low_s"],
+        eta_high_s=row["eta_high_s"],
+        # Rows of older versions do not have these columns.
+        lost_leaderless_replicas=row.get("lost_leaderless_replicas"),
+        lost_leaderless_moving_replicas=row.get("lost_leaderless_moving_replicas"),
+        down_required_bytes_per_s=row.get("down_required_bytes_per_s"),
     )
+
+
+def _out_of_sync(lost: Mapping[str, Any]) -> OutOfSyncReplica:
+    return OutOfSyncReplica(
+        topic=lost["topic"], partition=lost["partition"], leader=lost["leader"], moving=lost["moving"]
+    )
+
+
+def _leadership_risk(takeover: Mapping[str, Any]) -> LeadershipRisk:
+    return LeadershipRisk(
+        bytes_per_s=takeover["bytes_per_s"],
+        topic=takeover["topic"],
+        partition=takeover["partition"],
+        leader=takeover["leader"],
+    )
+
+
+def _peer(peer: Mapping[str, Any]) -> Peer:
+    return Peer(
+        broker=peer["broker"],
+        replicas=peer["replicas"],
+        remaining_bytes=peer["remaining_bytes"],
+        write_bytes_per_s=peer["write_bytes_per_s"],
+        largest_remaining_bytes=peer["largest_remaining_bytes"],
+        leaving_bytes_per_s=peer.get("leaving_bytes_per_s", 0.0),
+        leading_bytes_per_s=peer.get("leading_bytes_per_s"),
+    )
+
+
+def _stall(stall: Mapping[str, Any]) -> Stall:
+    return Stall(
+        cause=stall["cause"],
+        leader=stall["leader"],
+        replicas=stall["replicas"],
+        partitions=tuple(stall["partitions"]),
+    )
+
+
+def _leader_switch(switch: Mapping[str, Any]) -> LeaderSwitch:
+    return LeaderSwitch(
+        previous_leader=switch["previous_leader"],
+        partitions=switch["partitions"],
+        bytes_per_s=switch["bytes_per_s"],
+        switch_tick_ms=switch["switch_tick_ms"],
+        names=tuple(switch["names"]),
+    )
+
+
+def _moving_partition(move: Mapping[str, Any]) -> MovingPartition:
+    return MovingPartition(topic=move["topic"], partition=move["partition"], target=tuple(move["target"]))
 
 
 def _throttle_load(
@@ -367,13 +415,13 @@ def _throttle_load(
 
 def _source(peer: Peer) -> SourceLoad:
     return SourceLoad(
-        peer.broker,
-        peer.replicas,
-        peer.remaining_bytes,
-        peer.write_bytes_per_s,
-        peer.largest_remaining_bytes,
-        peer.leaving_bytes_per_s,
-        peer.leading_bytes_per_s or 0.0,
+        leader=peer.broker,
+        replicas=peer.replicas,
+        remaining_bytes=peer.remaining_bytes,
+        write_bytes_per_s=peer.write_bytes_per_s,
+        largest_remaining_bytes=peer.largest_remaining_bytes,
+        leaving_bytes_per_s=peer.leaving_bytes_per_s,
+        leading_bytes_per_s=peer.leading_bytes_per_s or 0.0,
     )
 
 
@@ -397,7 +445,15 @@ def _fetch_limits(row: Mapping[str, Any]) -> FetchLimits:
 def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple[CatchingUpReplica, ...]:
     """Return the replicas that a destination's throttle limits; empty if the truncated evidence does not list all."""
     found = tuple(
-        CatchingUpReplica(p.topic, p.partition, p.leader, p.remaining_bytes, p.write_bytes_per_s, p.replicas, p.target)
+        CatchingUpReplica(
+            topic=p.topic,
+            partition=p.partition,
+            leader=p.leader,
+            remaining_bytes=p.remaining_bytes,
+            write_bytes_per_s=p.write_bytes_per_s,
+            replicas=p.replicas,
+            target=p.target,
+        )
         for p in partitions
         if p.followers > p.in_sync_followers
         and p.leader is not None
@@ -408,6 +464,18 @@ def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple
 
 
 def _partition(entry: Mapping[str, Any]) -> PartitionEvidence:
-    fields = {name: entry[name] for name in PartitionEvidence.__dataclass_fields__}
-    replicas, target = tuple(entry["replicas"] or ()), tuple(entry["target"] or ())
-    return PartitionEvidence(**{**fields, "replicas": replicas, "target": target})
+    return PartitionEvidence(
+        topic=entry["topic"],
+        partition=entry["partition"],
+        write_bytes_per_s=entry["write_bytes_per_s"],
+        followers=entry["followers"],
+        in_sync_followers=entry["in_sync_followers"],
+        leader=entry["leader"],
+        previous_leader=entry["previous_leader"],
+        switch_tick_ms=entry["switch_tick_ms"],
+        moving=entry["moving"],
+        replicas=tuple(entry["replicas"] or ()),
+        target=tuple(entry["target"] or ()),
+        stalled=entry["stalled"],
+        remaining_bytes=entry["remaining_bytes"],
+    )

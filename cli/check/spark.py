@@ -10,7 +10,7 @@ from cluster.java import jar_folder
 from cluster.secrets import secret
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from streaming.sources.ticks_topic import kafka_options
+from streaming.sources.kafka_options import kafka_options
 
 _NAME = "Spark's Kafka client"
 _KAFKA_PREFIX = "kafka."

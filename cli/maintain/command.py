@@ -13,10 +13,9 @@ from cli.common.output import echo, print_json_line, print_table
 from cli.config.load import load_settings
 from cli.maintain.repair import repair_tables, show_repairs
 from cli.watch.pipeline import require_store
-from streaming.delta.maintenance import Maintenance, MaintenanceFailure, MaintenanceResult
-from streaming.delta.store import Store
-from streaming.session import build_session
-from streaming.supervision.jvm import spark_failures
+from schemas.config import Settings
+from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
+from streaming.session_profile import SessionProfile
 
 
 @click.command()
@@ -44,12 +43,7 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
     require_store(settings)
     if repair:
         ctx.exit(show_repairs(repair_tables(settings.store.path), output_format))
-    spark = build_session(settings.spark, "headroom maintain", prompt=False)
-    try:
-        with spark_failures():
-            done = Maintenance(spark, Store(spark, settings.store.path), settings.store).run()
-    finally:
-        spark.stop()
+    done = _maintain(settings)
     if output_format == "json":
         print_json_line([_as_json(one) for one in done])
     elif done:
@@ -58,6 +52,20 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
         echo(f"No table of Headroom is under {settings.store.path} yet.")
     if any(isinstance(one, MaintenanceFailure) for one in done):
         ctx.exit(1)
+
+
+def _maintain(settings: Settings) -> list[MaintenanceResult | MaintenanceFailure]:
+    from streaming.session import build_session
+    from streaming.store.maintenance import Maintenance
+    from streaming.store.store import Store
+    from streaming.supervision.jvm import spark_failures
+
+    spark = build_session(settings.spark, "headroom maintain", SessionProfile.THROUGHPUT)
+    try:
+        with spark_failures():
+            return Maintenance(spark, Store(spark, settings.store.path), settings.store).run()
+    finally:
+        spark.stop()
 
 
 def _as_json(one: MaintenanceResult | MaintenanceFailure) -> dict[str, Any]:

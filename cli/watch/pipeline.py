@@ -6,21 +6,26 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from alerts.engine import WatchedCluster
+from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics import MetricsState
 from cli.config.load import load_settings
 from cli.watch.printer import VerdictPrinter
 from cli.watch.receivers import build_receivers
 from cluster.collector.ticks_topic import ensure_topic
 from cluster.secrets import secret
+from schemas.alerts import AlertEvent
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
 from streaming.delta.locations import require_writable
-from streaming.jobs.alert_path import AlertPathListener, combined
-from streaming.pipeline import Pipeline, PipelineConfig
-from streaming.session import build_session
+from streaming.jobs.listener import AlertPathListener, CompositeListener
+from streaming.session_profile import SessionProfile
+
+if TYPE_CHECKING:
+    from streaming.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
@@ -84,25 +89,49 @@ def require_store(settings: Settings) -> None:
         require_writable(location)
 
 
-def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, prompt: bool = True) -> Pipeline:
+def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, with_alerts: bool = True) -> Pipeline:
     """Return a pipeline over a new Spark session, and create the ticks topic if it does not exist.
 
     Args:
         clusters: settings of all clusters.
         app_name: name of the Spark application.
-        prompt: whether the alert path runs in the pipeline.
+        with_alerts: whether the alert path will run in the pipeline. It needs receivers, and a session of low latency.
 
     Raises:
         HeadroomError: jars are missing, the tables cannot be written, or the ticks topic cannot be reached.
     """
+    # Only here, because commands that run no job answer faster without Spark's modules.
+    from streaming.pipeline import Pipeline, PipelineConfig
+    from streaming.session import build_session
+
     settings = clusters.settings
     require_store(settings)
     ticks_kafka = settings.ticks_cluster()
     password = secret(ticks_kafka.sasl_password, ticks_kafka.sasl_password_file, "sasl_password_file")
     ensure_topic(settings)
-    receivers = build_receivers(settings.notify) if prompt else []
-    spark = build_session(settings.spark, app_name, prompt=prompt)
+    receivers = build_receivers(settings.notify) if with_alerts else []
+    profile = SessionProfile.LOW_LATENCY if with_alerts else SessionProfile.THROUGHPUT
+    spark = build_session(settings.spark, app_name, profile)
     return Pipeline(spark, PipelineConfig(settings, ticks_kafka, password, clusters.config, clusters.others, receivers))
+
+
+class PrintingListener(AlertPathListener):
+    """Prints verdicts and events of the alert path.
+
+    Args:
+        printer: prints them.
+    """
+
+    def __init__(self, printer: VerdictPrinter) -> None:
+        self._printer = printer
+
+    def on_tick(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
+        """Print the verdicts of a tick if they have changed."""
+        self._printer.print_tick(cluster, tick_ms, statuses)
+
+    def on_events(self, events: Sequence[AlertEvent]) -> None:
+        """Print events."""
+        self._printer.print_events(events)
 
 
 def start_alert_output(
@@ -117,8 +146,7 @@ def start_alert_output(
         state: state behind the metrics.
     """
     state.follow(lambda: pipeline.batch_s, pipeline.deliveries, pipeline.quarantined)
-    metrics = AlertPathListener(state.on_tick, state.on_events, state.on_batch, state.on_collected, state.on_balances)
-    pipeline.start_alert_path(combined([listener, metrics]))
+    pipeline.start_alert_path(CompositeListener([listener, state]))
     active = pipeline.engine.active()
     printer.print_active(active)
     state.restore(active)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from alerts.text.formatting import format_duration
 from cli.common.output import echo
 from schemas.errors import HeadroomError
-from streaming.pipeline import Pipeline
-from streaming.session import forget_jvm
+from streaming.supervision.failure import JvmEnded
 from streaming.supervision.failures import Failures
-from streaming.supervision.jvm import JvmEnded
+
+if TYPE_CHECKING:
+    from streaming.pipeline import Pipeline
 
 _RESTART_AFTER_S = 2.0
 # More ends than this in a short time have a lasting cause, so the command fails.
@@ -95,6 +97,8 @@ class RestartingPipeline:
         Raises:
             JvmEnded: the JVM has ended too often.
         """
+        from streaming.session import forget_jvm
+
         self._jvm_ends.add()
         with suppress(HeadroomError):
             self.stop()

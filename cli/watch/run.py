@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,12 +15,13 @@ from cli.common.logs import log_to_stderr
 from cli.common.options import configs_option, for_option, format_option
 from cli.watch.collect import stop_on_signals
 from cli.watch.metrics_server import serving_metrics
-from cli.watch.pipeline import build_pipeline, load_clusters, start_alert_output, supervise
+from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
 from cli.watch.printer import VerdictPrinter
 from cli.watch.priority import lower_session
 from cli.watch.single_instance import exclusive_jobs
-from streaming.jobs.alert_path import AlertPathListener
-from streaming.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from streaming.pipeline import Pipeline
 
 # Jobs that include the alert path.
 _ALERTING = {"watch", "alerts"}
@@ -71,7 +73,7 @@ def run(
         exclusive_jobs(clusters.settings.store, parts, STOP_S if with_parent else 0.0, stop),
         serving_metrics(clusters) if alerting else nullcontext() as state,
     ):
-        pipeline = build_pipeline(clusters, f"headroom {' '.join(jobs)}", prompt=alerting)
+        pipeline = build_pipeline(clusters, f"headroom {' '.join(jobs)}", with_alerts=alerting)
         try:
             _start(pipeline, set(jobs), VerdictPrinter(output_format), state)
             supervise([pipeline.check, *orphaned], stop, seconds)
@@ -81,7 +83,7 @@ def run(
 
 def _start(pipeline: Pipeline, jobs: set[str], printer: VerdictPrinter, state: MetricsState | None) -> None:
     if state is not None:
-        start_alert_output(pipeline, printer, AlertPathListener(printer.print_tick, printer.print_events), state)
+        start_alert_output(pipeline, printer, PrintingListener(printer), state)
     if jobs & {"watch", "gold"}:
         pipeline.start_gold()
     if "record" in jobs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import click
 
@@ -14,13 +14,13 @@ from cli.common.options import configs_option, for_option, format_option
 from cli.common.output import echo
 from cli.watch.collect import stop_on_signals
 from cli.watch.metrics_server import serving_metrics
-from cli.watch.pipeline import build_pipeline, load_clusters, start_alert_output, supervise
+from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
 from cli.watch.printer import VerdictPrinter
 from cli.watch.restarting_pipeline import RestartingPipeline
 from cli.watch.single_instance import exclusive_jobs
 from schemas.errors import HeadroomError
-from streaming.jobs.alert_path import AlertPathListener
-from streaming.session import submitted
+from streaming.jobs.listener import AlertPathListener, CompositeListener
+from streaming.session_profile import submitted
 
 
 @click.command()
@@ -60,7 +60,7 @@ def watch(
         history = HistoryProcess(clusters.config)
         try:
             echo("Starting the collector and Spark ...", err=True)
-            listener = AlertPathListener(_after_each_tick(printer.print_tick, history.allow), printer.print_events)
+            listener = CompositeListener([PrintingListener(printer), HistoryStarter(history)])
             pipeline = RestartingPipeline(
                 lambda: build_pipeline(clusters, "headroom watch"),
                 lambda built: start_alert_output(built, printer, listener, state),
@@ -122,13 +122,16 @@ class HistoryProcess:
             self._child.stop()
 
 
-def _after_each_tick(
-    listener: Callable[[str, int, Sequence[ThrottleStatus]], None], callback: Callable[[], None]
-) -> Callable[[str, int, Sequence[ThrottleStatus]], None]:
-    """Return a tick listener that calls another listener first, and a callback then."""
+class HistoryStarter(AlertPathListener):
+    """Permits the start of the history process once a tick has been printed.
 
-    def on_tick(cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
-        listener(cluster, tick_ms, statuses)
-        callback()
+    Args:
+        history: process of the history.
+    """
 
-    return on_tick
+    def __init__(self, history: HistoryProcess) -> None:
+        self._history = history
+
+    def on_tick(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
+        """Permit the start."""
+        self._history.allow()

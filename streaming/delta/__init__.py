@@ -1,1 +1,1 @@
-"""Delta tables, with and without Spark."""
+"""Delta tables without Spark: locations, queries, appends, compaction, damage."""

@@ -58,18 +58,16 @@ def create(location: str, table: Table, schema: Schema | None = None) -> None:
         table: definition of the table.
         schema: its columns; None if all of them are text or integers.
     """
+    if schema is None:
+        schema = Schema([Field(c.name, _DELTA[c.type], metadata={"comment": c.meaning}) for c in table.columns])
     with without_panic(location):
         DeltaTable.create(
             location,
-            schema=schema or _flat(table),
+            schema=schema,
             partition_by=list(table.partition_by),
             description=table.grain,
             configuration=properties(table),
         )
-
-
-def _flat(table: Table) -> Schema:
-    return Schema([Field(c.name, _DELTA[c.type], metadata={"comment": c.meaning}) for c in table.columns])
 
 
 def append(opened: DeltaTable, records: Sequence[object], table: Table, guard: CommitProperties | None = None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,13 +104,10 @@ def mend(location: str) -> list[Damage]:
         if path is not None:
             for damage in found:
                 _set_aside(Path(path), damage)
-        if not _log_is_damaged(found):
+        # The library repairs only a table whose log it can read.
+        if not any(damage.file.startswith(_LOG) for damage in found):
             DeltaTable(location).repair()
     return mended
-
-
-def _log_is_damaged(found: Iterable[Damage]) -> bool:
-    return any(damage.file.startswith(_LOG) for damage in found)
 
 
 def _damaged_checkpoints(folder: Path) -> Iterator[Damage]:
@@ -127,7 +124,7 @@ def _damaged_checkpoints(folder: Path) -> Iterator[Damage]:
     # The hint to the last checkpoint is damaged too if that checkpoint is.
     hint = log / _LAST_CHECKPOINT
     if hint.exists():
-        version = _value(hint).get("version")
+        version = (_action(hint.read_bytes()) or {}).get("version")
         if version not in undamaged:
             yield Damage(f"{_LOG}/{_LAST_CHECKPOINT}", "names no checkpoint that is whole", lost)
 
@@ -230,10 +227,6 @@ def _action(line: bytes) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _value(file: Path) -> Mapping[str, Any]:
-    return _action(file.read_bytes()) or {}
 
 
 def _parquet_fault(file: Path, size_bytes: int | None = None) -> str | None:

@@ -1,54 +1,19 @@
-"""Maintenance of the tables: deletes old days, compacts small files, removes unreferenced files.
-
-Each day is a folder of its own in every table, so deleting one rewrites nothing. Maintenance does not conflict with the
-jobs: their appends read nothing, compaction changes no row, and columns and properties stay as they are. Only a second
-maintenance can conflict.
-"""
+"""Maintenance of one table by the Delta library, and the results of any maintenance."""
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date
 
-import deltalake
-from delta.exceptions import (
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentWriteException,
-    MetadataChangedException,
-)
-from delta.tables import DeltaTable
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
-from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
 
-from schemas.config import StoreSettings
-from schemas.tables import PROMPT_TABLES, TABLES, Table
+from schemas.tables import Table
 from streaming.delta.append import without_panic
-from streaming.delta.locations import local_path
-from streaming.delta.store import Store
-from streaming.supervision.failure import cause_of
 
-log = logging.getLogger(__name__)
-
-# Another maintenance was faster, or a job that started at the same time added a column.
-_CONFLICTS = (
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentWriteException,
-    MetadataChangedException,
-)
-_ATTEMPTS = 5
 # Same size as in Spark's compaction of the other tables (streaming.session).
 _COMPACTED_BYTES = 128 * 1024 * 1024
-# The first run comes early, so that a process that ends within a period maintains its tables too.
-_FIRST_RUN_RATIO = 0.1
 
 
 @dataclass(frozen=True)
@@ -85,80 +50,6 @@ class MaintenanceFailure:
     reason: str
 
 
-class Maintenance:
-    """Maintains the tables of one store.
-
-    Args:
-        spark: session.
-        store: tables.
-        settings: section ``[store]``: days to keep.
-        tables: tables to maintain.
-    """
-
-    def __init__(
-        self, spark: SparkSession, store: Store, settings: StoreSettings, tables: Sequence[Table] = TABLES
-    ) -> None:
-        self._spark = spark
-        self._store = store
-        self._settings = settings
-        self._tables = tables
-
-    def run(self, today: date | None = None) -> list[MaintenanceResult | MaintenanceFailure]:
-        """Maintain all existing tables, and return the results; one failure does not stop the others.
-
-        Args:
-            today: current day, UTC; None: by the clock.
-        """
-        day = today or datetime.now(timezone.utc).date()
-        done = [self._try(table, day) for table in self._tables]
-        return [one for one in done if one is not None]
-
-    def _try(self, table: Table, today: date) -> MaintenanceResult | MaintenanceFailure | None:
-        try:
-            return self._maintain(table, today, _ATTEMPTS) if self._store.exists(table) else None
-        # Any error: no row changes before the commit, and the next run does the rest.
-        except Exception as error:
-            reason = cause_of(error)
-            log.warning("maintenance of %s failed: %s", table.path, reason)
-            log.debug("maintenance of %s", table.path, exc_info=True)
-            return MaintenanceFailure(table.path, reason)
-
-    def _maintain(self, table: Table, today: date, attempts: int) -> MaintenanceResult:
-        began_s = time.monotonic()
-        # Raises if another program's table is here: Headroom must not delete from it.
-        self._store.state(table)
-        path = local_path(self._store.location(table))
-        keep_from = self._keep_from(table, today)
-        if path is not None and table in PROMPT_TABLES:
-            return maintain_prompt(path, table, attempts, keep_from)
-        delta = DeltaTable.forPath(self._spark, self._store.location(table))
-        before = self._size(delta)
-        try:
-            if keep_from is not None:
-                # The condition uses the partition column only, so whole files are deleted and none is rewritten.
-                delta.delete(F.col("date") < F.lit(keep_from))
-            # All days: one that passed without maintenance still has small files, and compacted days cost nothing.
-            delta.optimize().executeCompaction()
-        except _CONFLICTS:
-            if attempts == 1:
-                raise
-            return self._maintain(table, today, attempts - 1)
-        delta.vacuum()
-        after = self._size(delta)
-        took_s = time.monotonic() - began_s
-        return MaintenanceResult(
-            table.path, before["numFiles"], after["numFiles"], after["sizeInBytes"], keep_from, took_s
-        )
-
-    def _keep_from(self, table: Table, today: date) -> date | None:
-        days = self._settings.keep_days(table.path)
-        return today - timedelta(days=days - 1) if days and table.partition_by else None
-
-    @staticmethod
-    def _size(delta: DeltaTable) -> Row:
-        return delta.detail().select("numFiles", "sizeInBytes").collect()[0]
-
-
 def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None = None) -> MaintenanceResult:
     """Maintain a table on a local disk that another process or thread writes by the Delta library without Spark.
 
@@ -177,7 +68,7 @@ def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | No
 
 def _maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None) -> MaintenanceResult:
     began_s = time.monotonic()
-    delta = deltalake.DeltaTable(path)
+    delta = DeltaTable(path)
     before = delta.get_add_actions().num_rows
     try:
         if keep_from is not None:
@@ -190,39 +81,6 @@ def _maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | N
         return _maintain_prompt(path, table, attempts - 1, keep_from)
     delta.vacuum(dry_run=False, full=True)
     delta.cleanup_metadata()
-    files = deltalake.DeltaTable(path).get_add_actions()
+    files = DeltaTable(path).get_add_actions()
     size_bytes = sum(files.column("size_bytes").to_pylist())
     return MaintenanceResult(table.path, before, files.num_rows, size_bytes, keep_from, time.monotonic() - began_s)
-
-
-class MaintenanceSchedule:
-    """Runs maintenance periodically on a thread of its own, next to the jobs.
-
-    Args:
-        run: maintains all tables.
-        every_s: time from the end of one run to the next, seconds.
-    """
-
-    def __init__(self, run: Callable[[], object], every_s: float) -> None:
-        self._run = run
-        self._every_s = every_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="maintenance", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread; the first run comes after a tenth of a period."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Start no further run. A run in progress continues."""
-        self._stop.set()
-
-    def _work(self) -> None:
-        wait_s = self._every_s * _FIRST_RUN_RATIO
-        while not self._stop.wait(wait_s):
-            wait_s = self._every_s
-            try:
-                self._run()
-            except Exception:
-                # Any error leaves the tables consistent, and the next run does the rest.
-                log.exception("maintenance of the tables failed; it is tried again in %.0f s", self._every_s)

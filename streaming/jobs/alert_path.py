@@ -6,7 +6,7 @@ import logging
 import threading
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -16,18 +16,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from alerts.engine import AlertEngine
 from alerts.faults import Faults
-from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
-from alerts.metrics import Collected
 from schemas.alerts import AlertEvent
-from streaming.delta.store import writer_id
+from streaming.jobs.listener import AlertPathListener
 from streaming.jobs.without_store import WithoutStore
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.batch_offsets import alert_offsets
 from streaming.queries.warm_up import WarmUp
 from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.sources.ticks_topic import TicksTopic
-from streaming.tables.events import EventLog
+from streaming.store.event_log import EventLog
+from streaming.store.store import writer_id
 from streaming.transforms.gold import headroom_rows
 from streaming.transforms.prepared import Prepared
 
@@ -38,48 +37,16 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class AlertPathListener:
-    """Callbacks of the alert path.
+class AlertPathSource:
+    """Source of the alert path's query.
 
     Attributes:
-        on_tick: gets cluster, time and throttle statuses of a tick, after the events of its batch are durable.
-        on_events: gets events after they are durable, or while they cannot be stored.
-        on_batch: gets the duration of a finished batch, seconds.
-        on_collected: gets cluster and collection figures of a tick, before ``on_tick``.
-        on_balances: gets cluster, time and leader balances of a tick, after they are in their table.
+        topic: ticks.
+        checkpoint: folder or URL of the query's checkpoint.
     """
 
-    on_tick: Callable[[str, int, Sequence[ThrottleStatus]], None] = lambda cluster, tick_ms, statuses: None
-    on_events: Callable[[Sequence[AlertEvent]], None] = lambda events: None
-    on_batch: Callable[[float], None] = lambda seconds: None
-    on_collected: Callable[[str, Collected], None] = lambda cluster, collected: None
-    on_balances: Callable[[str, int, Sequence[LeaderBalance]], None] = lambda cluster, tick_ms, balances: None
-
-
-def combined(listeners: Sequence[AlertPathListener]) -> AlertPathListener:
-    """Return a listener that calls all of these in their order."""
-
-    def on_tick(cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
-        for listener in listeners:
-            listener.on_tick(cluster, tick_ms, statuses)
-
-    def on_events(events: Sequence[AlertEvent]) -> None:
-        for listener in listeners:
-            listener.on_events(events)
-
-    def on_batch(seconds: float) -> None:
-        for listener in listeners:
-            listener.on_batch(seconds)
-
-    def on_collected(cluster: str, collected: Collected) -> None:
-        for listener in listeners:
-            listener.on_collected(cluster, collected)
-
-    def on_balances(cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
-        for listener in listeners:
-            listener.on_balances(cluster, tick_ms, balances)
-
-    return AlertPathListener(on_tick, on_events, on_batch, on_collected, on_balances)
+    topic: TicksTopic
+    checkpoint: str
 
 
 class AlertPath:
@@ -87,12 +54,10 @@ class AlertPath:
 
     Args:
         spark: session.
-        topic: ticks.
+        source: ticks, and how far they were read.
         log: table of events.
         engine: rules and lifecycle of alerts.
         listener: gets ticks, events and figures.
-        checkpoint: folder or URL of this query's checkpoint.
-        max_offsets: most records in one micro-batch; None if there is no limit.
 
     Attributes:
         gate: admits its batches.
@@ -104,22 +69,19 @@ class AlertPath:
     def __init__(
         self,
         spark: SparkSession,
-        topic: TicksTopic,
+        source: AlertPathSource,
         log: EventLog,
         engine: AlertEngine,
         listener: AlertPathListener,
-        checkpoint: str,
-        max_offsets: int | None = None,
     ) -> None:
         self._spark = spark
-        self._topic = topic
-        self._reader = CompleteTicksReader(topic)
+        self._topic = source.topic
+        self._checkpoint = source.checkpoint
+        self._reader = CompleteTicksReader(source.topic)
         self._headroom = Prepared(headroom_rows)
         self._log = log
         self._engine = engine
         self._listener = listener
-        self._checkpoint = checkpoint
-        self._max_offsets = max_offsets
         self.gate = BatchGate(listener.on_batch)
         self.warm_up = WarmUp(lambda: self.gate.idle_s)
         self._watchdog_version = 0
@@ -144,7 +106,7 @@ class AlertPath:
             self._restored = True
         # The alert partition has grown while the query was stopped.
         self._first_batch = True
-        stream = self._topic.alert_stream("latest", self._max_offsets)
+        stream = self._topic.alert_stream("latest")
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         return writer.foreachBatch(self.gate.wrap(self._process_batch)).start()
 
@@ -198,7 +160,9 @@ class AlertPath:
                 return
             rows = self._headroom.on(complete.messages).collect()
         self.warm_up.schedule(lambda: self._compute_again(*complete.last_offsets))
-        rows_of_tick = _by_tick(rows)
+        rows_of_tick: dict[tuple[str, int], list[Row]] = defaultdict(list)
+        for row in rows:
+            rows_of_tick[row["cluster"], row["tick_ms"]].append(row)
         ticks = [(row["cluster"], row["tick_ms"]) for row in new]
         self._last_evaluated = max(map(_position, new))
         statuses: dict[tuple[str, int], list[ThrottleStatus]] = {}
@@ -260,7 +224,9 @@ class AlertPath:
         with self._writing:
             self._unstored.append((events, writer, version))
             stored = self._store_all()
-        self._listener.on_events(events if stored else [_labelled_unstored(event) for event in events])
+        if not stored:
+            events = [replace(event, summary=f"{event.summary} (not kept yet)") for event in events]
+        self._listener.on_events(events)
 
     def _store_all(self) -> bool:
         """Store the pending events in their order, and return whether all of them are stored now."""
@@ -299,14 +265,3 @@ def _is_evaluated(position: tuple[int, int], last: tuple[int, int]) -> bool:
     Both must be no later: if the topic was created again, its offsets are lower but its times are later.
     """
     return position[0] <= last[0] and position[1] <= last[1]
-
-
-def _labelled_unstored(event: AlertEvent) -> AlertEvent:
-    return replace(event, summary=f"{event.summary} (not kept yet)")
-
-
-def _by_tick(rows: Iterable[Row]) -> dict[tuple[str, int], list[Row]]:
-    by_tick: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in rows:
-        by_tick[row["cluster"], row["tick_ms"]].append(row)
-    return by_tick

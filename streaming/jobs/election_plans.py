@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from alerts.inputs.leader_balance import leader_balance_of
 from planning.elections.planner import BatchLimits
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.delta.low_latency_table import record_rows
 from streaming.queries.caching import Cache
+from streaming.store.low_latency_table import record_rows
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.election_plan import election_plans
 from streaming.transforms.leaders.imbalance import ImbalanceInputs

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
-from streaming.delta.store import Store
 from streaming.queries.caching import checkpointed_frames
 from streaming.queries.tick_query import TickQuery
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.ticks_topic import TicksTopic
+from streaming.store.store import Store
 from streaming.transforms.gold import GoldQueries
 
 # In the order of writing: the last one shows which ticks are written.

@@ -10,25 +10,24 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from planning.elections.planner import BatchLimits
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.delta.low_latency_table import LowLatencyTable
-from streaming.delta.store import Store
 from streaming.jobs.election_plans import ElectionPlanScheduler
 from streaming.queries.caching import Cache, cached_frames
 from streaming.queries.tick_query import TickQuery
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.ticks_topic import TicksTopic
+from streaming.store.low_latency_table import LowLatencyTable
+from streaming.store.store import Store
 from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_headers
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import Tick, in_ticks, rows_of
+from streaming.transforms.tick_status import ExtraTickColumn, Tick, in_ticks, rows_of
 
 log = logging.getLogger(__name__)
 
@@ -63,44 +62,62 @@ class TickEnd:
         return sum(end - first for first, end in self.ranges.values())
 
 
+@dataclass(frozen=True)
+class BalanceConfig:
+    """What the balance job needs besides the arguments of every ``TickQuery``.
+
+    Attributes:
+        throughput_topic: the topic of the ticks, read by a session for many rows.
+        threshold_ratio: threshold of imbalance of brokers without a threshold of their own, 0 to 1.
+        limits: limits of one batch of elections.
+    """
+
+    throughput_topic: TicksTopic
+    threshold_ratio: float
+    limits: BatchLimits
+
+
 class LeaderImbalanceJob(TickQuery):
     """One streaming query over the alert partition that writes ``gold/leader_imbalance`` and ``gold/election_plan``.
 
     Args:
         spark: session.
         topic: ticks.
-        throughput_topic: the same topic, read by a session for many rows.
         store: tables.
         checkpoint: folder or URL of this query's checkpoint.
         trigger_s: least time between two commits, seconds.
-        setting_ratio: threshold of brokers without a threshold of their own, 0 to 1.
-        limits: limits of one batch of elections.
+        balance: what else this job needs.
     """
 
     name = "balance"
     # Plans first: a reader that finds imbalance rows then also finds their plan.
     tables = (ELECTION_PLAN, LEADER_IMBALANCE)
     max_offsets = 300
-    extra_columns = MappingProxyType({"leaders": "max(sent_messages['leaders'])", "ranges": "first(ranges, true)"})
+    extra_columns = (
+        # Messages of the kind leaders that were sent; null if tick_end does not contain it.
+        ExtraTickColumn("leaders", "max(sent_messages['leaders'])"),
+        # Where the tick's records are in the other partitions.
+        ExtraTickColumn("ranges", "first(ranges, true)"),
+    )
 
     def __init__(
         self,
         spark: SparkSession,
         topic: TicksTopic,
-        throughput_topic: TicksTopic,
         store: Store,
         checkpoint: str,
         trigger_s: float,
-        setting_ratio: float,
-        limits: BatchLimits,
+        balance: BalanceConfig,
     ) -> None:
         super().__init__(spark, topic, store, checkpoint, trigger_s)
-        self._throughput_topic = throughput_topic
+        self._throughput_topic = balance.throughput_topic
         self._counts = Prepared(_message_counts)
         self._rows = Prepared(
-            lambda records, alert: as_table(leader_imbalance(_inputs(records, alert), setting_ratio), LEADER_IMBALANCE)
+            lambda records, alert: as_table(
+                leader_imbalance(_inputs(records, alert), balance.threshold_ratio), LEADER_IMBALANCE
+            )
         )
-        self._scheduler = ElectionPlanScheduler(spark, limits)
+        self._scheduler = ElectionPlanScheduler(spark, balance.limits)
         self._balances = LowLatencyTable(spark, store, LEADER_IMBALANCE)
 
     def _write(self, complete: CompleteTicks) -> None:

@@ -13,13 +13,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
 from schemas.tick_messages import KINDS
-from streaming.delta.store import Store
 from streaming.jobs.heads import MessageHeaders, headers_of
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.caching import Cache, cached_frames
 from streaming.queries.written import Written
 from streaming.session import COMPILED, INTERPRETED, configure
 from streaming.sources.ticks_topic import TicksTopic
+from streaming.store.store import Store
 from streaming.transforms.decode import MESSAGE_KEYS, NOT_A_MESSAGE, with_headers, with_message
 from streaming.transforms.gold import as_table
 from streaming.transforms.silver import SILVER

@@ -6,10 +6,10 @@ No streaming query runs then, because Spark stores its offsets in a checkpoint.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 
 from streaming.supervision.failure import cause_of
+from streaming.supervision.periodic_task import PeriodicTask
 
 log = logging.getLogger(__name__)
 
@@ -27,29 +27,26 @@ class WithoutStore:
 
     def __init__(self, evaluate: Callable[[int], int]) -> None:
         self._evaluate = evaluate
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="without-store", daemon=True)
+        self._task = PeriodicTask("without-store", self._poll, _EVERY_S)
         self._offset = 0
+        self._logged = ""
 
     def start(self, offset: int) -> None:
-        """Start the thread with an offset of the alert partition."""
+        """Start polling from an offset of the alert partition on."""
         self._offset = offset
-        self._thread.start()
+        self._task.start()
 
     def stop(self) -> None:
         """Stop polling, and wait for the batch in progress, at most 10 s."""
-        self._stop.set()
-        self._thread.join(_STOP_S)
+        self._task.stop(_STOP_S)
 
-    def _run(self) -> None:
-        logged = ""
-        while not self._stop.wait(_EVERY_S):
-            try:
-                self._offset = self._evaluate(self._offset)
-                logged = ""
-            except Exception as error:
-                trouble = cause_of(error)
-                # The same error twice a second would fill the log.
-                if trouble != logged:
-                    log.error("ticks cannot be evaluated at the moment: %s", trouble)
-                logged = trouble
+    def _poll(self) -> None:
+        try:
+            self._offset = self._evaluate(self._offset)
+            self._logged = ""
+        except Exception as error:
+            trouble = cause_of(error)
+            # The same error twice a second would fill the log.
+            if trouble != self._logged:
+                log.error("ticks cannot be evaluated at the moment: %s", trouble)
+            self._logged = trouble

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import Table
-from streaming.delta.store import Store
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
 from streaming.queries.written import Written
 from streaming.sources.ticks_topic import TicksTopic
-from streaming.transforms.tick_status import NO_EXTRA_COLUMNS, Tick
+from streaming.store.store import Store
+from streaming.transforms.tick_status import ExtraTickColumn, Tick
 
 
 class TickQuery(ABC):
@@ -38,8 +38,8 @@ class TickQuery(ABC):
     tables: ClassVar[tuple[Table, ...]]
     # Most records of the alert partition in one micro-batch.
     max_offsets: ClassVar[int]
-    # Further aggregates of each tick, for ``tick_status``.
-    extra_columns: ClassVar[Mapping[str, str]] = NO_EXTRA_COLUMNS
+    # Further columns of ``tick_status`` that it needs.
+    extra_columns: ClassVar[Sequence[ExtraTickColumn]] = ()
 
     def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
         self._spark = spark

@@ -8,9 +8,10 @@ has just begun.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
+
+from streaming.supervision.periodic_task import PeriodicTask
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +34,9 @@ class WarmUp:
 
     def __init__(self, idle_s: Callable[[], float]) -> None:
         self._idle_s = idle_s
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._task = PeriodicTask("rehearsal", self._run_if_idle, _POLL_S)
         self._batch: Callable[[], None] = lambda: None
+        self._rounds, self._took_s = 0, 0.0
 
     def schedule(self, batch: Callable[[], None]) -> None:
         """Run this batch from now on; the first call starts the thread.
@@ -44,25 +45,22 @@ class WarmUp:
             batch: runs the batch again and discards its result.
         """
         self._batch = batch
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="rehearsal", daemon=True)
-            self._thread.start()
+        self._task.start()
 
-    def _run(self) -> None:
-        rounds, took_s = 0, 0.0
-        while rounds < _ROUNDS and took_s < _MOST_S and not self._stop.wait(_POLL_S):
-            if self._idle_s() >= _QUIET_S:
-                began_s = time.monotonic()
-                try:
-                    self._batch()
-                except Exception:
-                    # The real batch reports the same error.
-                    log.debug("a warm-up batch failed", exc_info=True)
-                    return
-                rounds, took_s = rounds + 1, took_s + time.monotonic() - began_s
+    def _run_if_idle(self) -> None:
+        if self._idle_s() < _QUIET_S:
+            return
+        began_s = time.monotonic()
+        try:
+            self._batch()
+        except Exception:
+            # The real batch reports the same error.
+            log.debug("a warm-up batch failed", exc_info=True)
+            self._task.stop()
+        self._rounds, self._took_s = self._rounds + 1, self._took_s + time.monotonic() - began_s
+        if self._rounds >= _ROUNDS or self._took_s >= _MOST_S:
+            self._task.stop()
 
     def stop(self) -> None:
         """Start no further batch, and wait for the one in progress, at most 30 s."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout=_STOP_S)
+        self._task.stop(_STOP_S)

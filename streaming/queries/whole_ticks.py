@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from streaming.queries.caching import cached_frames
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.transforms.decode import MESSAGE_KEYS, alert_messages
 from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import NO_EXTRA_COLUMNS, complete_ticks, in_ticks, tick_status
+from streaming.transforms.tick_status import ExtraTickColumn, complete_ticks, in_ticks, tick_status
 
 log = logging.getLogger(__name__)
 _INCOMPLETE = "it is not complete"
@@ -49,10 +49,10 @@ class CompleteTicksReader:
 
     Args:
         topic: source of the records of a tick that came before a batch.
-        extra_columns: further aggregates of each tick, for ``tick_status``.
+        extra_columns: further columns of ``tick_status``.
     """
 
-    def __init__(self, topic: TicksTopic, extra_columns: Mapping[str, str] = NO_EXTRA_COLUMNS) -> None:
+    def __init__(self, topic: TicksTopic, extra_columns: Sequence[ExtraTickColumn] = ()) -> None:
         self._topic = topic
         self._messages = Prepared(alert_messages)
         self._status = Prepared(lambda messages: tick_status(messages, extra_columns))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from schemas.tables import Table
-from streaming.delta.store import Store
+from streaming.store.store import Store
 from streaming.transforms.tick_status import Tick
 
 

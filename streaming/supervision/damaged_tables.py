@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from schemas.tables import Table
 from streaming.delta.damage import damages, describe_damage
-from streaming.delta.store import Store
+from streaming.store.store import Store
 
 log = logging.getLogger(__name__)
 

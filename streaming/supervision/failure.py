@@ -13,6 +13,8 @@ from itertools import takewhile
 from schemas.errors import HeadroomError
 from schemas.text import one_line
 
+# Remedy of a failure of Spark.
+AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log says more."
 # Longest cause, characters.
 _MOST = 300
 # Begins the plans that Spark appends to a query's error.
@@ -26,6 +28,13 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CONTINUED = ("↳", "Error: Os ")
 # Headroom's own error, whose text needs no class name.
 _OURS = HeadroomError.__name__
+
+
+class JvmEnded(HeadroomError):
+    """Spark's JVM has ended; the process needs a new one."""
+
+    def __init__(self) -> None:
+        super().__init__("Spark", "its JVM has ended", AGAIN)
 
 
 def cause_of(error: BaseException | str) -> str:

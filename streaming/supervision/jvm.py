@@ -9,16 +9,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from schemas.errors import HeadroomError
-from streaming.supervision.failure import cause_of
-
-AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log says more."
-
-
-class JvmEnded(HeadroomError):
-    """Spark's JVM has ended; the process needs a new one."""
-
-    def __init__(self) -> None:
-        super().__init__("Spark", "its JVM has ended", AGAIN)
+from streaming.supervision.failure import AGAIN, JvmEnded, cause_of
 
 
 @contextmanager

@@ -12,9 +12,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from alerts.text.formatting import format_duration
 from schemas.errors import HeadroomError
-from streaming.supervision.failure import cause_of
+from streaming.supervision.failure import AGAIN, cause_of
 from streaming.supervision.failures import Failures
-from streaming.supervision.jvm import AGAIN
 
 log = logging.getLogger(__name__)
 

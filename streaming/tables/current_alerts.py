@@ -10,6 +10,7 @@ from schemas.alerts import AlertEvent, AlertState
 from schemas.config import Settings
 from schemas.tables import ALERT_EVENTS
 from streaming.delta.query_table import query
+from streaming.tables.events import event_of
 from streaming.tables.suppression_rows import now_ms, read_suppressions
 
 _COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
@@ -58,9 +59,9 @@ def read_current_alerts(settings: Settings) -> list[CurrentAlert] | None:
     suppressions, at_ms = read_suppressions(settings), now_ms()
     alerts = []
     for row in rows:
-        fired, event = row.pop("fired"), AlertEvent(**row)
+        event = event_of(row)
         silenced = None if event.state == AlertState.RESOLVED.value else suppressions.suppressed_until_ms(event, at_ms)
-        alerts.append(CurrentAlert(event, fired, silenced, suppressions.acknowledgement(event)))
+        alerts.append(CurrentAlert(event, row["fired"], silenced, suppressions.acknowledgement(event)))
     return alerts
 
 

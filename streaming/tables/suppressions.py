@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from streaming.delta import append as delta_append
 from streaming.delta import query as delta_query
 from streaming.delta.locations import require_absent, require_writable
 from streaming.supervision.failure import cause_of
+from streaming.supervision.periodic_task import PeriodicTask
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,20 @@ _SINCE_MS = 7 * DAY_MS
 
 def record_of(row: Mapping[str, Any]) -> SuppressionRecord:
     """Return the record of a row; columns of a newer version are ignored."""
-    return SuppressionRecord(**{name: row[name] for name in ALERT_MARKS.names()})
+    return SuppressionRecord(
+        mark_id=row["mark_id"],
+        action=row["action"],
+        cluster=row["cluster"],
+        kind=row["kind"],
+        subject=row["subject"],
+        alert_id=row["alert_id"],
+        severity=row["severity"],
+        starts_ms=row["starts_ms"],
+        ends_ms=row["ends_ms"],
+        by=row["by"],
+        note=row["note"],
+        mark_ms=row["mark_ms"],
+    )
 
 
 def append_record(location: str, record: SuppressionRecord) -> None:
@@ -122,17 +135,16 @@ class SuppressionFollower:
         self._version: int | None = None
         self._read_ms: int | None = None
         self._is_unreadable = False
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="marks", daemon=True)
+        self._task = PeriodicTask("marks", self.poll, _EVERY_S)
 
     def start(self) -> None:
         """Read the table once, and start the thread."""
         self.poll()
-        self._thread.start()
+        self._task.start()
 
     def stop(self) -> None:
         """Stop following."""
-        self._stop.set()
+        self._task.stop()
 
     def poll(self) -> None:
         """Read the table, and pass the suppressions on if they have changed since the last read."""
@@ -145,10 +157,6 @@ class SuppressionFollower:
         self._read_ms, self._is_unreadable = self._clock_ms(), False
         if changed is not None:
             self._on_change(Suppressions.of(changed, self._windows).since(self._read_ms - _SINCE_MS))
-
-    def _run(self) -> None:
-        while not self._stop.wait(_EVERY_S):
-            self.poll()
 
     def _changed(self) -> list[SuppressionRecord] | None:
         """Return all records; None if they have not changed."""

@@ -6,35 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from alerts.delivery.delivery_log import SETTLED, Backlog, DeliveryAttempt
-from schemas.alerts import AlertEvent
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from streaming.tables.events import event_of
 
 Row = Mapping[str, Any]
-
-# Alerts that have fired and are not resolved, because later events refer to their notifications, or that have an event
-# that not all receivers have got.
-_OPEN = """
-SELECT alert_id FROM (
-  SELECT e.alert_id, e.state, coalesce(d.receivers, 0) AS receivers FROM events e LEFT JOIN (
-    SELECT event_key, count(DISTINCT receiver) AS receivers FROM deliveries
-    WHERE state IN ({settled}) AND receiver IN ({names}) GROUP BY event_key
-  ) d ON d.event_key = concat(e.alert_id, '/', CAST(e.tick_ms AS STRING), '/', e.state)
-  WHERE e.state <> 'pending'
-) notifiable
-GROUP BY alert_id
-HAVING max(CASE WHEN state = 'firing' THEN 1 ELSE 0 END) = 1
-  AND (max(CASE WHEN state = 'resolved' THEN 1 ELSE 0 END) = 0 OR min(receivers) < {count})
-"""
 
 
 def events_sql(receivers: Sequence[str]) -> str:
     """Return the query of all events of open alerts, except for pending ones."""
-    return f"SELECT * FROM events WHERE state <> 'pending' AND alert_id IN ({_open(receivers)})"
+    return f"SELECT * FROM events WHERE state <> 'pending' AND alert_id IN ({_open_alerts(receivers)})"
 
 
 def attempts_sql(receivers: Sequence[str]) -> str:
     """Return the query of all delivery attempts of open alerts."""
-    return f"SELECT * FROM deliveries WHERE alert_id IN ({_open(receivers)})"
+    return f"SELECT * FROM deliveries WHERE alert_id IN ({_open_alerts(receivers)})"
 
 
 def without_deliveries(sql: str) -> str:
@@ -45,14 +29,47 @@ def without_deliveries(sql: str) -> str:
 
 def backlog_from(events: Iterable[Row], attempts: Iterable[Row]) -> Backlog:
     """Return the backlog from the rows of both queries; columns of a newer version are ignored."""
-    return Backlog(
-        [AlertEvent(**{name: row[name] for name in ALERT_EVENTS.names()}) for row in events],
-        [DeliveryAttempt(**{name: row[name] for name in ALERT_DELIVERIES.names()}) for row in attempts],
+    return Backlog([event_of(row) for row in events], [attempt_of(row) for row in attempts])
+
+
+def attempt_of(row: Row) -> DeliveryAttempt:
+    """Return the delivery attempt of a row of ``alerts/deliveries``; columns of a newer version are ignored."""
+    return DeliveryAttempt(
+        receiver=row["receiver"],
+        event_key=row["event_key"],
+        alert_id=row["alert_id"],
+        cluster=row["cluster"],
+        state=row["state"],
+        attempt=row["attempt"],
+        answer=row["answer"],
+        reference=row["reference"],
+        delivery_ms=row["delivery_ms"],
     )
 
 
-def _open(receivers: Sequence[str]) -> str:
-    return _OPEN.format(settled=_texts(SETTLED), names=_texts(receivers), count=len(receivers))
+def _open_alerts(receivers: Sequence[str]) -> str:
+    """Return the query of the ids of open alerts.
+
+    These have fired and are not resolved, because later events refer to their notifications, or have an event that not
+    all receivers have got. ``notified_events`` has one row per event with the number of receivers that have got it,
+    such as ``("a1", "firing", 1)``. Of two receivers one is still missing then: ``a1`` is open, also once it resolves.
+    """
+    return f"""
+WITH delivered_receivers AS (
+  SELECT event_key, count(DISTINCT receiver) AS receivers FROM deliveries
+  WHERE state IN ({_texts(SETTLED)}) AND receiver IN ({_texts(receivers)})
+  GROUP BY event_key
+), notified_events AS (
+  SELECT e.alert_id, e.state, coalesce(d.receivers, 0) AS receivers
+  FROM events e LEFT JOIN delivered_receivers d
+  ON d.event_key = concat(e.alert_id, '/', CAST(e.tick_ms AS STRING), '/', e.state)
+  WHERE e.state <> 'pending'
+)
+SELECT alert_id FROM notified_events
+GROUP BY alert_id
+HAVING max(CASE WHEN state = 'firing' THEN 1 ELSE 0 END) = 1
+  AND (max(CASE WHEN state = 'resolved' THEN 1 ELSE 0 END) = 0 OR min(receivers) < {len(receivers)})
+"""
 
 
 def _texts(values: Sequence[str]) -> str:

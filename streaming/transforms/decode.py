@@ -7,6 +7,7 @@ of rows), so that duplicates and kinds are found without reading the value.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -39,8 +40,12 @@ _ALERT_COLUMNS = [
 ]
 NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
 _KEY, _VALUE = "CAST(key AS STRING)", "CAST(value AS STRING)"
+# Otherwise the key is only the kind, and the envelope is in the value.
+_IS_ENVELOPE = f"{_KEY} LIKE '{{%'"
 _HEADER_DDL = f"{ENVELOPE}, _bad STRING"
 _OUT_OF_RANGE = "a number is none that a broker can mean"
+_ROWS_MISSING = "rows are missing or cut short"
+_WRONG_COUNT = "row_count is not the number of rows"
 _TOO_LONG = f"an array has more than {MOST_IN_ARRAY} values"
 # The start of a tick that came before a batch is read again. A tick has some hundred messages in the alert partition,
 # and messages of other clusters may lie between them.
@@ -49,6 +54,30 @@ _MOST_ALERT_OFFSETS = 10_000
 _MOST_HISTORY_OFFSETS = 1_000_000
 # For each type of a required column, a value that hardly ever occurs in it.
 _RARE = {"STRING": "''", "INT": "-1", "BIGINT": "-1L", "ARRAY<INT>": "array(-1)"}
+
+
+class ValidationRule(NamedTuple):
+    """Reason to reject a message.
+
+    Attributes:
+        condition: SQL condition of the messages that it rejects; null counts as false.
+        reason: SQL expression of the text, such as a literal in quotes.
+    """
+
+    condition: str
+    reason: str
+
+
+def first_reason(rules: Iterable[ValidationRule]) -> str:
+    """Return the expression of the reason of the first rule that rejects a message; null if none does.
+
+    For example, of two rules::
+
+        CASE WHEN value IS NULL THEN 'the record has no value'
+        WHEN header.seq IS NULL THEN 'seq is missing' END
+    """
+    cases = "\n".join(f"WHEN {rule.condition} THEN {rule.reason}" for rule in rules)
+    return f"CASE {cases} END"
 
 
 def alert_messages(records: DataFrame) -> DataFrame:
@@ -141,36 +170,46 @@ def with_headers(records: DataFrame, clusters: Collection[str] = ()) -> DataFram
         ``kind`` (of the header; cached records are filtered by it) and ``reason`` (null if the header is valid).
     """
     # from_json returns nulls for unreadable parts, so each rule checks one field that a valid header must have.
-    header = f"""CASE WHEN {_KEY} LIKE '{{%' THEN from_json({_KEY}, '{_HEADER_DDL}')
+    header = f"""CASE WHEN {_IS_ENVELOPE} THEN from_json({_KEY}, '{_HEADER_DDL}')
         ELSE from_json({_VALUE}, '{_HEADER_DDL}', map('columnNameOfCorruptRecord', '_bad')) END"""
-    kinds = ", ".join(f"'{kind}'" for kind in KINDS)
-    reason = f"""CASE
-        WHEN value IS NULL THEN 'the record has no value'
-        WHEN header IS NULL OR header._bad IS NOT NULL THEN '{NOT_A_MESSAGE}'
-        WHEN header.version IS NULL THEN 'version is missing'
-        WHEN header.version != {VERSION}
-            THEN concat('version ', header.version, ' is unknown; this Headroom reads {VERSION}')
-        WHEN header.kind IS NULL THEN 'kind is missing'
-        WHEN header.kind NOT IN ({kinds}) THEN concat('kind ', header.kind, ' is unknown')
-        WHEN key IS NULL OR NOT ({_KEY} LIKE '{{%' OR {_KEY} = header.kind)
-            THEN 'the key does not name the kind of the message'
-        WHEN header.cluster IS NULL OR header.cluster = '' THEN 'cluster is missing'
-        {_unknown_cluster(clusters)}
-        WHEN header.tick_ms IS NULL OR header.tick_ms <= 0 THEN 'tick_ms is missing or not positive'
-        WHEN header.tick_ms NOT BETWEEN unix_millis(timestamp) - {TICK_OFF_S * 1000}
-                AND unix_millis(timestamp) + {TICK_OFF_S * 1000}
-            THEN 'tick_ms is more than {TICK_OFF_S} s off the time of its record'
-        WHEN header.seq IS NULL THEN 'seq is missing'
-        END"""
     identified = records.withColumn("header", F.expr(header)).withColumn("kind", F.col("header.kind"))
-    return identified.withColumn("reason", F.expr(reason))
+    return identified.withColumn("reason", F.expr(first_reason(_header_rules(clusters))))
 
 
-def _unknown_cluster(clusters: Collection[str]) -> str:
-    if not clusters:
-        return ""
+def _header_rules(clusters: Collection[str]) -> list[ValidationRule]:
+    """Return the rules for the header of a record, in the order of their precedence."""
+    kinds = ", ".join(map(_literal, KINDS))
     names = ", ".join(map(_literal, sorted(clusters)))
-    return f"WHEN header.cluster NOT IN ({names}) THEN 'no configuration names this cluster'"
+    unknown_cluster = _rule(f"header.cluster NOT IN ({names})", "no configuration names this cluster")
+    off_ms = TICK_OFF_S * 1000
+    return [
+        _rule("value IS NULL", "the record has no value"),
+        _rule("header IS NULL OR header._bad IS NOT NULL", NOT_A_MESSAGE),
+        _rule("header.version IS NULL", "version is missing"),
+        ValidationRule(
+            f"header.version != {VERSION}",
+            f"concat('version ', header.version, ' is unknown; this Headroom reads {VERSION}')",
+        ),
+        _rule("header.kind IS NULL", "kind is missing"),
+        ValidationRule(f"header.kind NOT IN ({kinds})", "concat('kind ', header.kind, ' is unknown')"),
+        _rule(
+            f"key IS NULL OR NOT ({_IS_ENVELOPE} OR {_KEY} = header.kind)",
+            "the key does not name the kind of the message",
+        ),
+        _rule("header.cluster IS NULL OR header.cluster = ''", "cluster is missing"),
+        *([unknown_cluster] if clusters else []),
+        _rule("header.tick_ms IS NULL OR header.tick_ms <= 0", "tick_ms is missing or not positive"),
+        _rule(
+            f"header.tick_ms NOT BETWEEN unix_millis(timestamp) - {off_ms} AND unix_millis(timestamp) + {off_ms}",
+            f"tick_ms is more than {TICK_OFF_S} s off the time of its record",
+        ),
+        _rule("header.seq IS NULL", "seq is missing"),
+    ]
+
+
+def _rule(condition: str, reason: str) -> ValidationRule:
+    """Return a rule with a fixed text as its reason."""
+    return ValidationRule(condition, _literal(reason))
 
 
 def _literal(text: str) -> str:
@@ -189,11 +228,12 @@ def with_message(records: DataFrame, kind: str) -> DataFrame:
         The records with ``message`` (the columns of the message), ``rows`` (an array of structs; null for tick_end)
         and ``reason`` (null if the message is valid).
     """
-    parsed = records.where(F.col("kind") == kind).withColumn("message", F.expr(_parse(kind)))
+    message = f"from_json({_VALUE}, '{message_ddl(kind)}')"
+    parsed = records.where(F.col("kind") == kind).withColumn("message", F.expr(message))
     if kind in COLUMNAR:
         parsed = parsed.withColumn("columns", F.expr(columns_of_message(kind)))
     rows = parsed.withColumn("rows", F.expr(rows_of_message(kind))).drop("columns")
-    return rows.withColumn("reason", F.expr(f"CASE {_value_reasons(kind)} END"))
+    return rows.withColumn("reason", F.expr(first_reason(value_rules(kind))))
 
 
 def message_rows(records: DataFrame, kind: str) -> DataFrame:
@@ -210,10 +250,6 @@ def message_rows(records: DataFrame, kind: str) -> DataFrame:
     return with_message(records, kind).selectExpr(
         "header.cluster AS cluster", "header.tick_ms AS tick_ms", "inline_outer(CASE WHEN reason IS NULL THEN rows END)"
     )
-
-
-def _parse(kind: str) -> str:
-    return f"from_json({_VALUE}, '{message_ddl(kind)}')"
 
 
 def columns_of_message(kind: str) -> str:
@@ -235,34 +271,53 @@ def rows_of_message(kind: str) -> str:
     return f"arrays_zip({', '.join(f'columns.{name}' for name in column_types(kind))})"
 
 
-def _value_reasons(kind: str) -> str:
-    """Return the branches of a CASE: the first rule that a parsed message of a kind breaks gives the reason."""
+def value_rules(kind: str) -> list[ValidationRule]:
+    """Return the rules for a parsed message of a kind, in the order of their precedence."""
     same = " AND ".join(f"message.{name} <=> header.{name}" for name in MESSAGE_KEYS)
     rules = [
-        ("message IS NULL OR message.version IS NULL", NOT_A_MESSAGE),
-        (f"NOT ({same})", "the key and the value name different messages"),
+        _rule("message IS NULL OR message.version IS NULL", NOT_A_MESSAGE),
+        _rule(f"NOT ({same})", "the key and the value name different messages"),
     ]
     if kind == "tick_end":
-        where = "message.lane_messages IS NULL OR message.first_offset IS NULL"
-        rules.append((where, "tick_end does not say where its tick begins"))
-        rules.append((_bad_end("message", "offset"), _OUT_OF_RANGE))
-    else:
-        rules.append(
-            ("message.columns IS NULL" if kind in COLUMNAR else "rows IS NULL", "rows are missing or cut short")
-        )
-        incomplete = f"a row lacks {', '.join(REQUIRED[kind])}, or has it in another type"
-        is_incomplete = _columns_incomplete(kind) if kind in COLUMNAR else f"exists(rows, {_is_incomplete(kind)})"
-        rules.append((is_incomplete, incomplete))
-        if kind in COLUMNAR:
-            rules.append((_columns_differ(kind), "the columns differ in length"))
-        rules.append(("header.row_count != size(rows)", "row_count is not the number of rows"))
-        if array_columns(kind):
-            long = _columns_long(kind) if kind in COLUMNAR else f"exists(rows, r -> {_long_row(kind)})"
-            rules.append((long, _TOO_LONG))
-        rules.append(
-            (_columns_outside(kind) if kind in COLUMNAR else f"exists(rows, r -> {_bad_row(kind)})", _OUT_OF_RANGE)
-        )
-    return "\n".join(f"WHEN {rule} THEN '{reason}'" for rule, reason in rules)
+        return rules + _end_rules()
+    return rules + (_columnar_rules(kind) if kind in COLUMNAR else _row_rules(kind))
+
+
+def _end_rules() -> list[ValidationRule]:
+    return [
+        _rule(
+            "message.lane_messages IS NULL OR message.first_offset IS NULL",
+            "tick_end does not say where its tick begins",
+        ),
+        _rule(_bad_end("message", "offset"), _OUT_OF_RANGE),
+    ]
+
+
+def _row_rules(kind: str) -> list[ValidationRule]:
+    """Return the rules for a message whose rows are an array of objects."""
+    return [
+        _rule("rows IS NULL", _ROWS_MISSING),
+        _rule(f"exists(rows, {_is_incomplete(kind)})", _incomplete(kind)),
+        _rule("header.row_count != size(rows)", _WRONG_COUNT),
+        *([_rule(f"exists(rows, r -> {_long_row(kind)})", _TOO_LONG)] if array_columns(kind) else []),
+        _rule(f"exists(rows, r -> {_bad_row(kind)})", _OUT_OF_RANGE),
+    ]
+
+
+def _columnar_rules(kind: str) -> list[ValidationRule]:
+    """Return the rules for a message with one array per column."""
+    return [
+        _rule("message.columns IS NULL", _ROWS_MISSING),
+        _rule(_columns_incomplete(kind), _incomplete(kind)),
+        _rule(_columns_differ(kind), "the columns differ in length"),
+        _rule("header.row_count != size(rows)", _WRONG_COUNT),
+        *([_rule(_columns_long(kind), _TOO_LONG)] if array_columns(kind) else []),
+        _rule(_columns_outside(kind), _OUT_OF_RANGE),
+    ]
+
+
+def _incomplete(kind: str) -> str:
+    return f"a row lacks {', '.join(REQUIRED[kind])}, or has it in another type"
 
 
 def _columns_incomplete(kind: str) -> str:

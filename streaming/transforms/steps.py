@@ -30,12 +30,12 @@ def named(columns: Mapping[str, str]) -> list[str]:
     return [f"{expression} AS {name}" for name, expression in columns.items()]
 
 
-def grouped(frame: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
+def grouped(frame: DataFrame, keys: Sequence[str], aggregates: Mapping[str, str]) -> DataFrame:
     """Return one row for each combination of the keys.
 
     Args:
         frame: rows.
         keys: columns.
-        aggregates: expressions with a name.
+        aggregates: name to expression.
     """
-    return frame.groupBy(*keys).agg(*map(F.expr, aggregates))
+    return frame.groupBy(*keys).agg(*map(F.expr, named(aggregates)))

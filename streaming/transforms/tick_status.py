@@ -9,19 +9,66 @@ a restart loses nothing, and a replay gives the same rows.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+
+from streaming.transforms.steps import grouped, named
 
 # Cluster and time, epoch milliseconds.
 Tick = tuple[str, int]
 
 TICK = ["cluster", "tick_ms"]
-NO_EXTRA_COLUMNS: Mapping[str, str] = MappingProxyType({})
+# Over the messages of a tick, of which only tick_end has most of the columns.
+_AGGREGATES = {
+    # Offset of its first record in the alert partition.
+    "first_offset": "max(first_offset)",
+    # Offset of its tick_end there; null if it was not read.
+    "end_offset": "max(CASE WHEN kind = 'tick_end' THEN record_offset END)",
+    # Time of the record of its tick_end, epoch milliseconds.
+    "record_ms": "max(CASE WHEN kind = 'tick_end' THEN record_ms END)",
+    # Messages in the alert partition that were read, tick_end not counted.
+    "messages": "count_if(kind != 'tick_end')",
+    # Messages in the alert partition that were sent, tick_end not counted; null if tick_end was not read.
+    "lane_messages": "max(lane_messages)",
+    # Whether it has a message of the kind moves.
+    "any_moves": "bool_or(kind = 'moves')",
+    # Ticks that the collector skipped before this one.
+    "skipped_ticks": "max(skipped_ticks)",
+    # Time that the collector took, milliseconds.
+    "collect_ms": "max(collect_ms)",
+    # Brokers that did not report everything.
+    "unanswered_brokers": "max(unanswered_brokers)",
+}
+# The columns of ``tick_status``.
+_STATUS = {
+    "first_offset": "first_offset",
+    "end_offset": "end_offset",
+    "record_ms": "record_ms",
+    "ended": "lane_messages IS NOT NULL",
+    "whole": "coalesce(messages = lane_messages, false)",
+    "any_moves": "any_moves",
+    "skipped_ticks": "coalesce(skipped_ticks, 0)",
+    "collect_ms": "collect_ms",
+    "unanswered_brokers": "greatest(unanswered_brokers, 0)",
+}
+
+
+@dataclass(frozen=True)
+class ExtraTickColumn:
+    """Further column in the status of a tick, for a query that needs more of its ``tick_end``.
+
+    Attributes:
+        name: name of the column.
+        aggregate: its value, as SQL over the tick's rows of ``streaming.transforms.decode.alert_messages``.
+    """
+
+    name: str
+    aggregate: str
 
 
 def in_ticks(ticks: Sequence[Tick], prefix: str = "") -> Column:
@@ -42,12 +89,12 @@ def in_ticks(ticks: Sequence[Tick], prefix: str = "") -> Column:
     return reduce(or_, of_clusters, F.lit(False))
 
 
-def tick_status(messages: DataFrame, extra_columns: Mapping[str, str] = NO_EXTRA_COLUMNS) -> DataFrame:
+def tick_status(messages: DataFrame, extra_columns: Sequence[ExtraTickColumn] = ()) -> DataFrame:
     """Return one row per tick, in order of time.
 
     Args:
         messages: rows of ``streaming.transforms.decode.alert_messages``.
-        extra_columns: further aggregates: name to expression.
+        extra_columns: further columns.
 
     Returns:
         ``cluster``, ``tick_ms`` and these columns:
@@ -60,35 +107,10 @@ def tick_status(messages: DataFrame, extra_columns: Mapping[str, str] = NO_EXTRA
         - ``skipped_ticks``, ``collect_ms``, ``unanswered_brokers``: values of ``tick_end``; 0, null and 0 without them.
         - the extra columns.
     """
-    return (
-        messages.groupBy(*TICK)
-        .agg(
-            F.expr("max(first_offset) AS first_offset"),
-            F.expr("max(CASE WHEN kind = 'tick_end' THEN record_offset END) AS end_offset"),
-            F.expr("max(CASE WHEN kind = 'tick_end' THEN record_ms END) AS record_ms"),
-            F.expr("count_if(kind != 'tick_end') AS messages"),
-            F.expr("max(lane_messages) AS lane_messages"),
-            F.expr("bool_or(kind = 'moves') AS any_moves"),
-            F.expr("max(skipped_ticks) AS skipped_ticks"),
-            F.expr("max(collect_ms) AS collect_ms"),
-            F.expr("max(unanswered_brokers) AS unanswered_brokers"),
-            *[F.expr(f"{aggregate} AS {name}") for name, aggregate in extra_columns.items()],
-        )
-        .selectExpr(
-            *TICK,
-            "first_offset",
-            "end_offset",
-            "record_ms",
-            "lane_messages IS NOT NULL AS ended",
-            "coalesce(messages = lane_messages, false) AS whole",
-            "any_moves",
-            "coalesce(skipped_ticks, 0) AS skipped_ticks",
-            "collect_ms",
-            "greatest(unanswered_brokers, 0) AS unanswered_brokers",
-            *extra_columns,
-        )
-        .orderBy("tick_ms", "cluster")
-    )
+    aggregates = {**_AGGREGATES, **{column.name: column.aggregate for column in extra_columns}}
+    status = {**_STATUS, **{column.name: column.name for column in extra_columns}}
+    by_tick = grouped(messages, TICK, aggregates)
+    return by_tick.selectExpr(*TICK, *named(status)).orderBy("tick_ms", "cluster")
 
 
 def complete_ticks(messages: DataFrame) -> DataFrame:

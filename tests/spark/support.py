@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from schemas.tables import Table
 from schemas.tick_messages import ROWS
-from streaming.delta.store import Store
 from streaming.sources.trust import ANY, Trust
+from streaming.store.store import Store
 from tests.spark.ticks import TICK_MS, assert_covers, message, records
 
 T = TypeVar("T")

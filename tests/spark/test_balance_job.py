@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from planning.elections.planner import BatchLimits
 from planning.elections.summary import ElectionPlanSummary
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.delta.store import Store
-from streaming.jobs.leader_imbalance import LeaderImbalanceJob, TickEnd, chunked, offset_ranges
-from streaming.tables.leader_balance_follower import LeaderBalanceFollower
+from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob, TickEnd, chunked, offset_ranges
+from streaming.store.leader_balance_follower import LeaderBalanceFollower
+from streaming.store.store import Store
 from streaming.transforms.prepared import Prepared
 from tests.spark.leaders import alert_partition, history
 from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts
@@ -46,7 +46,7 @@ def job(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path) ->
     """The job as it is after its start."""
     path = folder / "balance"
     where = str(path) if path.exists() else checkpoint(folder, "balance")
-    made = LeaderImbalanceJob(spark, source, source, store, where, 1.0, 0.1, BatchLimits())  # type: ignore[arg-type]
+    made = LeaderImbalanceJob(spark, source, store, where, 1.0, BalanceConfig(source, 0.1, BatchLimits()))  # type: ignore[arg-type]
     made.prepare()
     return made
 

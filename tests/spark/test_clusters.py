@@ -15,14 +15,16 @@ from alerts.engine import AlertEngine, WatchedCluster
 from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, Settings
 from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table
-from streaming.delta.store import Store
-from streaming.jobs.alert_path import AlertPath, AlertPathListener
+from streaming.jobs.alert_path import AlertPath, AlertPathSource
 from streaming.jobs.gold import TABLES, GoldJob
+from streaming.jobs.listener import AlertPathListener
 from streaming.jobs.silver import HistoryJob, bronze
-from streaming.tables.events import EventLog
+from streaming.store.event_log import EventLog
+from streaming.store.store import Store
 from streaming.transforms.silver import SILVER
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
+from tests.unit.fakes.alert_path_listener import CallingListener
 
 CLUSTERS = ("orders", "payments")
 MB = 1_000_000
@@ -122,7 +124,7 @@ class Recorder:
         self.events: list[AlertEvent] = []
 
     def listeners(self) -> AlertPathListener:
-        return AlertPathListener(lambda cluster, tick_ms, _: self.ticks.append((cluster, tick_ms)), self.events.extend)
+        return CallingListener(lambda cluster, tick_ms, _: self.ticks.append((cluster, tick_ms)), self.events.extend)
 
 
 def alert_path(spark: SparkSession, folder: Path, messages: list[dict[str, Any]], recorder: Recorder) -> AlertPath:
@@ -136,7 +138,7 @@ def alert_path(spark: SparkSession, folder: Path, messages: list[dict[str, Any]]
     events = EventLog(spark, Store(spark, str(folder / "store")))
     engine.restore(events.last_events())
     topic: Any = ListTopic(spark, messages)
-    return AlertPath(spark, topic, events, engine, recorder.listeners(), str(folder / "alerts"))
+    return AlertPath(spark, AlertPathSource(topic, str(folder / "alerts")), events, engine, recorder.listeners())
 
 
 def test_an_alert_is_that_of_its_own_cluster_also_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:

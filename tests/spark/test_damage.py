@@ -12,9 +12,9 @@ from alerts.delivery.delivery_log import DeliveryAttempt, event_key
 from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
 from streaming.delta.damage import mend
-from streaming.delta.store import Store
-from streaming.tables.deliveries import DeliveryTable
-from streaming.tables.events import EventLog
+from streaming.store.delivery_table import DeliveryTable
+from streaming.store.event_log import EventLog
+from streaming.store.store import Store
 
 KINDS = ("no_data", "eta_slipping", "under_replicated")
 

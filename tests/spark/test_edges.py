@@ -18,7 +18,7 @@ from schemas.config import AlertSettings, ClusterSettings, Settings
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, QUARANTINE
 from schemas.tick_messages import ALERT_KINDS, KINDS
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.leader_imbalance import LeaderImbalanceJob
+from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
 from streaming.jobs.silver import HistoryJob, bronze
 from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.sources.trust import Trust
@@ -121,12 +121,10 @@ def test_no_history_that_is_wrong_in_one_place_stops_the_balance(spark: SparkSes
     job = LeaderImbalanceJob(
         spark,
         topic,  # type: ignore[arg-type]
-        topic,  # type: ignore[arg-type]
         store,
         checkpoint(tmp_path, "balance"),
         1.0,
-        0.1,
-        BatchLimits(),
+        BalanceConfig(topic, 0.1, BatchLimits()),  # type: ignore[arg-type]
     )
     job.prepare()
     raw = frame(spark, [as_record(text_of(m), envelope(m), offset) for offset, m in enumerate(topic.alert_partition)])

@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM
-from streaming.delta.maintenance import Maintenance, MaintenanceFailure, MaintenanceResult
-from streaming.delta.store import Store
+from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
+from streaming.store.event_log import EventLog
+from streaming.store.maintenance import Maintenance
+from streaming.store.store import Store
 from streaming.supervision.failure import cause_of
 from streaming.supervision.jvm import spark_failures
-from streaming.tables.events import EventLog
 
 
 def _garbage(store: Path) -> None:

@@ -24,12 +24,12 @@ from schemas.tables import (
     THROTTLES,
     Table,
 )
-from streaming.delta.low_latency_table import record_rows
-from streaming.delta.store import Store, writer_id
 from streaming.jobs.gold import TABLES, GoldJob
 from streaming.jobs.silver import HistoryJob, bronze
 from streaming.session import throughput_session
-from streaming.tables.events import EventLog
+from streaming.store.event_log import EventLog
+from streaming.store.low_latency_table import record_rows
+from streaming.store.store import Store, writer_id
 from tests.spark.support import Crash, DyingStore, ListTopic, MemoryStore, checkpoint, counts
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
 

@@ -17,10 +17,11 @@ from cli.common.child_process import headroom_command
 from schemas.alerts import AlertEvent
 from schemas.config import StoreSettings
 from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, LEADER_IMBALANCE, MESSAGES, QUARANTINE
-from streaming.delta.low_latency_table import LowLatencyTable
-from streaming.delta.maintenance import Maintenance, MaintenanceFailure, MaintenanceResult
-from streaming.delta.store import Store
-from streaming.tables.events import EventLog
+from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
+from streaming.store.event_log import EventLog
+from streaming.store.low_latency_table import LowLatencyTable
+from streaming.store.maintenance import Maintenance
+from streaming.store.store import Store
 from tests.unit.streaming.delta.test_compaction_race import balance
 
 TODAY = date(2027, 1, 15)

@@ -13,12 +13,13 @@ from alerts.engine import AlertEngine
 from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, Settings
 from schemas.tables import ALERT_EVENTS
-from streaming.delta.store import Store
-from streaming.jobs.alert_path import AlertPath, AlertPathListener
+from streaming.jobs.alert_path import AlertPath, AlertPathSource
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.tables.events import EventLog
+from streaming.store.event_log import EventLog
+from streaming.store.store import Store
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
 from tests.spark.ticks import TICK_MS, broker, log, move, records, tick
+from tests.unit.fakes.alert_path_listener import CallingListener
 
 MB = 1_000_000
 SETTINGS = Settings(alerts=AlertSettings(hold_s=1, resolve_s=1))
@@ -48,10 +49,12 @@ class Run:
         self.events: list[AlertEvent] = []
         self.ticks: list[int] = []
         topic: Any = ListTopic(spark, TICKS)
-        listeners = AlertPathListener(lambda _, tick_ms, __: self.ticks.append(tick_ms), self.events.extend)
+        listeners = CallingListener(lambda _, tick_ms, __: self.ticks.append(tick_ms), self.events.extend)
         self.engine = AlertEngine(SETTINGS, lambda: TICK_MS)
         path = checkpoint(folder, "alert_path")
-        self.alert_path = AlertPath(spark, topic, EventLog(spark, self.store), self.engine, listeners, path)
+        self.alert_path = AlertPath(
+            spark, AlertPathSource(topic, path), EventLog(spark, self.store), self.engine, listeners
+        )
         self.gold = GoldJob(spark, topic, self.store, checkpoint(folder, "gold"), 1.0)
 
     def over(self, size: int) -> Run:

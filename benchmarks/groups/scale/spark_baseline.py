@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from cli.config.load import load_settings
 from schemas.tick_messages import COLUMNAR, ENVELOPE, ROWS, TICK_END, column_types, message_ddl
 from streaming.session import COMPILED, build_session
-from streaming.sources.ticks_topic import kafka_options
+from streaming.sources.kafka_options import kafka_options
 from streaming.transforms.decode import columns_of_message, rows_of_message
 
 _PASSES = 2

@@ -14,60 +14,214 @@ from pyspark.sql import functions as F
 
 from streaming.transforms.moves.write_rate import end_offset_rate
 from streaming.transforms.silver import with_meter_rate
+from streaming.transforms.steps import grouped, named, with_columns
 from streaming.transforms.tick_status import TICK
 
 _BYTES_IN, _MESSAGES_IN, _BYTES_OUT = (
     f"BrokerTopicMetrics.{name}" for name in ("BytesInPerSec", "MessagesInPerSec", "BytesOutPerSec")
 )
-_RW = ("write", "read")
 _REBALANCE_CONFIGS = ("auto_leader_rebalance", "leader_imbalance_check_s", "leader_imbalance_percentage")
-# A broker has at most one value of each; of metadata ages the greatest counts.
-_MAXIMA = (
-    *(f"{x}_bytes_per_s" for x in _RW),
-    "rate_window_ms",
-    "leader_imbalance_check_s",
-    "leader_imbalance_percentage",
-    "metadata_age_ms",
-)
-# At least 0: brokers are not read at the same instant, so a difference may be slightly negative.
-_PREFERRED = "if({0}_bytes_per_s < -{0}_delta, 0D, {0}_bytes_per_s + {0}_delta) AS preferred_{0}_bytes_per_s"
 # The two counters of a topic are read one after the other. Windows that differ by more belong to different ticks.
 _SAME_WINDOW = "abs(bytes_window_ms - messages_window_ms) <= greatest(200, bytes_window_ms / 20)"
-# What a pair adds to its preferred broker. Deltas are bytes per second that elections would bring to the broker,
-# null if unknown.
-_FOR_PREFERRED = """struct(
-    preferred AS broker,
-    unread,
-    partitions AS preferred_partitions,
-    non_preferred,
-    waiting,
-    electable,
-    CASE WHEN leader IS NULL THEN partitions END AS leaderless,
-    metadata_age_ms,
-    CAST(NULL AS BIGINT) AS leader_partitions,
-    non_preferred > 0 AND write_bytes_per_s IS NULL AS write_unknown,
-    non_preferred > 0 AND pair_read_bytes_per_s IS NULL AS read_unknown,
-    CASE WHEN non_preferred > 0 THEN write_bytes_per_s END AS write_delta,
-    CASE WHEN non_preferred > 0 THEN pair_read_bytes_per_s END AS read_delta)"""
-# What a pair adds to its leading broker, with deltas that elections would take from it.
-_FOR_LEADER = """CASE WHEN leader IS NOT NULL THEN struct(
-    leader AS broker,
-    CAST(NULL AS BIGINT) AS unread,
-    CAST(NULL AS BIGINT) AS preferred_partitions,
-    CAST(NULL AS BIGINT) AS non_preferred,
-    CAST(NULL AS BIGINT) AS waiting,
-    CAST(NULL AS BIGINT) AS electable,
-    CAST(NULL AS BIGINT) AS leaderless,
-    CAST(NULL AS BIGINT) AS metadata_age_ms,
-    partitions AS leader_partitions,
-    non_preferred > 0 AND write_bytes_per_s IS NULL AS write_unknown,
-    non_preferred > 0 AND pair_read_bytes_per_s IS NULL AS read_unknown,
-    CASE WHEN non_preferred > 0 THEN -write_bytes_per_s END AS write_delta,
-    CASE WHEN non_preferred > 0 THEN -pair_read_bytes_per_s END AS read_delta) END"""
-# Reads per partition are not measured: a leader's reads are divided in the same proportions as its writes.
-_READ = """CASE WHEN write_bytes_per_s = 0 OR leader_read_bytes_per_s = 0 THEN 0D
+
+
+def _of_meter(meter: str, value: str) -> str:
+    """Return the aggregate of a value of one meter among the rows of a broker, or of a topic on a broker."""
+    return f"max(CASE WHEN meter = '{meter}' THEN {value} END)"
+
+
+# Traffic of a broker over all topics.
+_TRAFFIC = {
+    # Bytes per second that producers write to the broker as leader.
+    "write_bytes_per_s": _of_meter(_BYTES_IN, "bytes_per_s"),
+    # Bytes per second that consumers read from it.
+    "read_bytes_per_s": _of_meter(_BYTES_OUT, "bytes_per_s"),
+    # Time between the two readings of the rates, milliseconds.
+    "rate_window_ms": "max(window_ms)",
+}
+# Counters of a topic on a leading broker.
+_COUNTERS = {
+    # Bytes that were written to it, in all.
+    "bytes_in": _of_meter(_BYTES_IN, "count_total"),
+    # The same at the reading before.
+    "prev_bytes_in": _of_meter(_BYTES_IN, "prev_count_total"),
+    # Time between these two readings, milliseconds.
+    "bytes_window_ms": _of_meter(_BYTES_IN, "read_ms - prev_read_ms"),
+    # Messages that were written to it, in all.
+    "messages_in": _of_meter(_MESSAGES_IN, "count_total"),
+    # The same at the reading before.
+    "prev_messages_in": _of_meter(_MESSAGES_IN, "prev_count_total"),
+    # Time between these two readings, milliseconds.
+    "messages_window_ms": _of_meter(_MESSAGES_IN, "read_ms - prev_read_ms"),
+}
+# A partition, before the pairs of preferred and leading broker are counted.
+_PARTITION = {
+    # First broker in the replica list; null if the row could not be read.
+    "preferred": "get(replicas, 0)",
+    # Leading broker; null if there is none.
+    "leader": "leader",
+    # Distinguishes a partition from a rate in the union of both.
+    "is_partition": "true",
+    # Whether the row could not be read.
+    "unread": "replicas IS NULL",
+    # Whether another broker than the preferred one leads.
+    "non_preferred": "leader != get(replicas, 0)",
+    # Whether a reassignment of the partition is running.
+    "moving": "coalesce(size(adding), 0) + coalesce(size(removing), 0) > 0",
+    # Whether the preferred broker is in the ISR.
+    "in_sync": "array_contains(isr, get(replicas, 0))",
+    # Age of the metadata at the tick, milliseconds.
+    "metadata_age_ms": "metadata_age_ms",
+}
+# Counts of partitions of a pair of preferred and leading broker, and their rate.
+_PAIR = {
+    # All partitions.
+    "partitions": "count_if(is_partition)",
+    # Rows that could not be read.
+    "unread": "count_if(unread)",
+    # Partitions with another leader than the preferred broker: all or none of a pair.
+    "non_preferred": "count_if(non_preferred)",
+    # Partitions among these that move, and wait for the end of the move.
+    "waiting": "count_if(non_preferred AND moving)",
+    # Partitions among these that an election could change.
+    "electable": "count_if(non_preferred AND NOT moving AND in_sync)",
+    # Greatest age of the metadata, milliseconds.
+    "metadata_age_ms": "max(metadata_age_ms)",
+    # Write rate of the non-preferred partitions, bytes per second; null if that of one is unknown: a sum with an
+    # unknown part would be false.
+    "write_bytes_per_s": "CASE WHEN count_if(non_preferred) = count(write_bytes_per_s) "
+    "THEN coalesce(sum(write_bytes_per_s), 0D) END",
+}
+# Read rate of a pair, bytes per second; null if unknown. Reads per partition are not measured: a leader's reads are
+# divided in the same proportions as its writes.
+_PAIR_READ = """CASE WHEN write_bytes_per_s = 0 OR leader_read_bytes_per_s = 0 THEN 0D
     WHEN leader_write_bytes_per_s > 0
         THEN write_bytes_per_s * leader_read_bytes_per_s / leader_write_bytes_per_s END"""
+# What a pair adds to its preferred broker.
+_FOR_PREFERRED = {
+    # Broker that the share belongs to.
+    "broker": "preferred",
+    # Rows that could not be read.
+    "unread": "unread",
+    # Partitions that prefer this broker.
+    "preferred_partitions": "partitions",
+    # Partitions among these with another leader.
+    "non_preferred": "non_preferred",
+    # Partitions among those with another leader that move.
+    "waiting": "waiting",
+    # Partitions among those with another leader that an election could change.
+    "electable": "electable",
+    # Partitions that prefer this broker and have no leader.
+    "leaderless": "CASE WHEN leader IS NULL THEN partitions END",
+    # Age of the metadata, milliseconds.
+    "metadata_age_ms": "metadata_age_ms",
+    # Partitions that this broker leads: counted for the leading broker.
+    "leader_partitions": "CAST(NULL AS BIGINT)",
+    # Whether write_delta_bytes_per_s is unknown.
+    "write_unknown": "non_preferred > 0 AND write_bytes_per_s IS NULL",
+    # Whether read_delta_bytes_per_s is unknown.
+    "read_unknown": "non_preferred > 0 AND pair_read_bytes_per_s IS NULL",
+    # Writes that elections would bring to the broker, bytes per second; null if there are none, or if unknown.
+    "write_delta_bytes_per_s": "CASE WHEN non_preferred > 0 THEN write_bytes_per_s END",
+    # Reads that elections would bring to it, bytes per second; null if there are none, or if unknown.
+    "read_delta_bytes_per_s": "CASE WHEN non_preferred > 0 THEN pair_read_bytes_per_s END",
+}
+# What a pair adds to its leading broker, in the same fields.
+_FOR_LEADER = {
+    # Broker that the share belongs to.
+    "broker": "leader",
+    # From here to metadata_age_ms: counted for the preferred broker.
+    "unread": "CAST(NULL AS BIGINT)",
+    "preferred_partitions": "CAST(NULL AS BIGINT)",
+    "non_preferred": "CAST(NULL AS BIGINT)",
+    "waiting": "CAST(NULL AS BIGINT)",
+    "electable": "CAST(NULL AS BIGINT)",
+    "leaderless": "CAST(NULL AS BIGINT)",
+    "metadata_age_ms": "CAST(NULL AS BIGINT)",
+    # Partitions that this broker leads.
+    "leader_partitions": "partitions",
+    # Whether write_delta_bytes_per_s is unknown.
+    "write_unknown": "non_preferred > 0 AND write_bytes_per_s IS NULL",
+    # Whether read_delta_bytes_per_s is unknown.
+    "read_unknown": "non_preferred > 0 AND pair_read_bytes_per_s IS NULL",
+    # Writes that elections would take from the broker, bytes per second, negative; null if there are none, or if
+    # unknown.
+    "write_delta_bytes_per_s": "CASE WHEN non_preferred > 0 THEN -write_bytes_per_s END",
+    # Reads that elections would take from it, bytes per second, negative; null if there are none, or if unknown.
+    "read_delta_bytes_per_s": "CASE WHEN non_preferred > 0 THEN -pair_read_bytes_per_s END",
+}
+# A broker, from the shares of its pairs, its traffic and its row of the kind ``brokers``.
+_BROKER = {
+    # Partitions that prefer it.
+    "preferred_partitions": "coalesce(sum(preferred_partitions), 0)",
+    # Partitions among these with another leader.
+    "non_preferred": "coalesce(sum(non_preferred), 0)",
+    # Partitions among those with another leader that move.
+    "waiting": "coalesce(sum(waiting), 0)",
+    # Partitions among those with another leader that an election could change if this broker is up.
+    "electable": "coalesce(sum(electable), 0)",
+    # Partitions that prefer it and have no leader.
+    "leaderless": "coalesce(sum(leaderless), 0)",
+    # Partitions that it leads.
+    "leader_partitions": "coalesce(sum(leader_partitions), 0)",
+    # Rows that could not be read.
+    "unread": "coalesce(sum(unread), 0)",
+    # Bytes per second that are written to it as leader; it has at most one value, as of the next four.
+    "write_bytes_per_s": "max(write_bytes_per_s)",
+    # Bytes per second that are read from it.
+    "read_bytes_per_s": "max(read_bytes_per_s)",
+    # Time between the two readings of the rates, milliseconds.
+    "rate_window_ms": "max(rate_window_ms)",
+    # Its setting of leader.imbalance.check.interval.seconds, seconds.
+    "leader_imbalance_check_s": "max(leader_imbalance_check_s)",
+    # Its setting of leader.imbalance.per.broker.percentage, per cent.
+    "leader_imbalance_percentage": "max(leader_imbalance_percentage)",
+    # Greatest age of the metadata, milliseconds.
+    "metadata_age_ms": "max(metadata_age_ms)",
+    # Whether it is up; false if only partitions name it.
+    "alive": "coalesce(bool_or(alive), false)",
+    # Its setting of auto.leader.rebalance.enable.
+    "auto_leader_rebalance": "bool_or(auto_leader_rebalance)",
+    # Change of its write rate if all preferred leaders led, bytes per second; null if a part is unknown.
+    "write_delta_bytes_per_s": "CASE WHEN count_if(write_unknown) = 0 "
+    "THEN coalesce(sum(write_delta_bytes_per_s), 0D) END",
+    # Change of its read rate if all preferred leaders led, bytes per second; null if a part is unknown.
+    "read_delta_bytes_per_s": "CASE WHEN count_if(read_unknown) = 0 THEN coalesce(sum(read_delta_bytes_per_s), 0D) END",
+}
+
+
+def _balance(setting_ratio: float) -> dict[str, str]:
+    """Return the columns of ``gold/leader_imbalance`` (see ``schemas.tables``) after the broker."""
+    return {
+        "alive": "alive",
+        "preferred_partitions": "preferred_partitions",
+        "non_preferred_partitions": "non_preferred",
+        # Of the partitions with another leader: those that an election could change now, those that move, the others.
+        "electable_now": "electable_now",
+        "waiting_for_move": "waiting",
+        "unavailable": "non_preferred - waiting - electable_now",
+        "leaderless": "leaderless",
+        "leader_partitions": "leader_partitions",
+        # 0 to 1.
+        "imbalance_ratio": "non_preferred / preferred_partitions",
+        "threshold_ratio": f"coalesce(leader_imbalance_percentage / 100, {setting_ratio!r}D)",
+        "threshold_source": "CASE WHEN leader_imbalance_percentage IS NULL THEN 'setting' ELSE 'broker' END",
+        # Bytes per second, as are the next three.
+        "write_bytes_per_s": "write_bytes_per_s",
+        "read_bytes_per_s": "read_bytes_per_s",
+        # Rates if all preferred leaders led. At least 0: brokers are not read at the same instant, so the sum may be
+        # slightly negative.
+        "preferred_write_bytes_per_s": "if(write_bytes_per_s < -write_delta_bytes_per_s, 0D, "
+        "write_bytes_per_s + write_delta_bytes_per_s)",
+        "preferred_read_bytes_per_s": "if(read_bytes_per_s < -read_delta_bytes_per_s, 0D, "
+        "read_bytes_per_s + read_delta_bytes_per_s)",
+        "auto_leader_rebalance": "auto_leader_rebalance",
+        # Seconds.
+        "check_interval_s": "leader_imbalance_check_s",
+        # Milliseconds.
+        "metadata_age_ms": "metadata_age_ms",
+        "rate_window_ms": "rate_window_ms",
+    }
 
 
 @dataclass(frozen=True)
@@ -98,42 +252,26 @@ def leader_imbalance(inputs: ImbalanceInputs, setting_ratio: float) -> DataFrame
     """
     traffic = _traffic(inputs.meters)
     shares = _shares(_pairs(inputs.leaders, non_preferred_traffic(inputs.logs, inputs.meters)), traffic)
-    parts = (shares, traffic, inputs.brokers.selectExpr(*TICK, "broker", "alive", *_REBALANCE_CONFIGS))
-    united = parts[0].unionByName(parts[1], allowMissingColumns=True).unionByName(parts[2], allowMissingColumns=True)
+    brokers = inputs.brokers.selectExpr(*TICK, "broker", "alive", *_REBALANCE_CONFIGS)
+    united = shares.unionByName(traffic, allowMissingColumns=True).unionByName(brokers, allowMissingColumns=True)
     return _by_broker(united, setting_ratio)
 
 
 def _traffic(meters: DataFrame) -> DataFrame:
-    """Return the traffic of each broker over all topics, bytes per second, one row per tick and broker."""
+    """Return the traffic of each broker over all topics, one row per tick and broker."""
     own = meters.where(F.expr(f"topic IS NULL AND meter IN ('{_BYTES_IN}', '{_BYTES_OUT}')"))
-    return (
-        with_meter_rate(own)
-        .groupBy(*TICK, "broker")
-        .agg(
-            F.expr(f"max(CASE WHEN meter = '{_BYTES_IN}' THEN bytes_per_s END) AS write_bytes_per_s"),
-            F.expr(f"max(CASE WHEN meter = '{_BYTES_OUT}' THEN bytes_per_s END) AS read_bytes_per_s"),
-            F.expr("max(window_ms) AS rate_window_ms"),
-        )
-    )
+    return grouped(with_meter_rate(own), (*TICK, "broker"), _TRAFFIC)
 
 
 def _counters(meters: DataFrame) -> DataFrame:
     """Return the byte and message counters of each topic on each leading broker, as a struct ``counters``."""
-    bytes_in, messages = (f"max(CASE WHEN meter = '{name}' THEN {{}} END)" for name in (_BYTES_IN, _MESSAGES_IN))
-    counted = (
-        meters.where(F.expr(f"topic IS NOT NULL AND meter IN ('{_BYTES_IN}', '{_MESSAGES_IN}')"))
-        .groupBy(*TICK, "broker", "topic")
-        .agg(
-            F.expr(f"{bytes_in.format('count_total')} AS bytes_in"),
-            F.expr(f"{bytes_in.format('prev_count_total')} AS prev_bytes_in"),
-            F.expr(f"{bytes_in.format('read_ms - prev_read_ms')} AS bytes_window_ms"),
-            F.expr(f"{messages.format('count_total')} AS messages_in"),
-            F.expr(f"{messages.format('prev_count_total')} AS prev_messages_in"),
-            F.expr(f"{messages.format('read_ms - prev_read_ms')} AS messages_window_ms"),
+    of_topics = meters.where(F.expr(f"topic IS NOT NULL AND meter IN ('{_BYTES_IN}', '{_MESSAGES_IN}')"))
+    return (
+        grouped(of_topics, (*TICK, "broker", "topic"), _COUNTERS)
+        .where(_SAME_WINDOW)
+        .selectExpr(
+            *TICK, "broker", "topic", "struct(bytes_in, prev_bytes_in, messages_in, prev_messages_in) AS counters"
         )
-    )
-    return counted.where(_SAME_WINDOW).selectExpr(
-        *TICK, "broker", "topic", "struct(bytes_in, prev_bytes_in, messages_in, prev_messages_in) AS counters"
     )
 
 
@@ -171,35 +309,10 @@ def _pairs(leaders: DataFrame, non_preferred: DataFrame) -> DataFrame:
         leaders: every partition.
         non_preferred: rows of ``non_preferred_traffic``.
     """
-    counted = leaders.selectExpr(
-        *TICK,
-        "get(replicas, 0) AS preferred",
-        "leader",
-        # Distinguishes a partition from a rate in the union below.
-        "true AS is_partition",
-        "replicas IS NULL AS unread",
-        "leader != get(replicas, 0) AS non_preferred",
-        "coalesce(size(adding), 0) + coalesce(size(removing), 0) > 0 AS moving",
-        "array_contains(isr, get(replicas, 0)) AS in_sync",
-        "metadata_age_ms",
-    )
-    pairs = counted.unionByName(non_preferred.drop("topic", "partition"), allowMissingColumns=True).groupBy(
-        *TICK, "preferred", "leader"
-    )
-    return pairs.agg(
-        F.expr("count_if(is_partition) AS partitions"),
-        F.expr("count_if(unread) AS unread"),
-        # Partitions with another leader: all; those that move; those that an election could change.
-        F.expr("count_if(non_preferred) AS non_preferred"),
-        F.expr("count_if(non_preferred AND moving) AS waiting"),
-        F.expr("count_if(non_preferred AND NOT moving AND in_sync) AS electable"),
-        F.expr("max(metadata_age_ms) AS metadata_age_ms"),
-        # A sum with an unknown part would be false.
-        F.expr(
-            "CASE WHEN count_if(non_preferred) = count(write_bytes_per_s) "
-            "THEN coalesce(sum(write_bytes_per_s), 0D) END AS write_bytes_per_s"
-        ),
-    )
+    counted = leaders.selectExpr(*TICK, *named(_PARTITION))
+    rates = non_preferred.drop("topic", "partition")
+    united = counted.unionByName(rates, allowMissingColumns=True)
+    return grouped(united, (*TICK, "preferred", "leader"), _PAIR)
 
 
 def _shares(pairs: DataFrame, traffic: DataFrame) -> DataFrame:
@@ -210,58 +323,21 @@ def _shares(pairs: DataFrame, traffic: DataFrame) -> DataFrame:
         "write_bytes_per_s AS leader_write_bytes_per_s",
         "read_bytes_per_s AS leader_read_bytes_per_s",
     )
-    rated = pairs.join(F.broadcast(of_leaders), [*TICK, "leader"], "left").withColumn(
-        "pair_read_bytes_per_s", F.expr(_READ)
+    rated = with_columns(
+        pairs.join(F.broadcast(of_leaders), [*TICK, "leader"], "left"), {"pair_read_bytes_per_s": _PAIR_READ}
     )
+    preferred, leader = (f"struct({', '.join(named(fields))})" for fields in (_FOR_PREFERRED, _FOR_LEADER))
+    of_leader = f"CASE WHEN leader IS NOT NULL THEN {leader} END"
     # Not a union of both kinds of rows: Spark would count all partitions for each of the two.
-    return rated.selectExpr(*TICK, f"inline(filter(array({_FOR_PREFERRED}, {_FOR_LEADER}), x -> x IS NOT NULL))")
+    return rated.selectExpr(*TICK, f"inline(filter(array({preferred}, {of_leader}), x -> x IS NOT NULL))")
 
 
 def _by_broker(rows: DataFrame, setting_ratio: float) -> DataFrame:
     """Return one row per tick and preferred broker, from all rows about the broker."""
-    counts = (
-        "preferred_partitions",
-        "non_preferred",
-        "waiting",
-        "electable",
-        "leaderless",
-        "leader_partitions",
-        "unread",
-    )
-    summed = rows.groupBy(*TICK, "broker").agg(
-        *[F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in counts],
-        *[F.expr(f"max({name}) AS {name}") for name in _MAXIMA],
-        F.expr("coalesce(bool_or(alive), false) AS alive"),
-        F.expr("bool_or(auto_leader_rebalance) AS auto_leader_rebalance"),
-        *[
-            F.expr(f"CASE WHEN count_if({x}_unknown) = 0 THEN coalesce(sum({x}_delta), 0D) END AS {x}_delta")
-            for x in _RW
-        ],
-    )
+    summed = grouped(rows, (*TICK, "broker"), _BROKER)
     # Unread partitions count for the whole tick, because their preferred brokers are unknown.
     whole = summed.withColumn("unread", F.sum("unread").over(Window.partitionBy(*TICK)))
-    return (
-        whole.where("unread = 0 AND preferred_partitions > 0")
-        .withColumn("electable_now", F.expr("CASE WHEN alive THEN electable ELSE 0 END"))
-        .selectExpr(
-            *TICK,
-            "broker",
-            "alive",
-            "preferred_partitions",
-            "non_preferred AS non_preferred_partitions",
-            "electable_now",
-            "waiting AS waiting_for_move",
-            "non_preferred - waiting - electable_now AS unavailable",
-            "leaderless",
-            "leader_partitions",
-            "non_preferred / preferred_partitions AS imbalance_ratio",
-            f"coalesce(leader_imbalance_percentage / 100, {setting_ratio!r}D) AS threshold_ratio",
-            "CASE WHEN leader_imbalance_percentage IS NULL THEN 'setting' ELSE 'broker' END AS threshold_source",
-            *[f"{x}_bytes_per_s" for x in _RW],
-            *[_PREFERRED.format(x) for x in _RW],
-            "auto_leader_rebalance",
-            "leader_imbalance_check_s AS check_interval_s",
-            "metadata_age_ms",
-            "rate_window_ms",
-        )
-    )
+    kept = whole.where("unread = 0 AND preferred_partitions > 0")
+    # Partitions that an election could change now: none while the preferred broker is down.
+    with_electable = with_columns(kept, {"electable_now": "CASE WHEN alive THEN electable ELSE 0 END"})
+    return with_electable.selectExpr(*TICK, "broker", *named(_balance(setting_ratio)))

@@ -8,21 +8,30 @@ from streaming.transforms.moves.long_run import MEASURED_RATIO
 from streaming.transforms.moves.throttle_headroom import AT_THROTTLE
 from streaming.transforms.steps import with_columns
 
-# The slower of the two throttles that limit a replica decides when it is in sync. An unlimited replica continues at its
-# measured rate. While it waits for its turn, the expected finish is that of its whole destination.
-_LIMIT = "CASE WHEN {role}_listed AND {role}_throttle IS NOT NULL THEN {role}_verdict ELSE 'unthrottled' END"
-_THROTTLED = "leader_limit != 'unthrottled' OR follower_limit != 'unthrottled'"
 _REPLACED = ("leader_listed", "follower_listed", "leader_verdict", "follower_verdict")
 _JOINED = {
-    # Whether the throttle of the leader, and that of the destination, count this replica.
+    # Whether the throttle of the leader counts this replica.
     "leader_listed": "coalesce(array_contains(leader_listed, leader), false)",
+    # Whether the throttle of the destination counts this replica.
     "follower_listed": "coalesce(array_contains(follower_listed, follower), false)",
-    # Verdict on each of the two throttles; no_data if the broker has no row.
+    # Verdict on the throttle of the leader; no_data if the broker has no row.
     "leader_verdict": "coalesce(leader_verdict, 'no_data')",
+    # Verdict on the throttle of the destination; no_data if the broker has no row.
     "follower_verdict": "coalesce(follower_verdict, 'no_data')",
     # Bytes per second by which the remaining bytes shrink; null if unknown.
     "catch_up_bytes_per_s": "copied_bytes_per_s - write_bytes_per_s",
 }
+# The slower of the two throttles that limit a replica decides when it is in sync. An unlimited replica continues at its
+# measured rate. While it waits for its turn, the expected finish is that of its whole destination.
+_LIMITS = {
+    # Verdict on the leader's throttle if it limits this replica, otherwise unthrottled.
+    "leader_limit": "CASE WHEN leader_listed AND leader_throttle IS NOT NULL THEN leader_verdict "
+    "ELSE 'unthrottled' END",
+    # Verdict on the destination's throttle if it limits this replica, otherwise unthrottled.
+    "follower_limit": "CASE WHEN follower_listed AND follower_throttle IS NOT NULL THEN follower_verdict "
+    "ELSE 'unthrottled' END",
+}
+_THROTTLED = "leader_limit != 'unthrottled' OR follower_limit != 'unthrottled'"
 _STATE = """CASE
     WHEN in_sync THEN 'in_sync'
     WHEN NOT alive OR leader IS NULL THEN 'never'
@@ -72,10 +81,10 @@ def reassignment_progress(replicas: DataFrame, headroom: DataFrame) -> DataFrame
         .join(_headroom_of(headroom, "follower"), ["cluster", "tick_ms", "follower"], "left")
     )
     known = with_columns(joined, _JOINED, without=_REPLACED)
-    # leader_limit, follower_limit: the verdict on the throttle if it limits this replica, otherwise unthrottled.
-    limited = with_columns(known, {f"{role}_limit": _LIMIT.format(role=role) for role in ("leader", "follower")})
-    # throttled: whether a throttle limits the replica. state: in_sync, catching_up, never or no_data.
-    evaluated = with_columns(with_columns(limited, {"throttled": _THROTTLED}), {"state": _STATE})
+    # Whether a throttle limits the replica.
+    limited = with_columns(with_columns(known, _LIMITS), {"throttled": _THROTTLED})
+    # in_sync, catching_up, never or no_data.
+    evaluated = with_columns(limited, {"state": _STATE})
     return with_columns(evaluated, {**_ETAS, "adding_replica": "follower", "rate_window_ms": "window_ms"})
 
 

@@ -84,13 +84,14 @@ _IDLE = """CASE WHEN is_adding AND NOT in_sync AND alive AND leader IS NOT NULL 
 
 # A turn brings at least Kafka's default of one partition's bytes, and at most a response.
 _LEAST_FETCH, _RESPONSE = DEFAULT_FETCH.partition_bytes, DEFAULT_FETCH.response_bytes
-_FETCH_LIMITS = (
+_RESPONSE_BYTES = f"greatest(coalesce(replica_fetch_response_max_bytes, {_RESPONSE}), {_LEAST_FETCH})"
+# By destination.
+_FETCH_LIMITS = {
     # Most bytes of one partition in one response to this destination.
-    f"max(least(greatest(replica_fetch_max_bytes, {_LEAST_FETCH}), "
-    f"greatest(coalesce(replica_fetch_response_max_bytes, {_RESPONSE}), {_LEAST_FETCH}))) AS fetch_bytes",
+    "fetch_bytes": f"max(least(greatest(replica_fetch_max_bytes, {_LEAST_FETCH}), {_RESPONSE_BYTES}))",
     # Most bytes of one whole response to this destination.
-    f"max(greatest(coalesce(replica_fetch_response_max_bytes, {_RESPONSE}), {_LEAST_FETCH})) AS response_bytes",
-)
+    "response_bytes": f"max({_RESPONSE_BYTES})",
+}
 _TURN_BYTES = f"""CASE WHEN NOT in_sync AND alive AND lag_offsets > 0
     THEN CAST(coalesce(fetch_bytes, {_LEAST_FETCH}) AS DOUBLE) END"""
 # In the order of computation.
@@ -187,12 +188,8 @@ def replicas(moves: DataFrame, brokers: DataFrame) -> DataFrame:
         with_write_rate(moves), {"follower": "explode(array_remove(replicas, coalesce(leader, -1)))"}
     )
     sampled = with_columns(by_follower, {"follower_log": _FOLLOWER_LOG})
-    with_limits = with_columns(sampled, _REPLICA).join(_fetch_limits(brokers), list(_DESTINATION), "left")
+    fetch_limits = grouped(brokers.withColumnRenamed("broker", "follower"), _DESTINATION, _FETCH_LIMITS)
+    with_limits = with_columns(sampled, _REPLICA).join(fetch_limits, list(_DESTINATION), "left")
     with_turns = with_columns(with_columns(with_limits, _PROGRESS), _TURNS_OF_OTHERS)
     helpers = ["copied_offsets", *_SAMPLES, "without_log", *_FETCH_COLUMNS, *_TURNS_OF_OTHERS]
     return with_columns(with_turns, _STATUS, without=helpers)
-
-
-def _fetch_limits(brokers: DataFrame) -> DataFrame:
-    """Return the most bytes that each destination fetches in one response, of one partition and in all."""
-    return grouped(brokers.withColumnRenamed("broker", "follower"), _DESTINATION, _FETCH_LIMITS)

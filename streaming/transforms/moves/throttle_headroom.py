@@ -135,18 +135,24 @@ _DEFAULTED = {
     "resting_topic_count": "greatest(size(resting_topics), 0)",
     # Whether the rate and all lists that it needs could be read.
     "throttle_known": "coalesce(throttle_known, false) AND coalesce(unknown_lists, 0) = 0",
+    # As of throttle_loads; 0 or empty without a load.
     **{name: f"coalesce({name}, 0)" for name in _COUNTS},
     **{name: f"coalesce({name}, array())" for name in ("lost", "moves", "partitions")},
+    # The first topics with left-over list entries.
     "resting_topics": f"slice(coalesce(resting_topics, array()), 1, {_TOPICS})",
-    # Groups of copies, stalls and switches; empty if there are none.
+    # Limited copies by the broker at their other end; empty if there are none.
     "peers": f"coalesce({_PEERS}, array())",
+    # Stalled replicas by cause and leader; empty if there are none.
     "stalls": f"coalesce({_STALL_GROUPS}, array())",
+    # Partitions with a recent leader switch by the earlier leader; empty if there are none.
     "switches": f"coalesce({_SWITCH_GROUPS}, array())",
     # Whether the broker and role has a load at all.
     "has_load": "partitions IS NOT NULL",
-    # Lower bounds of in-sync use and required rate, and what replicas on dead brokers will need, bytes per second.
+    # Lower bound of the in-sync use, bytes per second.
     "known_in_sync_bytes_per_s": "coalesce(known_in_sync_bytes_per_s, 0D)",
+    # Lower bound of the required rate, bytes per second.
     "known_required_bytes_per_s": "coalesce(known_required_bytes_per_s, 0D)",
+    # What replicas on brokers that are down will need in addition, bytes per second.
     "down_required_bytes_per_s": "coalesce(down_required_bytes_per_s, 0D)",
 }
 _EVALUATED = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,14 +38,25 @@ def statements(node: ast.AST, inside_functions: bool) -> Iterator[ast.AST]:
             yield from statements(child, inside_functions)
 
 
+@cache
+def parsed(module: str) -> ast.Module:
+    return ast.parse(SOURCES[module].read_text(encoding="utf-8"))
+
+
+@cache
 def imported(module: str, inside_functions: bool = True) -> set[str]:
     """Dotted names that a module imports; of ``from a import b`` both ``a`` and ``a.b``."""
+    return named_by(statements(parsed(module), inside_functions))
+
+
+def named_by(nodes: Iterable[ast.AST]) -> set[str]:
+    """Dotted names in the import statements among some nodes."""
     names: set[str] = set()
-    for node in statements(ast.parse(SOURCES[module].read_text(encoding="utf-8")), inside_functions):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module}: imports are written in full"
+            assert node.level == 0, f"import {node.module}: imports are written in full"
             names.update({node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)})
     return names
 
@@ -89,14 +102,100 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     assert {module: sorted(needs & set(left)) for module, needs in left.items()} == {}
 
 
+# Who may know Spark. Everything else, commands included, reads and writes tables through streaming.delta and
+# streaming.tables, which need no JVM, so that it answers at once.
+SPARK = {"pyspark", "delta"}
+WITH_SPARK = (
+    "streaming.jobs",
+    "streaming.pipeline",
+    "streaming.queries",
+    "streaming.session",
+    "streaming.sources",
+    "streaming.store",
+    "streaming.supervision",
+    "streaming.transforms",
+)
+# Rooms with Spark that a command may import inside a function, because it runs Spark jobs: module to the reason.
+STARTS_SPARK = {
+    "cli.watch.pipeline": "builds the pipeline of `watch` and `run`",
+    "cli.watch.restarting_pipeline": "discards a JVM that has ended, before the pipeline is built again",
+    "cli.watch.run": "names the type of the pipeline",
+    "cli.maintain.command": "maintains tables that Spark writes",
+}
+WITHOUT_SPARK = [m for m in SOURCES if m not in WITH_SPARK and not m.startswith(tuple(f"{r}." for r in WITH_SPARK))]
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+@cache
+def loaded(module: str) -> set[str]:
+    """Names that are imported when a module is: those of its functions and of TYPE_CHECKING are not."""
+    body = [node for node in parsed(module).body if not is_type_checking(node)]
+    return named_by(statements(ast.Module(body, []), inside_functions=False))
+
+
+@cache
+def loads_spark(module: str) -> bool:
+    """Whether importing a module imports Spark, by itself or by way of others."""
+    seen: set[str] = set()
+    waiting = [module]
+    while waiting:
+        names = loaded(waiting.pop())
+        if rooms(names) & SPARK:
+            return True
+        waiting += [name for name in names & set(SOURCES) if name not in seen]
+        seen |= names
+    return False
+
+
+def test_only_the_rooms_of_spark_import_it() -> None:
+    """Also inside functions, and for types only."""
+    assert {m: found for m in WITHOUT_SPARK if (found := sorted(rooms(imported(m)) & SPARK))} == {}
+
+
+def test_nothing_else_loads_spark_by_way_of_them() -> None:
+    assert [m for m in WITHOUT_SPARK if loads_spark(m)] == []
+    # The search finds something: it would pass if it did not look.
+    assert loads_spark("streaming.pipeline")
+
+
+def test_only_commands_that_run_jobs_import_rooms_of_spark_later() -> None:
+    """What streaming.jobs and the like have without Spark, as the listener of the alert path, is for all."""
+    later = {m for m in WITHOUT_SPARK if any(loads_spark(name) for name in imported(m) & set(SOURCES))}
+    assert later == set(STARTS_SPARK)
+
+
+def test_the_command_line_and_each_of_its_modules_start_without_spark() -> None:
+    modules = [m for m in SOURCES if m.startswith("cli.") and not m.endswith("__main__")]
+    assert {"cli.main", "cli.watch.watch", "cli.maintain.command"} <= set(modules)
+    code = (
+        "import importlib, sys\n"
+        f"for module in {['cli.main', *modules]}:\n"
+        "    importlib.import_module(module)\n"
+        f"    found = sorted({SPARK} & sys.modules.keys())\n"
+        "    assert not found, (module, found)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # Lists by nature: a file for each alert kind, and for each source of metrics and what they share.
 LISTS = {"alerts/rules", "cluster/metrics"}
 MOST_FILES = 12
 
 # Rooms within a layer that may not know each other: what computes, what decides and what delivers stay apart.
 APART = [
-    ("streaming.transforms", ("streaming.jobs", "streaming.queries", "streaming.tables", "streaming.sources")),
-    ("streaming.delta", ("streaming.jobs", "streaming.queries", "streaming.tables", "streaming.transforms")),
+    (
+        "streaming.transforms",
+        ("streaming.jobs", "streaming.queries", "streaming.store", "streaming.tables", "streaming.sources"),
+    ),
+    (
+        "streaming.delta",
+        ("streaming.jobs", "streaming.queries", "streaming.store", "streaming.tables", "streaming.transforms"),
+    ),
+    ("streaming.tables", ("streaming.jobs", "streaming.queries", "streaming.store", "streaming.transforms")),
     ("alerts.rules", ("alerts.delivery", "alerts.metrics")),
     ("alerts.delivery", ("alerts.rules", "alerts.metrics", "alerts.inputs")),
     ("cluster.metrics", ("cluster.collector", "cluster.elections", "cluster.throttles")),

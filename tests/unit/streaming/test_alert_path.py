@@ -18,9 +18,10 @@ from alerts.metrics import Collected
 from alerts.rules.no_ticks import MissingTicks
 from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, ClusterSettings, Settings
-from streaming.jobs.alert_path import AlertPath, AlertPathListener
+from streaming.jobs.alert_path import AlertPath, AlertPathSource
 from streaming.queries.whole_ticks import CompleteTicks
 from tests.unit.alerts.test_engine import START_MS, TOO_LOW
+from tests.unit.fakes.alert_path_listener import CallingListener
 
 CLUSTERS = ("orders", "payments")
 
@@ -37,8 +38,10 @@ class Ticks:
         self.engine = AlertEngine(first, lambda: self.now_ms, None, [WatchedCluster(second)])
         self.events: list[AlertEvent] = []
         self.ticks: list[tuple[str, int]] = []
-        listeners = AlertPathListener(lambda *tick: self.ticks.append(tick[:2]), self.events.extend)
-        self.path = AlertPath(MagicMock(), MagicMock(), MagicMock(), self.engine, listeners, "checkpoint")
+        listeners = CallingListener(lambda *tick: self.ticks.append(tick[:2]), self.events.extend)
+        self.path = AlertPath(
+            MagicMock(), AlertPathSource(MagicMock(), "checkpoint"), MagicMock(), self.engine, listeners
+        )
         self.path.warm_up = MagicMock()
         monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
         monkeypatch.setattr("streaming.jobs.alert_path.throttle_status_of", lambda row: row["status"])

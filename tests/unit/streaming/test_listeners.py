@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from alerts.metrics import Collected
-from streaming.jobs.alert_path import AlertPathListener, combined
+from streaming.jobs.listener import AlertPathListener, CompositeListener
+from tests.unit.fakes.alert_path_listener import CallingListener
 
 
 def test_every_listener_is_told_all_and_the_first_one_first() -> None:
     calls: list[Any] = []
 
     def listener(name: str) -> AlertPathListener:
-        return AlertPathListener(
+        return CallingListener(
             lambda cluster, tick_ms, statuses: calls.append((name, cluster, tick_ms, statuses)),
             lambda events: calls.append((name, events)),
             lambda seconds: calls.append((name, seconds)),
@@ -20,7 +21,7 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
             lambda cluster, tick_ms, balances: calls.append((name, cluster, tick_ms, balances)),
         )
 
-    both = combined([listener("people"), listener("metrics")])
+    both = CompositeListener([listener("people"), listener("metrics")])
     both.on_tick("orders", 1, [])
     both.on_events([])
     both.on_batch(0.5)
@@ -42,6 +43,6 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
 
 
 def test_who_does_not_care_for_batches_or_balances_need_not_listen() -> None:
-    partial = combined([AlertPathListener(lambda cluster, tick_ms, statuses: None, lambda events: None)])
+    partial = CompositeListener([CallingListener(lambda cluster, tick_ms, statuses: None, lambda events: None)])
     partial.on_batch(1.0)
     partial.on_balances("orders", 1, [])

@@ -13,13 +13,14 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from alerts.delivery.delivery_log import event_key
 from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
-from streaming.jobs.alert_path import AlertPathListener
+from streaming.jobs.listener import AlertPathListener
 from streaming.pipeline import Pipeline, PipelineConfig
 from streaming.queries.batch_gate import BatchGate
 from streaming.supervision.restarting_job import RestartingJob
 from streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_outbox import Inbox, MemoryLog, until
 from tests.unit.alerts.delivery.test_suppression import silence
+from tests.unit.fakes.alert_path_listener import CallingListener
 from tests.unit.fakes.receivers import event
 
 
@@ -77,7 +78,7 @@ def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monke
     monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *_: log)
     gone: Any = Gone(Py4JError("gone"))
     pipeline = Pipeline(gone, PipelineConfig(Settings(), KafkaSettings(), receivers=[inbox]))
-    pipeline.start_alert_path(AlertPathListener(lambda *_: None, events.extend))
+    pipeline.start_alert_path(CallingListener(lambda *_: None, events.extend))
     path: Any = pipeline._alert_path
     path.listeners.on_events([event()])
     until(lambda: "delivered" in log.states(), log.states)
@@ -97,7 +98,7 @@ def test_what_is_silenced_before_the_start_is_not_told(monkeypatch: pytest.Monke
     gone: Any = Gone(Py4JError("gone"))
     settings = Settings(store=StoreSettings(path=str(tmp_path)))
     pipeline = Pipeline(gone, PipelineConfig(settings, KafkaSettings(), receivers=[inbox]))
-    pipeline.start_alert_path(AlertPathListener())
+    pipeline.start_alert_path(CallingListener())
     until(lambda: "delivered" in log.states(), log.states)
     assert inbox.got == [event_key(other)]
     with pytest.raises(HeadroomError):

@@ -16,7 +16,9 @@ from schemas.config import KafkaSettings, SecurityProtocol, Settings, SparkSetti
 from schemas.errors import HeadroomError
 from streaming import session
 from streaming.session import EXECUTOR_OPTIONS, not_started, redaction
-from streaming.sources.ticks_topic import TicksTopic, kafka_options
+from streaming.session_profile import SessionProfile
+from streaming.sources.kafka_options import kafka_options
+from streaming.sources.ticks_topic import TicksTopic
 
 SETTINGS = SparkSettings(
     master="local[4]", driver_memory="9g", shuffle_partitions=7, conf={"spark.executor.memory": "3g", "spark.x": "1"}
@@ -171,8 +173,8 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "spark.jsa"
 
 
-def driver_options(settings: SparkSettings, prompt: bool = True) -> list[str]:
-    return session._own_conf(settings, prompt)["spark.driver.extraJavaOptions"].split()
+def driver_options(settings: SparkSettings, profile: SessionProfile = SessionProfile.LOW_LATENCY) -> list[str]:
+    return session._own_conf(settings, profile)["spark.driver.extraJavaOptions"].split()
 
 
 def test_a_jvm_of_our_own_maps_the_archived_classes_and_has_the_options_of_the_file(archive: Path) -> None:
@@ -182,7 +184,7 @@ def test_a_jvm_of_our_own_maps_the_archived_classes_and_has_the_options_of_the_f
 
 def test_only_a_jvm_that_someone_waits_for_collects_garbage_beside_its_work(archive: Path) -> None:
     assert "-XX:+UseG1GC" in driver_options(SparkSettings())
-    assert "-XX:+UseParallelGC" in driver_options(SparkSettings(), prompt=False)
+    assert "-XX:+UseParallelGC" in driver_options(SparkSettings(), SessionProfile.THROUGHPUT)
 
 
 def test_classes_of_other_jars_or_of_a_class_path_that_spark_makes_are_not_archived(archive: Path) -> None:
@@ -218,7 +220,7 @@ def test_no_setting_that_may_be_a_secret_is_on_the_command_line_of_the_jvm(
         "spark.my.own": "hidden",
     }
     settings = SparkSettings(conf={**secrets, "spark.driver.maxResultSize": "2g"})
-    conf = session._own_conf(settings, prompt=True)
+    conf = session._own_conf(settings, SessionProfile.LOW_LATENCY)
     assert conf.items() >= secrets.items()
     on_command_line, _ = started_with(monkeypatch, conf)
     assert "hidden" not in on_command_line.values()

@@ -8,8 +8,9 @@ from alerts.delivery.outbox import DeliveryFigures
 from cli.watch.pipeline import start_alert_output
 from cli.watch.printer import VerdictPrinter
 from schemas.alerts import AlertEvent
-from streaming.jobs.alert_path import AlertPathListener
+from streaming.jobs.listener import AlertPathListener
 from tests.unit.builders.throttle_status import TICK_MS
+from tests.unit.fakes.alert_path_listener import CallingListener
 from tests.unit.fakes.prometheus_scrape import Scene, event
 
 
@@ -38,7 +39,7 @@ class FakePipeline:
 
 def test_terminal_and_metrics_get_the_same_events(capsys: Any) -> None:
     scene, pipeline, people = Scene(), FakePipeline(), []
-    listener = AlertPathListener(lambda cluster, tick_ms, statuses: people.append(tick_ms), people.extend)
+    listener = CallingListener(lambda cluster, tick_ms, statuses: people.append(tick_ms), people.extend)
     start_alert_output(pipeline, VerdictPrinter("json"), listener, scene.live)  # type: ignore[arg-type]
     assert "broker 9 as leader" in capsys.readouterr().out
     pipeline.listeners.on_tick("orders", TICK_MS, [])

@@ -8,7 +8,7 @@ import pytest
 
 from cli.watch.restarting_pipeline import RestartingPipeline
 from schemas.errors import HeadroomError
-from streaming.supervision.jvm import JvmEnded
+from streaming.supervision.failure import JvmEnded
 
 
 class Jobs:
@@ -34,7 +34,7 @@ class Machine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s, self.built, self.started, self.forgotten = 0.0, list[Jobs](), list[Jobs](), 0
         self.in_the_way: HeadroomError | None = None
-        monkeypatch.setattr("cli.watch.restarting_pipeline.forget_jvm", self.forget)
+        monkeypatch.setattr("streaming.session.forget_jvm", self.forget)
         self.kept = RestartingPipeline(self.build, self.started.append, lambda: self.now_s)  # type: ignore[arg-type]
 
     def forget(self) -> None:

@@ -14,7 +14,7 @@ from cli.config.load import load_settings
 from cluster.connection.key_files import is_encrypted, require_readable
 from schemas.config import KafkaSettings, SecurityProtocol
 from schemas.errors import HeadroomError
-from streaming.sources.ticks_topic import kafka_options
+from streaming.sources.kafka_options import kafka_options
 from tests.support.certificates import make_certificate, openssl
 from tests.support.keys import FORMS, PASSWORD, KeyForm
 

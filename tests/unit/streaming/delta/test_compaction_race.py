@@ -43,9 +43,9 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 from tests.unit.streaming.delta.test_compaction_race import TODAY, balance
-from tests.unit.streaming.tables.test_deliveries import PlainStore
+from tests.unit.streaming.store.test_delivery_table import PlainStore
 from schemas.tables import LEADER_IMBALANCE
-from streaming.delta.low_latency_table import LowLatencyTable
+from streaming.store.low_latency_table import LowLatencyTable
 table = LowLatencyTable(None, PlainStore(Path(sys.argv[1])), LEADER_IMBALANCE)
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     table.append([balance(TODAY - timedelta(days=number % 4), number)])

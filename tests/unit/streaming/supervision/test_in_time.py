@@ -14,12 +14,12 @@ from deltalake import write_deltalake
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 from streaming.delta import append as delta_append
 from streaming.delta import query as delta_query
+from streaming.store.delivery_table import DeliveryTable
+from streaming.store.event_log import EventLog
 from streaming.supervision.in_time import InTime, NoAnswer
-from streaming.tables.deliveries import DeliveryTable
-from streaming.tables.events import EventLog
 from tests.unit.alerts.delivery.test_outbox import until
 from tests.unit.fakes.receivers import event
-from tests.unit.streaming.tables.test_deliveries import PlainStore, step
+from tests.unit.streaming.store.test_delivery_table import PlainStore, step
 
 
 @pytest.fixture

@@ -19,11 +19,12 @@ from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.delta.locations import trouble_of
-from streaming.jobs.alert_path import AlertPath, AlertPathListener
+from streaming.jobs.alert_path import AlertPath, AlertPathSource
 from streaming.pipeline import Pipeline, PipelineConfig
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.supervision.failure import cause_of
 from streaming.supervision.restarting_job import RestartingJob
+from tests.unit.fakes.alert_path_listener import CallingListener
 from tests.unit.fakes.receivers import event
 
 NO_ROOM = OSError(28, "No space left on device")
@@ -144,9 +145,9 @@ class EvaluatedPath:
         self.log, self.events, self.ticks = Log(), list[AlertEvent](), list[int]()
         engine = MagicMock()
         engine.evaluate.side_effect = lambda cluster, tick_ms, statuses: [event(f"alert-{tick_ms}")]
-        listeners = AlertPathListener(lambda cluster, tick_ms, statuses: self.ticks.append(tick_ms), self.events.extend)
+        listeners = CallingListener(lambda cluster, tick_ms, statuses: self.ticks.append(tick_ms), self.events.extend)
         log: Any = self.log
-        self.path = AlertPath(MagicMock(), MagicMock(), log, engine, listeners, "checkpoint")
+        self.path = AlertPath(MagicMock(), AlertPathSource(MagicMock(), "checkpoint"), log, engine, listeners)
         self.path.warm_up = MagicMock()
         monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
         monkeypatch.setattr(self.path, "_headroom", MagicMock())

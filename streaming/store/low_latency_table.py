@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from schemas.tables import Table
 from streaming.delta import append as delta_append
 from streaming.delta.locations import local_path, require_writable
-from streaming.delta.store import Store
+from streaming.store.store import Store
 
 _ATTEMPTS = 5
 

@@ -18,8 +18,8 @@ from alerts.inputs.leader_balance import LeaderBalance
 from planning.elections.planner import Balance
 from planning.elections.summary import ElectionPlanSummary
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.delta.store import Store
-from streaming.tables.leader_balance_follower import LeaderBalanceFollower
+from streaming.store.leader_balance_follower import LeaderBalanceFollower
+from streaming.store.store import Store
 from tests.unit.builders.leader_balance import PLAN_SUMMARY
 from tests.unit.builders.throttle_status import TICK_MS
 

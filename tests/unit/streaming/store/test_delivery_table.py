@@ -15,8 +15,8 @@ from schemas.errors import ENDINGS, HeadroomError
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
 from streaming.delta import append as delta_append
 from streaming.delta import query as delta_query
-from streaming.delta.low_latency_table import LowLatencyTable
-from streaming.tables.deliveries import DeliveryTable
+from streaming.store.delivery_table import DeliveryTable
+from streaming.store.low_latency_table import LowLatencyTable
 from streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.fakes.receivers import event

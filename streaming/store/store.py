@@ -19,7 +19,7 @@ from schemas.tables import Table
 from streaming.delta import append as delta_append
 from streaming.delta.locations import local_path, require_writable
 from streaming.delta.properties import properties
-from streaming.delta.schema_check import described, schema_difference
+from streaming.store.schema_check import described, schema_difference
 from streaming.supervision.failure import cause_of
 
 _TICK = ["cluster", "tick_ms"]

@@ -6,7 +6,6 @@ The process that evaluates alerts polls both tables, because another process may
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,8 +21,9 @@ from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
 from streaming.delta import query as delta_query
 from streaming.delta.append import without_panic
 from streaming.delta.locations import local_path
-from streaming.delta.store import Store
+from streaming.store.store import Store
 from streaming.supervision.failure import cause_of
+from streaming.supervision.periodic_task import PeriodicTask
 from streaming.transforms.tick_status import Tick
 
 log = logging.getLogger(__name__)
@@ -165,16 +165,16 @@ class LeaderBalanceFollower:
         self._version = -1
         self._newest, self._newest_plans = NewestTicks(), NewestTicks()
         self._is_unreadable = self._are_plans_unreadable = False
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="balances", daemon=True)
+        every_s = _EVERY_BY_SPARK_S if self._path is None else _EVERY_S
+        self._task = PeriodicTask("balances", self.poll, every_s, first_s=0.0)
 
     def start(self) -> None:
         """Start the thread; the newest existing ticks are passed on at once."""
-        self._thread.start()
+        self._task.start()
 
     def stop(self) -> None:
         """Stop following."""
-        self._stop.set()
+        self._task.stop()
 
     def poll(self) -> None:
         """Read the tables, and pass on ticks and plans that are newer than at the last read."""
@@ -191,11 +191,6 @@ class LeaderBalanceFollower:
         for (cluster, tick_ms), balances in newer.items():
             self._newest.passed_on([(cluster, tick_ms)])
             self._on_balances(cluster, tick_ms, balances)
-
-    def _run(self) -> None:
-        self.poll()
-        while not self._stop.wait(_EVERY_S if self._path is not None else _EVERY_BY_SPARK_S):
-            self.poll()
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the rows of each cluster's newest tick that was not passed on, if the table has changed."""

@@ -1,0 +1,20 @@
+"""How a process gets its Spark session, without importing Spark."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+
+
+class SessionProfile(Enum):
+    """Purpose of a Spark session, which decides how its JVM collects garbage."""
+
+    # For alerts: short pauses, at the cost of throughput.
+    LOW_LATENCY = "low latency"
+    # For tables alone: longer pauses.
+    THROUGHPUT = "throughput"
+
+
+def submitted() -> bool:
+    """Return whether ``spark-submit`` has started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
