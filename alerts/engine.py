@@ -13,11 +13,11 @@ from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.lifecycle import Lifecycle
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.eta_slipping import EtaTracker
-from alerts.rules.leader_imbalance import KINDS as BALANCE_KINDS
+from alerts.rules.leaders.leader_imbalance import KINDS as BALANCE_KINDS
 from alerts.rules.no_ticks import TICKS, MissingTicks, is_missing
+from alerts.rules.reassignments.eta_slipping import EtaTracker
 from alerts.rules.store_unwritable import STORE, store_unwritable_finding
-from alerts.rules.throttle_below_required import Assessment, Subject, evaluate_rules
+from alerts.rules.throttles.throttle_below_required import Assessment, Subject, evaluate_rules
 from alerts.text.formatting import format_duration
 from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier

@@ -8,7 +8,7 @@ from typing import Any
 
 from alerts.inputs.throttle_status import LeaderSwitch, MovingPartition, PartitionEvidence, Stall, ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.throttle_below_required import Assessment, evaluate_rules
+from alerts.rules.throttles.throttle_below_required import Assessment, evaluate_rules
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Finding, Role, Verdict

@@ -10,9 +10,9 @@ import pytest
 
 from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.eta_slipping import EtaTracker
-from alerts.rules.leader_imbalance import leader_imbalance_findings, preferred_leader_unavailable_findings
+from alerts.rules.leaders.leader_imbalance import leader_imbalance_findings, preferred_leader_unavailable_findings
 from alerts.rules.no_ticks import MissingTicks
+from alerts.rules.reassignments.eta_slipping import EtaTracker
 from alerts.rules.store_unwritable import store_unwritable_finding
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Finding, Role

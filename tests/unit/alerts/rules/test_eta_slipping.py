@@ -8,8 +8,8 @@ import pytest
 
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.eta_slipping import EtaTracker
-from alerts.rules.throttle_below_required import Assessment
+from alerts.rules.reassignments.eta_slipping import EtaTracker
+from alerts.rules.throttles.throttle_below_required import Assessment
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Role, Severity
 from tests.unit.builders.throttle_status import EVIDENCE_KEYS, SETTINGS, TICK_MS, partition, status

@@ -9,7 +9,7 @@ import pytest
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.throttle_below_required import Assessment, evaluate_rules
+from alerts.rules.throttles.throttle_below_required import Assessment, evaluate_rules
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings

@@ -9,7 +9,7 @@ from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.evidence import EMPTY_EVIDENCE
-from alerts.rules.reassignment_stalled import NOT_LEADING, broker_cause, broker_causes
+from alerts.rules.reassignments.reassignment_stalled import NOT_LEADING, broker_cause, broker_causes
 from alerts.text.formatting import format_rate, percent
 from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings

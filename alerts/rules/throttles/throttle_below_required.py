@@ -11,16 +11,16 @@ from alerts.grouping import THROTTLE, THROTTLE_KIND
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules import leader_imbalance
 from alerts.rules.evidence import join_names, status_evidence, subject
-from alerts.rules.reassignment_stalled import (
+from alerts.rules.leaders import leader_imbalance
+from alerts.rules.reassignments.reassignment_stalled import (
     NO_METRICS,
     broker_cause,
     broker_causes,
     out_of_sync_findings,
     stalled_findings,
 )
-from alerts.rules.throttle_missing import (
+from alerts.rules.throttles.throttle_left_behind import (
     clear_throttle_recommendation,
     has_unknown_status,
     has_unread_rates,

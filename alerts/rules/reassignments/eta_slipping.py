@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.evidence import EMPTY_EVIDENCE
-from alerts.rules.throttle_below_required import Assessment
+from alerts.rules.throttles.throttle_below_required import Assessment
 from alerts.text.formatting import clock, format_duration
 from planning.throttles.load import BrokerRole
 from schemas.alerts import AlertKind, Finding, Role, Severity
