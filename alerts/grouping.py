@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from alerts.rules.evidence import join_names
+from alerts.text.formatting import join_names
 from schemas.alerts import AlertKind, Finding, Role, Severity
 
 Subject = tuple[AlertKind, str]

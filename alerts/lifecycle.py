@@ -19,7 +19,7 @@ from typing import Any
 
 from alerts.grouping import THROTTLE_KINDS, ActiveAlert, AdvisedIncrease, BrokerRole, Grouped, Subject, group_findings
 from alerts.rules.no_ticks import TICKS
-from alerts.rules.throttles.throttle_below_required import Assessment
+from alerts.rules.rule import Assessment
 from schemas.alerts import AlertEvent, AlertKind, AlertState, Finding, Severity
 
 log = logging.getLogger(__name__)

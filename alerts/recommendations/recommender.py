@@ -13,8 +13,7 @@ from alerts.inputs.throttle_status import MovingPartition, PartitionEvidence, Th
 from alerts.recommendations import commands
 from alerts.recommendations import elections as elections_text
 from alerts.recommendations.lazy import LazyMapping, lazily
-from alerts.rules.evidence import join_names
-from alerts.text.formatting import format_rate
+from alerts.text.formatting import format_rate, join_names
 from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier, finish
 from planning.throttles.load import BrokerRole, ThrottleLoad

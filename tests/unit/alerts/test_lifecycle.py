@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from alerts.grouping import THROTTLE_KINDS
 from alerts.lifecycle import FLAP_MS, Lifecycle
 from alerts.rules.no_ticks import TICKS
-from alerts.rules.throttles.throttle_below_required import Assessment
+from alerts.rules.rule import Assessment
 from schemas.alerts import AlertEvent, AlertKind, Finding, Severity
 
 KIND = AlertKind.THROTTLE_BELOW_LEADER_WRITE

@@ -89,8 +89,8 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     assert {module: sorted(needs & set(left)) for module, needs in left.items()} == {}
 
 
-# Lists by nature: a file for each alert kind, and for each source of metrics and what they share.
-LISTS = {"alerts/rules", "cluster/metrics"}
+# A list by nature: a file for each source of metrics and what they share.
+LISTS = {"cluster/metrics"}
 MOST_FILES = 12
 
 # Rooms within a layer that may not know each other: what computes, what decides and what delivers stay apart.

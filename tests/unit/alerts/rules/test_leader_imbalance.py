@@ -9,7 +9,8 @@ import pytest
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.throttles.throttle_below_required import Assessment, evaluate_rules
+from alerts.rules.catalogue import evaluate_rules
+from alerts.rules.rule import Assessment, RuleInputs
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Finding, Role, Severity
 from schemas.config import AlertSettings
@@ -21,7 +22,8 @@ IMBALANCE, UNAVAILABLE = AlertKind.LEADER_IMBALANCE, AlertKind.PREFERRED_LEADER_
 
 
 def assessment_of(*balances: LeaderBalance, statuses: tuple[ThrottleStatus, ...] = ()) -> Assessment:
-    return evaluate_rules(statuses, SETTINGS, Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml"), balances)
+    recommender = Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml")
+    return evaluate_rules(RuleInputs(statuses, SETTINGS, recommender, balances))
 
 
 def found(*balances: LeaderBalance) -> Finding:

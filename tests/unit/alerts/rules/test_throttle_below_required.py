@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from alerts.inputs.throttle_status import LeaderSwitch
-from alerts.rules.throttles.throttle_below_required import Assessment
+from alerts.rules.rule import Assessment
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Role, Severity, Verdict
 from tests.unit.builders.throttle_status import MB, TICK_MS, assessment_of, found, partition, status
