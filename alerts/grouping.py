@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from alerts.finding import Finding
 from alerts.text.formatting import join_names
-from schemas.alerts import AlertKind, Finding, Role, Severity
+from schemas.alerts import AlertKind, Role, Severity
 
 Subject = tuple[AlertKind, str]
 BrokerRole = tuple[int | None, str | None]

@@ -17,10 +17,12 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from alerts.finding import Finding
 from alerts.grouping import THROTTLE_KINDS, ActiveAlert, AdvisedIncrease, BrokerRole, Grouped, Subject, group_findings
+from alerts.recommendations.recommendation import Action
 from alerts.rules.no_ticks import TICKS
 from alerts.rules.rule import Assessment
-from schemas.alerts import AlertEvent, AlertKind, AlertState, Finding, Severity
+from schemas.alerts import AlertEvent, AlertKind, AlertState, Severity
 
 log = logging.getLogger(__name__)
 # A firing alert is announced again when the recommended throttle has grown by more than this factor.
@@ -356,7 +358,7 @@ class Lifecycle:
             subject=key[2],
             summary=finding.summary,
             evidence=json.dumps(evidence),
-            recommendation=json.dumps(dict(finding.recommendation)),
+            recommendation=json.dumps(finding.recommendation.to_json()),
             tick_ms=self._after_last(key, tick_ms),
             event_ms=self._clock_ms(),
         )
@@ -469,7 +471,7 @@ class _Change(IntEnum):
 
 
 def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _Change:
-    before, action = _announced(event), finding.recommendation.get("action")
+    before, action = _announced(event), finding.recommendation.action
     spread = finding.affected - (before.affected or 0)
     why = finding.evidence.get("cause")
     more = before.affected is not None and spread >= max(_SPREAD, (_SPREAD_RATIO - 1) * before.affected)
@@ -482,7 +484,7 @@ def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _C
     if is_more_severe or more or not joined <= before.brokers:
         return _Change.ESCALATED
     # An action that is currently unknown is not a change.
-    is_other = why not in (None, before.why) or action not in (None, "none", before.action)
+    is_other = why not in (None, before.why) or action not in (Action.NONE, before.action)
     is_other = is_other or _about(finding.evidence) != before.goes_on_with or _has_raised(before, finding)
     return _Change.UPDATED if is_other else _Change.NONE
 
@@ -492,10 +494,10 @@ def _has_raised(before: _Announced, finding: Finding) -> bool:
     if not before.raises:
         return False
     return any(
-        (advised := before.raises.get((one["broker_id"], one["role"]))) is not None
-        and (in_force := one["throttle_bytes_per_s"]) is not None
-        and in_force >= advised.to_bytes_per_s
-        for one in finding.recommendation.get("per_broker") or ()
+        (advised := before.raises.get((one.broker_id, one.role.value))) is not None
+        and one.throttle_bytes_per_s is not None
+        and one.throttle_bytes_per_s >= advised.to_bytes_per_s
+        for one in finding.recommendation.per_broker
     )
 
 
@@ -520,5 +522,5 @@ def _needs_higher_throttle(event: AlertEvent, finding: Finding) -> bool:
     if finding.kind not in THROTTLE_KINDS:
         return False
     before: dict[str, Any] = json.loads(event.recommendation)
-    announced, needed = before.get("throttle_bytes_per_s"), finding.recommendation.get("throttle_bytes_per_s")
+    announced, needed = before.get("throttle_bytes_per_s"), finding.recommendation.throttle_bytes_per_s
     return bool(needed and (not announced or needed > announced * _UPDATE_RATIO))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alerts.finding import Finding
 from alerts.rules.leaders.leader_imbalance import LeaderImbalance
 from alerts.rules.leaders.preferred_leader_unavailable import PreferredLeaderUnavailable
 from alerts.rules.no_data import NoData
@@ -17,7 +18,7 @@ from alerts.rules.throttles.throttle_at_risk import ThrottleAtRisk
 from alerts.rules.throttles.throttle_below_inbound import ThrottleBelowInbound
 from alerts.rules.throttles.throttle_below_leader_write import ThrottleBelowLeaderWrite
 from alerts.rules.throttles.throttle_left_behind import ThrottleLeftBehind
-from schemas.alerts import AlertKind, Finding, Role
+from schemas.alerts import AlertKind, Role
 
 # In the order of their findings: of several firing alerts of one cause, the first lists the findings that join.
 RULES: tuple[Rule, ...] = (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.rules.causes import BrokerPrecedence, broker_cause, broker_causes
 from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.no_ticks import TICKS
 from alerts.rules.rule import Assessment, Rule, RuleInputs
-from schemas.alerts import AlertKind, Finding, Severity, Verdict
+from schemas.alerts import AlertKind, Severity, Verdict
 
 
 class NoData(Rule):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from alerts.finding import Finding
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.recommendations.recommendation import Recommendation
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.no_ticks import MissingTicks
 from alerts.rules.reassignments.eta_tracker import EtaTracker
-from schemas.alerts import AlertKind, Finding, Verdict
+from schemas.alerts import AlertKind, Verdict
 from schemas.config import AlertSettings
 
 Subject = tuple[AlertKind, str]
@@ -76,7 +78,7 @@ class RuleInputs:
         return any(status.load.limited_replicas for status in self.statuses)
 
     @cached_property
-    def raise_throttle(self) -> Mapping[str, Any]:
+    def raise_throttle(self) -> Recommendation:
         """Return the one recommendation that all alerts on throttles below the required rate share."""
         return self.recommender.raise_throttle(self.statuses)
 

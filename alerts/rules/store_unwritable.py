@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from alerts.finding import Finding
+from alerts.recommendations.recommendation import Action
 from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.rules.rule import Assessment, Rule, RuleInputs
-from schemas.alerts import AlertKind, Finding, Severity
+from schemas.alerts import AlertKind, Severity
 
 
 class StoreUnwritable(Rule):
@@ -28,7 +30,7 @@ class StoreUnwritable(Rule):
                     recommendation=tick.recommender.no_throttle_change(
                         "make the place writable again: room on its disk, its rights, its mount; all goes on by itself "
                         "then",
-                        "check",
+                        Action.CHECK,
                     ),
                     hold_s=0.0,
                 )

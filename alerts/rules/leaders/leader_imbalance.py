@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from alerts.finding import Finding
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule, balance_evidence
 from alerts.rules.rule import Assessment, RuleInputs
 from alerts.text.formatting import format_rate, percent
-from schemas.alerts import AlertKind, Finding, Severity
+from schemas.alerts import AlertKind, Severity
 from schemas.config import AlertSettings
 
 # With auto.leader.rebalance.enable, Kafka gets this many of its own checks before the alert fires.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from alerts.finding import Finding
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.rules.causes import BrokerPrecedence, broker_cause, broker_causes
 from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule, balance_evidence
 from alerts.rules.rule import Assessment, RuleInputs
-from schemas.alerts import AlertKind, Finding, Role, Severity
+from schemas.alerts import AlertKind, Role, Severity
 
 
 class PreferredLeaderUnavailable(LeaderBalanceRule):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from alerts.finding import Finding
 from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.rules.reassignments.eta_tracker import FirstEta
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import clock, format_duration
-from schemas.alerts import AlertKind, Finding, Severity
+from schemas.alerts import AlertKind, Severity
 
 # Near the end of a move, a fraction of the remaining time would be seconds.
 _LEAST_SLIP_S = 60.0

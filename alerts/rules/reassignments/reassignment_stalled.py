@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from alerts.finding import Finding
 from alerts.inputs.throttle_status import Stall, ThrottleStatus
 from alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
 from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import join_names
-from schemas.alerts import AlertKind, Finding, Role, Severity, Verdict
+from schemas.alerts import AlertKind, Role, Severity, Verdict
 
 _REASONS = {
     "destination_down": "the broker is down",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import format_rate
-from schemas.alerts import AlertKind, Finding, Role, Severity
+from schemas.alerts import AlertKind, Role, Severity
 
 _SUBJECT = "moves"
 

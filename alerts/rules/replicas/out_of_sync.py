@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
 from alerts.rules.evidence import broker_evidence
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import join_names
-from schemas.alerts import Finding, Role, Severity
+from schemas.alerts import Role, Severity
 
 _REASONS = {
     "no_leader": "has replicas that nobody leads",

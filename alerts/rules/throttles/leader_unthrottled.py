@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from alerts.finding import Finding
 from alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
+from alerts.recommendations.recommendation import Recommendation
 from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import join_names
-from schemas.alerts import AlertKind, Finding, Role, Severity, Verdict
+from schemas.alerts import AlertKind, Role, Severity, Verdict
 
 
 class LeaderUnthrottled(Rule):
@@ -82,7 +81,7 @@ def _summary(
     )
 
 
-def _set_rate(broker: int, tick: RuleInputs) -> Mapping[str, Any]:
+def _set_rate(broker: int, tick: RuleInputs) -> Recommendation:
     """Return the recommendation that sets a rate for both roles of a broker."""
     loads = [status.load for status in tick.statuses]
     rates = [load.throttle_bytes_per_s for load in loads if load.throttle_bytes_per_s is not None]

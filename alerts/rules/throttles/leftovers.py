@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.recommendations.recommendation import Recommendation
 from alerts.rules.rule import RuleInputs
 from schemas.alerts import Role
 
 
-def clear_throttle(tick: RuleInputs, reason: str) -> Mapping[str, Any]:
+def clear_throttle(tick: RuleInputs, reason: str) -> Recommendation:
     """Return the recommendation that removes throttles while nothing moves.
 
     Args:

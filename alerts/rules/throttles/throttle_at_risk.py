@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
+from alerts.finding import Finding
 from alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
+from alerts.recommendations.recommendation import Recommendation
 from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import format_rate
-from schemas.alerts import AlertKind, Finding, Role, Severity
+from schemas.alerts import AlertKind, Role, Severity
 
 
 class ThrottleAtRisk(Rule):
@@ -48,7 +48,7 @@ class ThrottleAtRisk(Rule):
         leader: ThrottleStatus,
         takeover: LeadershipRisk,
         need_bytes_per_s: float,
-        recommendation: Mapping[str, Any],
+        recommendation: Recommendation,
         hold_s: float,
     ) -> Finding:
         throttle = leader.load.throttle_bytes_per_s or 0.0

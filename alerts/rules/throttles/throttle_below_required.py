@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
+from alerts.finding import Finding
 from alerts.grouping import THROTTLE
 from alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
+from alerts.recommendations.recommendation import Recommendation
 from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.rules.throttles.leftovers import clear_throttle
 from alerts.text.formatting import format_rate, join_names
-from schemas.alerts import Finding, Role, Severity, Verdict
+from schemas.alerts import Role, Severity, Verdict
 
 _SEVERITY = {Verdict.STARVED: Severity.CRITICAL, Verdict.LOSING: Severity.WARNING, Verdict.SLOW: Severity.INFO}
 _CONSEQUENCE = {
@@ -43,14 +45,17 @@ class ThrottleBelowRequired(Rule):
         own = [status for status in tick.statuses if status.role is self.role]
         # A slow throttle matters less than one under which the move never finishes.
         low = [status for status in tick.too_low or tick.below_required if status.role is self.role]
-        recommendation = _recommendation(tick) if low else {}
         return Assessment(
-            [self._finding(status, tick.settings.hold_s, recommendation) for status in low],
+            self._findings(low, tick) if low else [],
             {(self.kind, subject(status)) for status in own if _keeps_firing(status, tick)},
             {(self.kind, subject(status)): rate for status in own if (rate := _enough_while_down(status)) is not None},
         )
 
-    def _finding(self, status: ThrottleStatus, hold_s: float, recommendation: Mapping[str, Any]) -> Finding:
+    def _findings(self, low: Sequence[ThrottleStatus], tick: RuleInputs) -> list[Finding]:
+        recommendation = _recommendation(tick)
+        return [self._finding(status, tick.settings.hold_s, recommendation) for status in low]
+
+    def _finding(self, status: ThrottleStatus, hold_s: float, recommendation: Recommendation) -> Finding:
         switches, load = _causing_switches(status), status.load
         return Finding(
             kind=self.kind,
@@ -87,7 +92,7 @@ class ThrottleBelowRequired(Rule):
         )
 
 
-def _recommendation(tick: RuleInputs) -> Mapping[str, Any]:
+def _recommendation(tick: RuleInputs) -> Recommendation:
     if tick.has_moves:
         return tick.raise_throttle
     # A throttle left by a finished move slows down replicas that are out of sync for another reason.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.rules.throttles.leftovers import clear_throttle, log_dirs_rates, resting_lists
 from alerts.text.formatting import format_rate, join_names
-from schemas.alerts import AlertKind, Finding, Role, Severity
+from schemas.alerts import AlertKind, Role, Severity
 
 _SUBJECT = "throttles"
 

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alerts.finding import Finding
 from alerts.grouping import ActiveAlert, AdvisedIncrease, BrokerRole, Subject, group_findings
-from schemas.alerts import AlertKind, Finding, Severity
+from alerts.recommendations.recommendation import Advice
+from schemas.alerts import AlertKind, Severity
 
 CRITICAL, WARNING, INFO = Severity
 NUMBERS = {"role": "leader", "throttle_bytes_per_s": 1.0, "in_sync_bytes_per_s": 2.0, "required_bytes_per_s": 3.0}
@@ -26,7 +28,15 @@ def finding(
     kind: AlertKind = AlertKind.NO_DATA,
 ) -> Finding:
     return Finding(
-        kind, subject, severity, f"{subject} is wrong", {"broker_id": 7, **NUMBERS}, {}, 0.0, cause=cause, weight=weight
+        kind,
+        subject,
+        severity,
+        f"{subject} is wrong",
+        {"broker_id": 7, **NUMBERS},
+        Advice(),
+        0.0,
+        cause=cause,
+        weight=weight,
     )
 
 

@@ -6,13 +6,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from alerts.finding import Finding
 from alerts.inputs.throttle_status import LeaderSwitch, MovingPartition, PartitionEvidence, Stall, ThrottleStatus
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.catalogue import evaluate_rules
 from alerts.rules.rule import Assessment, RuleInputs
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Finding, Role, Verdict
+from schemas.alerts import AlertKind, Role, Verdict
 from schemas.config import AlertSettings
 
 MB = 1_000_000.0
@@ -141,7 +142,7 @@ def found(*statuses: ThrottleStatus, kind: AlertKind | None = None, policy: Thro
     """Return the only finding, or the only one of a kind, after a check of its evidence keys."""
     (finding,) = [f for f in assessment_of(*statuses, policy=policy).findings if kind in (None, f.kind)]
     assert set(finding.evidence) >= EVIDENCE_KEYS
-    json.dumps([finding.evidence, dict(finding.recommendation)])
+    json.dumps([finding.evidence, finding.recommendation.to_json()])
     return finding
 
 

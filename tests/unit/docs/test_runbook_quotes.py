@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from alerts.finding import Finding
 from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.catalogue import evaluate_rules
@@ -15,7 +16,7 @@ from alerts.rules.no_ticks import MissingTicks
 from alerts.rules.reassignments.eta_tracker import EtaTracker
 from alerts.rules.rule import RuleInputs
 from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Finding, Role
+from schemas.alerts import AlertKind, Role
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import MB, SETTINGS, assessment_of, partition, status
 

@@ -64,7 +64,7 @@ def test_it_says_when_it_was_expected_first_and_when_now() -> None:
     )
     assert finding.evidence["late_s"] == 800
     assert set(finding.evidence) >= EVIDENCE_KEYS
-    json.dumps([finding.evidence, dict(finding.recommendation)])
+    json.dumps([finding.evidence, finding.recommendation.to_json()])
 
 
 def test_the_latest_finish_of_the_first_half_minute_is_the_expected_one() -> None:
