@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
 
 from alerts.finding import Finding
 from alerts.grouping import THROTTLE_KINDS, ActiveAlert, AdvisedIncrease, BrokerRole, Grouped, Subject, group_findings
 from alerts.recommendations.recommendation import Action
 from alerts.rules.no_ticks import TICKS
 from alerts.rules.rule import Assessment
+from alerts.stored_event import StoredRecommendation, evidence_of, recommendation_of
 from schemas.alerts import AlertEvent, AlertKind, AlertState, Severity
 
 log = logging.getLogger(__name__)
@@ -38,9 +38,7 @@ _SETTLE_S = (5.0, 30.0)
 FLAP_MS = 15 * 60 * 1000
 # Clocks of two machines differ by less than this.
 _CLOCK_SKEW_MS = 60_000
-# Order of events with equal times: an alert may become pending and fire in the same tick.
-_STEP = {AlertState.PENDING.value: 0, AlertState.FIRING.value: 1, AlertState.RESOLVED.value: 2}
-_KINDS, _SEVERITIES = {kind.value for kind in AlertKind}, {severity.value for severity in Severity}
+_KINDS, _STATES, _SEVERITIES = ({word.value for word in words} for words in (AlertKind, AlertState, Severity))
 
 Key = tuple[str, str, str]
 
@@ -94,7 +92,7 @@ class Lifecycle:
             events: first and last event of the latest alert of each subject, and recent firing events. Events with
                 words that only a newer version knows are ignored.
         """
-        for event in sorted(_known_events(events), key=lambda e: (e.tick_ms, _STEP[e.state])):
+        for event in sorted(_known_events(events), key=lambda e: (e.tick_ms, AlertState(e.state).rank)):
             key = (event.cluster, event.kind, event.subject)
             self._remember_firing(key, event)
             known = self._alerts.get(key)
@@ -205,7 +203,7 @@ class Lifecycle:
         alert = self._alerts.get(key)
         if alert is None or alert.event.state == AlertState.RESOLVED.value or alert.evaluated_ms < tick_ms:
             return
-        if json.loads(alert.event.evidence).get("last_tick_ms", 0) is None:
+        if evidence_of(alert.event).is_before_first_tick:
             self._alerts[key] = replace(alert, evaluated_ms=tick_ms - 1)
 
     def resolve(
@@ -376,7 +374,7 @@ def _known_events(events: Iterable[AlertEvent]) -> list[AlertEvent]:
     """Return the events whose kind, state and severity this version knows, and log the unknown words."""
     understood, unknown = [], set()
     for event in events:
-        words = ((event.kind, _KINDS), (event.state, _STEP.keys()), (event.severity, _SEVERITIES))
+        words = ((event.kind, _KINDS), (event.state, _STATES), (event.severity, _SEVERITIES))
         unknown_words = [word for word, known in words if word not in known]
         unknown.update(unknown_words)
         if not unknown_words:
@@ -428,38 +426,33 @@ class _Announced:
 
 @lru_cache(maxsize=1000)
 def _announced(event: AlertEvent) -> _Announced:
-    evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
-    also = evidence.get("also", [])
+    evidence, recommendation = evidence_of(event), recommendation_of(event)
     raises = _raises(recommendation)
     # The finding that the alert continued with counts as listed.
-    named = [*also, *filter(None, [evidence.get("goes_on_with")])]
-    named_brokers = {one.get("broker_id") for one in (evidence, *also)} | {broker for broker, _ in raises}
+    goes_on_with = evidence.goes_on_with
+    listed = [*evidence.also, *([] if goes_on_with is None else [goes_on_with])]
+    brokers = {evidence.broker_id, *(one.broker_id for one in evidence.also), *(broker for broker, _ in raises)}
     return _Announced(
-        cause=evidence.get("group"),
-        also=frozenset((AlertKind(one["kind"]), one["subject"]) for one in named if one["kind"] in _KINDS),
-        brokers=frozenset(broker for broker in named_brokers if broker is not None),
-        why=evidence.get("cause"),
-        affected=evidence.get("affected"),
-        action=recommendation.get("action"),
-        goes_on_with=_about(evidence),
+        cause=evidence.group,
+        also=frozenset((AlertKind(one.kind), one.subject) for one in listed if one.kind in _KINDS),
+        brokers=frozenset(broker for broker in brokers if broker is not None),
+        why=evidence.cause,
+        affected=evidence.affected,
+        action=recommendation.action,
+        goes_on_with=None if goes_on_with is None else goes_on_with.kind,
         raises=raises,
-        required_bytes_per_s=evidence.get("required_bytes_per_s"),
+        required_bytes_per_s=evidence.required_bytes_per_s,
     )
 
 
-def _raises(recommendation: Mapping[str, Any]) -> dict[BrokerRole, AdvisedIncrease]:
+def _raises(recommendation: StoredRecommendation) -> dict[BrokerRole, AdvisedIncrease]:
     """Return the increases that a recommendation contains, by broker and role."""
     return {
-        (one["broker_id"], one["role"]): AdvisedIncrease(in_force, advised)
-        for one in recommendation.get("per_broker") or ()
-        if (advised := one.get("recommended_bytes_per_s")) is not None
-        and advised > (in_force := one.get("throttle_bytes_per_s") or 0.0)
+        (one.broker_id, one.role): AdvisedIncrease(in_force, one.recommended_bytes_per_s)
+        for one in recommendation.per_broker
+        if one.recommended_bytes_per_s is not None
+        and one.recommended_bytes_per_s > (in_force := one.throttle_bytes_per_s or 0.0)
     }
-
-
-def _about(evidence: Mapping[str, Any]) -> str | None:
-    kind: str | None = evidence.get("goes_on_with", {}).get("kind")
-    return kind
 
 
 class _Change(IntEnum):
@@ -485,7 +478,11 @@ def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _C
         return _Change.ESCALATED
     # An action that is currently unknown is not a change.
     is_other = why not in (None, before.why) or action not in (Action.NONE, before.action)
-    is_other = is_other or _about(finding.evidence) != before.goes_on_with or _has_raised(before, finding)
+    is_other = (
+        is_other
+        or finding.evidence.get("goes_on_with", {}).get("kind") != before.goes_on_with
+        or _has_raised(before, finding)
+    )
     return _Change.UPDATED if is_other else _Change.NONE
 
 
@@ -503,11 +500,11 @@ def _has_raised(before: _Announced, finding: Finding) -> bool:
 
 def _escalation(event: AlertEvent, escalated_tick_ms: int | None) -> dict[str, int]:
     """Return the number of escalations of an alert and the tick of the last one; empty if there was none."""
-    before = json.loads(event.evidence)
-    known = {name: before[name] for name in ("escalation", "escalated_tick_ms") if name in before}
-    if escalated_tick_ms is None:
-        return known
-    return {"escalation": known.get("escalation", 0) + 1, "escalated_tick_ms": escalated_tick_ms}
+    before = evidence_of(event)
+    if escalated_tick_ms is not None:
+        return {"escalation": (before.escalation or 0) + 1, "escalated_tick_ms": escalated_tick_ms}
+    known = {"escalation": before.escalation, "escalated_tick_ms": before.escalated_tick_ms}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _is_change_settled(alert: Alert, tick_ms: int, finding: Finding) -> bool:
@@ -521,6 +518,5 @@ def _needs_higher_throttle(event: AlertEvent, finding: Finding) -> bool:
     """Return whether the recommended throttle exceeds the announced one by more than the update ratio."""
     if finding.kind not in THROTTLE_KINDS:
         return False
-    before: dict[str, Any] = json.loads(event.recommendation)
-    announced, needed = before.get("throttle_bytes_per_s"), finding.recommendation.throttle_bytes_per_s
+    announced, needed = recommendation_of(event).throttle_bytes_per_s, finding.recommendation.throttle_bytes_per_s
     return bool(needed and (not announced or needed > announced * _UPDATE_RATIO))

@@ -64,6 +64,11 @@ class AlertState(str, Enum):
     FIRING = "firing"
     RESOLVED = "resolved"
 
+    @property
+    def rank(self) -> int:
+        """Return the position in the order of states, in which an alert may pass several in one tick."""
+        return list(AlertState).index(self)
+
 
 class Severity(str, Enum):
     """Urgency of an alert."""
