@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from alerts.delivery.clock_steps import SetClock
 from alerts.delivery.delivery_log import AttemptState, Backlog, DeliveryAttempt, DeliveryLog, event_key
-from alerts.delivery.queue import DeliveryBatch, DeliveryQueue, PendingEvent
+from alerts.delivery.notification_policy import PendingEvent
+from alerts.delivery.queue import DeliveryBatch, DeliveryQueue
 from alerts.delivery.receiver import DeliveryError, DigestReceiver, Receipt, Receiver, ResendingReceiver
 from alerts.delivery.suppression import Suppressions
 from schemas.alerts import AlertEvent
