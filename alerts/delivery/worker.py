@@ -7,11 +7,12 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 
+from alerts.delivery.attempt_journal import AttemptJournal
 from alerts.delivery.clock_steps import SetClock
-from alerts.delivery.delivery_log import AttemptState, Backlog, DeliveryAttempt, DeliveryLog, event_key
+from alerts.delivery.delivery_log import AttemptState, Backlog, DeliveryLog, event_key
 from alerts.delivery.notification_policy import PendingEvent
 from alerts.delivery.queue import DeliveryBatch, DeliveryQueue
-from alerts.delivery.receiver import DeliveryError, DigestReceiver, Receipt, Receiver, ResendingReceiver
+from alerts.delivery.receiver import DeliveryError, DigestReceiver, Receipt, Receiver, ResendingReceiver, error_text
 from alerts.delivery.suppression import Suppressions
 from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings
@@ -48,14 +49,12 @@ class Worker:
         self.receiver = receiver
         self.last_delivery_ms: int | None = None
         self._queue = DeliveryQueue(receiver.name, settings, random.random, digest_after)
-        self._log = delivery_log
+        self._journal = AttemptJournal(receiver.name, delivery_log, clock_ms)
         self._clock_ms = clock_ms
         self._set_clock = SetClock(clock_ms, elapsed_ms)
         self._resent_ms = clock_ms()
         self._last_resend_error = self._last_error = ""
-        # Records that could not be written yet; they are appended with the next one.
-        self._unwritten: list[DeliveryAttempt] = []
-        self._without_store = self._write_now = False
+        self._write_now = False
         self._stopping = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"delivery to {receiver.name}", daemon=True)
@@ -88,7 +87,8 @@ class Worker:
     def go_without_store(self, without: bool) -> None:
         """Set whether the delivery log cannot be written; events are then sent, and records written later."""
         with self._changed:
-            self._without_store, self._write_now = without, not without
+            self._journal.go_without_store(without)
+            self._write_now = not without
             self._changed.notify()
 
     def ask_to_stop(self) -> None:
@@ -117,7 +117,7 @@ class Worker:
         error_name = type(error).__name__
         if error_name != self._last_error:
             # Without its text, which may hold a secret.
-            log.error("the delivery to %s failed, and goes on: %s", self.receiver.name, _error_text(error))
+            log.error("the delivery to %s failed, and goes on: %s", self.receiver.name, error_text(error))
         self._last_error = error_name
         with self._changed:
             if not self._stopping:
@@ -140,8 +140,8 @@ class Worker:
         self._drop(expired)
         if batch is not None:
             self._send(batch)
-        elif write_now and self._unwritten:
-            self._record_outcome([])
+        elif write_now and self._journal.has_unwritten:
+            self._journal.append_outcome([])
         self._resend()
 
     def _follow_clock_steps(self) -> None:
@@ -162,17 +162,19 @@ class Worker:
     def _send(self, batch: DeliveryBatch) -> None:
         """Send due events; a record is written before the attempt and another one with its outcome."""
         try:
-            self._append([self._record(one, AttemptState.SENDING, attempt=one.attempts + 1) for one in batch.pending])
+            self._journal.append(
+                [self._journal.attempt(p, AttemptState.SENDING, p.attempts + 1) for p in batch.pending]
+            )
         except ENDINGS:
             raise
         except BaseException as error:
-            self._failed(batch, DeliveryError(f"not sent: the table of deliveries: {_error_text(error)}", unsent=True))
+            self._failed(batch, DeliveryError(f"not sent: the table of deliveries: {error_text(error)}", unsent=True))
             return
         try:
             receipts = self._deliver(batch)
         except Exception as error:
             # A HeadroomError is raised before anything is sent.
-            other = DeliveryError(_error_text(error), unsent=isinstance(error, HeadroomError))
+            other = DeliveryError(error_text(error), unsent=isinstance(error, HeadroomError))
             self._failed(batch, error if isinstance(error, DeliveryError) else other)
             return
         self._delivered(batch, receipts)
@@ -188,17 +190,17 @@ class Worker:
             for one, receipt in zip(batch.pending, receipts, strict=True):
                 reference = self._queue.delivered(one, receipt)
                 attempt = one.attempts + 1
-                records.append(self._record(one, AttemptState.DELIVERED, attempt, receipt.answer, reference))
+                records.append(self._journal.attempt(one, AttemptState.DELIVERED, attempt, receipt.answer, reference))
         self.last_delivery_ms = self._clock_ms()
-        self._record_outcome(records)
+        self._journal.append_outcome(records)
 
     def _failed(self, batch: DeliveryBatch, error: DeliveryError) -> None:
         with self._changed:
             self._queue.failed(batch, error, self._clock_ms())
         if batch.pending[0].attempts == 1:
             log.warning("delivery to %s failed and will be retried: %s", self.receiver.name, error.answer)
-        self._record_outcome(
-            [self._record(one, AttemptState.FAILED, one.attempts, error.answer) for one in batch.pending]
+        self._journal.append_outcome(
+            [self._journal.attempt(one, AttemptState.FAILED, one.attempts, error.answer) for one in batch.pending]
         )
 
     def _drop(self, expired: Sequence[PendingEvent]) -> None:
@@ -216,42 +218,9 @@ class Worker:
 
     def _settle(self, pending: Sequence[PendingEvent], state: AttemptState) -> None:
         if pending:
-            self._record_outcome([self._record(one, state, one.attempts, one.answer) for one in pending])
-
-    def _record(
-        self, one: PendingEvent, state: AttemptState, attempt: int, answer: str = "", reference: str = ""
-    ) -> DeliveryAttempt:
-        event = one.event
-        return DeliveryAttempt(
-            receiver=self.receiver.name,
-            event_key=event_key(event),
-            alert_id=event.alert_id,
-            cluster=event.cluster,
-            state=state.value,
-            attempt=attempt,
-            answer=answer,
-            reference=reference,
-            delivery_ms=self._clock_ms(),
-        )
-
-    def _append(self, records: Sequence[DeliveryAttempt]) -> None:
-        if self._without_store:
-            # Otherwise an alert on a full disk would not be sent. After a crash such an event is sent twice.
-            self._unwritten.extend(records)
-            return
-        waiting = [*self._unwritten, *records]
-        self._log.append(waiting)
-        self._unwritten.clear()
-
-    def _record_outcome(self, records: Sequence[DeliveryAttempt]) -> None:
-        """Write an outcome now, or with the next record; without it the next start would have to check for arrival."""
-        try:
-            self._append(records)
-        except ENDINGS:
-            raise
-        except BaseException as error:
-            self._unwritten.extend(records)
-            log.warning("the outcome of a delivery could not be recorded yet: %s", _error_text(error))
+            self._journal.append_outcome(
+                [self._journal.attempt(one, state, one.attempts, one.answer) for one in pending]
+            )
 
     def _resend_ms(self, receiver: ResendingReceiver) -> int:
         return self._resent_ms + round(receiver.resend_in_s * 1000)
@@ -266,14 +235,9 @@ class Worker:
         try:
             self.receiver.resend()
         except Exception as error:
-            resend_error = _error_text(error)
+            resend_error = error_text(error)
         # Logged once, because the error repeats every few seconds.
         if resend_error and resend_error != self._last_resend_error:
             log.warning("firing alerts could not be re-sent to %s: %s", self.receiver.name, resend_error)
         self._last_resend_error = resend_error
         self._resent_ms = self._clock_ms()
-
-
-def _error_text(error: BaseException) -> str:
-    """Return the text of a Headroom error; only the type of any other, because its text may contain a secret."""
-    return str(error) if isinstance(error, (DeliveryError, HeadroomError)) else type(error).__name__
