@@ -26,6 +26,59 @@ _LONGEST_WAIT_S = 30.0
 _PAUSE_S = 1.0
 
 
+class Resender:
+    """Sends firing alerts again at the receiver's interval, if the receiver resolves those that are not sent again.
+
+    Args:
+        receiver: receiver.
+        clock_ms: returns the current time, epoch milliseconds.
+    """
+
+    def __init__(self, receiver: Receiver, clock_ms: Callable[[], int]) -> None:
+        self._receiver = receiver if isinstance(receiver, ResendingReceiver) else None
+        self._clock_ms = clock_ms
+        self._resent_ms = clock_ms()
+        self._last_error = ""
+
+    def restore(self, alerts: Sequence[tuple[AlertEvent, str]]) -> None:
+        """Restore the alerts sent before a restart: the last event of each, and its reference."""
+        if self._receiver is not None:
+            self._receiver.restore(alerts)
+
+    def forget(self, alert_id: str) -> None:
+        """Stop sending an alert whose resolution could not be delivered."""
+        if self._receiver is not None:
+            self._receiver.forget(alert_id)
+
+    def shift(self, step_ms: int) -> None:
+        """Shift the next time after this machine's clock was set by ``step_ms`` milliseconds."""
+        self._resent_ms += step_ms
+
+    def next_ms(self) -> int | None:
+        """Return when alerts are sent again, epoch milliseconds; None if the receiver does not need it."""
+        return None if self._receiver is None else self._resent_ms + round(self._receiver.resend_in_s * 1000)
+
+    def is_due(self, now_ms: int) -> bool:
+        """Return whether alerts have to be sent again."""
+        next_ms = self.next_ms()
+        return next_ms is not None and now_ms >= next_ms
+
+    def resend_if_due(self) -> None:
+        """Send all firing alerts again, if it is time."""
+        if self._receiver is None or not self.is_due(self._clock_ms()):
+            return
+        error_now = ""
+        try:
+            self._receiver.resend()
+        except Exception as error:
+            error_now = error_text(error)
+        # Logged once, because the error repeats every few seconds.
+        if error_now and error_now != self._last_error:
+            log.warning("firing alerts could not be re-sent to %s: %s", self._receiver.name, error_now)
+        self._last_error = error_now
+        self._resent_ms = self._clock_ms()
+
+
 class Worker:
     """Delivers events to one receiver on its own thread.
 
@@ -52,8 +105,8 @@ class Worker:
         self._journal = AttemptJournal(receiver.name, delivery_log, clock_ms)
         self._clock_ms = clock_ms
         self._set_clock = SetClock(clock_ms, elapsed_ms)
-        self._resent_ms = clock_ms()
-        self._last_resend_error = self._last_error = ""
+        self._resender = Resender(receiver, clock_ms)
+        self._last_error = ""
         self._write_now = False
         self._stopping = False
         self._changed = threading.Condition()
@@ -68,8 +121,7 @@ class Worker:
     def start(self, backlog: Backlog) -> None:
         """Resume undelivered events from the backlog, and start the thread."""
         self._queue.restore(backlog)
-        if isinstance(self.receiver, ResendingReceiver):
-            self.receiver.restore(self._queue.notified_alerts())
+        self._resender.restore(self._queue.notified_alerts())
         self._thread.start()
 
     def add(self, events: Sequence[AlertEvent]) -> None:
@@ -133,7 +185,7 @@ class Worker:
             expired = self._queue.take_expired(now_ms)
             batch = self._queue.due(now_ms)
             write_now, self._write_now = self._write_now, False
-            if not (muted or expired or batch or write_now or self._resend_due(now_ms)):
+            if not (muted or expired or batch or write_now or self._resender.is_due(now_ms)):
                 self._changed.wait(self._wait_s(now_ms))
                 return
         self._settle(muted, AttemptState.SILENCED)
@@ -142,19 +194,17 @@ class Worker:
             self._send(batch)
         elif write_now and self._journal.has_unwritten:
             self._journal.append_outcome([])
-        self._resend()
+        self._resender.resend_if_due()
 
     def _follow_clock_steps(self) -> None:
         """Shift due times if this machine's clock was set, so that waits keep their length."""
         step_ms = self._set_clock.step_ms()
         if step_ms:
             self._queue.shift(step_ms)
-            self._resent_ms += step_ms
+            self._resender.shift(step_ms)
 
     def _wait_s(self, now_ms: int) -> float:
-        times = [self._queue.next_ms(now_ms)]
-        if isinstance(self.receiver, ResendingReceiver):
-            times.append(self._resend_ms(self.receiver))
+        times = (self._queue.next_ms(now_ms), self._resender.next_ms())
         next_ms = min((t for t in times if t is not None), default=None)
         longest_s = _LONGEST_WAIT_S if next_ms is None else (next_ms - now_ms) / 1000
         return max(0.001, min(_LONGEST_WAIT_S, longest_s))
@@ -212,8 +262,7 @@ class Worker:
                 one.attempts,
                 one.answer or "none was made",
             )
-            if isinstance(self.receiver, ResendingReceiver):
-                self.receiver.forget(one.event.alert_id)
+            self._resender.forget(one.event.alert_id)
         self._settle(expired, AttemptState.DROPPED)
 
     def _settle(self, pending: Sequence[PendingEvent], state: AttemptState) -> None:
@@ -221,23 +270,3 @@ class Worker:
             self._journal.append_outcome(
                 [self._journal.attempt(one, state, one.attempts, one.answer) for one in pending]
             )
-
-    def _resend_ms(self, receiver: ResendingReceiver) -> int:
-        return self._resent_ms + round(receiver.resend_in_s * 1000)
-
-    def _resend_due(self, now_ms: int) -> bool:
-        return isinstance(self.receiver, ResendingReceiver) and now_ms >= self._resend_ms(self.receiver)
-
-    def _resend(self) -> None:
-        if not isinstance(self.receiver, ResendingReceiver) or not self._resend_due(self._clock_ms()):
-            return
-        resend_error = ""
-        try:
-            self.receiver.resend()
-        except Exception as error:
-            resend_error = error_text(error)
-        # Logged once, because the error repeats every few seconds.
-        if resend_error and resend_error != self._last_resend_error:
-            log.warning("firing alerts could not be re-sent to %s: %s", self.receiver.name, resend_error)
-        self._last_resend_error = resend_error
-        self._resent_ms = self._clock_ms()
