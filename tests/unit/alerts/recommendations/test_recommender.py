@@ -467,3 +467,16 @@ def test_a_finish_is_the_same_simulation_with_its_range() -> None:
         expected.middle_s,
         expected.high_s,
     )
+
+
+# A tick whose event cannot be written has no verdict at all.
+def test_a_copy_without_a_rate_on_either_end_does_not_keep_a_finish_from_being_simulated() -> None:
+    statuses = [
+        status(1, LEADER, None, 4, partition(0)),
+        status(2, LEADER, 3, 4, partition(1, leader=2)),
+        status(3, FOLLOWER, None, 4, partition(0)),
+    ]
+    advice = RECOMMENDER.raise_throttle(statuses)
+    assert advice.throttle_bytes_per_s == 4_800_000
+    assert advice.finish.finish_s is not None
+    assert advice.finish.finish_s > 0
