@@ -30,12 +30,9 @@ class Links:
 
     def filled(self, event: AlertEvent) -> dict[str, str]:
         """Return the configured links of an event, by ``dashboard`` and ``runbook``."""
+        cluster, kind = quote(event.cluster, safe=""), quote(event.kind, safe="")
         urls = {"dashboard": self.dashboard, "runbook": self.runbook}
-        return {name: _filled(url, event) for name, url in urls.items() if url}
-
-
-def _filled(url: str, event: AlertEvent) -> str:
-    return url.replace("{cluster}", quote(event.cluster, safe="")).replace("{kind}", quote(event.kind, safe=""))
+        return {name: url.replace("{cluster}", cluster).replace("{kind}", kind) for name, url in urls.items() if url}
 
 
 def figures(event: AlertEvent) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from alerts.finding import Finding
 from alerts.grouping import THROTTLE
 from alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
-from alerts.recommendations.recommendation import Recommendation
+from alerts.recommendations.recommendation import Advice, Recommendation
 from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.rules.throttles.leftovers import clear_throttle
@@ -45,15 +45,12 @@ class ThrottleBelowRequired(Rule):
         own = [status for status in tick.statuses if status.role is self.role]
         # A slow throttle matters less than one under which the move never finishes.
         low = [status for status in tick.too_low or tick.below_required if status.role is self.role]
+        recommendation = _recommendation(tick) if low else Advice()
         return Assessment(
-            self._findings(low, tick) if low else [],
+            [self._finding(status, tick.settings.hold_s, recommendation) for status in low],
             {(self.kind, subject(status)) for status in own if _keeps_firing(status, tick)},
             {(self.kind, subject(status)): rate for status in own if (rate := _enough_while_down(status)) is not None},
         )
-
-    def _findings(self, low: Sequence[ThrottleStatus], tick: RuleInputs) -> list[Finding]:
-        recommendation = _recommendation(tick)
-        return [self._finding(status, tick.settings.hold_s, recommendation) for status in low]
 
     def _finding(self, status: ThrottleStatus, hold_s: float, recommendation: Recommendation) -> Finding:
         switches, load = _causing_switches(status), status.load
