@@ -11,26 +11,18 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from alerts.announcement import Change, announcement_of
 from alerts.finding import Finding
-from alerts.grouping import THROTTLE_KINDS, ActiveAlert, AdvisedIncrease, BrokerRole, Grouped, Subject, group_findings
-from alerts.recommendations.recommendation import Action
+from alerts.grouping import ActiveAlert, Grouped, Subject, group_findings
 from alerts.rules.no_ticks import TICKS
 from alerts.rules.rule import Assessment
-from alerts.stored_event import StoredRecommendation, evidence_of, recommendation_of
+from alerts.stored_event import evidence_of
 from schemas.alerts import AlertEvent, AlertKind, AlertState, Severity
 
 log = logging.getLogger(__name__)
-# A firing alert is announced again when the recommended throttle has grown by more than this factor.
-_UPDATE_RATIO = 1.15
-# It is announced again when it affects this many times as many replicas as announced, and at least five more.
-_SPREAD_RATIO, _SPREAD = 2, 5
-# Causes that escalate an alert whatever its cause was before: they need a person at once.
-_SEVERE_CAUSES = ("broker_down", "destination_down", "destination_disk", "no_leader")
 # A change of equal severity is announced when it has lasted as long as an alert of its kind, within these bounds.
 _SETTLE_S = (5.0, 30.0)
 # An alert that fires again within this time is flapping: each repetition doubles the time it must stay clear, up to
@@ -257,7 +249,7 @@ class Lifecycle:
     def _exceeds_announced_requirement(self, cluster: str, subject: Subject, throttle_bytes_per_s: float) -> bool:
         """Return whether a throttle exceeds the required rate that the alert announced, which resolves the alert."""
         alert = self._alerts.get((cluster, subject[0].value, subject[1]))
-        required = None if alert is None else _announced(alert.event).required_bytes_per_s
+        required = None if alert is None else evidence_of(alert.event).required_bytes_per_s
         return required is not None and throttle_bytes_per_s > required
 
     def _active(self, cluster: str, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
@@ -288,14 +280,15 @@ class Lifecycle:
         subject = (finding.kind, finding.subject)
         extra: dict[str, int] = {}
         if alert.is_firing:
-            change = _Change.NONE if subject in grouped.superseded else _change(alert.event, finding, due)
+            announced = announcement_of(alert.event)
+            change = Change.NONE if subject in grouped.superseded else announced.change(finding, due)
             alert = replace(alert, changed_since_ms=(alert.changed_since_ms or tick_ms) if change else None)
             fire = (
-                _needs_higher_throttle(alert.event, finding)
+                announced.needs_higher_throttle(finding)
                 or finding.severity.rank < Severity(alert.event.severity).rank
                 or _is_change_settled(alert, tick_ms, finding)
             )
-            extra = _escalation(alert.event, tick_ms if fire and change is _Change.ESCALATED else None)
+            extra = announced.escalation(tick_ms if fire and change is Change.ESCALATED else None)
         else:
             fire = subject in grouped.fire or tick_ms - alert.since_ms >= finding.hold_s * 1000
         self._alerts[key] = alert
@@ -388,123 +381,15 @@ def _known_events(events: Iterable[AlertEvent]) -> list[AlertEvent]:
 
 
 def _as_active(alert: Alert) -> ActiveAlert:
-    announced = _announced(alert.event) if alert.is_firing else _Announced()
     severity = Severity(alert.event.severity)
-    return ActiveAlert(alert.is_firing, announced.cause, announced.also, severity, announced.raises)
+    if not alert.is_firing:
+        return ActiveAlert(False, severity=severity)
+    announced = announcement_of(alert.event)
+    return ActiveAlert(True, announced.evidence.group, announced.also, severity, announced.raises)
 
 
 def _alert_id(key: Key, tick_ms: int) -> str:
     return hashlib.sha256("\x1f".join((*key, str(tick_ms))).encode()).hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class _Announced:
-    """Content of an alert's last announcement.
-
-    Attributes:
-        cause: root cause that groups findings; None if unknown or none.
-        also: listed findings.
-        brokers: listed brokers, and those whose throttle the recommendation raises.
-        why: cause in the evidence; None if there is none.
-        affected: number of affected replicas; None if unknown.
-        action: recommended action.
-        goes_on_with: kind of the finding that the alert continued with; None if it was its own.
-        raises: recommended increases, by broker and role.
-        required_bytes_per_s: rate that a throttle had to exceed; None if unknown or not about a throttle.
-    """
-
-    cause: str | None = None
-    also: frozenset[Subject] = frozenset()
-    brokers: frozenset[int] = frozenset()
-    why: str | None = None
-    affected: int | None = None
-    action: str | None = None
-    goes_on_with: str | None = None
-    raises: Mapping[BrokerRole, AdvisedIncrease] = field(default_factory=dict)
-    required_bytes_per_s: float | None = None
-
-
-@lru_cache(maxsize=1000)
-def _announced(event: AlertEvent) -> _Announced:
-    evidence, recommendation = evidence_of(event), recommendation_of(event)
-    raises = _raises(recommendation)
-    # The finding that the alert continued with counts as listed.
-    goes_on_with = evidence.goes_on_with
-    listed = [*evidence.also, *([] if goes_on_with is None else [goes_on_with])]
-    brokers = {evidence.broker_id, *(one.broker_id for one in evidence.also), *(broker for broker, _ in raises)}
-    return _Announced(
-        cause=evidence.group,
-        also=frozenset((AlertKind(one.kind), one.subject) for one in listed if one.kind in _KINDS),
-        brokers=frozenset(broker for broker in brokers if broker is not None),
-        why=evidence.cause,
-        affected=evidence.affected,
-        action=recommendation.action,
-        goes_on_with=None if goes_on_with is None else goes_on_with.kind,
-        raises=raises,
-        required_bytes_per_s=evidence.required_bytes_per_s,
-    )
-
-
-def _raises(recommendation: StoredRecommendation) -> dict[BrokerRole, AdvisedIncrease]:
-    """Return the increases that a recommendation contains, by broker and role."""
-    return {
-        (one.broker_id, one.role): AdvisedIncrease(in_force, one.recommended_bytes_per_s)
-        for one in recommendation.per_broker
-        if one.recommended_bytes_per_s is not None
-        and one.recommended_bytes_per_s > (in_force := one.throttle_bytes_per_s or 0.0)
-    }
-
-
-class _Change(IntEnum):
-    """How a finding differs from the announcement: not at all; in cause or action; or in scope, which escalates."""
-
-    NONE = 0
-    UPDATED = 1
-    ESCALATED = 2
-
-
-def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _Change:
-    before, action = _announced(event), finding.recommendation.action
-    spread = finding.affected - (before.affected or 0)
-    why = finding.evidence.get("cause")
-    more = before.affected is not None and spread >= max(_SPREAD, (_SPREAD_RATIO - 1) * before.affected)
-    joined = {
-        one["broker_id"]
-        for one in finding.evidence.get("also", [])
-        if one["broker_id"] is not None and (AlertKind(one["kind"]), one["subject"]) in due
-    }
-    is_more_severe = why in _SEVERE_CAUSES and before.why not in _SEVERE_CAUSES
-    if is_more_severe or more or not joined <= before.brokers:
-        return _Change.ESCALATED
-    # An action that is currently unknown is not a change.
-    is_other = why not in (None, before.why) or action not in (Action.NONE, before.action)
-    is_other = (
-        is_other
-        or finding.evidence.get("goes_on_with", {}).get("kind") != before.goes_on_with
-        or _has_raised(before, finding)
-    )
-    return _Change.UPDATED if is_other else _Change.NONE
-
-
-def _has_raised(before: _Announced, finding: Finding) -> bool:
-    """Return whether a throttle was raised as announced: the announcement does not cover what follows."""
-    if not before.raises:
-        return False
-    return any(
-        (advised := before.raises.get((one.broker_id, one.role.value))) is not None
-        and one.throttle_bytes_per_s is not None
-        and one.throttle_bytes_per_s >= advised.to_bytes_per_s
-        for one in finding.recommendation.per_broker
-    )
-
-
-def _escalation(event: AlertEvent, escalated_tick_ms: int | None) -> dict[str, int]:
-    """Return the number of escalations of an alert and the tick of the last one; empty if there was none."""
-    before = evidence_of(event)
-    if escalated_tick_ms is not None:
-        return {"escalation": (before.escalation or 0) + 1, "escalated_tick_ms": escalated_tick_ms}
-    known = {"escalation": before.escalation, "escalated_tick_ms": before.escalated_tick_ms}
-    return {name: value for name, value in known.items() if value is not None}
 
 
 def _is_change_settled(alert: Alert, tick_ms: int, finding: Finding) -> bool:
@@ -512,11 +397,3 @@ def _is_change_settled(alert: Alert, tick_ms: int, finding: Finding) -> bool:
     least_s, most_s = _SETTLE_S
     since_ms = alert.changed_since_ms
     return since_ms is not None and tick_ms - since_ms >= min(max(finding.hold_s, least_s), most_s) * 1000
-
-
-def _needs_higher_throttle(event: AlertEvent, finding: Finding) -> bool:
-    """Return whether the recommended throttle exceeds the announced one by more than the update ratio."""
-    if finding.kind not in THROTTLE_KINDS:
-        return False
-    announced, needed = recommendation_of(event).throttle_bytes_per_s, finding.recommendation.throttle_bytes_per_s
-    return bool(needed and (not announced or needed > announced * _UPDATE_RATIO))
