@@ -198,7 +198,8 @@ class AlertEngine:
         """
         newest_ms, older_ms = self._newest_ms.get(cluster), self._older_ms.pop(cluster, None)
         if newest_ms is None or tick_ms >= newest_ms:
-            if newest_ms is not None:
+            # Stored events of this tick already have what a gap before it made of them: it comes again after a crash.
+            if newest_ms is not None and not self._lifecycle.has_applied(cluster, tick_ms):
                 self._detect_gap(cluster, tick_ms - newest_ms)
             self._newest_ms[cluster] = tick_ms
         elif older_ms is None or tick_ms <= older_ms:

@@ -100,6 +100,10 @@ class Lifecycle:
         """Return the last event of every alert that is pending or firing."""
         return [a.event for a in self._alerts.values() if a.event.state != AlertState.RESOLVED.value]
 
+    def has_applied(self, cluster: str, tick_ms: int) -> bool:
+        """Return whether a tick, or a later one, was applied before, or has stored events."""
+        return tick_ms <= self._newest_ms.get(cluster, -1)
+
     def apply(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         """Apply the assessment of one tick and return its events, oldest first; a repeated or late tick has none.
 
@@ -108,7 +112,7 @@ class Lifecycle:
             tick_ms: time of the tick, epoch milliseconds.
             assessment: result of the rules for this tick.
         """
-        if tick_ms <= self._newest_ms.get(cluster, -1):
+        if self.has_applied(cluster, tick_ms):
             return []
         events = self._apply_atomically(cluster, tick_ms, assessment)
         self._newest_ms[cluster] = tick_ms

@@ -737,6 +737,8 @@ class Ticks(RuleBasedStateMachine):
         self.ticks: list[tuple[int, Assessment]] = []
         self.events: list[AlertEvent] = []
         self.straight_events: list[AlertEvent] = []
+        # By the tick after a gap.
+        self.gaps_ms: dict[int, int] = {}
         # The place among the ticks where the last restart took up: of those before only the events are known.
         self.known_from = 0
         self.restarted = self.silent = False
@@ -761,6 +763,7 @@ class Ticks(RuleBasedStateMachine):
             alerts.shift_clock("c", (gap_s - 1) * 1000)
         said = data.draw(assessments(self.holds_s))
         self.ticks.append((self.ticks[-1][0] + gap_s * 1000, said))
+        self.gaps_ms[self.ticks[-1][0]] = (gap_s - 1) * 1000
         self.apply(*self.ticks[-1])
 
     @precondition(lambda self: self.ticks and not self.restarted)
@@ -797,7 +800,10 @@ class Ticks(RuleBasedStateMachine):
         self.alerts = lifecycle(self.resolve_s, self.events[::-1] if newest_first else self.events)
         self.restarted = True
         self.known_from = max(self.known_from, len(self.ticks) - back)
-        for tick in self.ticks[self.known_from :]:
+        for number, tick in enumerate(self.ticks[self.known_from :]):
+            # The gap before it is seen again too, unless the tick before it is not.
+            if number and not self.alerts.has_applied("c", tick[0]):
+                self.alerts.shift_clock("c", self.gaps_ms.get(tick[0], 0))
             assert self.alerts.apply("c", *tick) == []
 
     def apply(self, tick_ms: int, said: Assessment) -> None:
