@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
-from alerts.finding import Finding
-from alerts.grouping import THROTTLE_KINDS, AdvisedIncrease, BrokerRole, Subject
+from alerts.finding import Finding, Subject
+from alerts.grouping import THROTTLE_KINDS, AdvisedIncrease, BrokerRole
 from alerts.recommendations.recommendation import Action
 from alerts.stored_event import (
     StoredEvidence,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from alerts.faults import Faults
+from alerts.finding import Subject
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.lifecycle import Lifecycle
@@ -17,7 +18,7 @@ from alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
 from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
 from alerts.rules.no_ticks import MissingTicks, is_missing
 from alerts.rules.reassignments.eta_tracker import EtaTracker
-from alerts.rules.rule import Assessment, RuleInputs, Subject
+from alerts.rules.rule import Assessment, RuleInputs
 from alerts.text.formatting import format_duration
 from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier

@@ -8,6 +8,9 @@ from typing import Any
 from alerts.recommendations.recommendation import Recommendation
 from schemas.alerts import AlertKind, Severity
 
+# Alert kind and subject: with its cluster, they identify an alert.
+Subject = tuple[AlertKind, str]
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -49,3 +52,8 @@ class Finding:
     affected: int = 0
     continues: tuple[str, ...] = ()
     hold_of: str = ""
+
+    @property
+    def key(self) -> Subject:
+        """Return kind and subject, which identify its alert within the cluster."""
+        return self.kind, self.subject

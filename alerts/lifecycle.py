@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from alerts.announcement import Change, announcement_of
-from alerts.finding import Finding
-from alerts.grouping import ActiveAlert, Grouped, Subject, group_findings
+from alerts.finding import Finding, Subject
+from alerts.grouping import ActiveAlert, Grouped, group_findings
 from alerts.rules.no_ticks import TICKS
 from alerts.rules.rule import Assessment
 from alerts.stored_event import evidence_of
@@ -247,7 +247,7 @@ class Lifecycle:
             if alert is not None and alert.event.state == AlertState.PENDING.value:
                 since_ms = alert.since_ms
             if tick_ms - since_ms >= finding.hold_s * 1000:
-                due.add((finding.kind, finding.subject))
+                due.add(finding.key)
         return due
 
     def _exceeds_announced_requirement(self, cluster: str, subject: Subject, throttle_bytes_per_s: float) -> bool:
@@ -281,11 +281,10 @@ class Lifecycle:
         elif tick_ms <= alert.evaluated_ms:
             return
         alert = replace(alert, evaluated_ms=tick_ms, clear_since_ms=None)
-        subject = (finding.kind, finding.subject)
         extra: dict[str, int] = {}
         if alert.is_firing:
             announced = announcement_of(alert.event)
-            change = Change.NONE if subject in grouped.superseded else announced.change(finding, due)
+            change = Change.NONE if finding.key in grouped.superseded else announced.change(finding, due)
             alert = replace(alert, changed_since_ms=(alert.changed_since_ms or tick_ms) if change else None)
             fire = (
                 announced.needs_higher_throttle(finding)
@@ -294,7 +293,7 @@ class Lifecycle:
             )
             extra = announced.escalation(tick_ms if fire and change is Change.ESCALATED else None)
         else:
-            fire = subject in grouped.fire or tick_ms - alert.since_ms >= finding.hold_s * 1000
+            fire = finding.key in grouped.fire or tick_ms - alert.since_ms >= finding.hold_s * 1000
         self._alerts[key] = alert
         if fire:
             event = self._event(key, alert.event.alert_id, AlertState.FIRING, tick_ms, finding, extra)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from alerts.finding import Finding
+from alerts.finding import Finding, Subject
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommendation import Recommendation
@@ -17,8 +17,6 @@ from alerts.rules.no_ticks import MissingTicks
 from alerts.rules.reassignments.eta_tracker import EtaTracker
 from schemas.alerts import AlertKind, Verdict
 from schemas.config import AlertSettings
-
-Subject = tuple[AlertKind, str]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.finding import Finding
-from alerts.grouping import ActiveAlert, AdvisedIncrease, BrokerRole, Subject, group_findings
+from alerts.finding import Finding, Subject
+from alerts.grouping import ActiveAlert, AdvisedIncrease, BrokerRole, group_findings
 from alerts.recommendations.recommendation import Advice
 from schemas.alerts import AlertKind, Severity
 
